@@ -1,4 +1,4 @@
-"""Make `src/local/apps/page/types/local2.d.ts` anew: `python3 scripts/make_types.py`, or `--check` to compare only.
+"""Make `src/local/page/types/local2.d.ts` anew: `python3 scripts/make_types.py`, or `--check` to compare only.
 
 The types of what the page reads and sends are those of the code: every message, every body of a route, the names of
 events, the kinds of errors. Run it with the project's Python after a change of one of them; a test compares.
@@ -10,7 +10,6 @@ import argparse
 import importlib
 import inspect
 import json
-import pkgutil
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,15 +19,14 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from local.apps import api
-from local.apps.api import routes
-from local.apps.api.errors import STATUS
-from local.apps.api.streamed_query import FRAGMENTS
-from local.protocol.delivery_classes import message_classes
-from local.protocol.envelope import Envelope
-from local.queries.query_events import EVENT_KINDS
+from local.api.http import STATUS
+from local.api.stream import FRAGMENTS
+from local.bus.envelope import Envelope
+from local.bus.message import message_classes
+from local.queries.view import EVENT_KINDS
 
-FILE = Path(__file__).resolve().parent.parent / "src" / "local" / "apps" / "page" / "types" / "local2.d.ts"
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "local"
+FILE = SOURCE / "page" / "types" / "local2.d.ts"
 HEAD = "// Made by scripts/make_types.py from the code; do not edit.\n"
 
 SENT, TAKEN = "serialization", "validation"  # what is sent has every field, what is taken may leave some out
@@ -87,13 +85,12 @@ def _interfaces(models: Sequence[type[BaseModel]], mode: Any) -> Iterator[str]:
 
 def _bodies() -> Iterator[type[BaseModel]]:
     """What routes read."""
-    for package in (api, routes):
-        for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-            module = importlib.import_module(found.name)
-            for name, value in sorted(vars(module).items()):
-                is_own = inspect.isclass(value) and value.__module__ == module.__name__
-                if is_own and issubclass(value, BaseModel) and name.endswith("Body"):
-                    yield value
+    for path in sorted([*(SOURCE / "api").glob("*.py"), *SOURCE.glob("*/routes.py")]):
+        module = importlib.import_module(".".join(path.relative_to(SOURCE.parent).with_suffix("").parts))
+        for name, value in sorted(vars(module).items()):
+            is_own = inspect.isclass(value) and value.__module__ == module.__name__
+            if is_own and issubclass(value, BaseModel) and name.endswith("Body"):
+                yield value
 
 
 def _header() -> dict[str, str]:

@@ -12,13 +12,13 @@ WORKERS_PER_CORE = 3
 
 sys.path.insert(0, str(ROOT / "src"))  # before there is an environment into which it is installed
 
-from local.set_up.python_environment import RUN, TEST, PythonEnvironment  # noqa: E402 - found by the line above
+from local.run.setup import RUN, TEST, PythonEnvironment  # noqa: E402 - found by the line above
 
 
 def run_command(name: str) -> None:
     """Run `local2 <name>` with this script's arguments, inside the environment."""
     enter()
-    from local.apps.cli import main
+    from local.cli.entry import main
 
     main([name, *sys.argv[1:]])
 

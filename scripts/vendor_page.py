@@ -1,4 +1,4 @@
-"""Make `src/local/apps/page/vendor` anew: `python3 scripts/vendor_page.py`, or `--check` to compare only.
+"""Make `src/local/page/vendor` anew: `python3 scripts/vendor_page.py`, or `--check` to compare only.
 
 The page's libraries are what their authors published on npm, byte for byte but for three things that a browser without
 a build needs: bare imports become paths, a script becomes a module that exports what it defines, and the comments that
@@ -22,7 +22,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-VENDOR = Path(__file__).resolve().parent.parent / "src" / "local" / "apps" / "page" / "vendor"
+VENDOR = Path(__file__).resolve().parent.parent / "src" / "local" / "page" / "vendor"
 MANIFEST = "vendor.json"
 
 _BARE = re.compile(rb"""(\bfrom|\bimport)(\s*)(["'])([@a-z][^"'./]*(?:/[^"']*)?)\3""")

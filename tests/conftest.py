@@ -24,22 +24,20 @@ sys.path.insert(0, str(Path(__file__).parent / "chaos"))  # for the package `cha
 
 from chaos_harness.small_disk import MayNotMount, SmallDisk
 
-from local.bus.address import BusAddress
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub
+from local.bus.envelope import Envelope
 from local.bus.proxy import Proxy
-from local.bus.reject_log import RejectLog
-from local.bus.transport import Transport
-from local.bus.zeromq import ZeroMQTransport
-from local.errors import SandboxMissing
-from local.journal.client.journal_client import JournalClient
-from local.journal.server.journal import Journal, JournalConfig
-from local.journal.store.store import JournalStore
-from local.protocol.envelope import Envelope
+from local.bus.receiving import RejectLog
+from local.bus.zeromq import MemoryHub, Transport, ZeroMQTransport
+from local.core.bus_address import BusAddress
+from local.core.errors import SandboxMissing
+from local.journal.client import JournalClient
+from local.journal.server import Journal, JournalConfig
+from local.journal.store import JournalStore
 from local.runtime.participant import Participant
-from local.runtime.participant_runner import ParticipantRunner
-from local.services.sandbox.sandbox import Sandbox, sandbox_of_this_machine
+from local.runtime.runner import ParticipantRunner
+from local.sandbox.sandbox import Sandbox, sandbox_of_this_machine
 from tests.worker_shares import shared_out
 from tests.workers.worker_template import WorkerTemplate
 

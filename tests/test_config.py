@@ -11,16 +11,18 @@ import pytest
 import yaml
 from pydantic import Field, ValidationError
 
-from local import config, config_file
-from local.agents.answering.generator_config import GeneratorConfig
-from local.apps.participant import find_class
-from local.apps.run import API, JOURNAL
-from local.config import Settings, SystemConfig
-from local.environment import Environment, data_dir, environment
-from local.errors import ConfigError
-from local.shipped import shipped_dir
-from local.tools.web_fetch import WebFetchConfig
-from local.tools.web_search import WebSearchConfig
+from local.core import config, config_file
+from local.core.capability import participants
+from local.core.config import Settings, SystemConfig
+from local.core.environment import Environment, data_dir, environment
+from local.core.errors import ConfigError
+from local.core.shipped import shipped_dir
+from local.generator.config import GeneratorConfig
+from local.run.participant import find_class
+from local.run.run import API_TARGET as API
+from local.run.run import JOURNAL
+from local.web.fetch import WebFetchConfig
+from local.web.search import WebSearchConfig
 
 CHECKOUT = Path(__file__).parent.parent
 
@@ -298,7 +300,7 @@ def test_libyaml_alone_reads_the_shipped_settings_and_as_pyyaml_does(
 def test_the_shipped_system_file_says_what_the_defaults_are_and_who_takes_part() -> None:
     shipped = config.load("system", SystemConfig, [CHECKOUT / "config"])
     assert shipped.model_copy(update={"participants": (), "together": ()}) == SystemConfig()
-    assert {entry.name for entry in shipped.participants} == config.short_names().keys() - {
+    assert {entry.name for entry in shipped.participants} == participants().keys() - {
         "generator_b",
         "hooks",
         "search_memory",
@@ -330,9 +332,9 @@ def test_a_participant_is_a_built_in_name_or_a_class_with_or_without_settings(fo
     text = "participants:\n- generator\n- my_tools.dice:DiceTool\n- web_search: {provider: mock}\n"
     entries = system(folder, text).participants
     assert [(entry.target, entry.config) for entry in entries] == [
-        ("local.agents.generator:GeneratorAgent", {}),
+        ("local.generator.agent:GeneratorAgent", {}),
         ("my_tools.dice:DiceTool", {}),
-        ("local.tools.web_search:WebSearchTool", {"provider": "mock"}),
+        ("local.web.search:WebSearchTool", {"provider": "mock"}),
     ]
 
 
@@ -421,7 +423,7 @@ def test_where_a_class_cannot_be_read_nobody_knows_which_file_it_reads(folder: P
 
 
 def test_every_shipped_file_and_every_participant_of_ours_has_settings_that_are_known(folder: Path) -> None:
-    read = {kind.settings or kind.name for kind in map(find_class, (*config.short_names().values(), API, JOURNAL))}
+    read = {kind.settings or kind.name for kind in map(find_class, (*participants().values(), API, JOURNAL))}
     for name in (*read, "models", *(path.stem for path in (CHECKOUT / "config").glob("*.yaml"))):
         write(folder, "", name)
     system(folder)
@@ -433,12 +435,12 @@ def test_every_shipped_file_and_every_participant_of_ours_has_settings_that_are_
     [
         (
             "participants: [critic]\nmore_participants: [critic]",
-            ":2: more_participants: local.agents.critic:CriticAgent is listed twice",
+            ":2: more_participants: local.critic.agent:CriticAgent is listed twice",
         ),
         ("participants:\n- generatr", ":2: participants: unknown participant 'generatr'; did you mean generator?"),
         ("participants:\n- 5", ":2: participants: expected for each '-' one participant"),
         ("participants:\n- {a: 1, b: 2}", ":2: participants: expected for each '-' one participant"),
-        ("participants: [generator, generator]", ":1: participants: local.agents.generator:GeneratorAgent is "),
+        ("participants: [generator, generator]", ":1: participants: local.generator.agent:GeneratorAgent is "),
         ("bus_pub_address: udp://x", ":1: bus_pub_address: expected tcp://host:port or ipc://path, found 'udp://x'"),
         ("bus_pub_address: tcp://127.0.0.1:5555", ": bus_pub_address and bus_sub_address belong together"),
         (

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from local.config_choice import choose_model, chosen_model
-from local.config_edit import change
-from local.config_models import load_models
-from local.errors import ConfigError
+from local.core.config_file import change
+from local.core.errors import ConfigError
+from local.models.settings import choose_model, chosen_model, load_models
 
 DEFAULTS = Path(__file__).parents[1] / "config"
 

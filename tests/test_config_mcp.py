@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from local.apps.overrides import overrides_for, with_mcp_servers
-from local.config import SystemConfig
-from local.config_mcp import MCPServerConfig, load_mcp_servers
-from local.errors import ConfigError
+from local.core.config import SystemConfig
+from local.core.errors import ConfigError
+from local.mcp.settings import MCPServerConfig, load_mcp_servers
+from local.run.overrides import overrides_for, with_mcp_servers
 
 
 def written(folder: Path, text: str) -> Path:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from local.config_address import is_cloud
-from local.config_models import Endpoint, ModelsConfig, Routing, load_models
-from local.environment import secret
-from local.errors import ConfigError
+from local.core.config_file import is_cloud
+from local.core.environment import secret
+from local.core.errors import ConfigError
+from local.models.settings import Endpoint, ModelsConfig, Routing, load_models
 
 DEFAULTS = Path(__file__).parent.parent / "config"
 

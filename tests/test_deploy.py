@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from local.apps.command_table import run_command
-from local.environment import environment
+from local.cli.command_table import run_command
+from local.core.environment import environment
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 import yaml
 
-from local.agents.answering.turn_table import TABLE
-from local.apps.api.app import routed
-from local.apps.api.errors import STATUS
-from local.bus.address import BusAddress
+from local.api.app import routed
+from local.api.http import STATUS
 from local.bus.bus import Bus
+from local.bus.envelope import Envelope
+from local.bus.message import Message, message_classes
+from local.bus.messages import GenerationToken, QueryReceived, ResponseGeneration
 from local.bus.proxy import Proxy
 from local.bus.zeromq import ZeroMQTransport
-from local.protocol.delivery_classes import message_classes
-from local.protocol.envelope import Envelope
-from local.protocol.messages import GenerationToken, Message, QueryReceived, ResponseGeneration
-from local.queries.query_events import EVENT_KINDS
+from local.core.bus_address import BusAddress
+from local.generator.steps import TABLE
+from local.queries.view import EVENT_KINDS
 from local.tools.tool import Tool
 
 ROOT = Path(__file__).parent.parent

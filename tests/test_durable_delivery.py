@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 
 from local.bus.bus import Bus
-from local.errors import BusClosed, HandedBack, JournalFull, NotConfirmed, NotOnRecord, StoreFailed, StoreFull
-from local.journal.client import journal_client, journal_consumer
-from local.journal.client.journal_client import JournalClient, RecordedBuffer
-from local.journal.core.consumer_decision import DeadLetter
-from local.journal.server import journal_writer
-from local.journal.server.dead_letters import DeadLetters
-from local.protocol.envelope import Envelope, Trace, new_id
-from local.protocol.journal_messages import JournalDeliver, JournalRedeliver, JournalRedelivered
-from local.protocol.messages import AnswerDialog, BusDead, Message, ParticipantStatus, QueryCancel, QueryReceived
+from local.bus.envelope import Envelope, Trace, new_id
+from local.bus.message import Message
+from local.bus.messages import AnswerDialog, BusDead, ParticipantStatus, QueryCancel, QueryReceived
+from local.core.errors import BusClosed, HandedBack, JournalFull, NotConfirmed, NotOnRecord, StoreFailed, StoreFull
+from local.journal import client as journal_client
+from local.journal import client as journal_consumer
+from local.journal import writer as journal_writer
+from local.journal.client import JournalClient, RecordedBuffer
+from local.journal.delivery import DeadLetter
+from local.journal.messages import JournalDeliver, JournalRedeliver, JournalRedelivered
+from local.journal.writer import DeadLetters
 from local.runtime.participant import Participant, Settingless, on
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
@@ -119,11 +121,11 @@ async def has_acknowledged(scene: Any, *numbers: int) -> None:
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from local.apps.participant import open_bus
-from local.bus.address import BusAddress
-from local.runtime.participant_runner import ParticipantRunner
-from local.journal.server.journal import Journal, JournalConfig
-from local.journal.store.store import JournalStore
+from local.run.participant import open_bus
+from local.core.bus_address import BusAddress
+from local.runtime.runner import ParticipantRunner
+from local.journal.server import Journal, JournalConfig
+from local.journal.store import JournalStore
 
 async def main():
     journal = Journal(JournalConfig(), JournalStore(Path(sys.argv[1]) / "journal.db"))

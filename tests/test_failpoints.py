@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from local import failpoints
-from local.errors import ConfigError
-from local.failpoints import NAMES, parse
+from local.core import failpoints
+from local.core.errors import ConfigError
+from local.core.failpoints import NAMES, parse
 from tests.source_trees import source_trees
 
-PASS_TWICE = "from local.failpoints import reach\nfor _ in range(2):\n    reach('tool.after_run')\nprint('through')"
+PASS_TWICE = (
+    "from local.core.failpoints import reach\nfor _ in range(2):\n    reach('tool.after_run')\nprint('through')"
+)
 
 
 @pytest.fixture

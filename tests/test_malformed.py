@@ -13,14 +13,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from local.errors import ConfigError
-from local.instructions.profile_registry import ProfileRegistry
-from local.instructions.soul import Soul, soul_history
-from local.instructions.standing_texts import StandingTextFiles
-from local.instructions.text_proposal import TextProposals
-from local.services.skills.skill_approval_book import SkillApprovalBook
-from local.services.skills.skill_library import SkillLibrary
-from local.services.skills.skill_place import SkillPlace
+from local.core.errors import ConfigError
+from local.instructions.profiles import ProfileRegistry
+from local.instructions.texts import Soul, StandingTextFiles, TextProposals, soul_history
+from local.skills.library import SkillApprovalBook, SkillLibrary, SkillPlace
 from tests.damaged_text import damaged, damaged_object
 
 SEED = 15

@@ -8,17 +8,15 @@ import sys
 import pytest
 import typer
 
-from local.apps.backend import ollama_url
-from local.apps.command_line import exit_status, new_app
-from local.apps.doctor.doctor_finding import as_line, fail
-from local.apps.system_client import NoAnswer, SystemClient
-from local.config import SystemConfig, load
-from local.config_models import ModelsConfig, Provider
-from local.errors import ConfigError, FetchRefused, LocalError, ToolError
-from local.errors.base import without_passwords
-from local.models.server_address import normalise_base_url
+from local.cli.client import SystemClient
+from local.cli.doctor import as_line, fail
+from local.cli.main import exit_status, new_app
+from local.core.config import SystemConfig, load
+from local.core.errors import ConfigError, FetchRefused, LocalError, NoAnswer, ToolError, without_passwords
+from local.models.settings import ModelsConfig, Provider, normalise_base_url
+from local.run.backend import ollama_url
 from local.runtime.logs import LineFormatter
-from local.services.search.chain import build_chain
+from local.web.search import build_chain
 
 SECRET = "geheim"
 FORMS = {

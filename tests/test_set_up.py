@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from local.set_up.python_environment import SIGNALS
+from local.run.setup import SIGNALS
 
 ROOT = Path(__file__).parent.parent
 SECONDS = 150  # until an installation has failed
@@ -118,20 +118,26 @@ class Checkout:
         return [line.split()[-1] for line in lines]
 
 
+# What of the source runs before there is an environment: the standard library alone.
+OF_SET_UP = (
+    "run/__init__.py", "run/setup.py", "run/installer.py", "core/__init__.py", "core/capability.py", "core/errors.py",
+    "core/environment.py", "core/shipped.py",
+)  # fmt: skip
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     root, tools = tmp_path / "checkout", tmp_path / "tools"
-    for part in ("scripts", "src/local/set_up", "src/local/errors"):
-        shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__", "benchmarks"))
+    shutil.copytree(ROOT / "scripts", root / "scripts", ignore=shutil.ignore_patterns("__pycache__", "benchmarks"))
     files = {
         "src/local/__init__.py": "",
-        **{f"src/local/{name}": (ROOT / "src/local" / name).read_text() for name in ("environment.py", "shipped.py")},
+        **{f"src/local/{name}": (ROOT / "src/local" / name).read_text() for name in OF_SET_UP},
         "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
         "backend.py": BUILD_BACKEND,
         "requirements.lock": "# nothing\n",
         "requirements-dev.lock": "# nothing\n",
         "requirements-uv.lock": "uv==1 --hash=sha256:" + "0" * 64 + "\n",
-        "src/local/apps/cli.py": FAKE_CLI,
+        "src/local/cli/entry.py": FAKE_CLI,
         "src/pytest.py": FAKE_PYTEST,
     }
     for name, text in files.items():
@@ -326,7 +332,7 @@ def test_what_links_in_an_environment_lead_to_is_not_emptied(ready: Checkout) ->
 def test_a_lock_that_was_added_is_installed_again_with_the_environment(ready: Checkout) -> None:
     (ready.root / "requirements-llama.lock").write_text("# nothing\n")
     code = (
-        "from local.set_up.installer import Installer; from local.set_up.python_environment import PythonEnvironment;"
+        "from local.run.installer import Installer; from local.run.setup import PythonEnvironment;"
         "Installer(PythonEnvironment()).add('requirements-llama.lock')"
     )
     words = [str(ready.root / ".venv" / "bin" / "python"), "-c", code]

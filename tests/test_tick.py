@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from local.tick import tick_number, until_next_tick
+from local.core.files import tick_number, until_next_tick
 
 
 @pytest.mark.parametrize("began", [100.0, 100.2, 101.999, 107.5])

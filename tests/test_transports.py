@@ -12,23 +12,13 @@ from typing import Any
 import pytest
 
 from local.bus import bus as bus_module
-from local.bus import requests as requests_module
+from local.bus import bus as requests_module
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
-from local.bus.reject_log import RejectLog
-from local.errors import (
-    BusClosed,
-    BusNotReady,
-    FrameTooLarge,
-    MalformedFrame,
-    PublishTimeout,
-    RequestTimeout,
-    UnsendableMessage,
-)
-from local.protocol.bus_messages import BusGap
-from local.protocol.envelope import Envelope, Trace, new_id
-from local.protocol.messages import (
+from local.bus.envelope import Envelope, Trace, new_id
+from local.bus.messages import (
     AnswerDialog,
+    BusGap,
     GenerationToken,
     ParticipantStatus,
     QueryReceived,
@@ -37,7 +27,17 @@ from local.protocol.messages import (
     ToolSchema,
     ToolSchemaRequest,
 )
-from local.runtime.subscription import Inbox
+from local.bus.receiving import RejectLog
+from local.core.errors import (
+    BusClosed,
+    BusNotReady,
+    FrameTooLarge,
+    MalformedFrame,
+    PublishTimeout,
+    RequestTimeout,
+    UnsendableMessage,
+)
+from local.runtime.participant import Inbox
 
 HEADERS = [
     *[b"", b"{}", b"[]", b"null", b"\xff", b"[" * 5000, b"{" * 5000, b" " * 9000 + b"{}", bytes(range(1, 256)) * 30],

@@ -14,14 +14,13 @@ from pathlib import Path
 from benchmarks.figure import Figure
 from benchmarks.peer import Peer, Pipe
 from benchmarks.talk import TRACE, forward, note
-from local.bus.address import BusAddress
 from local.bus.bus import Bus
+from local.bus.envelope import Envelope
+from local.bus.messages import AnswerDialog, BusGap
 from local.bus.zeromq import ZeroMQTransport
-from local.protocol.bus_messages import BusGap
-from local.protocol.envelope import Envelope
-from local.protocol.messages import AnswerDialog
+from local.core.bus_address import BusAddress
 from local.runtime.participant import Participant, Settingless, on
-from local.runtime.participant_runner import ParticipantRunner
+from local.runtime.runner import ParticipantRunner
 
 SENT = 200_000
 SETTLE_SECONDS = 20.0  # for a backlog to be worked off, the next status beat to arrive, gaps to be reported

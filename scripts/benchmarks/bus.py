@@ -12,7 +12,7 @@ from benchmarks import talk_ours, talk_plain, talk_raw
 from benchmarks.figure import Figure, alternate
 from benchmarks.peer import Peer
 from benchmarks.talk import forward
-from local.bus.address import BusAddress
+from local.core.bus_address import BusAddress
 
 ROUNDS = 7
 ASKS = 300

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from local.services.engrams.engram import EngramDraft
+from local.memory.store import EngramDraft
 
 USER = "ines"
 _TALK = re.compile(r"# (\S+) (\w+) & (\w+)")

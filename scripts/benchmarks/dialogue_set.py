@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 from benchmarks.dialogue_topics import FRIENDS, MEMBERS, REACTIONS, SMALL_TALK, TIMES, TOPICS, Event
-from local.services.engrams.engram import EngramDraft
+from local.memory.store import EngramDraft
 
 DIALOGUES = len(MEMBERS) // 2
 SESSIONS = 24

@@ -17,15 +17,16 @@ from benchmarks.figure import Figure
 from benchmarks.journal import keep
 from benchmarks.peer import Peer, Pipe
 from benchmarks.talk import forward
-from local.bus.address import BusAddress
 from local.bus.bus import Bus
+from local.bus.envelope import Envelope, Trace, new_id
+from local.bus.message import Message
+from local.bus.messages import AnswerDialog, GenerationToken
 from local.bus.zeromq import ZeroMQTransport
-from local.journal.client.journal_client import JournalClient
-from local.protocol.envelope import Envelope, Trace, new_id
-from local.protocol.judgement_messages import CritiqueResult as Confirmed
-from local.protocol.messages import AnswerDialog, GenerationToken, Message
+from local.core.bus_address import BusAddress
+from local.critic.messages import CritiqueResult as Confirmed
+from local.journal.client import JournalClient
 from local.runtime.participant import Participant, Settingless, on
-from local.runtime.participant_runner import ParticipantRunner
+from local.runtime.runner import ParticipantRunner
 
 PAIRS = 5
 SECONDS = 10

@@ -13,15 +13,15 @@ from statistics import median
 from benchmarks.figure import Figure
 from benchmarks.peer import Peer, Pipe
 from benchmarks.talk import forward
-from local.bus.address import BusAddress
 from local.bus.bus import Bus
+from local.bus.envelope import new_id
+from local.bus.messages import QueryReceived
 from local.bus.zeromq import ZeroMQTransport
-from local.journal.client.journal_client import JournalClient
-from local.journal.server.journal import Journal, JournalConfig
-from local.journal.store.store import JournalStore
-from local.protocol.envelope import new_id
-from local.protocol.messages import QueryReceived
-from local.runtime.participant_runner import ParticipantRunner
+from local.core.bus_address import BusAddress
+from local.journal.client import JournalClient
+from local.journal.server import Journal, JournalConfig
+from local.journal.store import JournalStore
+from local.runtime.runner import ParticipantRunner
 
 ONE_BY_ONE = 1000
 PUBLISHERS = 50

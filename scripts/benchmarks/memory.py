@@ -27,10 +27,10 @@ from benchmarks.figure import BenchmarkFailed, Figure
 from benchmarks.memory_asked import NEVER_TOLD, PARAPHRASED
 from benchmarks.memory_quality import CUTOFFS, Quality, Wanted
 from benchmarks.memory_set import UNANSWERABLE, USER, MemorySet, Question, generate
-from local.services.embeddings.minilm import MiniLmEmbedder
-from local.services.engrams.engram import EngramDraft
-from local.services.engrams.ranking import EngramHit
-from local.services.engrams.service import EngramService
+from local.memory.embeddings import MiniLmEmbedder
+from local.memory.search import EngramHit
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft
 
 MAX_STALE_PERCENT = 2.0
 MAX_SILENCED_PERCENT = 5.0

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.figure import BenchmarkFailed, Figure
-from local.errors import LocalError
+from local.core.errors import LocalError
 
 SUITE = Path(__file__).resolve().parents[2] / "tests" / "chaos"
 KILLS, ANSWERS = 50, 2_000

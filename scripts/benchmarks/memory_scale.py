@@ -23,9 +23,9 @@ import psutil
 from benchmarks.figure import Figure
 from benchmarks.memory_set import USER, generate
 from benchmarks.peer import Peer, Pipe
-from local.services.embeddings.minilm import MiniLmEmbedder
-from local.services.engrams.engram import EngramDraft
-from local.services.engrams.service import EngramService
+from local.memory.embeddings import MiniLmEmbedder
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft
 
 ENGRAMS, SMALL = 100_000, (1_000, 20_000)
 SEARCHES = 500

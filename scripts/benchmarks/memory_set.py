@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from benchmarks.memory_kinds import ABOUT, CITIES, KINDS, Kind
-from local.services.engrams.engram import EngramDraft, Origin, Statement
+from local.memory.store import EngramDraft, Origin, Statement
 
 USER = "user"
 START = 1_700_000_000.0  # seconds since 1970

@@ -17,7 +17,7 @@ import time
 from typing import Any
 
 from benchmarks.peer import Pipe
-from local.models.stand_in.structured_reply import smallest
+from local.stand_in.server import smallest
 
 Json = dict[str, Any]
 

@@ -22,8 +22,7 @@ from benchmarks.figure import BenchmarkFailed, Figure, alternate
 from benchmarks.local_server import client_of
 from benchmarks.peer import Peer, Pipe
 from benchmarks.whole_system import running
-from local.models.stand_in.server import serve
-from local.models.stand_in.stand_in import StandInSettings
+from local.stand_in.server import StandInSettings, serve
 
 MODEL_SECONDS = 0.35
 PAIRS = 5

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from benchmarks.figure import Figure
 from benchmarks.page_browser import PagedSystem, answered, ask, metrics, until, watched
 from benchmarks.page_streaming import LETTERS, RATE, text
-from local.protocol.messages import QueryReceived, ResponseGeneration
-from local.services.conversation import Asked, ConversationService, TurnStatus
+from local.bus.messages import QueryReceived, ResponseGeneration
+from local.generator.history import ConversationService, NewTurn, TurnStatus
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -47,7 +47,7 @@ async def _exchange(record: ConversationService, number: int) -> None:
     flower = f" A {NEEDLE} stands there." if number in NEEDLES else ""
     answer = f"Number **{number}** is `{number * 7}`.{flower}\n\n" + "Some more words of it, as answers have.\n\n" * 4
     body = QueryReceived(query_id=query_id, query=query, session_id=SESSION).encode().decode()
-    await record.accept(Asked(query_id, SESSION, None, query_id, query, body))
+    await record.accept(NewTurn(query_id, SESSION, None, query_id, query, body))
     outcome = ResponseGeneration(
         query_id=query_id, status="answered", query=query, answer=answer, thinking="Hm.", session_id=SESSION
     )

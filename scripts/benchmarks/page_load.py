@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.figure import Figure
 from benchmarks.page_browser import READY, PagedSystem, until
-from local.apps.api.page_bundle import INDEX
-from local.apps.api.page_folder import PageFolder
+from local.api.page import INDEX, PageFolder
 
 VISITS = 5
 SLOW_DOWN = 4

@@ -21,12 +21,10 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.figure import Figure
-from local.agents.answering.context.token_budget import TokenMeter, size_of
-from local.services.reading.file_outline import file_outline
-from local.services.reading.outline import FilePart, Outline
-from local.services.workspace.workspace_path import WorkspacePath
-from local.tools.file_tools.read_file_tool import told
-from local.tools.file_tools.workspace_files import FilesConfig
+from local.files.outlines import FilePart, Outline, file_outline
+from local.files.tools import FilesConfig, told
+from local.files.workspace import WorkspacePath
+from local.generator.context import TokenMeter, size_of
 
 CHECKOUT = Path(__file__).parents[2]
 LEAST, MOST = 6_000, 150_000  # bytes of a file

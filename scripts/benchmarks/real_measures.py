@@ -12,11 +12,9 @@ from typing import Any
 import yaml
 
 from benchmarks.real_system import Exchange, RealSystem, Settings, load, real_system
-from local.apps.local_web import LocalWeb, load_pages
-from local.apps.stories import STORIES
-from local.apps.story import find_stories, load_story
-from local.apps.story_player import StoryPlayer
-from local.protocol.envelope import new_id
+from local.bus.envelope import new_id
+from local.stories.player import STORIES, LocalWeb, StoryPlayer, load_pages
+from local.stories.story import find_stories, load_story
 
 STORY_NAMES = ("S1", "S3", "S5", "S10")
 STORY_SECONDS = 600.0

@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 async def main(arguments: list[str]) -> int:
     """Serve until the server ends; gives its exit status."""
-    from local.models.servers import xllamacpp_server
+    from local.models import xllamacpp_server
 
     place = arguments.index("--port") + 1
     port, behind = int(arguments[place]), _free_port()

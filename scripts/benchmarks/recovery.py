@@ -17,11 +17,11 @@ from uuid import uuid4
 import httpx
 
 from benchmarks.figure import BenchmarkFailed, Figure
-from local.apps.run_directory import RunDirectory
-from local.apps.temporary_system import TemporarySystem, write_settings
 from local.bus.bus import Bus
 from local.bus.zeromq import ZeroMQTransport
-from local.errors import LocalError
+from local.core.data_dir import RunDirectory
+from local.core.errors import LocalError
+from local.stories.temporary_system import TemporarySystem, write_settings
 
 ROUNDS = 5
 PAUSE_SECONDS = 4.0  # so that a process does not die five times in the three seconds after it was ready

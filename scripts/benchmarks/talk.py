@@ -7,10 +7,10 @@ import time
 from typing import Protocol
 
 from benchmarks.peer import Pipe
-from local.bus.address import BusAddress
+from local.bus.envelope import Trace
+from local.bus.messages import AnswerDialog, ToolRequest, ToolResult
 from local.bus.proxy import Proxy
-from local.protocol.envelope import Trace
-from local.protocol.messages import AnswerDialog, ToolRequest, ToolResult
+from local.core.bus_address import BusAddress
 
 BURST = 20_000
 TRACE = Trace("8f0e" * 8, "61c2" * 8, "session-1", "user-1")

@@ -6,13 +6,13 @@ import asyncio
 
 from benchmarks.peer import Pipe
 from benchmarks.talk import TRACE, Meter, note, obey, request, result
-from local.bus.address import BusAddress
 from local.bus.bus import Bus
+from local.bus.envelope import Envelope
+from local.bus.messages import AnswerDialog, ToolRequest, ToolResult
 from local.bus.zeromq import ZeroMQTransport
-from local.protocol.envelope import Envelope
-from local.protocol.messages import AnswerDialog, ToolRequest, ToolResult
+from local.core.bus_address import BusAddress
 from local.runtime.participant import Participant, Settingless, on
-from local.runtime.participant_runner import ParticipantRunner
+from local.runtime.runner import ParticipantRunner
 
 
 def talk(pipe: Pipe, address: BusAddress) -> None:

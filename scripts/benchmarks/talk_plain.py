@@ -17,9 +17,9 @@ from pydantic import BaseModel
 
 from benchmarks.peer import Pipe
 from benchmarks.talk import TRACE, Meter, note, obey, request, result, until_answered
-from local.bus.address import BusAddress
-from local.protocol.envelope import VERSION
-from local.protocol.messages import AnswerDialog, ToolRequest, ToolResult
+from local.bus.envelope import VERSION
+from local.bus.messages import AnswerDialog, ToolRequest, ToolResult
+from local.core.bus_address import BusAddress
 
 P = TypeVar("P", bound=BaseModel)
 

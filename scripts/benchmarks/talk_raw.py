@@ -6,8 +6,8 @@ import asyncio
 
 from benchmarks.peer import Pipe
 from benchmarks.talk import Meter, obey, until_answered
-from local.bus.address import BusAddress
 from local.bus.zeromq import ZeroMQTransport
+from local.core.bus_address import BusAddress
 
 BODY = b"x" * 1500
 NOTE, REQUEST, RESULT = b"raw.note", b"raw.request", b"raw.result"

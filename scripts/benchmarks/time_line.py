@@ -10,8 +10,8 @@ from statistics import median
 
 from benchmarks.whole_system import Asked, WholeSystem, order
 from benchmarks.witness import witness
-from local.protocol.envelope import Envelope
-from local.protocol.subjects import AGENT_TRANSITION
+from local.bus.envelope import Envelope
+from local.bus.message import AGENT_TRANSITION
 
 PAUSE_SECONDS = 0.2
 EVERYTHING = ""

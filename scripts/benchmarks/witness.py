@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 from benchmarks.figure import BenchmarkFailed
-from local.apps.run_directory import Facts
-from local.bus.address import BusAddress
 from local.bus.bus import Bus
+from local.bus.envelope import Envelope
+from local.bus.message import CRITIQUE_RESULT, MEMORY_CLASSIFIED, MEMORY_INGESTED
 from local.bus.zeromq import ZeroMQTransport
-from local.protocol.envelope import Envelope
-from local.protocol.subjects import CRITIQUE_RESULT, MEMORY_CLASSIFIED, MEMORY_INGESTED
+from local.core.bus_address import BusAddress
+from local.core.data_dir import Facts
 
 LAST_OF_OBSERVERS = (CRITIQUE_RESULT, MEMORY_INGESTED, MEMORY_CLASSIFIED)
 SECONDS = 60.0

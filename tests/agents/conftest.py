@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from local import failpoints
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub
-from local.journal.client import journal_client
-from local.journal.client.journal_client import JournalClient
+from local.bus.zeromq import MemoryHub
+from local.core import failpoints
+from local.journal import client as journal_client
+from local.journal.client import JournalClient
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the package `agent_stage` beside this file
 

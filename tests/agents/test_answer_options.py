@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
+from local.bus.messages import AnswerOptions, ResponseGeneration, ToolCallRecord
 from local.models.chat import ToolCall
-from local.protocol.answer_options import AnswerOptions
-from local.protocol.messages import ResponseGeneration, ToolCallRecord
 
 WEATHER = {
     "type": "function",

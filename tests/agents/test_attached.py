@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.attached_text import quote
-from local.agents.answering.context.prompt_parts import Parts, Summary
-from local.agents.answering.context.token_budget import TokenMeter
-from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.answering.prompt_builder import Attached, AttachedFiles
-from local.agents.generator import GeneratorAgent
-from local.errors import AttachmentMissing
+from local.attachments.attachments import Attachment, AttachmentStore
+from local.bus.messages import QueryFailed, ResponseGeneration
+from local.core.errors import AttachmentMissing
+from local.generator.agent import GeneratorAgent
+from local.generator.config import GeneratorConfig
+from local.generator.context import Attached, PromptParts, Summary, TokenMeter
+from local.generator.history import ConversationService
+from local.generator.prompt import AttachedFiles, quote
 from local.models.chat import ContentDelta, Delta, Done, Json, ModelInfo, Usage
-from local.protocol.messages import QueryFailed, ResponseGeneration
-from local.services.attachments.store import Attachment, AttachmentStore
-from local.services.conversation import ConversationService
 
 Stage = Any  # of conftest.py
 
@@ -57,7 +55,7 @@ def test_several_files_share_the_room(store: AttachmentStore) -> None:
 
 
 def test_a_picture_is_in_the_message_that_asks_about_it() -> None:
-    parts = Parts.beginning((), "What is this?", Summary(), Attached("[a file]", ("aW1n",)))
+    parts = PromptParts.beginning((), "What is this?", Summary(), Attached("[a file]", ("aW1n",)))
     assert parts.question == {"role": "user", "content": "What is this?", "images": ["aW1n"]}
     assert parts.asked == "What is this?"
 

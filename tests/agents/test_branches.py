@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.session_changes import SessionChanges
-from local.protocol.envelope import Trace
-from local.protocol.memory_messages import MemoryDeleted
-from local.protocol.messages import (
+from local.bus.envelope import Trace
+from local.bus.messages import (
     ConversationRequest,
     ConversationResult,
     QueryReceived,
@@ -21,7 +19,9 @@ from local.protocol.messages import (
     SessionChanged,
     SessionDeleted,
 )
-from local.services.session_branch import copy_id
+from local.generator.session_changes import SessionChanges
+from local.generator.sessions import copy_id
+from local.memory.messages import MemoryDeleted
 
 Stage = Any  # of conftest.py
 FilesWith = Callable[..., list[str]]  # of conftest.py

@@ -1,12 +1,11 @@
 """Which calls of a model need no tool."""
 
-from local.agents.answering import call_rules
-from local.agents.answering.call_rules import settle_here
-from local.agents.answering.question import Question
-from local.agents.answering.steps import ModelStep, PlannedCall, ToolStep
-from local.agents.answering.turn_limits import TurnLimits
+from local.bus.message import ErrorInfo
+from local.bus.messages import ToolCallRecord, ToolSchema
+from local.generator import turn as call_rules
+from local.generator.steps import ModelStep, PlannedCall, ToolStep, TurnInput, TurnLimits
+from local.generator.turn import settle_here
 from local.models.chat import ToolCall
-from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
 SEARCH = {"search": ToolSchema(tool="search", description="", parameters={}, repeatable=False)}
 
@@ -59,7 +58,7 @@ def test_the_seventeenth_call_of_a_message_is_one_too_many() -> None:
 
 def test_half_a_character_among_arguments_is_replaced_before_anybody_is_asked() -> None:
     call = ToolCall("pen", {"path": "a\ud800.txt", "lines": [{"\udc00": "ä\U0001f600"}]})
-    question = Question("q", "A", "Write!", (), think=False, limits=TurnLimits())
+    question = TurnInput("q", "A", "Write!", (), think=False, limits=TurnLimits())
     [made] = call_rules.planned([call], question, 0, offers_tools=True)
     assert made.args == {"path": "a\ufffd.txt", "lines": [{"\ufffd": "ä\U0001f600"}]}
     assert made.model_dump_json()
@@ -70,7 +69,7 @@ def test_arguments_that_are_nested_too_deep_for_a_message_are_refused_and_nobody
         return [nested(levels - 1)] if levels else "x"
 
     deep, flat = ({"q": nested(levels)} for levels in (300, 20 - 1))
-    question = Question("q", "A", "Search!", (), think=False, limits=TurnLimits())
+    question = TurnInput("q", "A", "Search!", (), think=False, limits=TurnLimits())
     calls = [ToolCall("search", deep), ToolCall("search", flat)]
     first, second = call_rules.planned(calls, question, 0, offers_tools=True)
     record = settle_here(first, 0, SEARCH, [])

@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.generator import GeneratorAgent
-from local.config_choice import DefaultModel
-from local.config_models import Endpoint, Routing
+from local.attachments.attachments import AttachmentStore
+from local.bus.messages import AnswerOptions, AnswerProfile, QueryFailed, ResponseGeneration
+from local.generator.agent import GeneratorAgent
+from local.generator.config import GeneratorConfig
+from local.generator.history import ConversationService
 from local.models.chat import ContentDelta, Delta, Done, Json, ModelInfo, Usage
-from local.protocol.answer_options import AnswerOptions, AnswerProfile
-from local.protocol.messages import QueryFailed, ResponseGeneration
-from local.services.attachments.store import AttachmentStore
-from local.services.conversation import ConversationService
+from local.models.settings import DefaultModel, Endpoint, Routing
 from tests.agents.agent_stage.stage import Stage
 
 DEFAULTS = Path(__file__).parents[2] / "config"

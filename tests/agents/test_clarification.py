@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.clarification import MOST_OPTIONS, fault_of
-from local.agents.answering.question import Question
-from local.agents.answering.taint.provenance import Provenance
-from local.agents.answering.turn_limits import TurnLimits
-from local.models.chat import ToolCall
-from local.protocol.messages import (
+from local.bus.messages import (
     AgentTransition,
     AnswerOptions,
     ResponseGeneration,
@@ -20,8 +15,13 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
-from local.protocol.permission_messages import ApprovalDecision, ApprovalRequest, PermissionRequest, PermissionResult
-from local.protocol.turn_tools import CLARIFICATION
+from local.bus.vocabulary import CLARIFICATION
+from local.generator.builtin_tools import MOST_OPTIONS
+from local.generator.builtin_tools import fault_of_clarification as fault_of
+from local.generator.steps import TurnInput, TurnLimits
+from local.models.chat import ToolCall
+from local.permissions.messages import ApprovalDecision, ApprovalRequest, PermissionRequest, PermissionResult
+from local.taint.policy import Provenance
 
 SECONDS = 20.0
 QUESTION = {"question": "Which colour?", "options": ["red", "blue"]}
@@ -160,7 +160,7 @@ async def test_a_second_respondent_asks_the_user_nothing(study: Any) -> None:
     await study.door.ask("Hello", "q1", session="s")
     await study.door.hears(ResponseGeneration, query_id="q1")
     gate = study._generator.participant._gate
-    question = Question(query_id="q", respondent_id="A", query="", prelude=(), think=False, limits=TurnLimits())
+    question = TurnInput(query_id="q", respondent_id="A", query="", prelude=(), think=False, limits=TurnLimits())
     assert gate.may_ask(question)
     assert not gate.may_ask(replace(question, respondent_id="B"))
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from local.apps.client_tools import ClientTools
-from local.apps.participant_client import ParticipantAway, ParticipantRefused
-from local.config_hooks import HookSettings
-from local.protocol.envelope import Envelope
-from local.protocol.hook_messages import HookRequest, HookResult
-from local.protocol.messages import AgentTransition, QueryReceived, ToolRequest, ToolResult
-from local.protocol.permission_messages import (
+from local.api.clients import ClientTools, ParticipantAway, ParticipantRefused
+from local.bus.envelope import Envelope
+from local.bus.messages import AgentTransition, QueryReceived, ToolRequest, ToolResult
+from local.hooks.messages import HookRequest, HookResult
+from local.hooks.settings import HookSettings
+from local.permissions.messages import (
     ApprovalDecision,
     ApprovalRequest,
     GrantRequest,
@@ -186,7 +185,7 @@ async def test_what_only_reads_is_not_called_where_the_owner_has_it_denied(stage
 async def test_what_the_owner_has_denied_is_not_called_before_a_gatekeeper_has_said_so(
     stage: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.agents.answering.call_gate.PRESENCE_SECONDS", 0.01)
+    monkeypatch.setattr("local.generator.permissions.PRESENCE_SECONDS", 0.01)
     await stage.generator(denied_tools=["book"])
     await stage.tool(BookTool())
     kind, text = await refusal(call(door(stage), "book", page=1))

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
+from local.bus.envelope import Envelope, Trace
+from local.bus.messages import CHANGED, ContextProvided, QueryReceived, ResponseGeneration, parted
+from local.memory.messages import FactRecord, MemoryRequest, MemoryResult, RecalledEngram, UserFacts
 from local.models.chat import ToolCall
-from local.protocol.context_block import CHANGED, parted
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.memory_messages import FactRecord, MemoryRequest, MemoryResult, RecalledEngram, UserFacts
-from local.protocol.messages import ContextProvided, QueryReceived, ResponseGeneration
 from local.runtime.participant import Participant, Settingless, on
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]

@@ -7,15 +7,8 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.conversation_request_handler import ConversationRequestHandler
-from local.agents.answering.prompt.prompt_compiler import as_json
-from local.agents.answering.prompt.prompt_inputs import PromptInputs
-from local.agents.answering.prompt_builder import compose
-from local.agents.answering.session_changes import SessionChanges
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub
-from local.instructions.sourced_text import SourcedText
-from local.protocol.messages import (
+from local.bus.messages import (
     ContextGauge,
     ConversationRequest,
     ConversationResult,
@@ -23,17 +16,22 @@ from local.protocol.messages import (
     ResponseGeneration,
     UsageInfo,
 )
-from local.services.conversation import Asked, ConversationService, TurnStatus
-from local.services.session_record import SessionRecord
+from local.bus.zeromq import MemoryHub
+from local.generator.agent import ConversationRequestHandler
+from local.generator.history import ConversationService, NewTurn, TurnStatus
+from local.generator.prompt import PromptInputs, as_json, compose
+from local.generator.session_changes import SessionChanges
+from local.generator.sessions import SessionRecord
+from local.instructions.texts import SourcedText
 
 
 @pytest.fixture
 async def conversation(tmp_path: Path) -> AsyncIterator[ConversationService]:
     async with ConversationService(tmp_path / "c.db") as service:
         for number in (1, 2):
-            await service.accept(Asked(f"q{number}", "s1", "user", "e", f"Question {number}", "{}"))
+            await service.accept(NewTurn(f"q{number}", "s1", "user", "e", f"Question {number}", "{}"))
             await answered(service, f"q{number}", f"Answer {number}")
-        await service.accept(Asked("q3", "s2", None, "e", "Still open", "{}"))
+        await service.accept(NewTurn("q3", "s2", None, "e", "Still open", "{}"))
         yield service
 
 
@@ -103,9 +101,9 @@ async def test_a_session_shows_how_full_the_window_was_at_the_last_prompt_there_
 ) -> None:
     assert (await value(conversation, "session", "s1"))["context"] is None
     for number, used in (("q4", 100), ("q5", 200)):
-        await conversation.accept(Asked(number, "s2", None, "e", "?", "{}"))
+        await conversation.accept(NewTurn(number, "s2", None, "e", "?", "{}"))
         await answered(conversation, number, "!", used)
-    await conversation.accept(Asked("q6", "s2", None, "e", "?", "{}"))
+    await conversation.accept(NewTurn("q6", "s2", None, "e", "?", "{}"))
     failure = QueryFailed.model_validate({"query_id": "q6", "error": {"kind": "busy", "message": "Wait."}})
     await conversation.finish("q6", TurnStatus.FAILED, None, failure.subject, failure.encode().decode())
     gauge = (await value(conversation, "session", "s2"))["context"]

@@ -11,21 +11,19 @@ from typing import Any
 import pytest
 from agent_stage.served import Served
 
-from local import failpoints
-from local.agents.arbiter import Arbiter, ArbiterConfig
+from local.bus.messages import QueryFailed, QueryReceived, ResponseGeneration, ToolSchema
+from local.core import failpoints
+from local.cron import scheduler as job_runner
+from local.cron.messages import CronJobChanged, CronRequest, CronResult, CronRun, NewJob
+from local.cron.scheduler import PROJECTION, CronConfig, CronScheduler, JobRegistry
+from local.cron.store import FILE_NAME, JobStore
+from local.cron.tools import Cron
+from local.models.arbiter import Arbiter, ArbiterConfig
 from local.models.chat import ToolCall
-from local.protocol.cron_messages import CronJobChanged, CronOrder, CronRequest, CronResult, CronRun
-from local.protocol.lease_messages import LeaseClaim
-from local.protocol.messages import QueryFailed, QueryReceived, ResponseGeneration, ToolSchema
+from local.models.lease_messages import LeaseClaim
 from local.queries import asker
-from local.queries.query_events import EVENT_KINDS
+from local.queries.view import EVENT_KINDS
 from local.runtime.participant import Resources
-from local.services.schedules.job_store import FILE_NAME, JobStore
-from local.tools.cron import Cron
-from local.tools.cron_tools import job_runner
-from local.tools.cron_tools.cron_config import CronConfig
-from local.tools.cron_tools.cron_scheduler import CronScheduler
-from local.tools.cron_tools.job_book import PROJECTION, JobBook
 
 SECONDS = 20.0
 NINE = 1_795_251_600.0  # 2026-11-21T09:00Z, a Saturday
@@ -46,7 +44,7 @@ class Clockwork:
     async def begin(self) -> None:
         """The participant, as a new process on the same file."""
         store = JobStore(self.folder / FILE_NAME)
-        book = JobBook(store, self.config, "UTC", self.folder, lambda: self.now)
+        book = JobRegistry(store, self.config, "UTC", self.folder, lambda: self.now)
         self.scheduler = CronScheduler(store, book, lambda: self.now, self.config.all_tokens_a_day)
         tools = [kind(self.config, self.scheduler) for kind in Cron.tools]
         made = Cron(self.config, tools, self.scheduler).with_records(Resources(self.folder))
@@ -58,7 +56,7 @@ class Clockwork:
         return await self.stage.door.bus.request(request, CronResult, SECONDS)  # type: ignore[no-any-return]
 
     async def add(self, schedule: str = "0 * * * *", **fields: Any) -> str:
-        order = CronOrder(prompt="What is new?", schedule=schedule, **fields)
+        order = NewJob(prompt="What is new?", schedule=schedule, **fields)
         result = await self.ask("add", order=order, by="test")
         assert result.error is None, result.error
         return result.jobs[0].job_id
@@ -166,7 +164,7 @@ async def test_a_run_that_nobody_can_take_is_asked_again_until_the_next_is_due_a
     clockwork: Clockwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await clockwork.add()
-    away = asker.Absence("generator", "the generator does not run")
+    away = asker.Unavailable("generator", "the generator does not run")
     absence = property(lambda asking: away, lambda asking, value: None)
     monkeypatch.setattr(asker.Asker, "absence", absence, raising=False)
     assert clockwork.served is not None
@@ -204,7 +202,7 @@ async def test_a_job_of_a_tainted_conversation_has_runs_that_are_tainted_and_who
 
 async def test_jobs_are_those_of_their_user_paused_and_removed_and_lie_readable_in_a_file(clockwork: Clockwork) -> None:
     mine = await clockwork.add(name="mine")
-    order = CronOrder(prompt="hers", schedule="at 2026-12-24T18:00")
+    order = NewJob(prompt="hers", schedule="at 2026-12-24T18:00")
     hers = (await clockwork.ask("add", order=order, of_user="ann")).jobs[0].job_id
     assert [job.job_id for job in (await clockwork.ask("list", of_user="ann")).jobs] == [hers]
     for verb in ("remove", "pause", "run", "history"):
@@ -277,13 +275,13 @@ async def test_a_job_that_nobody_could_do_is_refused_in_one_line_and_nothing_els
     clockwork: Clockwork,
 ) -> None:
     for bad in BAD:
-        order = CronOrder(**{"prompt": "p", "schedule": "@daily", **bad})
+        order = NewJob(**{"prompt": "p", "schedule": "@daily", **bad})
         error = (await clockwork.ask("add", order=order)).error
         assert error is not None, bad
         assert (error.kind, "\n" in error.message) == ("invalid", False)
         assert error.message.startswith(next(iter(bad)))
     clockwork.config.__dict__["max_jobs"] = 1
     await clockwork.add()
-    error = (await clockwork.ask("add", order=CronOrder(prompt="p", schedule="@daily"))).error
+    error = (await clockwork.ask("add", order=NewJob(prompt="p", schedule="@daily"))).error
     assert error is not None
     assert "max_jobs" in error.message

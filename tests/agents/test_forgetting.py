@@ -7,17 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from local.agents.generator_b import DELETIONS
-from local.models.chat import ToolCall
-from local.protocol.journal_messages import JournalAck, JournalRedact, JournalRedacted
-from local.protocol.memory_messages import MemoryDeleted
-from local.protocol.messages import (
+from local.bus.messages import (
     ConversationRequest,
     ConversationResult,
     ParticipantStatus,
     QueryAccepted,
     ResponseGeneration,
 )
+from local.generator.agent import DELETIONS
+from local.journal.messages import JournalAck, JournalRedact, JournalRedacted
+from local.memory.messages import MemoryDeleted
+from local.models.chat import ToolCall
 from local.runtime.participant import Settingless
 from local.tools.tool import Tool, ToolOutput
 

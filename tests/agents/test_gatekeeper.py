@@ -9,16 +9,10 @@ from typing import Any
 
 import pytest
 
-from local.errors import StoreFull
+from local.bus.messages import AgentTransition, AnswerOptions, ResponseGeneration, SessionDeleted, ToolRequest
+from local.core.errors import StoreFull
 from local.models.chat import ToolCall
-from local.protocol.messages import (
-    AgentTransition,
-    AnswerOptions,
-    ResponseGeneration,
-    SessionDeleted,
-    ToolRequest,
-)
-from local.protocol.permission_messages import (
+from local.permissions.messages import (
     ApprovalDecision,
     ApprovalRequest,
     GrantRequest,
@@ -26,8 +20,8 @@ from local.protocol.permission_messages import (
     PermissionRequest,
     PermissionResult,
 )
+from local.permissions.store import ApprovalStore
 from local.runtime.participant import Settingless
-from local.services.approval_store import ApprovalStore
 from local.tools.tool import Tool
 
 SECONDS = 20.0
@@ -161,7 +155,7 @@ async def test_a_question_that_finds_the_disk_full_is_asked_once_there_is_room(s
 async def test_while_the_disk_stays_full_the_call_is_denied_and_says_why(
     study: Any, disk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.agents.permissions.approvals.PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr("local.permissions.gatekeeper.PATIENCE_SECONDS", 0.01)
     disk.fill("ask")
     await study.gatekeeper()
     await ask(study, "q1")
@@ -172,7 +166,7 @@ async def test_while_the_disk_stays_full_the_call_is_denied_and_says_why(
 async def test_silence_denies_on_a_full_disk_once_there_is_room(
     study: Any, disk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.agents.answering.call_gate.LOOK_SECONDS", 1000.0)  # nobody asks how it stands
+    monkeypatch.setattr("local.generator.permissions.LOOK_SECONDS", 1000.0)  # nobody asks how it stands
     disk.fill("decide")
     await study.gatekeeper(answer_seconds=0.05)
     await ask(study, "q1")
@@ -299,7 +293,7 @@ async def test_nothing_is_kept_of_a_session_that_was_deleted(study: Any, tmp_pat
 async def test_without_a_gatekeeper_nothing_is_made_that_needs_leave(
     study: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.agents.answering.call_gate.PRESENCE_SECONDS", 0.01)
+    monkeypatch.setattr("local.generator.permissions.PRESENCE_SECONDS", 0.01)
     await ask(study, "q1")
     kind, message = await end(study, "q1")
     assert (kind, study.pen.written) == ("unavailable", [])
@@ -322,7 +316,7 @@ async def test_a_tool_that_only_reads_is_not_used_either_where_the_owner_has_it_
 async def test_such_a_tool_is_not_used_before_a_gatekeeper_has_said_so(
     stage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.agents.answering.call_gate.PRESENCE_SECONDS", 0.01)
+    monkeypatch.setattr("local.generator.permissions.PRESENCE_SECONDS", 0.01)
     monkeypatch.setattr(PenTool, "safety", "L0")
     monkeypatch.setattr(PenTool, "effect", "read")
     pen = PenTool(tmp_path)
@@ -359,9 +353,9 @@ async def test_a_user_answers_for_their_own_and_decides_about_calls_only_where_t
 
 
 def test_a_second_respondent_asks_for_no_leave() -> None:
-    from local.agents.answering.call_rules import SideEffectPolicy
-    from local.agents.answering.steps import PlannedCall
-    from local.protocol.messages import ToolSchema
+    from local.bus.messages import ToolSchema
+    from local.generator.steps import PlannedCall
+    from local.generator.turn import SideEffectPolicy
 
     call = PlannedCall(call_id="q:0:0", tool="pen", args={})
     schema = ToolSchema(tool="pen", description="", parameters={}, effect="read", safety="L1")

@@ -3,9 +3,7 @@
 import asyncio
 from typing import Any
 
-from local.agents.answering.steps import CUT_OFF
-from local.models.chat import Done, ThinkingDelta, ToolCall, Usage
-from local.protocol.messages import (
+from local.bus.messages import (
     AgentTransition,
     AnswerDialog,
     GenerationThinking,
@@ -15,6 +13,8 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
+from local.generator.steps import CUT_OFF
+from local.models.chat import Done, ThinkingDelta, ToolCall, Usage
 
 
 async def test_a_plain_question_is_answered_and_everything_is_on_the_bus_in_order(stage: Any) -> None:

@@ -9,17 +9,8 @@ from typing import Any
 
 import pytest
 
-from local.agents import generator_b as module
-from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.arbiter import Arbiter, ArbiterConfig
-from local.agents.generator_b import CONSUMER, DELETIONS, SecondRespondent
-from local.config_models import Endpoint, ModelsConfig, Routing
-from local.errors import ModelError
-from local.models.chat import ToolCall
-from local.protocol.envelope import Trace
-from local.protocol.journal_messages import JournalAck, JournalRedact, JournalRedacted
-from local.protocol.memory_messages import MemoryDeleted
-from local.protocol.messages import (
+from local.bus.envelope import Trace
+from local.bus.messages import (
     AgentTransition,
     AnswerDialog,
     BusDead,
@@ -31,8 +22,18 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
+from local.core.errors import ModelError
+from local.generator import agent as module
+from local.generator.agent import CONSUMER_B as CONSUMER
+from local.generator.agent import DELETIONS, SecondRespondent
+from local.generator.config import GeneratorConfig
+from local.generator.history import ConversationService, StoredTurn
+from local.journal.messages import JournalAck, JournalRedact, JournalRedacted
+from local.memory.messages import MemoryDeleted
+from local.models.arbiter import Arbiter, ArbiterConfig
+from local.models.chat import ToolCall
+from local.models.settings import Endpoint, ModelsConfig, Routing
 from local.runtime.participant import Resources, Settingless
-from local.services.conversation import ConversationService, StoredTurn
 from local.tools.tool import Tool
 
 

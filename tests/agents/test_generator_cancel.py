@@ -5,10 +5,7 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
-from local.agents.generator import CANCELS
-from local.models.chat import ThinkingDelta, ToolCall
-from local.protocol.journal_messages import JournalAck
-from local.protocol.messages import (
+from local.bus.messages import (
     AgentTransition,
     GenerationThinking,
     GenerationToken,
@@ -17,6 +14,9 @@ from local.protocol.messages import (
     ResponseGeneration,
     ToolResult,
 )
+from local.generator.agent import CANCELS
+from local.journal.messages import JournalAck
+from local.models.chat import ThinkingDelta, ToolCall
 
 
 async def test_while_the_model_thinks_its_stream_is_closed_and_what_was_said_is_the_answer(stage: Any) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.context.prompt_fitter import MOST_WAITED_FOR
-from local.errors import ModelError
-from local.journal.store.store import JournalStore
+from local.bus.messages import AnswerDialog, ContextCompacted, ParticipantStatus, QueryAccepted, ResponseGeneration
+from local.core.errors import ModelError
+from local.generator.fitting import MOST_WAITED_FOR
+from local.journal.store import JournalStore
 from local.models.chat import Degraded, ThinkingDelta
-from local.protocol.messages import AnswerDialog, ContextCompacted, ParticipantStatus, QueryAccepted, ResponseGeneration
 
 
 async def test_a_model_error_is_the_end_with_its_kind_and_what_was_said(stage: Any) -> None:

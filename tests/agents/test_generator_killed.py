@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.outcomes import Outcomes
-from local.agents.generator import CANCELS, CONSUMER
+from local.bus.envelope import Trace
+from local.bus.message import ErrorInfo
+from local.bus.messages import AnswerDialog, BusDead, GenerationToken, QueryFailed
+from local.generator.agent import CANCELS, CONSUMER
+from local.generator.output import OutcomePublisher
+from local.journal.messages import JournalAck
 from local.models.chat import ToolCall
-from local.protocol.envelope import Trace
-from local.protocol.journal_messages import JournalAck
-from local.protocol.messages import AnswerDialog, BusDead, ErrorInfo, GenerationToken, QueryFailed
 
 POINTS = [
     ("generator.delivered", 1),
@@ -166,7 +167,7 @@ async def test_a_letter_that_kills_processes_too_is_followed_by_another_and_the_
         await (await stage.doomed_generator("generator.delivered")).dead()
 
     with monkeypatch.context() as patch:
-        patch.setattr(Outcomes, "fail_unstored", lambda *_: stage.reach("letter"))
+        patch.setattr(OutcomePublisher, "fail_unstored", lambda *_: stage.reach("letter"))
         for _ in range(3):
             await (await stage.doomed_generator("letter")).dead()
     await stage.generator()

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import warm_up
-from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.generator import GeneratorAgent
-from local.config_models import Endpoint, ModelsConfig, Routing
-from local.errors import ConfigError, ModelError
+from local.bus.messages import GenerationWaiting, ParticipantStatus, ResponseGeneration
+from local.core.errors import ConfigError, ModelError
+from local.generator import respondent as warm_up
+from local.generator.agent import GeneratorAgent
+from local.generator.config import GeneratorConfig
+from local.generator.history import ConversationService
 from local.models.chat import AwayDelta
-from local.protocol.messages import GenerationWaiting, ParticipantStatus, ResponseGeneration
+from local.models.settings import Endpoint, ModelsConfig, Routing
 from local.runtime.participant import Resources
-from local.services.conversation import ConversationService
 
 
 async def test_a_model_that_is_not_there_is_told_before_anybody_asks(stage: Any) -> None:

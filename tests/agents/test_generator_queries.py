@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.journal_messages import JournalAck, JournalConfirmed, JournalDeliver
-from local.protocol.messages import (
+from local.bus.envelope import Envelope, Trace
+from local.bus.message import Message
+from local.bus.messages import (
     AgentTransition,
     AnswerDialog,
     BusDead,
     ConversationRequest,
     ConversationResult,
-    Message,
     QueryAccepted,
     QueryFailed,
     QueryReceived,
     ResponseGeneration,
 )
+from local.journal.messages import JournalAck, JournalConfirmed, JournalDeliver
 
 
 async def test_a_query_seen_again_while_it_runs_waits_for_the_same_end_and_is_not_started_twice(stage: Any) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import outcomes
-from local.errors import StoreFull
-from local.journal.client import journal_consumer
-from local.journal.store.store import JournalStore
+from local.bus.messages import AgentTransition, BusDead, GenerationToken, QueryFailed, ResponseGeneration
+from local.core.errors import StoreFull
+from local.generator import output as outcomes
+from local.journal import client as journal_consumer
+from local.journal.messages import JournalConfirmed, JournalFenced
+from local.journal.store import JournalStore
 from local.models.chat import ToolCall
-from local.protocol.journal_messages import JournalConfirmed, JournalFenced
-from local.protocol.messages import AgentTransition, BusDead, GenerationToken, QueryFailed, ResponseGeneration
-from local.runtime.participant_runner import STOP_SECONDS
+from local.runtime.runner import STOP_SECONDS
 
 
 async def test_a_second_process_takes_over_and_the_first_one_ends(

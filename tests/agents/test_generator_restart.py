@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import respondent as respondent_module
-from local.models.chat import ThinkingDelta, ToolCall
-from local.protocol.messages import (
+from local.bus.messages import (
     AgentTransition,
     GenerationToken,
     QueryAccepted,
@@ -16,7 +14,9 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
-from local.services.conversation import ConversationService
+from local.generator import respondent as respondent_module
+from local.generator.history import ConversationService
+from local.models.chat import ThinkingDelta, ToolCall
 
 ENDS = pytest.mark.parametrize("way", ["stop", "kill"])
 

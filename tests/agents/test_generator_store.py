@@ -7,18 +7,13 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import turn_queue
-from local.errors import NotConfirmed, StoreFull
+from local.bus.message import Message
+from local.bus.messages import GenerationToken, QueryAccepted, QueryFailed, ResponseGeneration
+from local.core.database import Database
+from local.core.errors import NotConfirmed, StoreFull
+from local.generator import queue as turn_queue
 from local.models.chat import ToolCall
-from local.protocol.messages import (
-    GenerationToken,
-    Message,
-    QueryAccepted,
-    QueryFailed,
-    ResponseGeneration,
-)
-from local.runtime.participant_runner import STOP_SECONDS
-from local.services.database import Database
+from local.runtime.runner import STOP_SECONDS
 
 Break = Callable[..., asyncio.Event]
 

@@ -6,15 +6,12 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from local.bus.sender_guard import Declaration, SenderGuard
-from local.errors import RequestTimeout, ToolError
-from local.models.chat import ToolCall
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.messages import (
+from local.bus.envelope import Envelope, Trace
+from local.bus.message import Message
+from local.bus.messages import (
     AgentTransition,
     BusDead,
     ChildStatus,
-    Message,
     ParticipantStatus,
     QueryAccepted,
     ResponseGeneration,
@@ -22,6 +19,9 @@ from local.protocol.messages import (
     ToolSchema,
     ToolSchemaRequest,
 )
+from local.bus.security import Declaration, SenderGuard
+from local.core.errors import RequestTimeout, ToolError
+from local.models.chat import ToolCall
 from local.tools.tool import Tool, ToolSettings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local.agents.answering.held_call import HeldCall
+from local.generator.runner import HeldCall
 from local.models.chat import ContentDelta, RestartDelta, ThinkingDelta
 
 CALL = '{"name": "roll", "arguments": {"n": 1}}'

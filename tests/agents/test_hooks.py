@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.steps import PlannedCall
-from local.agents.answering.taint.provenance import Provenance
-from local.agents.answering.taint.taint_policy import TaintPolicy
-from local.agents.answering.turn_hooks import HookedCall, TurnHooks
-from local.config_hooks import HookSettings
+from local.bus.envelope import Envelope
+from local.bus.messages import AnswerOptions, ResponseGeneration, ToolCallRecord, ToolRequest, ToolSchema
+from local.generator.hooks import HookedCall, TurnHooks
+from local.generator.steps import PlannedCall
+from local.hooks.messages import HookRequest, HookResult
+from local.hooks.settings import HookSettings
 from local.models.chat import ToolCall
-from local.protocol.envelope import Envelope
-from local.protocol.hook_messages import HookRequest, HookResult
-from local.protocol.messages import AnswerOptions, ResponseGeneration, ToolCallRecord, ToolRequest, ToolSchema
-from local.protocol.permission_messages import ApprovalRequest, GrantRequest, PermissionRequest, PermissionResult
+from local.permissions.messages import ApprovalRequest, GrantRequest, PermissionRequest, PermissionResult
 from local.runtime.participant import Participant, Settingless, on
+from local.taint.policy import Provenance, TaintPolicy
 from local.tools.tool import Tool
 
 SECONDS = 20.0

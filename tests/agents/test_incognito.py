@@ -10,11 +10,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import record_deletion
-from local.agents.answering.incognito_sessions import IncognitoSessions
-from local.agents.answering.outcomes import Outcomes
-from local.agents.answering.record_deletion import RecordDeletion
-from local.protocol.messages import (
+from local.bus.messages import (
     ConversationRequest,
     ConversationResult,
     QueryAccepted,
@@ -23,7 +19,10 @@ from local.protocol.messages import (
     ResponseGeneration,
     SessionDeleted,
 )
-from local.services.conversation import Asked, ConversationService
+from local.generator import session_changes as record_deletion
+from local.generator.history import ConversationService, NewTurn
+from local.generator.output import OutcomePublisher
+from local.generator.session_changes import IncognitoSessions, RecordDeletion
 
 Stage = Any  # of conftest.py
 FilesWith = Callable[..., list[str]]  # of conftest.py
@@ -79,8 +78,8 @@ async def test_what_was_refused_because_its_session_is_kept_is_incognito_all_the
 async def test_what_was_refused_ends_with_the_idle_ones(stage: Stage) -> None:
     async with ConversationService(stage.database) as record:
         for query_id, text, incognito in (("q1", SECRET, False), ("q2", "The dog is Rex", True)):
-            await record.accept(Asked(query_id, "s", None, "e", text, "{}", incognito=incognito))
-        deletion = RecordDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record))
+            await record.accept(NewTurn(query_id, "s", None, "e", text, "{}", incognito=incognito))
+        deletion = RecordDeletion(stage.door.bus, record, OutcomePublisher(stage.door.bus, record))
         await IncognitoSessions(record, deletion, 60.0).end_idle_since(0.0)
         assert await record.turn("q2") is not None
         await IncognitoSessions(record, deletion, 60.0).end_idle_since(math.inf)
@@ -141,8 +140,8 @@ async def test_it_ends_when_nothing_was_asked_for_long(stage: Stage) -> None:
 
 async def test_one_that_waits_for_an_answer_is_not_idle(stage: Stage) -> None:
     async with ConversationService(stage.database) as record:
-        await record.accept(Asked("q", "s", None, "e", "?", "{}", incognito=True))
-        deletion = RecordDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record))
+        await record.accept(NewTurn("q", "s", None, "e", "?", "{}", incognito=True))
+        deletion = RecordDeletion(stage.door.bus, record, OutcomePublisher(stage.door.bus, record))
         await IncognitoSessions(record, deletion, 60.0).end_idle_since(math.inf)
         assert [turn.query_id for turn in await record.session("s")] == ["q"]
 
@@ -151,7 +150,7 @@ async def test_a_process_whose_record_another_one_has_leaves_incognito_sessions_
     stage: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with ConversationService(tmp_path / "c.db") as replaced, ConversationService(tmp_path / "c.db"):
-        deletion = RecordDeletion(stage.door.bus, replaced, Outcomes(stage.door.bus, replaced))
+        deletion = RecordDeletion(stage.door.bus, replaced, OutcomePublisher(stage.door.bus, replaced))
         async with IncognitoSessions(replaced, deletion, 60.0).end_in_time():
             pass
     assert [entry.message for entry in caplog.records if entry.levelname == "ERROR"] == []

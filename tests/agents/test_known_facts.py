@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import pytest
 
-from local.agents.answering import known_facts
-from local.agents.answering.known_facts import RETRY_SECONDS, FactLines, KnownFacts
-from local.agents.answering.question import NOT_TOLD
-from local.protocol.memory_messages import OWNER
-from local.protocol.messages import ChildStatus, ParticipantStatus, ResponseGeneration
-from local.runtime.presence import SILENT_SECONDS
+from local.bus.messages import ChildStatus, ParticipantStatus, ResponseGeneration
+from local.generator import known_facts
+from local.generator.known_facts import RETRY_SECONDS, FactLines, FactsCache
+from local.generator.steps import NOT_TOLD
+from local.memory.messages import OWNER
+from local.runtime.runner import SILENT_SECONDS
 
 
 class Memory:
@@ -23,7 +23,7 @@ class Memory:
         self.now = 0.0
         self.lines: Sequence[str] | None = ("likes tea",)
         self.asked: list[str] = []
-        self.facts = KnownFacts(self._answer, lambda: self.now)
+        self.facts = FactsCache(self._answer, lambda: self.now)
 
     async def _answer(self, user: str) -> FactLines | None:
         self.asked.append(user)
@@ -151,7 +151,7 @@ async def test_an_answer_that_was_overtaken_does_not_count(memory: Memory) -> No
         await facts.changed(user)
         return FactLines(("older",))
 
-    facts = KnownFacts(answer, lambda: 0.0)
+    facts = FactsCache(answer, lambda: 0.0)
     facts.heard(ParticipantStatus(name="memory", kind="agent", pid=1, instance="1", state="ready"))
     assert (await facts.current("ann")) == facts.known("ann") == FactLines(("newer",))
 

@@ -8,13 +8,21 @@ from datetime import date
 
 import pytest
 
-from local.agents.answering.prompt.known_skills import LEAST_DESCRIPTION, MOST_TOLD, ROOM, KnownSkills, SkillLines, told
-from local.agents.answering.prompt.prompt_compiler import environment_items
-from local.agents.answering.prompt.prompt_inputs import PromptInputs, SkillLine, SourcedText
-from local.protocol.context_block import HEADINGS, block
-from local.protocol.memory_messages import OWNER
-from local.protocol.messages import ToolSchema
-from local.protocol.skill_messages import SkillRecord
+from local.bus.messages import HEADINGS, ToolSchema, block
+from local.generator.prompt import (
+    LEAST_DESCRIPTION,
+    MOST_TOLD,
+    ROOM,
+    PromptInputs,
+    SkillIndex,
+    SkillLine,
+    SkillLines,
+    environment_items,
+    told,
+)
+from local.instructions.texts import SourcedText
+from local.memory.messages import OWNER
+from local.skills.messages import SkillRecord
 
 
 def skill(name: str, description: str = "Tell the tides.") -> SkillRecord:
@@ -29,7 +37,7 @@ class Holder:
         self.asked = 0
         self.answers = asyncio.Event()
         self.answers.set()
-        self.known = KnownSkills(self._answer)
+        self.known = SkillIndex(self._answer)
 
     async def current(self, user: str | None = None) -> SkillLines:
         await self.known.settled()
@@ -71,7 +79,7 @@ async def test_a_turn_waits_for_an_answer_that_is_on_its_way_and_has_the_latest(
 
 
 async def test_what_is_known_counts_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local.agents.answering.prompt.known_skills.WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("local.generator.prompt.WAIT_SECONDS", 0.01)
     holder = Holder()
     holder.known.ask_again()
     await holder.current(None)

@@ -8,19 +8,14 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import known_facts
-from local.agents.generator import CONSUMER
-from local.protocol.context_block import GONE, HEADINGS, parted
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.journal_messages import JournalAck
-from local.protocol.judgement_messages import RewardEvent
-from local.protocol.memory_messages import MemoryRequest, MemoryResult, UserFacts
-from local.protocol.messages import (
-    ErrorInfo,
-    GenerationToken,
-    QueryReceived,
-    ResponseGeneration,
-)
+from local.bus.envelope import Envelope, Trace
+from local.bus.message import ErrorInfo
+from local.bus.messages import GONE, HEADINGS, GenerationToken, QueryReceived, ResponseGeneration, parted
+from local.critic.messages import RewardEvent
+from local.generator import known_facts
+from local.generator.agent import CONSUMER
+from local.journal.messages import JournalAck
+from local.memory.messages import MemoryRequest, MemoryResult, UserFacts
 from local.runtime.participant import Participant, Settingless, on
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]

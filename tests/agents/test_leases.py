@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from agent_stage.served import Wire
 
-from local.agents import arbiter, leases
-from local.agents.arbiter import Arbiter, ArbiterConfig
-from local.agents.leases import Leases
 from local.bus.bus import Bus
-from local.config_models import Endpoint, ModelsConfig, Provider, Routing
-from local.errors import ModelError
-from local.protocol.lease_messages import LeaseClaim, LeaseState
-from local.protocol.messages import ContextCompacted, ParticipantStatus
+from local.bus.messages import ContextCompacted, ParticipantStatus
+from local.core.errors import ModelError
+from local.models import arbiter, leases
+from local.models.arbiter import Arbiter, ArbiterConfig
+from local.models.lease_messages import LeaseClaim, LeaseState
+from local.models.leases import Leases
+from local.models.settings import Endpoint, ModelsConfig, Provider, Routing
 
 SECONDS = 20.0
 

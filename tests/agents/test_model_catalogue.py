@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from local.agents.model_catalogue import ModelCatalogue, NotForChat, ServerSilent
-from local.config_choice import DefaultModel
-from local.config_models import Chains, Endpoint, ModelsConfig, Routing
-from local.errors import NoSuchModel
-from local.models.hub.model_stock import ModelStock
-from local.models.stand_in import server
-from local.models.stand_in.stand_in import StandInSettings
+from local.core.errors import NoSuchModel
+from local.models.catalogue import ModelCatalogue, NotForChat, ServerSilent
+from local.models.hub import ModelStock
+from local.models.settings import Chains, DefaultModel, Endpoint, ModelsConfig, Routing
+from local.stand_in import server
+from local.stand_in.server import StandInSettings
 
 NOBODY = "http://127.0.0.1:1"
 

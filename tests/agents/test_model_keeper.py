@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from local.agents.model_keeper import ModelKeeper, ModelKeeperConfig
-from local.apps.models import Models
-from local.apps.participant_client import ParticipantAway, ParticipantRefused
+from local.api.clients import Models, ParticipantAway, ParticipantRefused
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub
-from local.config_models import Endpoint, Routing, load_models
-from local.protocol.envelope import Envelope
-from local.protocol.model_messages import ModelProgress
+from local.bus.envelope import Envelope
+from local.bus.zeromq import MemoryHub
+from local.models.keeper import ModelKeeperConfig, ModelManager
+from local.models.messages import ModelProgress
+from local.models.settings import Endpoint, Routing, load_models
 from local.runtime.participant import Resources
-from local.runtime.participant_runner import ParticipantRunner
+from local.runtime.runner import ParticipantRunner
 from tests.models.hub.fake_hub import REPO, FakeHub, hub_with
 
 DEFAULTS = Path(__file__).parents[2] / "config"
@@ -63,7 +62,7 @@ async def door(hub: FakeHub, tmp_path: Path, settings: Path) -> AsyncIterator[Do
     resources = Resources(
         tmp_path, routing, "stand_in", "gemma4:12b", ollama_url="http://127.0.0.1:1", layers=(DEFAULTS, settings)
     )
-    keeper = ModelKeeper.build(ModelKeeperConfig(hub_url=hub.url), resources)
+    keeper = ModelManager.build(ModelKeeperConfig(hub_url=hub.url), resources)
     async with AsyncExitStack() as stack:
         bus = await stack.enter_async_context(Bus("door", wire.transport()))
         made = Door(bus)
@@ -146,7 +145,7 @@ async def test_the_choice_is_written_and_seen(door: Door, settings: Path) -> Non
 
 
 async def test_where_nobody_keeps_models_that_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local.apps.participant_client.UNSEEN_SECONDS", 0.05)
+    monkeypatch.setattr("local.api.clients.UNSEEN_SECONDS", 0.05)
     async with Bus("door", MemoryHub().transport()) as bus:
         await bus.ready()
         with pytest.raises(ParticipantAway, match="if `model_keeper` is among the `participants`"):

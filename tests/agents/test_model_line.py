@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.agents.arbiter import SILENT_SECONDS, ModelLine
+from local.models.arbiter import SILENT_SECONDS, ModelLine
 
 
 def test_a_server_gets_no_more_calls_than_it_serves_at_once() -> None:

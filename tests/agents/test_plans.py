@@ -8,18 +8,22 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.own_schemas import FAULTS
-from local.models.chat import ToolCall
-from local.protocol.envelope import Trace
-from local.protocol.messages import (
+from local.bus.envelope import Trace
+from local.bus.messages import (
     AgentTransition,
     AnswerOptions,
+    PlanCreated,
+    PlanStep,
     ResponseGeneration,
     ToolCallRecord,
     ToolRequest,
     ToolResult,
+    latest_plan,
 )
-from local.protocol.permission_messages import (
+from local.bus.vocabulary import PLAN_STEP, PROPOSE_PLAN
+from local.generator.builtin_tools import FAULTS
+from local.models.chat import ToolCall
+from local.permissions.messages import (
     ApprovalDecision,
     ApprovalRequest,
     GrantRequest,
@@ -27,9 +31,7 @@ from local.protocol.permission_messages import (
     PermissionRequest,
     PermissionResult,
 )
-from local.protocol.plan_messages import PlanCreated, PlanStep, latest_plan
-from local.protocol.turn_tools import PLAN_STEP, PROPOSE_PLAN
-from local.queries.query_view import QueryView
+from local.queries.view import QueryView
 from tests.agents.test_gatekeeper import PenTool
 
 SECONDS = 20.0

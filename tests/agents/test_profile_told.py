@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from local.bus.messages import OWN, AnswerOptions, AnswerProfile, ResponseGeneration
 from local.models.chat import ToolCall
-from local.protocol.answer_options import OWN, AnswerOptions, AnswerProfile
-from local.protocol.messages import ResponseGeneration
 from local.tools.tool import Tool, ToolSettings
 
 

@@ -6,15 +6,25 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.answering.prompt.prompt_compiler import as_json, compile_prompt, environment_items
-from local.agents.answering.prompt.prompt_inputs import PromptInputs, SkillLine, ToolLine
-from local.agents.answering.prompt.section_table import OF_MODES, ROUTING, SECTIONS, SMALL, WRITES
-from local.agents.answering.prompt_builder import compose
-from local.instructions.sourced_text import SourcedText
+from local.bus.messages import block
+from local.generator.config import GeneratorConfig
+from local.generator.prompt import (
+    OF_MODES,
+    ROUTING,
+    SECTIONS,
+    SMALL,
+    WRITES,
+    PromptInputs,
+    SkillLine,
+    ToolLine,
+    as_json,
+    compile_prompt,
+    compose,
+    environment_items,
+)
+from local.instructions.texts import SourcedText
 from local.models.chat import Json
-from local.models.tool_selection import Tier
-from local.protocol.context_block import block
+from local.models.settings import Tier
 
 DAY = date(2026, 7, 14)
 READ = ToolLine("read_file", category="read", replaces="cat, head")

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from local.protocol.messages import ContextCompacted, ResponseGeneration
-from local.protocol.model_used import ModelUsed
+from local.bus.messages import ContextCompacted, ModelUsed, ResponseGeneration
 
 SUMMARY = "FACTS\n- The dog is called Rex.\nSUMMARY\nThey spoke of dogs."
 LONG = " and so on" * 40

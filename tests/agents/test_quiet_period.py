@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from local.agents.quiet_period import LONGEST_SECONDS, QUIET_SECONDS, QuietPeriod
+from local.models.arbiter import LONGEST_SECONDS, QUIET_SECONDS, QuietPeriod
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.result_reader import PART_CHARS
-from local.agents.answering.steps import READ_RESULT
 from local.bus.blobs import BlobStore
-from local.errors import MalformedFrame
+from local.bus.messages import BusDead, ResponseGeneration, ToolCallRecord, ToolRequest, ToolResult
+from local.core.errors import MalformedFrame
+from local.generator.builtin_tools import PART_CHARS
+from local.generator.steps import READ_RESULT
 from local.models.chat import ToolCall
-from local.protocol.messages import BusDead, ResponseGeneration, ToolCallRecord, ToolRequest, ToolResult
 from local.runtime.participant import Settingless
 from local.tools.tool import Tool, ToolOutput
 

@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 import pytest
 
-from local.agents.reward import CONSUMER, RewardConfig, RewardService
-from local.protocol.envelope import Trace, decode
-from local.protocol.journal_messages import JournalAck
-from local.protocol.judgement_messages import CritiqueResult, RewardEvent, UserFeedback
-from local.protocol.memory_messages import MemoryDeleted
-from local.protocol.messages import Message, SessionDeleted
-from local.services.ratings import Rating, RatingStore
+from local.bus.envelope import Trace, decode
+from local.bus.message import Message
+from local.bus.messages import SessionDeleted
+from local.critic.messages import CritiqueResult, RewardEvent, UserFeedback
+from local.journal.messages import JournalAck
+from local.memory.messages import MemoryDeleted
+from local.reward.reward import CONSUMER, Rating, RatingStore, RewardConfig, RewardService
 
 Serve = Callable[..., Awaitable[Any]]
 

@@ -9,16 +9,12 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import record_deletion as module
-from local.agents.answering.outcomes import Outcomes
-from local.agents.answering.record_deletion import RecordDeletion
-from local.errors import StoreFailed
-from local.journal.store.store import JournalStore
-from local.protocol.envelope import Trace
-from local.protocol.messages import (
+from local.attachments.attachments import AttachmentStore
+from local.bus.envelope import Trace
+from local.bus.message import ErrorInfo
+from local.bus.messages import (
     ConversationRequest,
     ConversationResult,
-    ErrorInfo,
     QueryAccepted,
     QueryCancel,
     QueryFailed,
@@ -27,8 +23,12 @@ from local.protocol.messages import (
     SessionDeleted,
     ToolResult,
 )
-from local.services.attachments.store import AttachmentStore
-from local.services.conversation import Asked, ConversationService, TurnStatus
+from local.core.errors import StoreFailed
+from local.generator import session_changes as module
+from local.generator.history import ConversationService, NewTurn, TurnStatus
+from local.generator.output import OutcomePublisher
+from local.generator.session_changes import RecordDeletion
+from local.journal.store import JournalStore
 
 Stage = Any  # of conftest.py
 FilesWith = Callable[..., list[str]]  # of conftest.py
@@ -139,10 +139,10 @@ async def test_an_outcome_that_had_not_left_yet_leaves_before_the_deletion(
     """Else it would reach the journal behind it."""
     async with ConversationService(stage.database) as record:
         body = QueryReceived(query_id="q", query=SECRET).encode().decode()
-        await record.accept(Asked("q", "s", None, "e", SECRET, body))
+        await record.accept(NewTurn("q", "s", None, "e", SECRET, body))
         response = ResponseGeneration(query_id="q", status="answered", query=SECRET, answer=SECRET)
         await record.finish("q", TurnStatus.ANSWERED, SECRET, response.subject, response.encode().decode())
-        deletion = RecordDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record))
+        deletion = RecordDeletion(stage.door.bus, record, OutcomePublisher(stage.door.bus, record))
         deleted, redacted = await deletion.delete("s")
     assert (deleted, redacted) == (1, 2)
     assert files_with(tmp_path, SECRET) == []
@@ -182,9 +182,9 @@ async def test_files_that_only_a_deleted_session_has_named_go_with_it(
     async with ConversationService(stage.database) as record:
         for query_id, session, named in (("q1", "s", (own, shared)), ("q2", "t", (shared,))):
             body = QueryReceived(query_id=query_id, query="?", attachments=named).encode().decode()
-            await record.accept(Asked(query_id, session, None, "e", "?", body))
+            await record.accept(NewTurn(query_id, session, None, "e", "?", body))
             await record.finish(query_id, TurnStatus.FAILED, None, QueryFailed.subject, failure(query_id))
-        deletion = RecordDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record), files=files)
+        deletion = RecordDeletion(stage.door.bus, record, OutcomePublisher(stage.door.bus, record), files=files)
         await deletion.delete("s")
         assert [file.name for file in (tmp_path / "attachments").iterdir()] == [shared]
         await deletion.delete("t")

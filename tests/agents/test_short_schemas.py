@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.short_schemas import as_function, bare, first_sentence
-from local.models.tool_selection import Tier
-from local.protocol.messages import ToolSchema
+from local.bus.messages import ToolSchema
+from local.generator.short_schemas import as_function, bare, first_sentence
+from local.models.settings import Tier
 
 FULL: dict[str, Any] = {
     "type": "object",

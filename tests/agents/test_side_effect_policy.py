@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from local.agents.answering.call_rules import SideEffectPolicy
-from local.agents.answering.result_reader import SCHEMA
-from local.agents.answering.steps import READ_RESULT, PlannedCall
-from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
+from local.bus.message import ErrorInfo
+from local.bus.messages import ToolCallRecord, ToolSchema
+from local.generator.builtin_tools import READ_RESULT_SCHEMA as SCHEMA
+from local.generator.steps import READ_RESULT, PlannedCall
+from local.generator.turn import SideEffectPolicy
 
 READS = ToolSchema(tool="look", description="", parameters={}, safety="L0")
 WRITES = ToolSchema(tool="look", description="", parameters={}, effect="write")

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from local.protocol.context_block import HEADINGS, parted
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.messages import AnswerOptions, QueryReceived, ResponseGeneration
-from local.protocol.skill_messages import SkillRecord, SkillRequest, SkillResult, SkillsChanged
+from local.bus.envelope import Envelope, Trace
+from local.bus.messages import HEADINGS, AnswerOptions, QueryReceived, ResponseGeneration, parted
 from local.runtime.participant import Participant, Settingless, on
+from local.skills.messages import SkillRecord, SkillRequest, SkillResult, SkillsChanged
 from local.tools.tool import Tool
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]

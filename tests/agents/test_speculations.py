@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import speculations
-from local.agents.answering.turn_output import TurnOutput
+from local.bus.envelope import Envelope, Trace
+from local.bus.messages import QueryReceived, ResponseGeneration
+from local.generator import queue as speculations
+from local.generator.output import TurnOutput
 from local.models.chat import ThinkingDelta, ToolCall
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.messages import QueryReceived, ResponseGeneration
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 Asked = Callable[[int], Awaitable[None]]

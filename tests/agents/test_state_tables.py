@@ -7,16 +7,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from local.agents.answering import turn_table
-from local.agents.grading.grader import GRADING_TABLE, GradingAction, GradingState
-from local.agents.remembering.classifier import (
-    CLASSIFICATION_TABLE,
-    ClassificationAction,
-    ClassificationState,
-)
-from local.errors import IllegalTransition
+from local.core.errors import IllegalTransition
+from local.critic.agent import GRADING_TABLE, GradingAction, GradingState
+from local.generator import steps as turn_table
+from local.memory.classifier import CLASSIFICATION_TABLE, ClassificationAction, ClassificationState
 from local.runtime.machine import Machine, Table
-from local.tools.agent_tools.agent_table import AGENT_TABLE, AgentAction, AgentState
+from local.swarm.agents import AGENT_TABLE, AgentAction, AgentState
 
 Pair = tuple[StrEnum, StrEnum]
 

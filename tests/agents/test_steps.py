@@ -2,7 +2,10 @@
 
 import pytest
 
-from local.agents.answering.steps import (
+from local.bus.message import ErrorInfo
+from local.bus.messages import ModelSpan, ToolCallRecord
+from local.core.errors import StoreFailed
+from local.generator.steps import (
     CallTimer,
     ModelStep,
     NudgeStep,
@@ -16,9 +19,7 @@ from local.agents.answering.steps import (
     total_usage,
     usage_of,
 )
-from local.errors import StoreFailed
 from local.models.chat import ContentDelta, Degraded, Done, RestartDelta, ThinkingDelta, Usage
-from local.protocol.messages import ErrorInfo, ModelSpan, ToolCallRecord
 
 CALL = PlannedCall(call_id="q:0:0", tool="roll", args={"n": 6})
 RECORD = ToolCallRecord(call_id="q:0:0", tool="roll", args={"n": 6}, result="4", sources=("http://a/",))

@@ -12,11 +12,7 @@ from agent_stage.hostile_web import MailTool
 from agent_stage.stage import Stage
 from agent_stage.swarm_stage import asked, results, swarm
 
-from local import failpoints
-from local.agents.arbiter import Arbiter, ArbiterConfig
-from local.models.chat import ToolCall
-from local.protocol.agent_messages import AgentChanged, AgentRequest, AgentResult
-from local.protocol.messages import (
+from local.bus.messages import (
     AnswerOptions,
     ConversationRequest,
     ConversationResult,
@@ -27,7 +23,11 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
-from local.protocol.query_origin import SCHEDULE
+from local.bus.vocabulary import SCHEDULE
+from local.core import failpoints
+from local.models.arbiter import Arbiter, ArbiterConfig
+from local.models.chat import ToolCall
+from local.swarm.messages import AgentChanged, AgentRequest, AgentResult
 
 pytestmark = pytest.mark.usefixtures("large_model")  # agents are not on the lists of smaller ones
 

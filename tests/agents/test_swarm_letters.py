@@ -9,12 +9,9 @@ from agent_stage.hostile_web import MailTool
 from agent_stage.stage import Stage
 from agent_stage.swarm_stage import asked, swarm
 
+from local.bus.messages import QueryReceived, ResponseGeneration
 from local.models.chat import ToolCall
-from local.protocol.agent_messages import AgentChanged
-from local.protocol.messages import (
-    QueryReceived,
-    ResponseGeneration,
-)
+from local.swarm.messages import AgentChanged
 
 pytestmark = pytest.mark.usefixtures("large_model")  # agents are not on the lists of smaller ones
 

@@ -13,12 +13,10 @@ import pytest
 from agent_stage.stage import Stage
 from agent_stage.swarm_stage import swarm
 
-from local.agents.arbiter import Arbiter, ArbiterConfig
+from local.bus.messages import ResponseGeneration
+from local.models.arbiter import Arbiter, ArbiterConfig
 from local.models.chat import ContentDelta, Delta, Done, ToolCall, Usage
-from local.protocol.agent_messages import AgentRequest, AgentResult
-from local.protocol.messages import (
-    ResponseGeneration,
-)
+from local.swarm.messages import AgentRequest, AgentResult
 
 log = logging.getLogger(__name__)
 pytestmark = pytest.mark.usefixtures("large_model")  # agents are not on the lists of smaller ones

@@ -7,21 +7,25 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.context.prompt_parts import Exchange, Parts
-from local.agents.answering.own_schemas import FAULTS
-from local.agents.answering.taint.provenance import Provenance
-from local.agents.answering.todo_list import carried, told
-from local.models.chat import ToolCall
-from local.protocol.messages import (
+from local.bus.messages import (
+    MOST_CHARACTERS,
+    MOST_ITEMS,
     AnswerOptions,
     ResponseGeneration,
+    TodoItem,
+    TodoUpdated,
     ToolCallRecord,
     ToolRequest,
     ToolResult,
+    latest_list,
 )
-from local.protocol.todo_messages import MOST_CHARACTERS, MOST_ITEMS, TodoItem, TodoUpdated, latest_list
-from local.protocol.turn_tools import TODO_LIST
-from local.queries.query_view import QueryView
+from local.bus.vocabulary import TODO_LIST
+from local.generator.builtin_tools import FAULTS, carried
+from local.generator.builtin_tools import told_of_list as told
+from local.generator.context import Exchange, PromptParts
+from local.models.chat import ToolCall
+from local.queries.view import QueryView
+from local.taint.policy import Provenance
 from tests.agents.test_gatekeeper import PenTool
 
 LIST = [{"text": "write it", "state": "doing"}, {"text": "test it", "state": "open"}]
@@ -85,7 +89,7 @@ async def test_the_next_turn_of_the_conversation_has_the_list_in_its_history_and
 async def test_what_is_left_of_a_list_is_told_where_the_call_that_has_set_it_is_not_in_the_prompt_any_more() -> None:
     call = {"id": "q1:0:0", "function": {"name": TODO_LIST, "arguments": {"items": LIST}}}
     calling = {"role": "assistant", "content": "", "tool_calls": [call]}
-    parts = Parts((), {"role": "user", "content": "Go on"}).reminded("[Your to-do list: write it]")
+    parts = PromptParts((), {"role": "user", "content": "Go on"}).reminded("[Your to-do list: write it]")
     assert parts.said([Exchange(1, ({"role": "user", "content": "Make it"}, calling))]) == ()
     assert [item.text for item in parts.said([])] == ["[Your to-do list: write it]"]
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from local.agents.answering.own_schemas import FAULTS
-from local.agents.answering.taint.provenance import Provenance
-from local.agents.answering.tool_finder import MOST_FOUND, found_by, matching, told
-from local.protocol.messages import ToolCallRecord, ToolSchema
-from local.protocol.turn_tools import CALL_TOOL, TOOL_SEARCH
+from local.bus.messages import ToolCallRecord, ToolSchema
+from local.bus.vocabulary import CALL_TOOL, TOOL_SEARCH
+from local.generator.builtin_tools import FAULTS, MOST_FOUND, found_by, matching
+from local.generator.builtin_tools import told_of_search as told
+from local.taint.policy import Provenance
 
 TOOLS = [
     ToolSchema(tool=name, description=description, parameters={})

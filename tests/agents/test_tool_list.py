@@ -10,21 +10,20 @@ from typing import Any
 
 import pytest
 
-import local.agents.answering.respondent as respondent_module
-from local.agents.answering.own_schemas import SCHEMAS
-from local.agents.answering.tool_list import MOST, OfferRules, ToolList, ToolRoom, TurnOffer, first_list, kind_of
-from local.agents.answering.tool_registry import with_own
-from local.agents.answering.tool_table import OURS, TABLE
-from local.apps.participant import find_class
-from local.apps.prompt import _tools_of
-from local.config import layers_for, load_system
-from local.environment import environment
+import local.generator.respondent as respondent_module
+from local.bus.messages import AnswerOptions, AnswerProfile, ResponseGeneration, ToolSchema
+from local.bus.vocabulary import CALL_TOOL, CLARIFICATION, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
+from local.core.config import layers_for, load_system
+from local.core.environment import environment
+from local.generator.builtin_tools import SCHEMAS
+from local.generator.prompt_source import _tools_of
+from local.generator.short_schemas import OURS, TABLE
+from local.generator.tool_list import MOST, OfferRules, ToolList, ToolRoom, TurnOffer, first_list, kind_of
+from local.generator.tool_registry import with_own
 from local.models.chat import ToolCall
-from local.models.tool_selection import Tier
-from local.protocol.answer_options import AnswerProfile
-from local.protocol.messages import AnswerOptions, ResponseGeneration, ToolSchema
-from local.protocol.skill_messages import READ_SKILL
-from local.protocol.turn_tools import CALL_TOOL, CLARIFICATION, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
+from local.models.settings import Tier
+from local.run.participant import find_class
+from local.skills.messages import READ_SKILL
 from tests.agents.test_gatekeeper import PenTool
 
 ROOM = ToolRoom(1_000_000, lambda function: 1)

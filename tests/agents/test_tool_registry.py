@@ -2,13 +2,9 @@
 
 import asyncio
 
-from local.agents.answering.tool_registry import (
-    MAX_SCHEMA_BYTES,
-    SILENT_SECONDS,
-    ToolRegistry,
-    as_function,
-)
-from local.protocol.messages import ChildStatus, ToolSchema
+from local.bus.messages import ChildStatus, ToolSchema
+from local.generator.tool_registry import MAX_SCHEMA_BYTES, ToolRegistry, as_function
+from local.runtime.runner import SILENT_SECONDS
 
 
 def schema(tool: str = "dice", description: str = "Rolls dice.") -> ToolSchema:

@@ -6,15 +6,23 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.context.prompt_draft import plan
-from local.agents.answering.context.prompt_parts import Summary
-from local.agents.answering.context.token_budget import Limits, TokenMeter
-from local.agents.answering.steps import ModelStep, PlannedCall, Step, ToolStep
-from local.agents.answering.turn import ANSWER_NOW, SAY_SOMETHING, Next, Question, Turn
-from local.agents.answering.turn_limits import TurnLimits
-from local.agents.answering.turn_table import TurnAction, TurnState
+from local.bus.message import ErrorInfo
+from local.bus.messages import ContextGauge, ToolCallRecord, ToolSchema
+from local.generator.context import Limits, Summary, TokenMeter
+from local.generator.fitting import plan
+from local.generator.steps import (
+    ModelStep,
+    NextStep,
+    PlannedCall,
+    Step,
+    ToolStep,
+    TurnAction,
+    TurnInput,
+    TurnLimits,
+    TurnState,
+)
+from local.generator.turn import ANSWER_NOW, SAY_SOMETHING, Turn
 from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
-from local.protocol.messages import ContextGauge, ErrorInfo, ToolCallRecord, ToolSchema
 
 PRELUDE = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"})
 QUERY = {"role": "user", "content": "What is it?"}
@@ -25,7 +33,7 @@ SCHEMAS = {
 
 
 def turn(steps: tuple[Step, ...] = (), *, max_tool_iterations: int = 5, think: bool = True) -> Turn:
-    return Turn(Question("q1", "A", "What is it?", PRELUDE, think, TurnLimits(max_tool_iterations)), steps)
+    return Turn(TurnInput("q1", "A", "What is it?", PRELUDE, think, TurnLimits(max_tool_iterations)), steps)
 
 
 def begun(steps: tuple[Step, ...] = (), **options: Any) -> Turn:
@@ -39,7 +47,7 @@ def asked(made: Turn) -> list[Json]:
     return list(plan(made.parts(()), TokenMeter(), Limits(1_000_000)).messages)
 
 
-def say(made: Turn, *deltas: Delta) -> Next:
+def say(made: Turn, *deltas: Delta) -> NextStep:
     for delta in deltas:
         made.hear(delta)
     return made.message_ended()
@@ -51,7 +59,7 @@ def search(query: str = "x") -> ToolCall:
 
 def run_tools(
     made: Turn, results: Mapping[str, str] | None = None, offered: Mapping[str, ToolSchema] = SCHEMAS
-) -> Next:
+) -> NextStep:
     """Answer every open call with the result of its call_id, else with its own call_id."""
     calls, settled = made.calls_to_make(offered)
     made.requests_sent()
@@ -70,10 +78,10 @@ def test_an_answer_ends_the_turn() -> None:
     made = turn()
     changes: list[str] = []
     made.on_change = lambda before, action, after: changes.append(f"{before} {action} {after}")
-    assert made.begin() is Next.CALL_MODEL
+    assert made.begin() is NextStep.CALL_MODEL
     assert asked(made) == [*PRELUDE, QUERY]
     assert say(made, ThinkingDelta("Hm."), ContentDelta("For"), ContentDelta("ty"), Done(Usage(3, 2), model="g")) is (
-        Next.PUBLISH
+        NextStep.PUBLISH
     )
     made.published()
     response = made.response()
@@ -130,14 +138,14 @@ def test_what_the_model_cannot_do_is_told_once() -> None:
 def test_tool_results_go_back_in_call_order_right_after_the_message_with_its_thinking() -> None:
     made = begun()
     assert say(made, ThinkingDelta("I look."), ContentDelta("Wait."), search("a"), ToolCall("roll", {"n": 6})) is (
-        Next.CALL_TOOLS
+        NextStep.CALL_TOOLS
     )
     calls, _ = made.calls_to_make(SCHEMAS)
     assert [call.call_id for call in calls] == ["q1:0:0", "q1:0:1"]
     made.requests_sent()
     records = {call.call_id: late(call) for call in reversed(calls)}
     records["q1:0:1"] = ToolCallRecord(call_id="q1:0:1", tool="roll", args={"n": 6}, result="4")
-    assert made.tools_settled(records) is Next.CALL_MODEL
+    assert made.tools_settled(records) is NextStep.CALL_MODEL
     assert asked(made)[3:] == [
         {
             "role": "assistant",
@@ -180,7 +188,7 @@ def test_after_the_last_round_the_model_is_asked_once_more_without_tools() -> No
         run_tools(made)
     assert not made.offers_tools
     assert asked(made)[-1] == {"role": "user", "content": ANSWER_NOW}
-    assert say(made, ContentDelta("So far: two."), search("c")) is Next.PUBLISH
+    assert say(made, ContentDelta("So far: two."), search("c")) is NextStep.PUBLISH
     assert made.response().status == "answered"
 
 
@@ -300,7 +308,7 @@ def test_of_66_calls_at_once_16_are_made_and_each_gets_a_message() -> None:
 def test_a_call_in_the_text_is_a_call_and_no_content() -> None:
     made = begun()
     made.hear(ContentDelta('{"name": "search"}'))
-    assert made.message_ended(calls_in_text=[search()]) is Next.CALL_TOOLS
+    assert made.message_ended(calls_in_text=[search()]) is NextStep.CALL_TOOLS
     step = made.steps[-1]
     assert isinstance(step, ModelStep)
     assert (step.content, step.calls[0].tool) == ("", "search")
@@ -310,12 +318,12 @@ def test_a_call_in_the_text_is_a_call_and_no_content() -> None:
 def test_an_empty_message_is_asked_for_again_without_thinking_then_nudged_then_a_failure() -> None:
     made = begun()
     assert made.thinks
-    assert say(made, ThinkingDelta("I dream.")) is Next.CALL_MODEL
+    assert say(made, ThinkingDelta("I dream.")) is NextStep.CALL_MODEL
     assert not made.thinks
     assert asked(made) == [*PRELUDE, QUERY]
-    assert say(made, ContentDelta(" \n")) is Next.CALL_MODEL
+    assert say(made, ContentDelta(" \n")) is NextStep.CALL_MODEL
     assert asked(made) == [*PRELUDE, QUERY, {"role": "user", "content": SAY_SOMETHING}]
-    assert say(made) is Next.PUBLISH
+    assert say(made) is NextStep.PUBLISH
     response = made.response()
     assert response.status == "failed"
     assert response.error is not None
@@ -373,7 +381,7 @@ def remembered(*queries: str, is_small: bool, sources: tuple[str, ...] = (), err
     made = begun()
     made.is_small = is_small
     for query in queries:
-        assert say(made, ToolCall("search_memory", {"query": query})) is Next.CALL_TOOLS
+        assert say(made, ToolCall("search_memory", {"query": query})) is NextStep.CALL_TOOLS
         calls, settled = made.calls_to_make(MEMORY)
         made.requests_sent()
         for call in calls:
@@ -397,8 +405,8 @@ def test_a_small_model_that_calls_a_tool_in_vain_is_asked_the_question_alone(
     made = remembered(*queries, is_small=True, error=error)
     assert made.functions([{"function": {"name": "search_memory"}}]) == []
     assert asked(made) == [*PRELUDE, QUERY]
-    assert say(made, ToolCall("search_memory", {"query": "Paris"})) is Next.CALL_MODEL
-    assert say(made, ContentDelta("Paris.")) is Next.PUBLISH
+    assert say(made, ToolCall("search_memory", {"query": "Paris"})) is NextStep.CALL_MODEL
+    assert say(made, ContentDelta("Paris.")) is NextStep.PUBLISH
 
 
 @pytest.mark.parametrize(

@@ -2,26 +2,25 @@
 
 import pytest
 
-from local.agents.answering.turn import Next, Question, Turn
-from local.agents.answering.turn_limits import TurnLimits
-from local.agents.answering.turn_table import TurnState
-from local.errors import IllegalTransition
+from local.bus.message import ErrorInfo
+from local.bus.messages import AnswerOptions, ToolSchema
+from local.core.errors import IllegalTransition
+from local.generator.steps import NextStep, TurnInput, TurnLimits, TurnState
+from local.generator.turn import Turn
 from local.models.chat import ContentDelta, Delta, ThinkingDelta, ToolCall
-from local.protocol.answer_options import AnswerOptions
-from local.protocol.messages import ErrorInfo, ToolSchema
 
 BROKEN = ErrorInfo(kind="model_error", message="the server broke")
 SCHEMAS = {"search": ToolSchema(tool="search", description="search", parameters={})}
 
 
-def say(made: Turn, *deltas: Delta) -> Next:
+def say(made: Turn, *deltas: Delta) -> NextStep:
     for delta in deltas:
         made.hear(delta)
     return made.message_ended()
 
 
 def in_state(state: TurnState) -> Turn:
-    made = Turn(Question("q1", "A", "What is it?", (), True, TurnLimits()))
+    made = Turn(TurnInput("q1", "A", "What is it?", (), True, TurnLimits()))
     if state is TurnState.IDLE:
         return made
     made.begin()
@@ -45,7 +44,7 @@ RUNNING = [TurnState.GENERATING, TurnState.DISPATCHING_TOOL, TurnState.WAITING_F
 @pytest.mark.parametrize("state", RUNNING)
 def test_cancelling_keeps_what_was_said(state: TurnState) -> None:
     made = in_state(state)
-    assert made.cancel() is Next.PUBLISH
+    assert made.cancel() is NextStep.PUBLISH
     response = made.response()
     assert (response.status, response.answer, response.thinking) == ("cancelled", "So far.", "Hm.")
 
@@ -53,18 +52,18 @@ def test_cancelling_keeps_what_was_said(state: TurnState) -> None:
 @pytest.mark.parametrize("state", RUNNING)
 def test_failing_keeps_what_was_said_and_says_why(state: TurnState) -> None:
     made = in_state(state)
-    assert made.fail(BROKEN) is Next.PUBLISH
+    assert made.fail(BROKEN) is NextStep.PUBLISH
     response = made.response()
     assert (response.status, response.answer, response.error) == ("failed", "So far.", BROKEN)
 
 
 def test_a_turn_with_functions_of_its_asker_fails_before_the_model_has_said_anything() -> None:
     function = {"type": "function", "function": {"name": "weather", "parameters": {}}}
-    asked = Question("q1", "A", "Hi", (), True, TurnLimits(), options=AnswerOptions(functions=(function,)))
+    asked = TurnInput("q1", "A", "Hi", (), True, TurnLimits(), options=AnswerOptions(functions=(function,)))
     for end in (lambda made: made.fail(BROKEN), lambda made: made.cancel()):
         made = Turn(asked)
         made.begin()
-        assert end(made) is Next.PUBLISH
+        assert end(made) is NextStep.PUBLISH
         response = made.response()
         assert (response.answer, response.client_calls) == ("", ())
 
@@ -90,4 +89,4 @@ def test_before_it_has_begun_a_turn_can_not_be_cancelled_and_stays_as_it_is() ->
     with pytest.raises(IllegalTransition):
         made.cancel()
     assert made.response().status == "answered"
-    assert made.begin() is Next.CALL_MODEL
+    assert made.begin() is NextStep.CALL_MODEL

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.answering.question import Question
-from local.agents.answering.tool_registry import does_more_than_read
-from local.agents.answering.turn import ANSWER_NOW, Next, Turn
-from local.agents.answering.turn_limits import TurnLimits
+from local.bus.messages import ToolCallRecord, ToolSchema
+from local.generator.config import GeneratorConfig
+from local.generator.steps import NextStep, TurnInput, TurnLimits
+from local.generator.tool_registry import does_more_than_read
+from local.generator.turn import ANSWER_NOW, Turn
 from local.models.chat import ContentDelta, ToolCall
-from local.protocol.messages import ToolCallRecord, ToolSchema
 
 READS = ToolSchema(tool="roll", description="roll", parameters={}, safety="L0", repeatable=True)
 WRITES = ToolSchema(tool="write_file", description="write", parameters={}, safety="L1", repeatable=True)
 
 
 def begun(limits: TurnLimits, *, acts: bool = True) -> Turn:
-    turn = Turn(Question("q1", "A", "What is it?", (), True, limits))
+    turn = Turn(TurnInput("q1", "A", "What is it?", (), True, limits))
     turn.begin()
     turn.acts = acts
     return turn
@@ -27,7 +26,7 @@ def take_step(turn: Turn, calls: int = 1, told: str = "3") -> int:
     """One round of calls; returns how many were made by a tool."""
     for number in range(calls):
         turn.hear(ToolCall("roll", {"n": number, "step": len(turn.steps)}))
-    assert turn.message_ended() is Next.CALL_TOOLS
+    assert turn.message_ended() is NextStep.CALL_TOOLS
     made, settled = turn.calls_to_make({"roll": READS})
     turn.requests_sent()
     for call in made:
@@ -48,7 +47,7 @@ def test_a_turn_that_may_act_takes_twenty_steps_and_one_that_only_reads_five(act
         take_step(turn)
     assert not turn.offers_tools and is_told_to_answer(turn)
     turn.hear(ContentDelta("So far: three."))
-    assert turn.message_ended() is Next.PUBLISH
+    assert turn.message_ended() is NextStep.PUBLISH
     response = turn.response()
     assert (response.status, response.answer) == ("answered", "So far: three.")
     assert response.degraded == (

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import turn_output
-from local.agents.answering.turn_output import TurnOutput
+from local.bus.envelope import Trace
+from local.bus.message import Message
+from local.bus.messages import GenerationThinking
+from local.generator import output as turn_output
+from local.generator.output import TurnOutput
 from local.models.chat import ContentDelta, Done, ThinkingDelta, ToolCall, Usage
-from local.protocol.envelope import Trace
-from local.protocol.messages import GenerationThinking, Message
 
 TRACE = Trace("q1")
 

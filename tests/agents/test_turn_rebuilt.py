@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import hypothesis.strategies as st
 from hypothesis import assume, given
 
-from local.agents.answering.context.prompt_parts import Parts
-from local.agents.answering.steps import ModelStep, PlannedCall, Step, parse_step
-from local.agents.answering.turn import Next, Question, Turn
-from local.agents.answering.turn_limits import TurnLimits
+from local.bus.message import ErrorInfo
+from local.bus.messages import ToolCallRecord, ToolSchema
+from local.generator.context import PromptParts
+from local.generator.steps import ModelStep, NextStep, PlannedCall, Step, TurnInput, TurnLimits, parse_step
+from local.generator.turn import Turn
 from local.models.chat import ContentDelta, Delta, Done, ThinkingDelta, ToolCall, Usage
-from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
 HISTORY = [{"role": role, "content": f"{role} {index}"} for index in range(4) for role in ("user", "assistant")]
-QUESTION = Question("q1", "A", "What is it?", ({"role": "system", "content": "s"}, *HISTORY), True, TurnLimits(4))
+QUESTION = TurnInput("q1", "A", "What is it?", ({"role": "system", "content": "s"}, *HISTORY), True, TurnLimits(4))
 OFFERED = {
     name: ToolSchema(tool=name, description=name, parameters={}, repeatable=name == "roll")
     for name in ("roll", "search")
@@ -37,7 +37,7 @@ SCRIPTS = st.lists(SPOKEN, max_size=12)
 
 @dataclass(frozen=True)
 class Asked:
-    parts: Parts
+    parts: PromptParts
     offers_tools: bool
     thinks: bool
 
@@ -58,8 +58,8 @@ def play(turn: Turn, script: Iterator[Message], requested: set[str] | None = Non
     """
     asked: list[Asked] = []
     following = turn.begin()
-    while following is not Next.PUBLISH:
-        if following is Next.CALL_TOOLS:
+    while following is not NextStep.PUBLISH:
+        if following is NextStep.CALL_TOOLS:
             calls, settled = turn.calls_to_make(OFFERED)
             if requested is not None:
                 requested.update(call.call_id for call in calls)
@@ -134,7 +134,7 @@ def with_calls(*tools: str) -> Turn:
     """A turn of an earlier process, whose model asked for these."""
     calls = [PlannedCall(call_id=f"q1:0:{index}", tool=tool, args={"x": 0}) for index, tool in enumerate(tools)]
     turn = Turn(QUESTION, [ModelStep(content="", calls=tuple(calls))])
-    assert turn.begin() is Next.CALL_TOOLS
+    assert turn.begin() is NextStep.CALL_TOOLS
     return turn
 
 

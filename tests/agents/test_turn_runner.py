@@ -9,36 +9,34 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.context.prompt_fitter import PromptFitter
-from local.agents.answering.steps import ModelStep, PlannedCall, parse_step
-from local.agents.answering.tool_calls import request_id
-from local.agents.answering.tool_list import TurnOffer
-from local.agents.answering.tool_registry import ToolRegistry
-from local.agents.answering.turn import Question, Turn
-from local.agents.answering.turn_context import TurnContext
-from local.agents.answering.turn_limits import TurnLimits
-from local.agents.answering.turn_output import TurnOutput
-from local.agents.answering.turn_runner import TurnRunner
 from local.bus.bus import Bus
-from local.errors import StoreFenced, StoreFull
-from local.models.chat import ProgressDelta, RestartDelta, ThinkingDelta, ToolCall
-from local.models.tool_selection import Tier
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.messages import (
+from local.bus.envelope import Envelope, Trace
+from local.bus.message import ErrorInfo
+from local.bus.messages import (
     AgentTransition,
-    ErrorInfo,
     GenerationProgress,
     GenerationThinking,
     GenerationToken,
     GenerationWaiting,
+    RecallScore,
     ResponseGeneration,
     ToolRequest,
     ToolResult,
     ToolSchema,
 )
-from local.protocol.recall_score import RecallScore
-from local.queries.query_view import QueryView
-from local.services.conversation import Asked, ConversationService
+from local.core.errors import StoreFenced, StoreFull
+from local.generator.fitting import PromptFitter
+from local.generator.history import ConversationService, NewTurn
+from local.generator.output import TurnOutput
+from local.generator.runner import TurnRunner
+from local.generator.steps import ModelStep, PlannedCall, TurnInput, TurnLimits, parse_step
+from local.generator.tool_calls import TurnContext, request_id
+from local.generator.tool_list import TurnOffer
+from local.generator.tool_registry import ToolRegistry
+from local.generator.turn import Turn
+from local.models.chat import ProgressDelta, RestartDelta, ThinkingDelta, ToolCall
+from local.models.settings import Tier
+from local.queries.view import QueryView
 
 SECONDS = 20.0
 ROLL = ToolSchema(tool="roll", description="Roll.", parameters={}, timeout_seconds=SECONDS)
@@ -70,9 +68,9 @@ class Process:
 
     async def run(self) -> ResponseGeneration:
         """Run turn q1 from its last stored step to its end."""
-        await self.record.accept(Asked("q1", "s", None, "e", "Roll!", "{}"))
+        await self.record.accept(NewTurn("q1", "s", None, "e", "Roll!", "{}"))
         steps = [parse_step(body) for body in await self.record.steps("q1")]
-        turn = Turn(Question("q1", "A", "Roll!", (), False, TurnLimits()), steps)
+        turn = Turn(TurnInput("q1", "A", "Roll!", (), False, TurnLimits()), steps)
         output = TurnOutput(self.bus, self.record, Trace("q1"), "generator", "q1", "A", 1)
         self.runner = TurnRunner(turn, self._context, output, None)
         return await self.runner.run()

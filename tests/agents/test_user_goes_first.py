@@ -10,16 +10,15 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from statistics import median
 from typing import Any
 
-from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.arbiter import Arbiter, ArbiterConfig
-from local.agents.generator import GeneratorAgent
-from local.agents.leases import Leases
 from local.bus.bus import Bus
+from local.bus.messages import GenerationToken, ResponseGeneration
+from local.generator.agent import GeneratorAgent
+from local.generator.config import GeneratorConfig
+from local.generator.history import ConversationService
+from local.models.arbiter import Arbiter, ArbiterConfig
+from local.models.leases import Leases
 from local.models.ollama import OllamaModel
-from local.models.stand_in.server import serve
-from local.models.stand_in.stand_in import StandInSettings
-from local.protocol.messages import GenerationToken, ResponseGeneration
-from local.services.conversation import ConversationService
+from local.stand_in.server import StandInSettings, serve
 
 MODEL = "gemma4:12b"
 CALL_SECONDS = 1.0

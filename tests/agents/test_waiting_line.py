@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from local.agents.answering.waiting_line import WaitingLine
+from local.generator.queue import SessionQueue
 
 MAX_RUNNING, MAX_WAITING = 3, 2
 SESSIONS = st.sampled_from(["red", "green", "blue", "white", "black"])
@@ -15,7 +15,7 @@ class LineAgainstModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.line = WaitingLine(MAX_RUNNING, MAX_WAITING)
+        self.line = SessionQueue(MAX_RUNNING, MAX_WAITING)
         self.session_of: dict[str, str] = {}
         self.waiting: list[str] = []
         self.running: list[str] = []
@@ -91,7 +91,7 @@ TestLineAgainstModel.settings = settings(stateful_step_count=40)
 
 
 def test_without_room_to_wait_an_idle_session_is_still_served() -> None:
-    line = WaitingLine(max_running=1, max_waiting=0)
+    line = SessionQueue(max_running=1, max_waiting=0)
     assert line.expect("one", "s")
     assert line.arrive("one", "s") == ["one"]
     assert not line.expect("two", "s")
@@ -99,7 +99,7 @@ def test_without_room_to_wait_an_idle_session_is_still_served() -> None:
 
 
 def test_a_kept_place_that_is_given_up_is_free_again() -> None:
-    line = WaitingLine(max_running=1, max_waiting=0)
+    line = SessionQueue(max_running=1, max_waiting=0)
     assert line.expect("one", "s")
     assert not line.expect("two", "s")
     line.expect_no_more("one")

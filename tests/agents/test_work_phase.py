@@ -7,18 +7,12 @@ from typing import Any, get_args
 
 import pytest
 
-from local.agents.answering.own_schemas import SCHEMAS
-from local.agents.answering.work_phase import CATEGORIES, READS_AGAIN, WorkPhase, phase_after, phase_of
+from local.bus.message import ErrorInfo
+from local.bus.messages import AgentTransition, ResponseGeneration, ToolCallRecord, ToolSchema
+from local.bus.vocabulary import PLAN_STEP, PROPOSE_PLAN, TODO_LIST, Category
+from local.generator.builtin_tools import SCHEMAS
+from local.generator.tool_registry import CATEGORIES, READS_AGAIN, WorkPhase, phase_after, phase_of
 from local.models.chat import ToolCall
-from local.protocol.messages import (
-    AgentTransition,
-    ErrorInfo,
-    ResponseGeneration,
-    ToolCallRecord,
-    ToolSchema,
-)
-from local.protocol.safety import Category
-from local.protocol.turn_tools import PLAN_STEP, PROPOSE_PLAN, TODO_LIST
 from tests.agents.test_gatekeeper import PenTool
 
 RESEARCHING, EDITING, VERIFYING, COMPLETING = WorkPhase

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from local.apps.cli import main
+from local.cli.entry import main
 
 
 @pytest.fixture

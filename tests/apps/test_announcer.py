@@ -9,13 +9,13 @@ from typing import cast
 
 import pytest
 
-from local.apps import announcer
-from local.apps.announcer import Announcer
-from local.apps.newcomers import Newcomers
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub
-from local.errors import BusNotReady
-from local.protocol.messages import ParticipantStatus
+from local.bus.messages import ParticipantStatus
+from local.bus.zeromq import MemoryHub
+from local.core.errors import BusNotReady
+from local.run import run as announcer
+from local.run.newcomers import ParticipantReloader
+from local.run.run import Announcer
 from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
 
 
@@ -55,7 +55,9 @@ async def test_a_bus_that_is_not_started_yet_is_not_complained_of(
 
         monkeypatch.setattr(own, "ready", refused_until_up)
         with caplog.at_level(logging.WARNING):
-            telling = asyncio.create_task(Announcer(own).run(cast(Supervisor, children), cast(Newcomers, None)))
+            telling = asyncio.create_task(
+                Announcer(own).run(cast(Supervisor, children), cast(ParticipantReloader, None))
+            )
             for _ in range(10):
                 await asyncio.sleep(0)
             children.is_up.set()
@@ -72,7 +74,7 @@ async def test_what_a_proxy_that_died_has_lost_is_said_again_at_once(monkeypatch
         heard: asyncio.Queue[object] = asyncio.Queue()
         door.subscribe(ParticipantStatus.subject, heard.put_nowait)
         await door.ready()
-        telling = asyncio.create_task(Announcer(own).run(cast(Supervisor, children), cast(Newcomers, None)))
+        telling = asyncio.create_task(Announcer(own).run(cast(Supervisor, children), cast(ParticipantReloader, None)))
         await heard.get()
         while not heard.empty():
             heard.get_nowait()

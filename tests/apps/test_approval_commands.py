@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from local.apps import approval_commands
-from local.errors import NoAnswer
+from local.core.errors import NoAnswer
+from local.permissions import commands as approval_commands
 from tests.apps.answering_door import AnsweringDoor, Json
 
 WAITING: Json = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from local.apps.approval_script import ApprovalScript
-from local.apps.story import Approval
+from local.stories.player import ApprovalScript
+from local.stories.story import Approval
 
 
 def asked(call_id: str = "q:0:0", tool: str = "write_file", **args: Any) -> dict[str, Any]:

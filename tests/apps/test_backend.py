@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from local.apps.backend import Backend, choose_backend
-from local.apps.flags import Flags
-from local.config import SystemConfig
-from local.config_models import ModelsConfig
-from local.errors import ConfigError
+from local.cli.main import Flags
+from local.core.config import SystemConfig
+from local.core.errors import ConfigError
+from local.models.settings import ModelsConfig
+from local.run.backend import Backend, choose_backend
 
 NOWHERE = "http://127.0.0.1:1"  # nothing listens on port 1
 KINDS = {kind: {"kind": kind} for kind in ("ollama", "openai", "llama_server")}
@@ -86,7 +86,7 @@ def test_an_installed_ollama_that_does_not_run_is_started(programs: Path) -> Non
 def test_nothing_is_started_against_the_users_will_or_for_another_machine(
     programs: Path, monkeypatch: pytest.MonkeyPatch, url: str, provider: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("local.apps.backend.PROBE_SECONDS", 0.01)
+    monkeypatch.setattr("local.run.backend.PROBE_SECONDS", 0.01)
     install(programs, "ollama")
     chosen = choose("ollama", url, providers={"ollama": provider})
     assert (chosen.name, chosen.servers) == ("ollama", ())

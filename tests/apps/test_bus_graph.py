@@ -6,14 +6,11 @@ import json
 
 import pytest
 
-from local.apps.tap.bandwidth import Bandwidth
-from local.apps.tap.bus_graph import BusGraph
-from local.apps.tap.delay import Delays
-from local.apps.tap.publication import BadPublication, checked, envelope_of
-from local.apps.tap.subject_info import SubjectInfo
-from local.bus.sender_guard import Declaration
-from local.protocol.envelope import Envelope
-from local.protocol.messages import ParticipantStatus
+from local.bus.envelope import Envelope
+from local.bus.messages import ParticipantStatus
+from local.bus.security import Declaration
+from local.cli.tap import BadPublication, checked, envelope_of
+from local.cli.tap_stats import Bandwidth, BusGraph, Delays, SubjectInfo
 
 SAYS = {"api": {"query.received", "participant.status"}, "generator": {"tool.request."}}
 HEARS = {

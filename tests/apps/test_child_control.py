@@ -8,17 +8,17 @@ from typing import Any, cast
 
 import pytest
 
-from local.apps.child_control import ChildControl
-from local.apps.newcomers import Newcomers
-from local.apps.participant_client import ParticipantRefused
-from local.apps.system_control import SystemControl
+from local.api.clients import ParticipantRefused, SystemControl
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub
-from local.config import ParticipantEntry, SystemConfig
-from local.errors import ConfigError, UnknownParticipant
-from local.protocol.control_messages import ParticipantRequest, ParticipantResult
-from local.protocol.envelope import Envelope
-from local.runtime.supervisor import ChildPhase, ChildSpec, ChildState, Supervisor
+from local.bus.envelope import Envelope
+from local.bus.messages import ParticipantRequest, ParticipantResult
+from local.bus.zeromq import MemoryHub
+from local.core.config import ParticipantEntry, SystemConfig
+from local.core.errors import ConfigError, UnknownParticipant
+from local.run.newcomers import ParticipantReloader
+from local.run.run import ChildControl
+from local.runtime.child import ChildSpec
+from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 
@@ -101,7 +101,9 @@ def hub() -> MemoryHub:
 async def door(hub: MemoryHub, children: Children, settings: SettingsRead) -> AsyncIterator[Bus]:
     """The bus of one who asks; the supervisor listens."""
     async with Bus("supervisor", hub.transport()) as own, Bus("api", hub.transport()) as door:
-        newcomers = Newcomers(settings, lambda system, entry: ChildSpec(entry.name, "participant", entry.target))
+        newcomers = ParticipantReloader(
+            settings, lambda system, entry: ChildSpec(entry.name, "participant", entry.target)
+        )
         control = ChildControl(own, cast(Supervisor, children), newcomers, announce=children.announce)
         await own.ready()
         await door.ready()

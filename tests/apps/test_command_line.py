@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import pytest
 
-from local.apps.command_line import exit_status, new_app
-from local.apps.command_table import run_command
-from local.errors import LocalError
+from local.cli.command_table import run_command
+from local.cli.main import exit_status, new_app
+from local.core.errors import LocalError
 
 NO_UTF8 = "is no text in UTF-8; write it in UTF-8 (`iconv -t UTF-8` makes it so)"
 

@@ -22,20 +22,20 @@ class Teller:
 sys.meta_path.insert(0, Teller())
 """
 AS_INSTALLED = """
-from local.apps.console_script import main
-from local.set_up.python_environment import PythonEnvironment
+from local.cli.console_script import main
+from local.run.setup import PythonEnvironment
 PythonEnvironment.is_entered = True
 main()
 """
 AS_A_MODULE = """
-runpy.run_module("local.apps.cli", run_name="__main__")
+runpy.run_module("local.cli.entry", run_name="__main__")
 """
 
 
 @pytest.mark.parametrize("closed", [0, 1, 2])
 def test_a_stream_that_was_closed_brings_no_traceback(closed: int, tmp_path: Path) -> None:
     question = ["ask", "Hi", "--no-start", "--data-dir", str(tmp_path)]
-    command = [sys.executable, "-m", "local.apps.cli", *question]
+    command = [sys.executable, "-m", "local.cli.entry", *question]
     ended = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
         preexec_fn=lambda: os.close(closed),
@@ -46,14 +46,14 @@ def test_a_stream_that_was_closed_brings_no_traceback(closed: int, tmp_path: Pat
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has it")
 def test_an_output_that_cannot_be_written_is_one_line_and_no_traceback() -> None:
-    command = [sys.executable, "-m", "local.apps.cli", "completion", "bash"]
+    command = [sys.executable, "-m", "local.cli.entry", "completion", "bash"]
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     told = "local2: the output cannot be written: No space left on device\n"
     assert (ended.returncode, ended.stderr) == (2, told)
 
 
-@pytest.mark.parametrize("way", [AS_INSTALLED, AS_A_MODULE], ids=["local2", "python -m local.apps.cli"])
+@pytest.mark.parametrize("way", [AS_INSTALLED, AS_A_MODULE], ids=["local2", "python -m local.cli.entry"])
 def test_a_command_that_is_interrupted_while_it_imports_ends_without_a_traceback(way: str) -> None:
     command = [sys.executable, "-c", TOLD + way, str(int(signal.SIGINT))]
     ended = subprocess.run(
@@ -68,10 +68,10 @@ def test_it_ends_so_too_while_it_imports_what_one_command_needs() -> None:
         "import os, signal, sys\n"
         "class Interrupt:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name.startswith('local.apps.tap'): os.kill(os.getpid(), signal.SIGINT)\n"
+        "        if name.startswith('local.cli.tap'): os.kill(os.getpid(), signal.SIGINT)\n"
         "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
         "sys.meta_path.insert(0, Interrupt())\n"
-        "from local.apps.cli import main\n"
+        "from local.cli.entry import main\n"
         "main(['tap', 'list'])\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)

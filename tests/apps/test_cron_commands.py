@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from local.apps import cron_commands, usage_command
+from local.cron import commands as cron_commands
+from local.users import commands as usage_command
 from tests.apps.answering_door import AnsweringDoor, Json
 
 JOB: Json = {

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from local.apps import data_dir_watch
-from local.apps.data_dir_lock import DataDirLock
-from local.apps.data_dir_watch import DataDirWatch
-from local.errors import AlreadyRunning, DeclarationNotWritten, StoreGone
+from local.core.data_dir import DataDirLock
+from local.core.errors import AlreadyRunning, DeclarationNotWritten, StoreGone
+from local.run import data_dir_watch
+from local.run.data_dir_watch import DataDirWatch
 
 
 class Heard:

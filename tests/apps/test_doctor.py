@@ -19,13 +19,14 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from local.agents.answering.generator_config import GeneratorConfig
-from local.apps.doctor import machine, participants
-from local.apps.doctor.checkup import check_up, run
-from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus, as_json, as_line
-from local.apps.doctor.installation import examine
-from local.apps.run_directory import Facts, RunDirectory
-from local.environment import Environment
+from local.cli import doctor as machine
+from local.cli import doctor as participants
+from local.cli.doctor import DoctorFinding, FindingStatus, as_line, check_up, run
+from local.cli.doctor import examine_installation as examine
+from local.cli.doctor import findings_as_json as as_json
+from local.core.data_dir import Facts, RunDirectory
+from local.core.environment import Environment
+from local.generator.config import GeneratorConfig
 
 OK, WARN, FAIL = FindingStatus
 ROOT = Path(__file__).parents[2]
@@ -223,8 +224,8 @@ def test_what_is_known_is_printed_while_another_check_still_waits(
 _STUCK = """
 import sys, time
 from pathlib import Path
-from local.apps.doctor import checkup, machine
-machine.check_packages = lambda: time.sleep(600)
+from local.cli import doctor as checkup
+checkup.check_packages = lambda: time.sleep(600)
 checkup.run(config_dir=Path(sys.argv[1]), data_dir=Path(sys.argv[2]))
 """
 

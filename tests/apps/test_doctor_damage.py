@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus
-from local.apps.doctor.machine import check_damage
-from local.journal.store.entry import Entry
-from local.journal.store.schema import FILE_NAME
-from local.journal.store.store import JournalStore
+from local.cli.doctor import DoctorFinding, FindingStatus, check_damage
+from local.journal.schema import FILE_NAME, Entry
+from local.journal.store import JournalStore
 
 
 async def test_a_damaged_journal_is_a_warning_that_says_where_it_lies_and_what_is_in_doubt(tmp_path: Path) -> None:

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.generator_config import GeneratorConfig
-from local.apps.doctor import model_server
-from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus
-from local.apps.doctor.model_server import check_model_servers
-from local.config import SystemConfig
-from local.config_models import ModelsConfig
-from local.models.servers.spec import CONTEXT_TOKENS
+from local.cli import doctor as model_server
+from local.cli.doctor import DoctorFinding, FindingStatus, check_model_servers
+from local.core.config import SystemConfig
+from local.generator.config import GeneratorConfig
+from local.models.servers import CONTEXT_TOKENS
+from local.models.settings import ModelsConfig
 
 
 async def findings(tmp_path: Path, content: bytes = b"GGUF", **provider: Any) -> list[DoctorFinding]:

@@ -7,17 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from local.apps.doctor.doctor_finding import FindingStatus
-from local.apps.doctor.installation import Installation, ObserverModels, examine
-from local.apps.doctor.model_server import check_embeddings, check_observers
-from local.apps.doctor.participants import check_bundled_model, check_memory, check_store
-from local.config import Settings
-from local.config_models import Chains, ModelsConfig
-from local.environment import Environment
-from local.services.embeddings.minilm import MiniLmEmbedder
-from local.services.engrams.engram import EngramDraft
-from local.services.engrams.service import EngramService
-from local.services.engrams.store import FILE_NAME
+from local.cli.doctor import (
+    FindingStatus,
+    Installation,
+    ObserverModels,
+    check_bundled_model,
+    check_embeddings,
+    check_memory,
+    check_observers,
+    check_store,
+)
+from local.cli.doctor import examine_installation as examine
+from local.core.config import Settings
+from local.core.environment import Environment
+from local.memory.embeddings import MiniLmEmbedder
+from local.memory.service import EngramService
+from local.memory.store import FILE_NAME, EngramDraft
+from local.models.settings import Chains, ModelsConfig
 
 OK, WARN, FAIL = FindingStatus
 TEA = EngramDraft("q1", "s1", "owner", "I like tea", "Noted.", 1.0)

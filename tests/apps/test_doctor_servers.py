@@ -13,19 +13,16 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.generator_config import GeneratorConfig
-from local.apps.doctor import machine, participants
-from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus
-from local.apps.doctor.installation import ObserverModels
-from local.apps.doctor.model_server import check_model_servers
-from local.apps.doctor.status_on_bus import health_of
-from local.apps.run_directory import Facts
-from local.config import SystemConfig
-from local.config_models import Chains, ModelsConfig
-from local.models.stand_in.server import serve
-from local.models.stand_in.stand_in import StandInSettings
-from local.protocol.messages import ChildStatus, ParticipantStatus
-from local.tools.web_search import WebSearchConfig
+from local.bus.messages import ChildStatus, ParticipantStatus
+from local.cli import doctor as machine
+from local.cli import doctor as participants
+from local.cli.doctor import DoctorFinding, FindingStatus, ObserverModels, check_model_servers, health_of
+from local.core.config import SystemConfig
+from local.core.data_dir import Facts
+from local.generator.config import GeneratorConfig
+from local.models.settings import Chains, ModelsConfig
+from local.stand_in.server import StandInSettings, serve
+from local.web.search import WebSearchConfig
 
 OK, WARN, FAIL = FindingStatus
 ROOT = Path(__file__).parents[2]

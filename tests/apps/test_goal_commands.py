@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from local.apps import goal_commands, monologue_commands, routine_switch
+from local.reflection import commands as goal_commands
+from local.reflection import commands as monologue_commands
+from local.reflection import commands as routine_switch
 from tests.apps.answering_door import AnsweringDoor, Json
 
 STATE: Json = {"is_on": True, "why": "no goal is due", "problem": "", "tokens_today": 7, "tokens_per_day": 9}

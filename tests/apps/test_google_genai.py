@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.generator_config import GeneratorConfig
-from local.apps.backend import GOOGLE_URL, Backend, choose_backend, with_backend
-from local.config import SystemConfig, load
-from local.config_models import ModelsConfig
-from local.errors import ConfigError, ModelError
-from local.models.backends import connect
+from local.core.config import SystemConfig, load
+from local.core.errors import ConfigError, ModelError
+from local.generator.config import GeneratorConfig
 from local.models.chat import ContentDelta, Done, ToolCall
+from local.models.router import connect
+from local.models.settings import ModelsConfig
+from local.run.backend import GOOGLE_URL, Backend, choose_backend, with_backend
 
 GEMMA = "gemma-4-27b-it"
 MODELS = {"object": "list", "data": [{"id": f"models/{GEMMA}", "object": "model", "owned_by": "google"}]}

@@ -14,25 +14,17 @@ from typing import Any
 
 import pytest
 
-from local.apps.cli import main
-from local.apps.command_line import BadMoment, moment
-from local.apps.journal import commands
-from local.apps.journal.journal_record import BadExport, JournalRecord, read_export
 from local.bus.blobs import BlobStore
-from local.journal.core.consumer_state import ConsumerChanges
-from local.journal.store.entry import Entry, Stored
-from local.journal.store.schema import FILE_NAME
-from local.journal.store.store import JournalStore
-from local.protocol.envelope import Envelope
-from local.protocol.messages import (
-    ErrorInfo,
-    Message,
-    QueryFailed,
-    QueryReceived,
-    ResponseGeneration,
-    ToolRequest,
-    ToolResult,
-)
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo, Message
+from local.bus.messages import QueryFailed, QueryReceived, ResponseGeneration, ToolRequest, ToolResult
+from local.cli.entry import main
+from local.cli.main import BadMoment, moment
+from local.journal import commands
+from local.journal.commands import BadExport, JournalRecord, read_export
+from local.journal.delivery import ConsumerChanges
+from local.journal.schema import FILE_NAME, Entry, Stored
+from local.journal.store import JournalStore
 
 SRC = Path(__file__).parents[2] / "src"
 NOON = 1_777_000_000.0
@@ -211,7 +203,7 @@ def test_large_fields_are_in_an_export(data_dir: Path, run: Run) -> None:
 def test_a_reader_that_has_seen_enough_is_no_error(data_dir: Path) -> None:
     record(data_dir, TALK * 100, at_once=100)
     arguments = ["journal", "export", "--data-dir", str(data_dir)]
-    program = f"from local.apps.cli import main; main({arguments!r})"
+    program = f"from local.cli.entry import main; main({arguments!r})"
     pipe, variables = subprocess.PIPE, {**os.environ, "PYTHONPATH": str(SRC)}
     with subprocess.Popen([sys.executable, "-c", program], stdout=pipe, stderr=pipe, env=variables) as process:
         assert process.stdout is not None and process.stderr is not None

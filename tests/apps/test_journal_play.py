@@ -14,38 +14,37 @@ from typing import Any
 
 import pytest
 
-from local.apps.cli import main
-from local.apps.journal import commands
-from local.apps.journal.journal_player import (
-    EnvelopeRewriter,
-    JournalPlayer,
-    Pace,
-    at_once,
-    spaced,
-    stepwise,
-    until,
-)
-from local.apps.journal.journal_record import JournalRecord
-from local.apps.journal.play_filter import PlayFilter
-from local.apps.run_directory import Facts, RunDirectory
-from local.apps.tap.selection import Selection
-from local.bus.address import BusAddress
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub
-from local.bus.proxy import Proxy
-from local.bus.zeromq import ZeroMQTransport
-from local.protocol.bus_messages import BusGap
-from local.protocol.envelope import Envelope
-from local.protocol.messages import (
+from local.bus.envelope import Envelope
+from local.bus.message import Message
+from local.bus.messages import (
     AgentTransition,
-    Message,
+    BusGap,
     QueryCancel,
     QueryReceived,
     ToolRequest,
     ToolResult,
     ToolSchemaRequest,
 )
+from local.bus.proxy import Proxy
+from local.bus.zeromq import MemoryHub, ZeroMQTransport
+from local.cli.entry import main
+from local.cli.tap import Selection
+from local.core.bus_address import BusAddress
+from local.core.data_dir import Facts, RunDirectory
+from local.journal import commands
+from local.journal.commands import (
+    EnvelopeRewriter,
+    JournalPlayer,
+    JournalRecord,
+    Pace,
+    PlayFilter,
+    spaced,
+    stepwise,
+    until,
+)
+from local.journal.commands import without_pause as at_once
 
 SECONDS = 50  # beside others a command may take long to begin
 SRC = Path(__file__).parents[2] / "src"
@@ -208,7 +207,7 @@ async def test_the_command_plays_a_file_on_a_real_bus(tmp_path: Path) -> None:
             listener.subscribe(subject, heard.put_nowait)
         await listener.ready()
         arguments = ["journal", "play", str(file), "--at-once", "--bus", addresses, "--data-dir", str(tmp_path)]
-        program = f"from local.apps.cli import main; main({arguments!r})"
+        program = f"from local.cli.entry import main; main({arguments!r})"
         done = await asyncio.to_thread(
             subprocess.run,
             [sys.executable, "-c", program],

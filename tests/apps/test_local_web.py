@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from local.apps.local_web import LocalPage, LocalWeb, load_pages, search
-from local.apps.stories import STORIES
-from local.errors import ToolError
-from local.services.pages.page_reader import PageReader
-from local.services.search.providers import SearxngProvider
+from local.core.errors import ToolError
+from local.stories.player import STORIES, LocalPage, LocalWeb, load_pages, search
+from local.web.fetch import PageReader
+from local.web.search import SearxngProvider
 
 PAGES = load_pages(STORIES / "web")
 

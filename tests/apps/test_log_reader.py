@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from local.apps.cli import main
-from local.apps.log_reader import LogFollower, LogSelection, read_log
+from local.cli.entry import main
+from local.cli.logs import LogFollower, LogSelection, read_log
 
 OLD = "2026-05-01 11:00:00.000 info generator - begins\n"
 NEW = (

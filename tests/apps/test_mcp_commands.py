@@ -13,9 +13,9 @@ import httpx
 import pytest
 import typer
 
-from local.apps.command_table import run_command
-from local.secrets.secret_mask import SecretMask, secret_mask
-from local.tools.mcp_servers.approved_tool import ApprovedTool, changes
+from local.cli.command_table import run_command
+from local.core.secrets import SecretMask, secret_mask
+from local.mcp.client import ApprovedTool, changes
 from tests.tools.mcp_servers.http_server import PlainHTTPServer, served
 from tests.tools.mcp_servers.login_server import Logins, sums
 

@@ -10,11 +10,9 @@ import pytest
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
 
-from local.apps.console.answering_system import AnsweringSystem
-from local.apps.mcp_client import HTTPSystemClient
-from local.apps.mcp_door import PART_CHARACTERS, MCPDoor
-from local.apps.system_client import StreamEvent
-from local.errors import NoAnswer
+from local.cli.client import AnsweringSystem, StreamEvent
+from local.core.errors import NoAnswer
+from local.mcp.stdio import PART_CHARACTERS, HTTPSystemClient, MCPDoor
 
 Json = dict[str, Any]
 ANSWER: Json = {

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from local.apps import model_check
-from local.apps.model_check import check
+from local.critic.self_test import ITEMS
+from local.memory.classifier_test import SENTENCES
+from local.models import check as model_check
 from local.models.chat import ContentDelta, Delta, Done, Usage
-from local.models.hub.model_stock import ModelStock
-from local.services.classifying.self_test import SENTENCES
-from local.services.judging.self_test import ITEMS
+from local.models.check import check
+from local.models.hub import ModelStock
 
 DEFAULTS = Path(__file__).parents[2] / "config"
 

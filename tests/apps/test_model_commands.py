@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from local.apps.cli import main
-from local.apps.model_commands import describe, pull_and_show
-from local.config_models import load_models
-from local.errors import ModelError
-from local.models.hub.model_stock import ModelStock, PullStep
+from local.cli.entry import main
+from local.core.errors import ModelError
+from local.models.commands import describe, pull_and_show
+from local.models.hub import ModelStock, PullStep
+from local.models.settings import load_models
 from tests.models.hub.fake_hub import REPO, hub_with
 
 DEFAULTS = Path(__file__).parents[2] / "config"

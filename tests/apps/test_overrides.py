@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from local.apps.overrides import GENERATOR, SECOND_RESPONDENT, overrides_for, with_second_respondent
-from local.config import SystemConfig
+from local.core.config import SystemConfig
+from local.run.overrides import GENERATOR, SECOND_RESPONDENT, overrides_for, with_second_respondent
 
 
 def system(*participants: Any) -> SystemConfig:
@@ -35,8 +35,8 @@ def test_the_generator_and_the_others_know_nothing_of_the_second_respondents() -
         {"generator": {"think": False}}, {"generator_b": {"model": "b"}}, {"web_search": {"provider": "mock"}}
     )
     assert overrides_for(GENERATOR, said, {"model": "a"}, {"model": "c"}) == {"think": False, "model": "a"}
-    assert overrides_for("local.tools.web_search:WebSearchTool", said, {"model": "a"}, {}) == {"provider": "mock"}
-    assert overrides_for("local.journal.server.journal:Journal", said, {"model": "a"}, {}) == {}
+    assert overrides_for("local.web.search:WebSearchTool", said, {"model": "a"}, {}) == {"provider": "mock"}
+    assert overrides_for("local.journal.server:Journal", said, {"model": "a"}, {}) == {}
 
 
 def test_the_generator_knows_what_is_denied_wherever_that_is_said_of_the_gatekeeper() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from local.apps.api.page_bundle import INDEX, MEDIA_TYPES, PageBundle
-from local.apps.api.page_folder import FOLDER
+from local.api.page import FOLDER, INDEX, MEDIA_TYPES, PageBundle
 
 FIRST_LOAD, FIRST_VIEW, ALL = 125_000, 145_000, 400_000  # bytes; a view is what is loaded and what it fetches by itself
 DIALOGS = "views/dialogs.js"  # what a view without a conversation fetches when it has time

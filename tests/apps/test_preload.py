@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from local.apps.warm_up import PRELOAD
-from local.config import short_names
-from local.shipped import shipped_dir
+from local.core.capability import participants
+from local.core.shipped import shipped_dir
+from local.run.warm_up import PRELOAD
 
 LOOK = """
 import asyncio, gc, importlib, json, logging, sys, threading
@@ -20,7 +20,7 @@ setattr(Probed, probe, 1)
 getattr(Probed(), probe)
 kept = sys.getrefcount(probe)
 importlib.import_module(sys.argv[-1])
-import fastapi.openapi.models, httpx, ollama, pydantic, local.config_file, local.tools.tool, zmq
+import local.core.config_file, local.tools.tool, zmq
 tools = local.tools.tool.Tool.__subclasses__()
 for each in tools:
     tools += each.__subclasses__()
@@ -31,11 +31,7 @@ print(json.dumps({
     "worked_out": local.tools.tool.Tool.arguments.__func__.cache_info().currsize,
     "frozen": gc.get_freeze_count(), "collects": gc.isenabled(),
     "let_go": kept - sys.getrefcount(probe),
-    "parsed": local.config_file._parsed.cache_info().currsize,
-    "spare_client": ollama.chat.__self__._client is not None, "https": httpx.Client.__module__,
-    "calls_ollama": ollama.ShowResponse.__pydantic_complete__,
-    "describes_http": fastapi.openapi.models.OpenAPI.__pydantic_complete__,
-    "defers": dict(pydantic.BaseModel.model_config),
+    "parsed": local.core.config_file._parsed.cache_info().currsize,
     "level": logging.getLogger().level,
     "threads": threading.active_count(), "contexts": zmq.Context._instance is not None,
 }))
@@ -48,7 +44,7 @@ class Finder:
         if name == "local.tools.tool":
             raise SyntaxError("invalid syntax", ("/somewhere/local/tools/tool.py", 12, 1, "def (", 12, 2))
 sys.meta_path.insert(0, Finder)
-import local.apps.template_modules, local.runtime.preloaded
+import local.run.template_modules, local.runtime.preloaded
 """
 
 
@@ -64,9 +60,9 @@ def found() -> dict[str, object]:
 def test_the_template_has_what_every_child_would_import_or_make_for_itself(found: dict[str, object]) -> None:
     modules = found["modules"]
     assert isinstance(modules, list)
-    takes_part = {target.partition(":")[0] for target in short_names().values()}
+    takes_part = {target.partition(":")[0] for target in participants().values()}
     late = {"httpcore", "anyio._backends._asyncio", "encodings.utf_8_sig", "ollama"}
-    late |= {"local.journal.server.journal", "local.apps.run", "local.apps.command_table"}
+    late |= {"local.journal.server", "local.run.run", "local.cli.command_table"}
     assert (takes_part | late) - set(modules) == set()
     assert found["parsed"] == len(list((shipped_dir() / "config").glob("*.yaml")))
     assert found["worked_out"] == len(found["tools"]) > 4  # type: ignore[arg-type]  # a list
@@ -75,17 +71,12 @@ def test_the_template_has_what_every_child_would_import_or_make_for_itself(found
 def test_the_template_has_nothing_that_is_heavy_and_rarely_needed(found: dict[str, object]) -> None:
     modules = found["modules"]
     assert isinstance(modules, list)
-    assert (found["describes_http"], found["calls_ollama"], found["defers"]) == (False, False, {})
-    assert (found["spare_client"], found["https"]) == (False, "httpx")
     heavy = {
-        "pydantic.v1",
         "numpy",
         "chromadb",
         "tokenizers",
         "trafilatura",
         "lxml",
-        "rich",
-        "pygments",
         "mcp",
         "mcp_types",
     }

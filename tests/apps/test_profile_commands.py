@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from local.agents.answering.prompt.section_table import SMALL_ROLE, WRITES
-from local.apps.cli import main
-from local.apps.prompt import in_words, sections
+from local.cli.entry import main
+from local.generator.prompt import SMALL_ROLE, WRITES
+from local.generator.prompt_source import in_words, sections
 
 REVIEWER = "---\nname: reviewer\ndescription: It reviews.\ntools: [read_file]\nmodel: gemma4:e2b\n---\nBe strict."
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from local.apps.cli import main
-from local.apps.prompt import as_text, in_words, messages, sections
-from local.apps.run_directory import Facts, NotRunning, RunDirectory
-from local.errors import NoAnswer
+from local.cli.entry import main
+from local.core.data_dir import Facts, NotRunning, RunDirectory
+from local.core.errors import NoAnswer
+from local.generator.prompt_source import as_text, in_words, messages, sections
 
 GENERATOR = """
 system_prompt: Be brief.

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from local.apps.run_directory import Facts, RunDirectory
-from local.errors import AlreadyRunning, ConfigError
-from local.runtime.held_folder import HeldFolder, clear_unheld
+from local.core.data_dir import Facts, HeldFolder, RunDirectory, clear_unheld
+from local.core.errors import AlreadyRunning, ConfigError
 
 DEAD = Facts(2**22 + 1, "", "", False, "", "", None)  # above the highest process id of Linux
 

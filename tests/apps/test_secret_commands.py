@@ -9,18 +9,15 @@ from pathlib import Path
 import pytest
 import typer
 
-from local.agents import critic
-from local.apps.command_table import run_command
-from local.apps.doctor.doctor_finding import FindingStatus
-from local.apps.doctor.installation import Installation
-from local.apps.doctor.machine import check_secrets
-from local.apps.participant import ParticipantSpec, make
-from local.bus.address import BusAddress
-from local.config_models import Endpoint, ModelsConfig, Provider, Routing
+from local.cli.command_table import run_command
+from local.cli.doctor import FindingStatus, Installation, check_secrets
+from local.core.bus_address import BusAddress
+from local.core.secrets import SecretMask, SecretStore, secret_mask
+from local.core.shipped import shipped_dir
+from local.critic import agent as critic
+from local.models.settings import Endpoint, ModelsConfig, Provider, Routing
+from local.run.participant import ParticipantSpec, make
 from local.runtime.participant import Resources
-from local.secrets.secret_mask import SecretMask, secret_mask
-from local.secrets.secret_store import SecretStore
-from local.shipped import shipped_dir
 
 VALUE = "canary-value-1234"
 NOWHERE = BusAddress("ipc://a", "ipc://b")
@@ -95,8 +92,8 @@ def test_an_agent_gets_the_key_of_its_model_server_and_a_tool_does_not(
     seen: list[str] = []
     monkeypatch.setattr(critic, "connect", lambda routing, **_: seen.append(routing.endpoints["box"].key))
     layers = (shipped_dir() / "config",)
-    make(ParticipantSpec("local.tools.web_search:WebSearchTool", NOWHERE, resources, layers))
+    make(ParticipantSpec("local.web.search:WebSearchTool", NOWHERE, resources, layers))
     assert secret_mask.names == set()
-    make(ParticipantSpec("local.agents.critic:CriticAgent", NOWHERE, resources, layers))
+    make(ParticipantSpec("local.critic.agent:CriticAgent", NOWHERE, resources, layers))
     assert (seen, secret_mask.names) == ([VALUE], {"box"})
     assert VALUE not in repr(resources)

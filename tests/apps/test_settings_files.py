@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from local.apps.settings_files import HIDDEN, SettingsFiles, SettingsRefused
-from local.shipped import shipped_dir
+from local.core.shipped import shipped_dir
+from local.run.settings_files import HIDDEN, SettingsFiles, SettingsRefused
 
 DEFAULTS = shipped_dir() / "config"
 MINE = """# My own words.

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from local.apps.cli import main
-from local.services.skills.skill_draft import SkillDraft
-from local.services.skills.skill_proposal_book import SkillProposalBook
+from local.cli.entry import main
+from local.skills.library import SkillDraft, SkillProposalBook
 
 
 def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

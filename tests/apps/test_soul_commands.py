@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from local.apps.cli import main
-from local.instructions import text_history
+from local.cli.entry import main
+from local.instructions import texts as text_history
 
 Soul = Callable[..., str]
 

@@ -13,13 +13,27 @@ from typing import Any
 
 import pytest
 
-from local.apps.stories import STORIES, run_stories
-from local.apps.story import BusExpect, Command, Expect, Remembered, Saying, Story, StoryTurn, find_stories, load_story
-from local.apps.story_checks import Check, check_answer, check_bus, check_command, check_memory, check_not_opened, says
-from local.apps.story_deaths import StoryDeaths
-from local.apps.story_player import StoryPlayer
-from local.apps.system_client import StreamEvent
-from local.errors import ConfigError, NoAnswer
+from local.cli.client import StreamEvent
+from local.core.errors import ConfigError, NoAnswer
+from local.stories.player import STORIES, StoryDeaths, StoryPlayer, run_stories
+from local.stories.story import (
+    BusExpect,
+    Check,
+    Command,
+    Expect,
+    Remembered,
+    Saying,
+    Story,
+    StoryTurn,
+    check_answer,
+    check_bus,
+    check_command,
+    check_memory,
+    check_not_opened,
+    find_stories,
+    load_story,
+    says,
+)
 
 SEARCHED = {"tool": "web_search", "error": None, "sources": ["http://a.example/1"]}
 FAILED = {"tool": "web_search", "error": {"kind": "unavailable", "message": "nobody could look"}, "sources": []}

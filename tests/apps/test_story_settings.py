@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from local.apps import stories
-from local.apps.run_directory import Facts
-from local.apps.stories import STORIES, run_stories
-from local.apps.story import find_stories, load_story
-from local.apps.story_player import without_thinking
-from local.apps.story_settings import model_settings, thinks
-from local.errors import ConfigError
+from local.core.data_dir import Facts
+from local.core.errors import ConfigError
+from local.stories import player as stories
+from local.stories.player import STORIES, run_stories, without_thinking
+from local.stories.settings import model_settings, thinks
+from local.stories.story import find_stories, load_story
 
 MODELS = """
 roles: {chat: [llama_server/tiny]}

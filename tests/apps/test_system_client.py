@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from local.apps import system_client as module
-from local.apps.command_table import run_command
-from local.apps.system_client import NoAnswer, SystemClient
+from local.cli import client as module
+from local.cli.client import SystemClient
+from local.cli.command_table import run_command
+from local.core.errors import NoAnswer
 
 BUSY = (429, {"retry-after": "7"}, {"error": {"kind": "too_many_queries", "message": "ask again in 7 s"}})
 REFUSED = (429, {"retry-after": "5"}, {"error": {"kind": "busy", "message": "too many queries of this session"}})

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from local.apps import system_declarations
-from local.apps.announcer import what_supervisor_says
-from local.apps.run_directory import SENDERS
-from local.apps.system_declarations import SUPERVISOR, SystemDeclarations
-from local.bus.address import BusAddress
-from local.bus.sender_guard import Declaration, Declarations
-from local.config import SystemConfig
+from local.bus.security import Declaration, Declarations
+from local.core.bus_address import BusAddress
+from local.core.config import SystemConfig
+from local.core.data_dir import SENDERS
+from local.run import run as system_declarations
+from local.run.run import SUPERVISOR, SystemDeclarations, what_supervisor_says
 
 SYSTEM = SystemConfig.model_validate({"participants": [], "bus_clients": {"robot": ["tool."]}})
 

@@ -17,27 +17,31 @@ from time import monotonic
 
 import pytest
 
-from local.apps.cli import main
-from local.apps.run_directory import Facts, NotRunning, RunDirectory
-from local.apps.tap.arrival_rate import ArrivalRate
-from local.apps.tap.connection import client_bus, find_bus, report_each_second
-from local.apps.tap.echo import watch
-from local.apps.tap.printer import Printer
-from local.apps.tap.selection import Selection
-from local.apps.tap.subject_table import count_subjects
-from local.apps.tap.system_watch import ELSEWHERE, STOPPED, SystemWatch
-from local.apps.tap.view import FieldView, PlainView, View
-from local.bus.address import BusAddress
 from local.bus.bus import Bus
-from local.bus.keyring import Keyring
-from local.bus.memory import MemoryHub
+from local.bus.envelope import Envelope, Trace
+from local.bus.messages import BusGap, GenerationToken, ParticipantStatus, QueryCancel, ToolRequest
 from local.bus.proxy import Proxy
-from local.bus.sender_guard import Declaration, Declarations
-from local.bus.zeromq import ZeroMQTransport
-from local.errors import ConfigError
-from local.protocol.bus_messages import BusGap
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.messages import GenerationToken, ParticipantStatus, QueryCancel, ToolRequest
+from local.bus.security import Declaration, Declarations, Keyring
+from local.bus.zeromq import MemoryHub, ZeroMQTransport
+from local.cli.entry import main
+from local.cli.tap import (
+    ELSEWHERE,
+    STOPPED,
+    FieldView,
+    PlainView,
+    Printer,
+    Selection,
+    SystemWatch,
+    View,
+    client_bus,
+    find_bus,
+    report_each_second,
+    watch,
+)
+from local.cli.tap_stats import ArrivalRate, count_subjects
+from local.core.bus_address import BusAddress
+from local.core.data_dir import Facts, NotRunning, RunDirectory
+from local.core.errors import ConfigError
 
 SECONDS = 50
 SRC = Path(__file__).parents[2] / "src"
@@ -287,7 +291,7 @@ async def running_system(tmp_path: Path) -> AsyncIterator[tuple[Path, Bus]]:
 @asynccontextmanager
 async def tap_command(*arguments: str) -> AsyncIterator[subprocess.Popen[bytes]]:
     """`local2 tap …` as a process of its own that has begun to listen; its output is a pipe that nobody reads."""
-    program = "import sys; from local.apps.tap.commands import tap_app; tap_app(sys.argv[1:], prog_name='tap')"
+    program = "import sys; from local.cli.tap_commands import tap_app; tap_app(sys.argv[1:], prog_name='tap')"
     pipe, variables = subprocess.PIPE, {**os.environ, "PYTHONPATH": str(SRC)}
     with subprocess.Popen(  # noqa: ASYNC220 - asyncio's own would read the pipe
         [sys.executable, "-c", program, *arguments], stdout=pipe, stderr=pipe, env=variables

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from local.apps.tap.arrival_rate import ArrivalRate
-from local.apps.tap.subject_table import SubjectTable
-from local.protocol.envelope import Envelope
+from local.bus.envelope import Envelope
+from local.cli.tap_stats import ArrivalRate, SubjectTable
 
 
 def table() -> SubjectTable:

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from local.apps.tap import printer as printer_module
-from local.apps.tap.printer import MAX_ITEMS, Printer
-from local.apps.tap.view import PlainView
-from local.apps.terminal import OutputFailed
+from local.cli import tap as printer_module
+from local.cli.main import OutputFailed
+from local.cli.tap import MAX_ITEMS, PlainView, Printer
 
 SECONDS = 50
 

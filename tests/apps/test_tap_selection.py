@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from local.apps.tap.selection import BadSubject, Selection
-from local.protocol.envelope import Envelope
+from local.bus.envelope import Envelope
+from local.cli.tap import BadSubject, Selection
 
 
 def envelope(subject: str, *, correlation_id: str = "q1", session_id: str | None = "s1") -> Envelope:

@@ -10,21 +10,13 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from local.apps.tap.human_view import HOLD_SECONDS, HumanView
-from local.apps.tap.view import FieldView, JsonView, View
-from local.apps.terminal import visible
 from local.bus.blobs import BlobStore
-from local.protocol.envelope import Envelope
-from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
-from local.protocol.memory_messages import (
-    MemoryAnnotated,
-    MemoryDeleted,
-    MemoryIngested,
-    MemoryRequest,
-    MemoryResult,
-    UserFacts,
-)
-from local.protocol.messages import Message
+from local.bus.envelope import Envelope
+from local.bus.message import Message
+from local.cli.main import visible
+from local.cli.tap import HOLD_SECONDS, FieldView, HumanView, JsonView, View
+from local.critic.messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
+from local.memory.messages import MemoryAnnotated, MemoryDeleted, MemoryIngested, MemoryRequest, MemoryResult, UserFacts
 
 QUERY = "3f2a1b9c" * 4
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from local.apps import terminal
-from local.apps.cli import main
-from local.apps.console.commands import tools_of
-from local.apps.run_directory import RunDirectory
-from local.apps.temporary_system import SystemDidNotStart, TemporarySystem
-from local.errors import BadQuestion
+from local.cli import main as terminal
+from local.cli.commands import tools_of
+from local.cli.entry import main
+from local.core.data_dir import RunDirectory
+from local.core.errors import BadQuestion
+from local.stories.temporary_system import SystemDidNotStart, TemporarySystem
 
 Json = dict[str, Any]
 ENGRAM = {"engram_id": "e" * 32, "asked_at": 0.0, "query": "I take my\ncoffee \x1b[31mblack.", "pinned": True}
@@ -224,7 +224,7 @@ def test_what_talks_http_alone_imports_no_model_of_messages_and_no_event_loop(
     heavy = {"asyncio", "httpx", "importlib.metadata", "prompt_toolkit", "pydantic", "rich.console", "yaml", "zmq"}
     arguments = [*command, "--data-dir", str(tmp_path)]
     program = f"import atexit, sys; atexit.register(lambda: print({heavy} & set(sys.modules)))\n"
-    program += f"from local.apps.cli import main; main({arguments})"
+    program += f"from local.cli.entry import main; main({arguments})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert "no system runs" in done.stderr
     assert done.stdout == "set()\n"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from local.apps import trial_model
-from local.apps.cli import main
-from local.apps.trial_model import MODEL_LOCK, NAME, PROGRAM_LOCK, TrialModel
-from local.config import DEFAULTS
-from local.config_models import ModelsConfig, load_models
-from local.errors import ModelError, SetUpFailed
+from local.cli.entry import main
+from local.core.config import DEFAULTS
+from local.core.errors import ModelError, SetUpFailed
+from local.models import trial as trial_model
+from local.models.settings import ModelsConfig, load_models
+from local.models.trial import MODEL_LOCK, NAME, PROGRAM_LOCK, TrialModel
 
 WITHOUT_PROGRAM = ModelsConfig.model_validate(
     {"providers": {"llama_server": {"kind": "llama_server", "program": "/nowhere/llama-server"}}}

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from local.apps import temporary_system
-from local.apps.command_table import run_command
-from local.apps.console.answering_system import AnsweringSystem
-from local.apps.console.current_folder import trusted_current_folder
-from local.apps.run_directory import NotRunning, RunDirectory
-from local.trust.trust_registry import TrustRegistry
+from local.cli.client import AnsweringSystem
+from local.cli.command_table import run_command
+from local.cli.conversation import trusted_current_folder
+from local.core.data_dir import NotRunning, RunDirectory
+from local.instructions.trust import TrustRegistry
+from local.stories import temporary_system
 
 
 @pytest.fixture

@@ -14,13 +14,12 @@ from typing import cast
 
 import pytest
 
-from local.apps.cli import main
-from local.apps.owner_token import TOKEN_PREFIX, make_owner_token, owner_token
-from local.apps.run import SystemPlan
-from local.apps.run import _greet as greet
-from local.apps.run_directory import RunDirectory
-from local.apps.users import UserRefused, Users
-from local.errors import ConfigError
+from local.cli.entry import main
+from local.core.data_dir import TOKEN_PREFIX, RunDirectory, make_owner_token, owner_token
+from local.core.errors import ConfigError
+from local.run.run import SystemPlan
+from local.run.run import _greet as greet
+from local.users.users import UserRefused, Users
 
 
 @pytest.fixture(autouse=True)

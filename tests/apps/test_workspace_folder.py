@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from local.apps.workspace_folder import prepared_workspace
-from local.config import SystemConfig
-from local.errors import ConfigError
+from local.core.config import SystemConfig
+from local.core.errors import ConfigError
+from local.files.workspace import prepared_workspace
 
 
 @pytest.fixture

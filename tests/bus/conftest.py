@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from local.bus.address import BusAddress
+from local.core.bus_address import BusAddress
 
 FORWARD = """
 import signal, sys
-from local.bus.address import BusAddress
+from local.core.bus_address import BusAddress
 from local.bus.proxy import Proxy
 proxy = Proxy(BusAddress(*sys.argv[1:]))
 print("bound", flush=True)

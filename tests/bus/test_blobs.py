@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from local.bus.blobs import BlobStore
-from local.errors import BlobNotStored, MalformedFrame
-from local.protocol.envelope import FIELD_LIMIT, is_packed, needs_packing
+from local.bus.envelope import FIELD_LIMIT, is_packed, needs_packing
+from local.core.errors import BlobNotStored, MalformedFrame
 
 LARGE = "x" * (FIELD_LIMIT + 1)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from local.bus.dispatcher import MAX_HOLES, Dispatcher, GapTracker
-from local.errors import MalformedFrame
-from local.protocol.envelope import Envelope
+from local.bus.envelope import Envelope
+from local.bus.receiving import MAX_HOLES, Dispatcher, GapTracker
+from local.core.errors import MalformedFrame
 
 
 class Listener:

@@ -13,44 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from local.bus.address import BusAddress
 from local.bus.bus import Bus
-from local.bus.keyring import with_keys
-from local.bus.memory import MemoryHub
-from local.bus.proxy import Proxy
-from local.bus.reject_log import RejectLog
-from local.bus.sender_guard import Declarations, SenderGuard
-from local.bus.transport import Transport
-from local.bus.zeromq import ZeroMQTransport
-from local.config import short_names
-from local.errors import UndeclaredMessage
-from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import (
-    JournalAck,
-    JournalAttach,
-    JournalConfirmed,
-    JournalDeliver,
-    JournalEntries,
-    JournalFenced,
-    JournalOpened,
-    JournalRedact,
-)
-from local.protocol.judgement_messages import (
-    ComparisonResult,
-    CritiqueResult,
-    PairwiseResult,
-    RewardEvent,
-    UserFeedback,
-)
-from local.protocol.lease_messages import LeaseClaim, LeaseState
-from local.protocol.memory_messages import MemoryDeleted, MemoryIngested, MemoryRequest, MemoryResult, UserFacts
-from local.protocol.message import Message
-from local.protocol.messages import (
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo, Message
+from local.bus.messages import (
     AgentTransition,
     AnswerDialog,
     ConversationRequest,
     ConversationResult,
-    ErrorInfo,
     GenerationToken,
     ParticipantStatus,
     QueryAccepted,
@@ -63,12 +33,31 @@ from local.protocol.messages import (
     ToolResult,
     ToolSchema,
 )
-from local.runtime.declaring import declaration_of
-from local.runtime.participant import Participant
+from local.bus.proxy import Proxy
+from local.bus.receiving import RejectLog
+from local.bus.security import Declarations, SenderGuard, with_keys
+from local.bus.zeromq import MemoryHub, Transport, ZeroMQTransport
+from local.core.bus_address import BusAddress
+from local.core.capability import participants
+from local.core.errors import UndeclaredMessage
+from local.critic.messages import ComparisonResult, CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
+from local.journal.messages import (
+    JournalAck,
+    JournalAttach,
+    JournalConfirmed,
+    JournalDeliver,
+    JournalEntries,
+    JournalFenced,
+    JournalOpened,
+    JournalRedact,
+)
+from local.memory.messages import MemoryDeleted, MemoryIngested, MemoryRequest, MemoryResult, UserFacts
+from local.models.lease_messages import LeaseClaim, LeaseState
+from local.runtime.participant import Participant, declaration_of
 from local.tools.tool import Tool
 
-KINDS = {**short_names(), "journal": "local.journal.server.journal:Journal"}
-KINDS["api"] = "local.apps.api.participant:ApiParticipant"
+KINDS = {**participants(), "journal": "local.journal.server:Journal"}
+KINDS["api"] = "local.api.app:ApiParticipant"
 
 
 class DiceTool(Tool):

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from local.bus.send_queue import Handshake
-from local.errors import BusClosed, BusNotReady
+from local.bus.sending import Handshake
+from local.core.errors import BusClosed, BusNotReady
 
 
 class Wire:

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from local.errors import BusClosed
-from local.protocol.envelope import Envelope
-from local.runtime.subscription import Inbox
+from local.bus.envelope import Envelope
+from local.core.errors import BusClosed
+from local.runtime.participant import Inbox
 
 
 def envelope(number: int, payload: bytes = b"{}") -> Envelope:

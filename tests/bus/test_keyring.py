@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from local.bus.address import CurveKeys
-from local.bus.keyring import BadKeys, Keyring
+from local.bus.security import BadKeys, Keyring
+from local.core.bus_address import CurveKeys
 
 
 @pytest.fixture

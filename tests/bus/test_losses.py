@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from local.bus import dispatcher
-from local.bus.dispatcher import GapTracker
+from local.bus import receiving as dispatcher
+from local.bus.receiving import GapTracker
 
 
 class Listener:

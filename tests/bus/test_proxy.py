@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from local.bus.address import BusAddress
 from local.bus.proxy import Proxy, ProxyFailed
+from local.core.bus_address import BusAddress
 
 
 def test_the_sockets_belong_to_their_owner_alone(ipc: BusAddress, run_dir: Path) -> None:

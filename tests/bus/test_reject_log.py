@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from local.bus import reject_log
-from local.bus.reject_log import FREE_SAMPLES, RejectLog
+from local.bus import receiving as reject_log
+from local.bus.receiving import FREE_SAMPLES, RejectLog
 
 
 class Clock:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from local.backoff import Backoff
-from local.bus.retry_table import TICK_SECONDS, Retry, RetryTable
+from local.bus.sending import TICK_SECONDS, Retry, RetryTable
+from local.core.files import Backoff
 
 SOON = 1e-9
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from local.bus.send_queue import Handshake, SendQueue
-from local.errors import BusClosed, PublishTimeout
+from local.bus.sending import Handshake, SendQueue
+from local.core.errors import BusClosed, PublishTimeout
 
 
 class NarrowTransport:

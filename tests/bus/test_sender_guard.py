@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 
-from local.bus.dispatcher import Dispatcher
-from local.bus.reject_log import RejectLog
-from local.bus.sender_guard import MAX_PROCESSES, UNKNOWN_SECONDS, Declaration, Declarations, SenderGuard
-from local.errors import DeclarationNotWritten
-from local.protocol.envelope import Envelope
-from local.protocol.messages import ParticipantStatus
+from local.bus.envelope import Envelope
+from local.bus.messages import ParticipantStatus
+from local.bus.receiving import Dispatcher, RejectLog
+from local.bus.security import MAX_PROCESSES, UNKNOWN_SECONDS, Declaration, Declarations, SenderGuard
+from local.core.errors import DeclarationNotWritten
 
 SEARCH = Declaration(frozenset({"tool.schema", "tool.result.web_search", "memory.request."}), frozenset({"search"}))
 
@@ -38,7 +37,7 @@ class Names:
         return self.declared.get(name)
 
     def may(self, subject: str, name: str = "web_search", instance: str = "i") -> bool:
-        return self.guard.may_say(name, instance, subject)
+        return self.guard.may_publish(name, instance, subject)
 
 
 @pytest.fixture
@@ -213,13 +212,13 @@ def test_a_declaration_of_an_earlier_version_binds_to_no_respondent(tmp_path: Pa
 
 HEAR = """
 import sys
-from local.bus.sender_guard import Declaration, SenderGuard
-from local.protocol.envelope import Envelope
+from local.bus.security import Declaration, SenderGuard
+from local.bus.envelope import Envelope
 
 guard = SenderGuard(lambda name: Declaration(frozenset({"participant.status", "response.generation"}), speaks_as="A"))
 for subject in ("participant.status", "response.generation"):
     assert guard.fault(Envelope(subject, "1", "generator", "i", 1, "q", b"{}")) is None
-    print("local.protocol.memory_messages" in sys.modules)
+    print("local.memory.messages" in sys.modules)
 """
 
 

@@ -17,20 +17,20 @@ import zmq
 
 from local.bus import proxy as proxy_module
 from local.bus import zeromq
-from local.bus.address import BusAddress
 from local.bus.bus import Bus
-from local.bus.keyring import Keyring, with_keys
+from local.bus.envelope import MAX_FRAME, Envelope
+from local.bus.messages import GenerationToken, ParticipantStatus, ToolRequest, ToolResult
 from local.bus.proxy import Proxy
-from local.bus.send_queue import Handshake, SendQueue
+from local.bus.security import Keyring, with_keys
+from local.bus.sending import Handshake, SendQueue
 from local.bus.zeromq import ZeroMQTransport
-from local.errors import BadBusAddress, BusClosed, BusNotReady, PublishTimeout, RequestTimeout
-from local.protocol.envelope import MAX_FRAME, Envelope
-from local.protocol.messages import GenerationToken, ParticipantStatus, ToolRequest, ToolResult
-from local.runtime.subscription import Inbox
+from local.core.bus_address import BusAddress
+from local.core.errors import BadBusAddress, BusClosed, BusNotReady, PublishTimeout, RequestTimeout
+from local.runtime.participant import Inbox
 
 COUNT = """
 import asyncio, sys
-from local.bus.address import BusAddress
+from local.core.bus_address import BusAddress
 from local.bus.bus import Bus
 from local.bus.zeromq import ZeroMQTransport
 

@@ -12,8 +12,8 @@ from chaos_harness.history import Asked, Form, Outcome, Read
 from chaos_harness.history import Question as UsersQuestion
 from chaos_harness.orders import Order
 
-from local.protocol.agent_messages import AgentTask
-from local.protocol.messages import QueryReceived, ResponseGeneration, ToolCallRecord
+from local.bus.messages import QueryReceived, ResponseGeneration, ToolCallRecord
+from local.swarm.messages import AgentTask
 
 ORDER = Order("s-0", "s")
 FIRST, SECOND, THIRD, FOURTH = ORDER.cards

@@ -14,7 +14,7 @@ from chaos_harness.figures import longest_gaps, percentiles
 from chaos_harness.history import Asked, Form, Outcome, Question, Read
 from chaos_harness.system import VICTIMS
 
-from local.failpoints import NAMES
+from local.core.failpoints import NAMES
 
 QUESTION = Question("q", "s", "My badge number is q.", "q")
 ANSWER = {"status": "answered", "answer": "It is q."}

@@ -12,9 +12,9 @@ from chaos_harness.memory_judge import Evidence, Fault, Kept, Search, judge
 from chaos_harness.memory_kills import MOMENTS, memory_kills
 from chaos_harness.remembered import remembered
 
-from local.protocol.memory_messages import MemoryResult, RecalledEngram
-from local.protocol.messages import ErrorInfo
-from local.runtime.restart_policy import MOST_EARLY_DEATHS
+from local.bus.message import ErrorInfo
+from local.memory.messages import MemoryResult, RecalledEngram
+from local.runtime.supervisor import MOST_EARLY_DEATHS
 
 KILLS, ANSWERS = 6, 200
 

@@ -15,9 +15,10 @@ from chaos_harness.observers_run import observed_chaos
 from chaos_harness.ratings import changes
 from chaos_harness.system import ChaosSystem
 
-from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
-from local.protocol.memory_messages import MemoryIngested
-from local.protocol.messages import ErrorInfo, QueryFailed, ResponseGeneration
+from local.bus.message import ErrorInfo
+from local.bus.messages import QueryFailed, ResponseGeneration
+from local.critic.messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
+from local.memory.messages import MemoryIngested
 
 SESSIONS, QUESTIONS, FAULTS = 3, 3, 6
 THINK_SECONDS = 0.5

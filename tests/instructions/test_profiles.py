@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import ConfigError
-from local.instructions.assistant_profile import parse_profile
-from local.instructions.built_in_profiles import ALIASES
-from local.instructions.profile_registry import NoSuchProfile, ProfileRegistry
-from local.instructions.standing_texts import StandingTextFiles
-from local.trust.trust_registry import TrustRegistry
+from local.core.errors import ConfigError
+from local.instructions.profiles import ALIASES, NoSuchProfile, ProfileRegistry, parse_profile
+from local.instructions.texts import StandingTextFiles
+from local.instructions.trust import TrustRegistry
 
 REVIEWER = """---
 name: reviewer

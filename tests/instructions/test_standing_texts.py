@@ -7,12 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from local.agents.answering.prompt.standing_share import SHARE, fitting
-from local.instructions.soul import soul_history
-from local.instructions.sourced_text import SourcedText
-from local.instructions.standing_texts import StandingTextFiles, StandingTexts
-from local.trust.trust_registry import TrustRegistry
-from local.trust.workspace_instructions import MOST_BYTES
+from local.generator.prompt import SHARE, fitting
+from local.instructions.texts import SourcedText, StandingTextFiles, StandingTexts, soul_history
+from local.instructions.trust import MOST_BYTES, TrustRegistry
 
 
 class Owner:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import ConfigError
-from local.instructions.soul import Soul
-from local.instructions.text_proposal import MOST_CHARS, TextProposals
+from local.core.errors import ConfigError
+from local.instructions.texts import MOST_CHARS, Soul, TextProposals
 
 
 @pytest.fixture

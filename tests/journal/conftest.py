@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.protocol.envelope import Envelope, new_id
+from local.bus.envelope import Envelope, new_id
 
 
 @pytest.fixture

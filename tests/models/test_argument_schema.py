@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.models.text_calls import fits
+from local.models.client import fits
 
 POINT = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"], "additionalProperties": False}
 NESTED = {"$defs": {"Point": POINT}, "type": "object", "properties": {"at": {"$ref": "#/$defs/Point"}}}

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from local.config_models import Endpoint, ModelsConfig, Routing
-from local.errors import ConfigError, ModelError
-from local.models.backends import connect
+from local.core.errors import ConfigError, ModelError
 from local.models.chat import ContentDelta, Degraded, Delta, Json
-from local.models.stand_in.server import serve
-from local.models.stand_in.stand_in import StandInSettings
+from local.models.router import connect
+from local.models.settings import Endpoint, ModelsConfig, Routing
+from local.stand_in.server import StandInSettings, serve
 
 PARIS: list[Json] = [{"role": "user", "content": "What is the capital of France?"}]
 NOBODY = Endpoint(kind="ollama", url="http://127.0.0.1:1")

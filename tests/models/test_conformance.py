@@ -14,25 +14,24 @@ from typing import Any
 import httpx
 import pytest
 
-from local.errors import ModelBusy, ModelError
+from local.core.errors import ModelBusy, ModelError
 from local.models.chat import (
     ChatModel,
     ContentDelta,
     Degraded,
     Delta,
     Done,
+    ErrorClass,
     Json,
     ThinkingDelta,
     TokenScores,
     ToolCall,
+    classify,
 )
-from local.models.fallback import FallbackPolicy
-from local.models.model_errors import ErrorClass, classify
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
-from local.models.router import Router, Target
-from local.models.stand_in.server import serve
-from local.models.stand_in.stand_in import StandInSettings
+from local.models.router import FallbackPolicy, Router, Target
+from local.stand_in.server import StandInSettings, serve
 
 GEMMA = "gemma4:12b"
 ANSWER = "The capital of France is Paris."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from local.errors import ModelBusy, ModelError
-from local.models.fallback import Attempt, Attempts, FallbackPolicy, Pauses
+from local.core.errors import ModelBusy, ModelError
+from local.models.router import Attempt, Attempts, FallbackPolicy, Pauses
 
 A, B, C = "ollama/a", "cloud/b", "box/c"
 

@@ -15,10 +15,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from local.errors import ModelError
-from local.models.answer_stream import MAX_LINE_BYTES
-from local.models.chat import ChatModel, ContentDelta, Delta, Done, ThinkingDelta, ToolCall
-from local.models.model_errors import ErrorClass, classify
+from local.core.errors import ModelError
+from local.models.chat import ChatModel, ContentDelta, Delta, Done, ErrorClass, ThinkingDelta, ToolCall, classify
+from local.models.http import MAX_LINE_BYTES
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
 

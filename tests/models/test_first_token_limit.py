@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from local.models.chat import Usage
-from local.models.first_token_limit import FirstTokenLimit
+from local.models.client import FirstTokenLimit
 
 
 def used(**durations: float) -> Usage:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from local.config_models import Endpoint, ModelsConfig, Routing
-from local.errors import ModelError
-from local.models.backends import connect
+from local.core.errors import ModelError
+from local.models.router import connect
+from local.models.settings import Endpoint, ModelsConfig, Routing
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: "
 

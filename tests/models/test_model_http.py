@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from local.errors import ModelError
-from local.models.error_tables import ollama_errors
-from local.models.model_http import ModelHttp, Wait
+from local.core.errors import ModelError
+from local.models.chat import ollama_errors
+from local.models.http import ModelHttp, Wait
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n%s"
 DONE = b'{"message": {"role": "assistant", "content": "Hi."}, "done": true, "done_reason": "stop"}\n'

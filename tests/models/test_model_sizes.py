@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from local.config_models import MaxTools, ModelsConfig, Routing
-from local.errors import ModelError
+from local.core.errors import ModelError
 from local.models.chat import ModelInfo
-from local.models.model_sizes import ModelSizes
 from local.models.ollama import billions
-from local.models.openai_dialects import known
-from local.models.tool_selection import Tier, tier_of
+from local.models.openai import known
+from local.models.settings import MaxTools, ModelsConfig, ModelSizes, Routing, Tier, tier_of
 
 
 class Server:

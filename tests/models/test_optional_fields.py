@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from local.errors import ModelError
-from local.models.answer_stream import token_scores
+from local.core.errors import ModelError
 from local.models.chat import Json, TokenScore, TokenScores
-from local.models.model_client import LOGPROBS, OptionalFields
-from local.models.openai_request import response_format
+from local.models.client import LOGPROBS, OptionalFields
+from local.models.http import token_scores
+from local.models.openai import response_format
 
 FORM: Json = {"format": {"type": "object"}}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local.errors import ModelBusy, ModelError
+from local.core.errors import ModelBusy, ModelError
 from local.models.chat import (
     AwayDelta,
     ChatModel,
@@ -23,8 +23,7 @@ from local.models.chat import (
     ThinkingDelta,
     Usage,
 )
-from local.models.fallback import Attempt, Attempts, FallbackPolicy, Pauses
-from local.models.router import NoModelLeft, Router, Target
+from local.models.router import Attempt, Attempts, FallbackPolicy, NoModelLeft, Pauses, Router, Target
 
 HELLO: list[Json] = [{"role": "user", "content": "Hello"}]
 PICTURE: list[Json] = [{"role": "user", "content": "What is this?", "images": ["iVBOR"]}]

@@ -10,8 +10,8 @@ from threading import Thread
 
 import pytest
 
-from local.config_models import Endpoint, ModelsConfig, Provider, Routing
-from local.models.server_cache import loses_prefix
+from local.models.leases import loses_prefix
+from local.models.settings import Endpoint, ModelsConfig, Provider, Routing
 
 NOWHERE = "http://127.0.0.1:1/v1"
 

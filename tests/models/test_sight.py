@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from local.config_models import Endpoint, Routing
-from local.models import sight
-from local.models.backends import connect
+from local.models import settings as sight
 from local.models.chat import ModelInfo
-from local.models.sight import cannot_see, is_blind
+from local.models.router import connect
+from local.models.settings import Endpoint, Routing, cannot_see, is_blind
 
 
 async def nobody() -> Sequence[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from local.models.chat import Json, ToolCall
-from local.models.text_calls import find_text_calls, may_be_call
+from local.models.client import find_text_calls, may_be_call
 
 SEARCH = {
     "type": "function",

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from local.models.answer_stream import Piece, ThinkTagSplitter
 from local.models.chat import ContentDelta, ThinkingDelta
+from local.models.http import Piece, ThinkTagSplitter
 
 
 def split(*pieces: str) -> list[Piece]:

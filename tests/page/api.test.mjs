@@ -4,7 +4,7 @@ import { test } from "node:test";
 const kept = new Map();
 const storage = { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value), removeItem: (name) => kept.delete(name) };
 Object.assign(globalThis, { sessionStorage: storage, localStorage: storage, location: { hash: "", pathname: "/", search: "" }, history: { replaceState() {} } });
-const { request } = await import("../../src/local/apps/page/net/api.js");
+const { request } = await import("../../src/local/page/net/api.js");
 
 /** A server that says nothing until it is given up. */
 function silence(path, { signal }) {

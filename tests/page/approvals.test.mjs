@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { choicesFor, effectOf, heading, isAsked, isQuestion, timeLeft, waitingIn, withDecision, withRequest } from "../../src/local/apps/page/core/approvals.js";
+import { choicesFor, effectOf, heading, isAsked, isQuestion, timeLeft, waitingIn, withDecision, withRequest } from "../../src/local/page/core/approvals.js";
 
 const request = (more = {}) => ({ call_id: "c1", query_id: "q", session_id: "s", tool: "write_file", level: "L1", args: { path: "a.txt", content: "x" }, asked_at: 10, expires_at: 310, ...more });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { NOTHING, closed, grown, whole } from "../../src/local/apps/page/core/blocks.js";
-import { lex } from "../../src/local/apps/page/markdown/lexer.js";
+import { NOTHING, closed, grown, whole } from "../../src/local/page/core/blocks.js";
+import { lex } from "../../src/local/page/markdown/lexer.js";
 
 const TEXT = "# Title\n\nA *word* and **two**.\n\n- one\n- two\n\n  more\n- three\n\n```py\na = 1\n\nb = '**'\n```\n\n| a | b |\n|--|--|\n| 1 | 2 |\n\nThe end, with [a link](https://a.example/x).\n\n> quoted\n> twice\n\n1. x\n2. y\n\nLast.";
 

@@ -29,9 +29,8 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from local.apps.local_web import LocalWeb, load_pages
-from local.apps.stories import STORIES
-from local.apps.temporary_system import write_settings
+from local.stories.player import STORIES, LocalWeb, load_pages
+from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 SECONDS = 30.0

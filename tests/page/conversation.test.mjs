@@ -4,8 +4,8 @@ import { test } from "node:test";
 const kept = new Map();
 const storage = { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value), removeItem: (name) => kept.delete(name) };
 Object.assign(globalThis, { sessionStorage: storage, localStorage: storage, location: { hash: "", pathname: "/", search: "" }, history: { replaceState() {} } });
-const { conversationOf, hear, load } = await import("../../src/local/apps/page/state/conversation.js");
-const { asked } = await import("../../src/local/apps/page/core/turn.js");
+const { conversationOf, hear, load } = await import("../../src/local/page/state/conversation.js");
+const { asked } = await import("../../src/local/page/core/turn.js");
 
 /** Loads a conversation; its record comes after `meanwhile`, and was read before it. */
 async function loadWhile(id, turns, meanwhile) {

@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { belonging, isTrouble, keyOf, matches } from "../../src/local/apps/page/core/envelopes.js";
+import { belonging, isTrouble, keyOf, matches } from "../../src/local/page/core/envelopes.js";
 
 const trace = {
   spans: [{ id: "span", kind: "tool", name: "web_fetch", started: 2, ended: 3, detail: { call_id: "q:0:0" } }],

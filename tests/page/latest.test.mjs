@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { latest } from "../../src/local/apps/page/core/latest.js";
+import { latest } from "../../src/local/page/core/latest.js";
 
 /** Work that ends when it is told to. */
 function paced() {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { grouped, withChanges, withSession, withoutSession } from "../../src/local/apps/page/core/session_list.js";
-import { hostOf, sourcesOf } from "../../src/local/apps/page/core/sources.js";
-import { ago, bytes, counted, duration, figure } from "../../src/local/apps/page/core/words.js";
-import { EventParser } from "../../src/local/apps/page/net/server_events.js";
+import { grouped, withChanges, withSession, withoutSession } from "../../src/local/page/core/session_list.js";
+import { hostOf, sourcesOf } from "../../src/local/page/core/sources.js";
+import { ago, bytes, counted, duration, figure } from "../../src/local/page/core/words.js";
+import { EventParser } from "../../src/local/page/net/server_events.js";
 
 const NOON = new Date(2026, 10, 22, 12).getTime() / 1000;
 const DAY = 86_400;

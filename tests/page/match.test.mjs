@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { matched, pieces, ranked } from "../../src/local/apps/page/core/match.js";
+import { matched, pieces, ranked } from "../../src/local/page/core/match.js";
 
 const best = (typed, ...texts) => ranked(texts, typed, (text) => text).map(({ item }) => item);
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { NOTHING, grown, whole } from "../../src/local/apps/page/core/blocks.js";
-import { lex } from "../../src/local/apps/page/markdown/lexer.js";
+import { NOTHING, grown, whole } from "../../src/local/page/core/blocks.js";
+import { lex } from "../../src/local/page/markdown/lexer.js";
 
 const formulas = (tokens) => tokens.flatMap((one) => (one.type === "math" ? [[one.tex, one.isDisplay]] : formulas(one.tokens ?? one.items ?? [])));
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { heading, isPlan } from "../../src/local/apps/page/core/approvals.js";
-import { isOfPlan, planAfter } from "../../src/local/apps/page/core/plan.js";
+import { heading, isPlan } from "../../src/local/page/core/approvals.js";
+import { isOfPlan, planAfter } from "../../src/local/page/core/plan.js";
 
 const proposal = (call_id, more = {}) => ({ call_id, tool: "propose_plan", args: { title: "T", steps: ["a", "b"] }, ...more });
 const step = (number, state, more = {}) => ({ call_id: `s${number}`, tool: "plan_step", args: { step: number, state }, result: "Steps left", ...more });

@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { extent, isOver, progress, withPull } from "../../src/local/apps/page/core/pulls.js";
+import { extent, isOver, progress, withPull } from "../../src/local/page/core/pulls.js";
 
 test("a pull grows with its events and ends with success or an error", () => {
   let pulls = withPull(new Map(), { name: "m", state: "running", status: "pulling", completed: 50, total: 200 });

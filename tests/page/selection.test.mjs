@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { partsOf, stepsOf, upTo } from "../../src/local/apps/page/core/context.js";
-import { searchesOf } from "../../src/local/apps/page/core/searches.js";
-import { tabFor, tabsOf, wholeOf } from "../../src/local/apps/page/core/selection.js";
-import { troubles } from "../../src/local/apps/page/core/system_words.js";
+import { partsOf, stepsOf, upTo } from "../../src/local/page/core/context.js";
+import { searchesOf } from "../../src/local/page/core/searches.js";
+import { tabFor, tabsOf, wholeOf } from "../../src/local/page/core/selection.js";
+import { troubles } from "../../src/local/page/core/system_words.js";
 
 test("what can be seen depends on what is selected, and a tab that it has not becomes its first", () => {
   assert.deepEqual(tabsOf({ kind: "turn" }), ["story", "time", "context", "sources", "raw"]);

@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { fieldsOf, parsed, shown } from "../../src/local/apps/page/core/settings_form.js";
+import { fieldsOf, parsed, shown } from "../../src/local/page/core/settings_form.js";
 
 const schema = {
   $defs: { Level: { enum: ["low", "high"], type: "string" }, Loop: { $ref: "#/$defs/Loop" } },

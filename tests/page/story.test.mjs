@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { storyOf } from "../../src/local/apps/page/core/story.js";
+import { storyOf } from "../../src/local/page/core/story.js";
 
 const turn = {
   query_id: "q", query: "How do I take my coffee?", status: "answered", answer: "Black.", created_at: 100, finished_at: 102.9, model: "gemma4:12b", attempt: 1,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { troubles, withParticipant } from "../../src/local/apps/page/core/system_words.js";
+import { troubles, withParticipant } from "../../src/local/page/core/system_words.js";
 
 const row = (name, more = {}) => ({ name, pid: 7, state: "ready", details: {}, ...more });
 const told = (...rows) => rows.reduce(withParticipant, new Map());

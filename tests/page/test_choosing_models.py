@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from local.apps.temporary_system import write_settings
+from local.stories.temporary_system import write_settings
 from tests.page.test_chat import session_of
 from tests.system.pseudo_terminal import PseudoTerminal
 from tests.warm.warm_system import WarmSystem
@@ -22,7 +22,7 @@ FRANCE, GERMANY = "What is the capital of France?", "What is the capital of Germ
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """A model server with several models for chat, and one for embeddings."""
-    command = [sys.executable, "-m", "local.models.stand_in", "--port", "0"]
+    command = [sys.executable, "-m", "local.stand_in", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         said = ""
@@ -56,7 +56,7 @@ def ask(system: WarmSystem, session: str, **more: Any) -> dict[str, Any]:
 
 
 def command(system: WarmSystem, *words: str) -> subprocess.CompletedProcess[str]:
-    whole = [sys.executable, "-m", "local.apps.cli", *words, "--data-dir", str(system.data_dir)]
+    whole = [sys.executable, "-m", "local.cli.entry", *words, "--data-dir", str(system.data_dir)]
     return subprocess.run(whole, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
 
 

@@ -7,7 +7,7 @@ import os
 import pytest
 from playwright.sync_api import expect
 
-from local.tools.shell import sandbox_problem
+from local.shell.shell import sandbox_problem
 from tests.page.conftest import PagedSystem
 from tests.page.test_access import violations
 from tests.page.test_chat import Visit, answered, ask

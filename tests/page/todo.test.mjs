@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { listAfter, progress, setsList } from "../../src/local/apps/page/core/todo.js";
+import { listAfter, progress, setsList } from "../../src/local/page/core/todo.js";
 
 const call = (items, more = {}) => ({ tool: "todo", args: { items }, result: "The list is kept", ...more });
 

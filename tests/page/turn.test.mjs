@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { after, asked, recorded, stepsTaken, waitedFor } from "../../src/local/apps/page/core/turn.js";
-import { contextLine } from "../../src/local/apps/page/core/told.js";
+import { after, asked, recorded, stepsTaken, waitedFor } from "../../src/local/page/core/turn.js";
+import { contextLine } from "../../src/local/page/core/told.js";
 
 const said = (events, from = asked("q", "s", "Hi?")) => events.reduce((turn, [name, data]) => after(turn, name, data), from);
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { versionsAt } from "../../src/local/apps/page/core/versions.js";
+import { versionsAt } from "../../src/local/page/core/versions.js";
 
 const BRANCHES = [
   { session_id: "b1", branched_from: "s", before: "q2", first: "x1" },

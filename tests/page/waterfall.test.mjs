@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { panned, placed, shares, ticks, waterfall, zoomed } from "../../src/local/apps/page/core/waterfall.js";
+import { panned, placed, shares, ticks, waterfall, zoomed } from "../../src/local/page/core/waterfall.js";
 
 const span = (id, started, ended, more = {}) => ({ id, parent: null, kind: "model", name: id, started, ended, ...more });
 

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from local.protocol.context_block import (
-    BEGIN,
-    CHANGED,
-    END,
-    GONE,
-    ONLY_THIS,
-    Context,
-    ContextItem,
-    block,
-    parted,
-    with_block,
-)
+from local.bus.messages import BEGIN, CHANGED, END, GONE, ONLY_THIS, Context, ContextItem, block, parted, with_block
 
 
 def fact(*lines: str, slot: str = "allergies") -> ContextItem:

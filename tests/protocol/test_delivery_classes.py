@@ -2,8 +2,7 @@
 
 import pytest
 
-from local.protocol.delivery_classes import delivery_of, kept_subjects
-from local.protocol.message import Delivery
+from local.bus.message import Delivery, delivery_of, kept_subjects
 
 CONFIRMED = ["query.received", "query.accepted", "query.failed", "query.cancel", "response.generation"]
 RECORDED = [

@@ -8,17 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.errors import FrameTooLarge, MalformedFrame, UnsendableMessage, UnsupportedVersion
-from local.protocol.envelope import (
-    MAX_FRAME,
-    MAX_HEADER,
-    VERSION,
-    Envelope,
-    Trace,
-    decode,
-    in_session_of_payload,
-    new_id,
-)
+from local.bus.envelope import MAX_FRAME, MAX_HEADER, VERSION, Envelope, Trace, decode, in_session_of_payload, new_id
+from local.core.errors import FrameTooLarge, MalformedFrame, UnsendableMessage, UnsupportedVersion
 
 HEADER: dict[str, Any] = {
     "v": 1, "id": "e1", "subject": "query.received", "sender": "api", "instance": "i1", "seq": 1,

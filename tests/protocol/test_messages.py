@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from local.errors import MalformedFrame, UnsendableMessage
-from local.protocol import subjects
-from local.protocol.delivery_classes import message_classes
-from local.protocol.message import Delivery, Message
-from local.protocol.messages import AgentTransition, GenerationToken, ParticipantStatus, QueryReceived, ToolRequest
+from local.bus import message as subjects
+from local.bus.message import Delivery, Message, message_classes
+from local.bus.messages import AgentTransition, GenerationToken, ParticipantStatus, QueryReceived, ToolRequest
+from local.core.errors import MalformedFrame, UnsendableMessage
 
 CONFIRMED, RECORDED, EPHEMERAL = Delivery.CONFIRMED, Delivery.RECORDED, Delivery.EPHEMERAL
 TABLE: dict[str, tuple[Delivery, set[str]]] = {

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.errors import MalformedFrame
-from local.protocol.message import MAX_DEPTH, parse_object
+from local.bus.message import MAX_DEPTH, parse_object
+from local.core.errors import MalformedFrame
 
 REFUSED = {
     "nothing": b"",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.protocol.subjects import MAX_LENGTH, is_family, is_subject, subscription
+from local.bus.message import MAX_LENGTH, is_family, is_subject, subscription
 
 
 @pytest.mark.parametrize(

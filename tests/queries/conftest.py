@@ -10,20 +10,15 @@ from pathlib import Path
 import pytest
 
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub, MemoryTransport
-from local.journal.client.journal_client import JournalClient
-from local.journal.server.journal import Journal, JournalConfig
-from local.journal.store.store import JournalStore
-from local.protocol.envelope import Envelope
-from local.protocol.messages import (
-    Message,
-    QueryAccepted,
-    QueryCancel,
-    QueryReceived,
-    ResponseGeneration,
-)
+from local.bus.envelope import Envelope
+from local.bus.message import Message
+from local.bus.messages import QueryAccepted, QueryCancel, QueryReceived, ResponseGeneration
+from local.bus.zeromq import MemoryHub, MemoryTransport
+from local.journal.client import JournalClient
+from local.journal.server import Journal, JournalConfig
+from local.journal.store import JournalStore
 from local.queries.asker import Asker, AskTimeouts
-from local.runtime.participant_runner import ParticipantRunner
+from local.runtime.runner import ParticipantRunner
 
 
 class Generator:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from local.protocol.envelope import Envelope
-from local.protocol.messages import AgentTransition
-from local.queries.admission import PRUDENCE, AdmissionControl, LineSample, TurnFigures
+from local.bus.envelope import Envelope
+from local.bus.messages import AgentTransition
+from local.queries.asker import PRUDENCE, AdmissionControl, LineSample, LiveQueries, LiveQuery, TurnFigures
 from local.queries.errors import QueryRefused, TooManyQueries
-from local.queries.live_query import LiveQueries, LiveQuery
-from local.queries.query_view import QueryView
+from local.queries.view import QueryView
 
 FREE = TurnFigures("first", running=3, at_most=128, with_model=3, load=10)
 TAKEN_BY_THE_MODEL = TurnFigures("first", running=128, at_most=128, with_model=100, load=10)

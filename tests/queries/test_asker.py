@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from local.errors import FrameTooLarge
-from local.protocol.envelope import Envelope
-from local.protocol.messages import QueryReceived, ResponseGeneration
-from local.protocol.permission_messages import ApprovalDecision, ApprovalRequest
+from local.bus.envelope import Envelope
+from local.bus.messages import QueryReceived, ResponseGeneration
+from local.core.errors import FrameTooLarge
+from local.permissions.messages import ApprovalDecision, ApprovalRequest
+from local.queries import asker as live_query
 from local.queries import asker as module
-from local.queries import live_query
-from local.queries.asker import Asker
+from local.queries.asker import Asker, LiveQuery
 from local.queries.errors import AskerStopping, QueryRefused
-from local.queries.live_query import LiveQuery
 
 Stage = Any  # of conftest.py
 

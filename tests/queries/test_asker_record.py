@@ -7,21 +7,13 @@ from typing import Any
 
 import pytest
 
-from local.journal.client.record import messages_on_record
-from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import JournalRead, JournalRedact, JournalRedacted
-from local.protocol.messages import (
-    ConversationRequest,
-    ConversationResult,
-    ErrorInfo,
-    Message,
-    QueryAccepted,
-    QueryFailed,
-    ResponseGeneration,
-)
-from local.queries.asker import Absence, Asker, AskTimeouts, query_envelope_id
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo, Message
+from local.bus.messages import ConversationRequest, ConversationResult, QueryAccepted, QueryFailed, ResponseGeneration
+from local.journal.client import messages_on_record
+from local.journal.messages import JournalRead, JournalRedact, JournalRedacted
+from local.queries.asker import Asker, AskTimeouts, LiveQuery, Unavailable, query_envelope_id
 from local.queries.errors import GeneratorSilent, NobodyAnswers, NotAccepted, QueryRefused
-from local.queries.live_query import LiveQuery
 
 HASTY = AskTimeouts(first_look=0.01, last_look=0.02, while_silent=0.1)
 EAGER = AskTimeouts(first_look=0.01)
@@ -122,7 +114,7 @@ async def test_who_waits_is_told_when_nobody_can_answer_any_more(stage: Stage) -
     asker = await stage.asker(AskTimeouts(first_look=0.2))
     query = asker.ask("really?")
     await stage.generator.hears()
-    asker.absence = Absence("generator", "the generator has failed (no room)")
+    asker.absence = Unavailable("generator", "the generator has failed (no room)")
     with pytest.raises(NobodyAnswers, match=r"has failed \(no room\); the query is on record"):
         await outcome(query)
 

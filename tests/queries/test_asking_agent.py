@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from local.bus.bus import Bus
-from local.journal.client.journal_client import JournalClient
-from local.protocol.envelope import Envelope
-from local.protocol.messages import QueryReceived, ToolRequest, ToolResult
+from local.bus.envelope import Envelope
+from local.bus.messages import QueryReceived, ToolRequest, ToolResult
+from local.journal.client import JournalClient
 from local.queries.asker import Asker
 from local.runtime.participant import Kind, Participant, Settingless, on
-from local.runtime.participant_runner import ParticipantRunner
+from local.runtime.runner import ParticipantRunner
 
 Stage = Any  # of conftest.py
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
-from local.queries.query_events import Judgements
+from local.critic.messages import CritiqueResult, PairwiseResult, UserFeedback
+from local.queries.view import Judgements
 
 
 def rated(rating: int | None, at: float) -> UserFeedback:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from local.errors import LocalError
-from local.queries.live_query import KEPT_ENDED, LiveQueries, LiveQuery
-from local.queries.query_view import QueryView
+from local.core.errors import LocalError
+from local.queries.asker import KEPT_ENDED, LiveQueries, LiveQuery
+from local.queries.view import QueryView
 
 
 @pytest.fixture

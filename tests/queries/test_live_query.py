@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from local.protocol.envelope import Envelope, new_id
-from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
-from local.protocol.messages import (
+from local.bus.envelope import Envelope, new_id
+from local.bus.message import ErrorInfo, Message
+from local.bus.messages import (
     AgentTransition,
-    ErrorInfo,
     GenerationThinking,
     GenerationToken,
-    Message,
     QueryAccepted,
     QueryFailed,
     ResponseGeneration,
@@ -23,11 +21,11 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
-from local.queries import query_events as module
+from local.critic.messages import CritiqueResult, PairwiseResult, UserFeedback
+from local.queries import view as module
+from local.queries.asker import LiveQuery
 from local.queries.errors import QueryRefused
-from local.queries.live_query import LiveQuery
-from local.queries.query_events import QueryEvent
-from local.queries.query_view import QueryView
+from local.queries.view import QueryEvent, QueryView
 
 Q = "q1"
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from local.protocol.agent_messages import AgentChanged
-from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import JournalEntry
-from local.protocol.messages import QueryCancel
-from local.queries.query_agents import agents_in
-from local.queries.recorded_query import RecordedMessage
+from local.bus.envelope import Envelope
+from local.bus.messages import QueryCancel
+from local.journal.messages import JournalEntry
+from local.queries.record import RecordedMessage, agents_in
+from local.swarm.messages import AgentChanged
 
 
 def recorded(message: AgentChanged | QueryCancel, *, redacted: bool = False) -> RecordedMessage:

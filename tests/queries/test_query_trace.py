@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from local.protocol.envelope import Envelope
-from local.protocol.judgement_messages import CritiqueResult
-from local.protocol.memory_messages import MemoryIngested
-from local.protocol.message import Message
-from local.protocol.messages import (
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo, Message
+from local.bus.messages import (
     AgentTransition,
-    ErrorInfo,
     ModelSpan,
     QueryAccepted,
     QueryFailed,
@@ -20,9 +17,9 @@ from local.protocol.messages import (
     ToolResult,
     UsageInfo,
 )
-from local.queries.message_summary import message_summary
-from local.queries.query_trace import QueryTrace
-from local.queries.trace_span import TraceSpan
+from local.critic.messages import CritiqueResult
+from local.memory.messages import MemoryIngested
+from local.queries.view import QueryTrace, TraceSpan, message_summary
 
 Told = tuple[Message | None, Envelope]
 

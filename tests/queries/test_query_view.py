@@ -7,27 +7,25 @@ from typing import Any
 
 import pytest
 
-from local.protocol.conversation_messages import RecalledExchange
-from local.protocol.envelope import Envelope
-from local.protocol.messages import (
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo, Message
+from local.bus.messages import (
     AgentTransition,
     ContextProvided,
-    ErrorInfo,
     GenerationProgress,
     GenerationToken,
-    Message,
     QueryAccepted,
     QueryFailed,
     QueryReceived,
+    RecalledExchange,
     ResponseGeneration,
     ToolCallRecord,
+    ToolProgress,
     ToolRequest,
     ToolResult,
 )
-from local.protocol.progress_messages import ToolProgress
-from local.queries.call_log import Span
 from local.queries.errors import QueryIdTaken
-from local.queries.query_view import QueryView
+from local.queries.view import QueryView, Span
 
 Q = "q1"
 CALL: dict[str, Any] = {"query_id": Q, "call_id": "q1:0:0", "tool": "dice"}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from local.apps.session import LoCALSession
-from local.errors import RequestTimeout
-from local.journal.client.record import messages_on_record
-from local.protocol.judgement_messages import UserFeedback
-from local.protocol.messages import ResponseGeneration
+from local.api.clients import LoCALSession
+from local.bus.messages import ResponseGeneration
+from local.core.errors import RequestTimeout
+from local.critic.messages import UserFeedback
+from local.journal.client import messages_on_record
 from local.queries.asker import AskTimeouts
 
 Stage = Any  # of conftest.py

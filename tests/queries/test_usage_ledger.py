@@ -8,16 +8,14 @@ from collections import defaultdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from local.bus.envelope_factory import EnvelopeFactory
-from local.protocol.cron_messages import CronRun, CronRunRecord
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.goal_messages import GoalChanged
-from local.protocol.grant import Grant
-from local.protocol.messages import Message, ModelSpan, QueryReceived, ResponseGeneration, ToolRequest, UsageInfo
-from local.protocol.model_used import ModelUsed
-from local.protocol.permission_messages import ApprovalDecision
-from local.queries.activity import KINDS, activity_of, subjects_of
-from local.queries.usage_ledger import ModelPrice, UsageLedger
+from local.bus.bus import EnvelopeFactory
+from local.bus.envelope import Envelope, Trace
+from local.bus.message import Message
+from local.bus.messages import Grant, ModelSpan, ModelUsed, QueryReceived, ResponseGeneration, ToolRequest, UsageInfo
+from local.cron.messages import CronRun, CronRunRecord
+from local.permissions.messages import ApprovalDecision
+from local.queries.record import KINDS, ModelPrice, UsageLedger, activity_of, subjects_of
+from local.reflection.messages import GoalChanged
 
 NOON = datetime(2026, 11, 21, 12).timestamp()
 

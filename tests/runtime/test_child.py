@@ -9,9 +9,8 @@ import threading
 import psutil
 import pytest
 
-from local.runtime.child import _alone
-from local.runtime.lifeline import EXIT_FAILED, Lifeline
-from local.runtime.supervisor import ChildSpec, Supervisor
+from local.runtime.child import EXIT_FAILED, ChildSpec, Lifeline, _alone
+from local.runtime.supervisor import Supervisor
 
 pytestmark = pytest.mark.usefixtures("targets_on_the_path")
 

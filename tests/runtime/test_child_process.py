@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from local.runtime.child_process import ChildProcess
-from local.runtime.lifeline import TERMINATED, Lifeline
+from local.runtime.child import TERMINATED, ChildProcess, Lifeline
 
 
 async def test_a_child_that_died_before_it_heard_that_it_is_to_stop_is_gone(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,28 +9,33 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.apps.system_declarations import SUPERVISOR
-from local.config import short_names
-from local.protocol import messages
-from local.protocol.control_messages import ParticipantRequest
-from local.protocol.delivery_classes import message_classes
-from local.protocol.envelope import Envelope
-from local.protocol.judgement_messages import RewardEvent
-from local.protocol.memory_messages import MemoryRequest, MemoryResult
-from local.protocol.messages import AnswerDialog, QueryAccepted, QueryReceived, ResponseGeneration, ToolSchema
+from local.bus import messages
+from local.bus.envelope import Envelope
+from local.bus.message import message_classes
+from local.bus.messages import (
+    AnswerDialog,
+    ParticipantRequest,
+    QueryAccepted,
+    QueryReceived,
+    ResponseGeneration,
+    ToolSchema,
+)
+from local.core.capability import participants
+from local.critic.messages import RewardEvent
+from local.memory.messages import MemoryRequest, MemoryResult
 from local.queries.asker import Asker
-from local.runtime.declaring import EVERYBODY, declaration_of
-from local.runtime.participant import Participant, on
+from local.run.run import SUPERVISOR
+from local.runtime.participant import EVERYBODY, Participant, declaration_of, on
 from local.tools.tool import Tool
 from tests.test_docs import PROTOCOL, names, table
 
 if TYPE_CHECKING:
-    from local.protocol.messages import QueryFailed
+    from local.bus.messages import QueryFailed
 
 COMMON = {message.subject for message in EVERYBODY}
 CONSUMING = {f"journal.{word}" for word in ("attach", "detach", "ack", "failed", "hurry", "working")}
-OURS = {**short_names(), "journal": "local.journal.server.journal:Journal"}
-OURS["api"] = "local.apps.api.participant:ApiParticipant"
+OURS = {**participants(), "journal": "local.journal.server:Journal"}
+OURS["api"] = "local.api.app:ApiParticipant"
 
 
 def says(kind: type[Participant]) -> set[str]:

@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import gc, json, os, sys
-from local.runtime.forked_memory import settle
+from local.runtime.template import settle
 
 PAGE = 4096
 gc.disable()

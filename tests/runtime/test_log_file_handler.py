@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from local.runtime.log_file_handler import LogFileHandler
+from local.runtime.logs import LogFileHandler
 
 Make = Callable[..., LogFileHandler]
 

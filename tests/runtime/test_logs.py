@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from local.environment import secrets
-from local.errors import ConfigError
+from local.core.environment import secrets
+from local.core.errors import ConfigError
 from local.runtime.logs import (
     MOST_CHARS,
     ONLY_IN_FILE,

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import pytest
 
-from local.errors import IllegalTransition
+from local.core.errors import IllegalTransition
 from local.runtime.machine import Machine, Table
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from local.protocol.envelope import Envelope
-from local.protocol.messages import AnswerDialog, QueryCancel, ToolRequest
+from local.bus.envelope import Envelope
+from local.bus.messages import AnswerDialog, QueryCancel, ToolRequest
 from local.runtime.participant import Kind, Participant, Resources, Settingless, on
 
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from local.protocol.messages import ParticipantStatus
-from local.runtime.presence import BEAT_SECONDS, SILENT_SECONDS, Presence, StatusBeat
+from local.bus.messages import ParticipantStatus
+from local.runtime.runner import BEAT_SECONDS, SILENT_SECONDS, Presence, StatusBeat
 
 
 def status(name: str = "memory", state: str = "ready") -> ParticipantStatus:

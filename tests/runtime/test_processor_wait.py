@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from local.runtime.processor_wait import MOST_EXCUSES, ProcessorStatus, ProcessorWait, processor_status
+from local.runtime.supervisor import MOST_EXCUSES, CpuStarvation, ProcessorStatus, processor_status
 
 PID = 7
 BUSY = "import os; os.sched_setaffinity(0, {%d}); print(flush=True)\nwhile True: pass"
@@ -27,9 +27,9 @@ class Process:
         return ProcessorStatus(self.ran, self.waited, self.is_ready)
 
 
-def seen(process: Process, *times: float) -> ProcessorWait:
+def seen(process: Process, *times: float) -> CpuStarvation:
     """What was seen of the process at these times."""
-    wait = ProcessorWait(process.status)
+    wait = CpuStarvation(process.status)
     for now in times:
         wait.look(PID, now)
     return wait

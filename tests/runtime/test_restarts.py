@@ -1,6 +1,6 @@
 """When a dead child is started again."""
 
-from local.runtime.restart_policy import EARLY_SECONDS, RestartPolicy
+from local.runtime.supervisor import EARLY_SECONDS, RestartPolicy
 
 
 def test_the_first_restart_is_immediate_and_the_next_ones_wait_twice_as_long_each_time() -> None:

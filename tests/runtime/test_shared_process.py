@@ -11,7 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local.runtime.supervisor import ChildPhase, ChildSpec, ChildState, Supervisor
+from local.runtime.child import ChildSpec
+from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
 
 pytestmark = pytest.mark.usefixtures("targets_on_the_path")
 PATIENCE = 30.0

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from local.bus.durability import Delivered
-from local.protocol.envelope import Envelope
-from local.protocol.messages import Message, QueryCancel, QueryReceived, ToolResult
-from local.runtime import subscription as subscription_module
-from local.runtime.participant import Participant, Settingless, on
-from local.runtime.subscription import DurableSubscriptions, Inbox
+from local.bus.bus import Delivered
+from local.bus.envelope import Envelope
+from local.bus.message import Message
+from local.bus.messages import QueryCancel, QueryReceived, ToolResult
+from local.runtime import participant as subscription_module
+from local.runtime.participant import DurableSubscriptions, Inbox, Participant, Settingless, on
 
 
 class Reader(Participant):

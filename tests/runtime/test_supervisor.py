@@ -14,10 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local.errors import ConfigError, StartFailed, StartInterrupted, UnknownParticipant
-from local.runtime import child_monitor, restart_policy, supervisor, template
-from local.runtime.processor_wait import ProcessorStatus, ProcessorWait
-from local.runtime.supervisor import ChildPhase, ChildSpec, ChildState, Supervisor
+from local.core.errors import ConfigError, StartFailed, StartInterrupted, UnknownParticipant
+from local.runtime import supervisor, template
+from local.runtime import supervisor as child_monitor
+from local.runtime import supervisor as restart_policy
+from local.runtime.child import ChildSpec
+from local.runtime.supervisor import ChildPhase, ChildState, CpuStarvation, ProcessorStatus, Supervisor
 
 pytestmark = pytest.mark.usefixtures("targets_on_the_path")
 PATIENCE = 30.0
@@ -266,7 +268,7 @@ async def test_a_child_that_never_beats_is_killed_although_it_became_ready() -> 
 async def test_a_child_that_others_keep_from_the_processors_is_given_time(monkeypatch: pytest.MonkeyPatch) -> None:
     is_starved, excused = True, asyncio.Queue[bool]()
 
-    class Told(ProcessorWait):
+    class Told(CpuStarvation):
         def __init__(self) -> None:
             super().__init__(lambda pid: ProcessorStatus(0.0, time.monotonic() if is_starved else 0.0))
 
@@ -274,7 +276,7 @@ async def test_a_child_that_others_keep_from_the_processors_is_given_time(monkey
             excused.put_nowait(super().excuses(now))
             return is_starved
 
-    monkeypatch.setattr(child_monitor, "ProcessorWait", Told)
+    monkeypatch.setattr(child_monitor, "CpuStarvation", Told)
     async with running(spec("critic"), hang_seconds=0.5) as supervisor:
         critic, before = process(supervisor, "critic"), supervisor.children
         critic.suspend()

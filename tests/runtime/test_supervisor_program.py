@@ -29,7 +29,7 @@ asyncio.run(run())
 FAILING = """
 import asyncio, sys
 from contextlib import suppress
-from local.errors import StartFailed
+from local.core.errors import StartFailed
 from local.runtime.logs import configure_logging, hold_warnings
 from local.runtime.supervisor import ChildSpec, Supervisor
 sys.path.insert(0, sys.argv[1])

@@ -16,19 +16,19 @@ import json, os, signal, sys
 from multiprocessing import forkserver
 from pathlib import Path
 
-import local.backoff
+import local.core.files
 from local.runtime.template import prepare_template
 from local.runtime.template_fork import fork_template
 
 def told():
-    process = prepare_template(["local.tick"]).Process(target=exec, args=(LOOK, {}))
+    process = prepare_template(["local.core.files"]).Process(target=exec, args=(LOOK, {}))
     process.start()
     process.join()
     return json.loads(Path(sys.argv[2]).read_text())
 
-local.backoff.mark = "of the program"
+local.core.files.mark = "of the program"
 LOOK = sys.argv[3].replace("FILE", str(os.open(sys.argv[1], os.O_RDONLY)))
-fork_template(["local.tick"])
+fork_template(["local.core.files"])
 first, pid = told(), forkserver._forkserver._forkserver_pid
 os.kill(pid, signal.SIGKILL)
 os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
@@ -40,13 +40,14 @@ from contextlib import suppress
 from multiprocessing import forkserver
 from pathlib import Path
 
-import local.backoff
+import local.core.files
 
 has_file = False
 with suppress(OSError):
     has_file = os.read(FILE, 8) == b"a secret"
 Path(sys.argv[2]).write_text(json.dumps({
-    "mark": getattr(local.backoff, "mark", None), "preloaded": "local.tick" in sys.modules, "has_file": has_file,
+    "mark": getattr(local.core.files, "mark", None), "preloaded": "local.core.files" in sys.modules,
+    "has_file": has_file,
     "frozen": gc.get_freeze_count(), "parent": os.getppid(), "locked": forkserver._forkserver._lock.locked(),
 }))
 """

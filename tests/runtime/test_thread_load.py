@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from local.runtime import thread_load
-from local.runtime.thread_load import ThreadLoad
+from local.runtime import runner as thread_load
+from local.runtime.runner import ThreadLoad
 
 
 @pytest.fixture(params=["as here", "without schedstat"])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from enum import StrEnum
 
-from local.protocol.messages import AgentTransition
+from local.bus.messages import AgentTransition
 from local.runtime.machine import TransitionLog, changes
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.runtime.child_monitor import Watchdog
+from local.runtime.supervisor import Watchdog
 
 TICK, HANG = 0.5, 5.0
 

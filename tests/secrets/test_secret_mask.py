@@ -10,11 +10,11 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from local.bus.envelope_factory import EnvelopeFactory
-from local.protocol.messages import ToolResult
+from local.bus.bus import EnvelopeFactory
+from local.bus.messages import ToolResult
+from local.core import secrets as module
+from local.core.secrets import SecretMask, secret_mask
 from local.runtime.logs import LineFormatter
-from local.secrets import secret_mask as module
-from local.secrets.secret_mask import SecretMask, secret_mask
 
 VALUES = ["plainkey-1234567", "a key/with+all\"of'it\\\\&<ü😀>\\", "12345678", "plainkey-1234567-longer"]
 WRITERS: dict[str, Callable[[str], str]] = {

@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 from pydantic import Field, SecretStr
 
-from local.config import Settings
-from local.errors import ConfigError
-from local.secrets.secret_mask import SecretMask, secret_mask
-from local.secrets.secret_settings import named_secrets, with_secrets
-from local.secrets.secret_store import SecretStore
+from local.core.config import Settings
+from local.core.errors import ConfigError
+from local.core.secrets import SecretMask, SecretStore, named_secrets, secret_mask, with_secrets
 
 VALUE = "canary-value ü 1234"
 

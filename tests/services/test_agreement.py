@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.services.ratings import agreement
+from local.reward.reward import agreement
 
 
 def test_a_critic_that_scores_every_liked_answer_higher_agrees_fully() -> None:

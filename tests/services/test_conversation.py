@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from local.errors import StoreFailed, StoreFenced
-from local.services.conversation import MAX_HISTORY_TURNS, Asked, ConversationService, Past, Refusal, TurnStatus
-from local.services.owned_database import OwnedDatabase
-from local.services.session_listing import SessionFilter
-from local.services.session_record import SessionRecord
+from local.core.database import OwnedDatabase
+from local.core.errors import StoreFailed, StoreFenced
+from local.generator.history import MAX_HISTORY_TURNS, ConversationService, NewTurn, PriorContext, Refusal, TurnStatus
+from local.generator.sessions import SessionFilter, SessionRecord
 
 
 @pytest.fixture
@@ -23,8 +22,8 @@ async def conversation(tmp_path: Path) -> AsyncIterator[ConversationService]:
         yield service
 
 
-def asked(query_id: str, session_id: str = "s", query: str = "", *, in_history: bool = True) -> Asked:
-    return Asked(
+def asked(query_id: str, session_id: str = "s", query: str = "", *, in_history: bool = True) -> NewTurn:
+    return NewTurn(
         query_id, session_id, "user", f"envelope of {query_id}", query or f"query {query_id}", "{}", in_history
     )
 
@@ -54,8 +53,8 @@ async def test_a_session_survives_a_restart(tmp_path: Path) -> None:
 
 
 async def test_a_query_is_stored_once(conversation: ConversationService) -> None:
-    first, is_new = await conversation.accept(Asked("q1", "s", "user", "e1", "Well?", "{}", tools=("dice", "web")))
-    again, is_new_again = await conversation.accept(Asked("q1", "other", None, "e2", "Other?", "{}"))
+    first, is_new = await conversation.accept(NewTurn("q1", "s", "user", "e1", "Well?", "{}", tools=("dice", "web")))
+    again, is_new_again = await conversation.accept(NewTurn("q1", "other", None, "e2", "Other?", "{}"))
     assert (is_new, is_new_again) == (True, False)
     assert again == first
     assert (first.query, first.session_id, first.attempt, first.tools) == ("Well?", "s", 1, ("dice", "web"))
@@ -192,7 +191,7 @@ async def test_a_new_turn_brings_its_history_along_unless_an_earlier_one_may_sti
 ) -> None:
     first, _ = await conversation.accept(asked("q1", query="one"))
     second, _ = await conversation.accept(asked("q2", query="two"))
-    assert (first.beginning, second.beginning) == (Past(None, ()), None)
+    assert (first.beginning, second.beginning) == (PriorContext(None, ()), None)
     for query_id in ("q1", "q2"):
         await conversation.finish(query_id, TurnStatus.ANSWERED, "yes", "s", "{}")
     third, _ = await conversation.accept(asked("q3", query="three"))
@@ -252,7 +251,7 @@ async def test_a_deleted_session_has_no_summary_and_gets_none_afterwards(convers
     await conversation.delete_session("s")
     await conversation.keep_summary("s", 1, "secret")
     turn, _ = await conversation.accept(asked("q2"))
-    assert turn.beginning == Past(None, ())
+    assert turn.beginning == PriorContext(None, ())
 
 
 async def test_a_record_that_cannot_be_taken_over_is_left_closed(
@@ -324,7 +323,7 @@ async def test_what_other_turns_have_recalled_of_a_deleted_memory_loses_its_text
 async def test_attachments_go_with_the_last_that_names_them(conversation: ConversationService) -> None:
     for query_id, session, files in (("q1", "s", ["one", "two"]), ("q2", "s", ["two"]), ("q3", "t", ["three", "one"])):
         body = json.dumps({"attachments": files})
-        await conversation.accept(Asked(query_id, session, None, "e", "?", body))
+        await conversation.accept(NewTurn(query_id, session, None, "e", "?", body))
     assert await conversation.attachments_of(session_id="s") == {("two", None, True)}
     assert await conversation.attachments_of(query_id="q1") == set()
     assert await conversation.attachments_of(query_id="q3") == {("three", None, True)}
@@ -334,7 +333,7 @@ async def test_a_file_that_two_users_name_goes_for_each_with_their_own_last_quer
     conversation: ConversationService,
 ) -> None:
     for user_id in ("ann", "bob"):
-        await conversation.accept(Asked(user_id, user_id, user_id, "e", "?", json.dumps({"attachments": ["one"]})))
+        await conversation.accept(NewTurn(user_id, user_id, user_id, "e", "?", json.dumps({"attachments": ["one"]})))
     assert await conversation.attachments_of(session_id="ann") == {("one", "ann", False)}
 
 
@@ -342,7 +341,7 @@ async def test_the_sessions_of_one_user_are_listed_and_what_has_no_user_is_the_o
     conversation: ConversationService,
 ) -> None:
     for session, user_id in (("a", "ann"), ("b", "bob"), ("o", None), ("p", "owner")):
-        await conversation.accept(Asked(session, session, user_id, "e", "?", "{}"))
+        await conversation.accept(NewTurn(session, session, user_id, "e", "?", "{}"))
 
     async def of(user_id: str) -> set[str]:
         return {row["session_id"] for row in await listed(conversation, SessionFilter(user_id, "owner"))}
@@ -353,7 +352,7 @@ async def test_the_sessions_of_one_user_are_listed_and_what_has_no_user_is_the_o
 
 async def test_the_first_query_decides_whether_its_session_is_incognito(conversation: ConversationService) -> None:
     for query_id, session, incognito in (("q1", "s", True), ("q2", "s", False), ("q3", "t", False), ("q4", "t", True)):
-        turn, _ = await conversation.accept(Asked(query_id, session, None, "e", "?", "{}", incognito=incognito))
+        turn, _ = await conversation.accept(NewTurn(query_id, session, None, "e", "?", "{}", incognito=incognito))
         assert turn.refused is (None if incognito is (session == "s") else Refusal.INCOGNITO)
     flags = {session["session_id"]: session["incognito"] for session in await listed(conversation)}
     assert flags == {"s": True, "t": False}
@@ -369,29 +368,29 @@ async def test_a_session_is_of_the_user_who_began_it(conversation: ConversationS
         ("q4", "ann", None),
     ):
         for is_new in (True, False):
-            turn, was_new = await conversation.accept(Asked(query_id, "s", user, "e", "?", "{}"))
+            turn, was_new = await conversation.accept(NewTurn(query_id, "s", user, "e", "?", "{}"))
             assert (turn.refused, was_new) == (refused, is_new)
 
 
 async def test_who_was_refused_in_a_session_does_not_own_what_is_left_of_it(conversation: ConversationService) -> None:
     for query_id, user in (("q1", "ann"), ("q2", "ben")):
-        await conversation.accept(Asked(query_id, "s", user, "e", "?", "{}"))
+        await conversation.accept(NewTurn(query_id, "s", user, "e", "?", "{}"))
         await end(conversation, query_id, "answer")
     await conversation.forget("q1")
-    turn, _ = await conversation.accept(Asked("q3", "s", "ann", "e", "?", "{}"))
+    turn, _ = await conversation.accept(NewTurn("q3", "s", "ann", "e", "?", "{}"))
     assert turn.refused is None
 
 
 async def test_what_a_session_has_refused_is_deleted_with_it(conversation: ConversationService) -> None:
     for query_id, user in (("q1", "ann"), ("q2", "ben")):
-        await conversation.accept(Asked(query_id, "s", user, "e", "?", "{}"))
+        await conversation.accept(NewTurn(query_id, "s", user, "e", "?", "{}"))
         await end(conversation, query_id, "answer")
     await conversation.delete_session("s")
     assert await conversation.turn("q2") is None
 
 
 async def test_a_session_is_idle_from_its_last_answer_on(conversation: ConversationService) -> None:
-    await conversation.accept(Asked("q1", "s", None, "e", "?", "{}", incognito=True))
+    await conversation.accept(NewTurn("q1", "s", None, "e", "?", "{}", incognito=True))
     await end(conversation, "q1", "answer")
     [turn] = await conversation.session("s")
     assert turn.finished_at is not None

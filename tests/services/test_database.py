@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import local.services.database
-from local.errors import StoreFailed, StoreFull, StoreGone, StoreReplaced
-from local.services.database import Database
+import local.core.database
+from local.core.database import Database
+from local.core.errors import StoreFailed, StoreFull, StoreGone, StoreReplaced
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 OPEN_FILES = Path("/proc/self/fd")
@@ -197,7 +197,7 @@ async def test_after_the_end_a_job_is_refused_and_does_not_hang(path: Path) -> N
 @pytest.fixture
 def somebodys_commit(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
     """Another connection to the file, in the middle of a commit as a frozen process may be; others soon say that."""
-    monkeypatch.setattr("local.services.database.LOCKED_SECONDS", 0.01)
+    monkeypatch.setattr("local.core.database.LOCKED_SECONDS", 0.01)
     path.parent.mkdir(parents=True)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -346,13 +346,13 @@ def thread_of(db: sqlite3.Connection) -> int:
 async def test_what_is_short_is_committed_on_the_loop_unless_commits_are_slow(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local.services.database, "QUICK_SECONDS", math.inf)
+    monkeypatch.setattr(local.core.database, "QUICK_SECONDS", math.inf)
     async with Database(path, MIGRATIONS) as database:
         here = threading.get_ident()
         assert await database.run_short(thread_of) == here
         assert await database.run(thread_of) != here
         assert here not in await asyncio.gather(database.run_short(thread_of), database.run(thread_of))
-        monkeypatch.setattr(local.services.database, "QUICK_SECONDS", 0.0)
+        monkeypatch.setattr(local.core.database, "QUICK_SECONDS", 0.0)
         assert await database.run_short(thread_of) != here
 
 

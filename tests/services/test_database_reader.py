@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import StoreFailed
-from local.services.database import Database
-from local.services.owned_database import DatabaseReader
+from local.core.database import Database, DatabaseReader
+from local.core.errors import StoreFailed
 
 
 async def test_a_read_sees_what_is_committed_changes_nothing_and_waits_for_nobody(tmp_path: Path) -> None:

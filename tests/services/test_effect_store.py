@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import StoreFenced
-from local.services.effect_store import FORGOTTEN, KEPT_SECONDS, EffectCall, EffectStore, StoredEffect
+from local.core.errors import StoreFenced
+from local.tools.effects import FORGOTTEN, KEPT_SECONDS, EffectCall, EffectStore, StoredEffect
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 
 import pytest
 
-from local.agents.reflecting.routine_diary import RoutineDiary, RoutineState
-from local.apps.users import Users
-from local.config_edit import change
-from local.errors import LocalError, StoreFull, StoreReadOnly, refused_by_disk
-from local.services.attachments.store import AttachmentStore
-from local.services.reflecting.goal_file import GoalFile
+from local.attachments.attachments import AttachmentStore
+from local.core.config_file import change
+from local.core.errors import LocalError, StoreFull, StoreReadOnly, refused_by_disk
+from local.reflection.goals import GoalFile
+from local.reflection.routine import RoutineDiary, RoutineState
+from local.users.users import Users
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     "goals": lambda folder: GoalFile(folder).write([]),

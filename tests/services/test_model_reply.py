@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from local.services.model_reply import UnreadableReply, read_object
+from local.core.model_reply import UnreadableReply, read_object
 
 
 class Form(BaseModel):

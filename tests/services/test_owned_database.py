@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import StoreFailed, StoreFenced
-from local.services.owned_database import OwnedDatabase
+from local.core.database import OwnedDatabase
+from local.core.errors import StoreFailed, StoreFenced
 
 MIGRATIONS = ("CREATE TABLE notes (text TEXT NOT NULL)",)
 SECRET = "a secret " * 1000

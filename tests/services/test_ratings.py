@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from local.services.ratings import Rating, RatingStore
+from local.reward.reward import Rating, RatingStore
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import StoreFenced
-from local.services.conversation import Asked, ConversationService, TurnStatus
-from local.services.running_reward import RunningReward
+from local.core.errors import StoreFenced
+from local.generator.history import ConversationService, NewTurn, TurnStatus
+from local.generator.running_reward import RunningReward
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def running(conversation: ConversationService) -> RunningReward:
 
 
 async def answered(conversation: ConversationService, query_id: str, **outcome: str) -> None:
-    await conversation.accept(Asked(query_id, "s", "user", "e", "?", "{}"))
+    await conversation.accept(NewTurn(query_id, "s", "user", "e", "?", "{}"))
     await conversation.finish(query_id, TurnStatus.ANSWERED, "!", "response.generation", json.dumps(outcome))
 
 
@@ -64,7 +64,7 @@ async def test_the_latest_reward_of_an_answer_takes_the_place_of_the_others(
 
 async def test_what_is_not_on_record_has_no_reward(conversation: ConversationService, running: RunningReward) -> None:
     await running.note("unknown", 1.0, 1.0)
-    await conversation.accept(Asked("failed", "s", "user", "e", "?", "{}"))
+    await conversation.accept(NewTurn("failed", "s", "user", "e", "?", "{}"))
     await conversation.finish("failed", TurnStatus.FAILED, None, "query.failed", "{}")
     await running.note("failed", 1.0, 1.0)
     assert await running.by_prompt() == []

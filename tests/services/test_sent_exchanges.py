@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from local.services.conversation import Asked, ConversationService, TurnStatus
-from local.services.session_branch import BranchPoint, NewBranch
-from local.services.session_record import SessionRecord
+from local.generator.history import ConversationService, NewTurn, TurnStatus
+from local.generator.sessions import BranchPoint, NewBranch, SessionRecord
 
 SENT = '{"said": [], "messages": [], "sources": ["engram:%s"]}'
 
 
 async def asked(conversation: ConversationService, query_id: str, sent: str | None) -> None:
-    query = Asked(query_id, "s", None, f"e-{query_id}", f"Question {query_id}", "{}")
+    query = NewTurn(query_id, "s", None, f"e-{query_id}", f"Question {query_id}", "{}")
     await conversation.accept(query)
     await conversation.finish(query_id, TurnStatus.ANSWERED, "Yes.", "response.generation", "{}", sent=sent)
 
 
 async def sent(conversation: ConversationService, session: str = "s") -> tuple[str | None, ...]:
-    query = Asked("next", session, None, "e-next", "And now?", "{}")
+    query = NewTurn("next", session, None, "e-next", "And now?", "{}")
     past = conversation.foresee(query)
     assert past is not None
     return past.sent

@@ -11,15 +11,9 @@ from typing import Any
 
 import pytest
 
-from local.errors import BadCursor, NotOnRecord, SessionExists, TurnStillOpen
-from local.services.conversation import Asked, ConversationService, Refusal, TurnStatus
-from local.services.session_branch import BranchPoint, NewBranch, copy_id
-from local.services.session_labels import Labels
-from local.services.session_listing import SessionFilter
-from local.services.session_record import SessionRecord
-from local.services.taint_record import end_of
-from local.services.turn_pages import TurnPlace
-from local.services.turn_record import MIGRATIONS
+from local.core.errors import BadCursor, NotOnRecord, SessionExists, TurnStillOpen
+from local.generator.history import MIGRATIONS, ConversationService, NewTurn, Refusal, TurnPlace, TurnStatus, end_of
+from local.generator.sessions import BranchPoint, Labels, NewBranch, SessionFilter, SessionRecord, copy_id
 
 
 @pytest.fixture
@@ -33,12 +27,12 @@ def sessions(conversation: ConversationService) -> SessionRecord:
     return SessionRecord(conversation, "A")
 
 
-def question(query_id: str, session_id: str = "s", text: str = "?", user_id: str | None = None) -> Asked:
+def question(query_id: str, session_id: str = "s", text: str = "?", user_id: str | None = None) -> NewTurn:
     body = json.dumps({"query_id": query_id, "query": text, "session_id": session_id})
-    return Asked(query_id, session_id, user_id, f"envelope of {query_id}", text, body)
+    return NewTurn(query_id, session_id, user_id, f"envelope of {query_id}", text, body)
 
 
-async def say(service: ConversationService, asked: Asked, answer: str = "!", thinking: str = "", **also: Any) -> None:
+async def say(service: ConversationService, asked: NewTurn, answer: str = "!", thinking: str = "", **also: Any) -> None:
     await service.accept(asked)
     outcome = json.dumps({"query_id": asked.query_id, "session_id": asked.session_id, "thinking": thinking, **also})
     await service.finish(asked.query_id, TurnStatus.ANSWERED, answer, "response.generation", outcome)

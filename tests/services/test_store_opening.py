@@ -13,13 +13,11 @@ from typing import Any
 
 import pytest
 
-from local.errors import StoreFailed, StoreReadOnly
-from local.journal.store.store import JournalStore
-from local.services.database import Database
-from local.services.engrams.service import EngramService
-from local.services.engrams.store import EngramStore
-from local.services.owned_database import OwnedDatabase
-from local.services.sqlite_file import store_failure
+from local.core.database import Database, OwnedDatabase, store_failure
+from local.core.errors import StoreFailed, StoreReadOnly
+from local.journal.store import JournalStore
+from local.memory.service import EngramService
+from local.memory.store import EngramStore
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 Store = AbstractAsyncContextManager[Any]

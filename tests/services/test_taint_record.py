@@ -11,12 +11,20 @@ from typing import Any
 
 import pytest
 
-from local.services.conversation import Asked, ConversationService, TurnStatus
-from local.services.engrams.store import FILE_NAME, EngramStore
-from local.services.engrams.store import MIGRATIONS as ENGRAM_MIGRATIONS
-from local.services.sqlite_file import migrate
-from local.services.taint_record import FEW_TURNS, EarlierRecord, TaintRecord
-from local.services.turn_record import END, MIGRATIONS, past_of
+from local.core.database import migrate
+from local.generator.history import (
+    END,
+    FEW_TURNS,
+    MIGRATIONS,
+    ConversationService,
+    EarlierRecord,
+    NewTurn,
+    TaintRecord,
+    TurnStatus,
+    past_of,
+)
+from local.memory.store import FILE_NAME, EngramStore
+from local.memory.store import MIGRATIONS as ENGRAM_MIGRATIONS
 
 ANSWERED = {
     "nothing called": ({}, {"answer": "Yes."}, False),
@@ -86,7 +94,7 @@ async def said_in_session(folder: Path, turns: int) -> EarlierRecord:
     async with ConversationService(folder / "conversation.db", "A") as conversation:
         for number in range(turns):
             query_id, body = f"q{number}", json.dumps({"attachments": [f"f{number}"]})
-            await conversation.accept(Asked(query_id, "s", None, f"e{number}", f"question {number}", body))
+            await conversation.accept(NewTurn(query_id, "s", None, f"e{number}", f"question {number}", body))
             await conversation.finish(query_id, TurnStatus.ANSWERED, "Yes.", "response.generation", f'"{number}"')
         return await TaintRecord(conversation, "A").turns_of("s")
 

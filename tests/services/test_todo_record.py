@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from local.services.conversation import Asked, ConversationService, TurnStatus
-from local.services.todo_record import TodoRecord
+from local.generator.builtin_tools import TodoRecord
+from local.generator.history import ConversationService, NewTurn, TurnStatus
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ async def conversation(tmp_path: Path) -> AsyncIterator[ConversationService]:
 
 
 async def answered(service: ConversationService, query_id: str, session_id: str, *calls: dict[str, Any]) -> None:
-    await service.accept(Asked(query_id, session_id, None, f"envelope of {query_id}", "Well?", "{}"))
+    await service.accept(NewTurn(query_id, session_id, None, f"envelope of {query_id}", "Well?", "{}"))
     outcome = json.dumps({"tool_calls": calls}, separators=(",", ":"))
     await service.finish(query_id, TurnStatus.ANSWERED, "Well.", "response.generation", outcome)
 

@@ -14,13 +14,11 @@ from simulated.tool import Ledger, Tool, result_of
 from simulated.turn_run import TurnRun
 from simulated.world import Process, Violation
 
-from local.agents.answering.steps import Step
-from local.journal.core.consumer_decision import ConsumerDecision, Deliver
-from local.journal.core.delivery_core import Confirm, Decision
-from local.journal.core.durable_consumer import DurableConsumer
-from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import JournalDeliver
-from local.protocol.messages import ToolCallRecord, ToolRequest
+from local.bus.envelope import Envelope
+from local.bus.messages import ToolCallRecord, ToolRequest
+from local.generator.steps import Step
+from local.journal.delivery import Confirm, ConsumerDecision, Decision, Deliver, DurableConsumer
+from local.journal.messages import JournalDeliver
 
 
 class ConfirmsBeforeItCommits(Journal):

@@ -32,7 +32,7 @@ class PseudoTerminal:
     def __enter__(self) -> Self:
         self._ours, theirs = os.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, self._columns, 0, 0))
-        command = [sys.executable, "-m", "local.apps.cli", *self._arguments]
+        command = [sys.executable, "-m", "local.cli.entry", *self._arguments]
         environment = {**os.environ, "TERM": "xterm-256color"}
         self.process = subprocess.Popen(
             command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True,

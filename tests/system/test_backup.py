@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local.apps.cli import main
+from local.cli.entry import main
 from tests.warm.warm_system import WarmSystem
 
 

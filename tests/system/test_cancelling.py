@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.journal.store.view import JournalView
+from local.journal.store import JournalView
 
 SECONDS = 30.0
 TIMES = 5

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from local.apps.cli import main
+from local.cli.entry import main
 from tests.system.pseudo_terminal import PseudoTerminal
 
-CLI = [sys.executable, "-m", "local.apps.cli"]
+CLI = [sys.executable, "-m", "local.cli.entry"]
 Run = Callable[..., str]
 
 

@@ -15,7 +15,7 @@ from tests.system.pseudo_terminal import PseudoTerminal
 
 QUESTION = "What is the capital of France?"
 SLOWLY = {"kind": "chunk_delay", "seconds": 0.3, "match": "France"}
-CLI = [sys.executable, "-m", "local.apps.cli"]
+CLI = [sys.executable, "-m", "local.cli.entry"]
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_an_answer_is_whole_although_the_api_is_killed_while_it_comes(data: tupl
 
 def test_a_reader_that_has_seen_enough_ends_it_quietly(data: tuple[str, str]) -> None:
     done = subprocess.run(
-        f"{sys.executable} -m local.apps.cli ask 'What is 17*23?' --json {' '.join(data)} | head -1",
+        f"{sys.executable} -m local.cli.entry ask 'What is 17*23?' --json {' '.join(data)} | head -1",
         shell=True, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert (done.stdout.count("\n"), done.stderr) == (1, "")

@@ -52,7 +52,7 @@ def test_a_deleted_session_is_in_no_file_and_the_journal_says_that_it_was_remove
     deleted = live.http.delete("/sessions/gone")
     assert (deleted.status_code, deleted.json()["deleted_turns"]) == (200, 1)
     assert live.http.get(f"/query/{answer['query_id']}").status_code == 410
-    command = [sys.executable, "-m", "local.apps.cli", "journal", "show", "gone", "--data-dir", str(data_dir)]
+    command = [sys.executable, "-m", "local.cli.entry", "journal", "show", "gone", "--data-dir", str(data_dir)]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "(removed)" in shown and "Mau" not in shown
     assert files_with(data_dir, "Mau-Mau-the-Third") == []

@@ -13,12 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from local.apps.cli import main
-from local.apps.doctor.doctor_finding import FindingStatus
-from local.apps.doctor.participants import check_participants
-from local.apps.doctor.status_on_bus import health_on_bus
-from local.apps.temporary_system import write_settings
-from local.secrets.secret_store import SecretStore
+from local.cli.doctor import FindingStatus, check_participants, health_on_bus
+from local.cli.entry import main
+from local.core.secrets import SecretStore
+from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 ROOT = Path(__file__).parents[2]
@@ -43,8 +41,8 @@ class CoinTool(Tool):
 LEDGER = '''
 from pathlib import Path
 
-from local.protocol.envelope import Envelope
-from local.protocol.messages import ResponseGeneration
+from local.bus.envelope import Envelope
+from local.bus.messages import ResponseGeneration
 from local.runtime.participant import Participant, on
 
 
@@ -69,8 +67,8 @@ from urllib.parse import quote
 
 from pydantic import SecretStr
 
-from local.config import Settings
-from local.errors import ToolError
+from local.core.config import Settings
+from local.core.errors import ToolError
 from local.tools.tool import Tool, ToolOutput
 
 

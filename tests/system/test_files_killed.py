@@ -23,7 +23,7 @@ FLAGS = ("--backend", "stand_in")
 
 def undo(system: WarmSystem, *words: str) -> str:
     """What `local2 undo` says."""
-    command = [sys.executable, "-m", "local.apps.cli", "undo", *words, "--data-dir", str(system.data_dir)]
+    command = [sys.executable, "-m", "local.cli.entry", "undo", *words, "--data-dir", str(system.data_dir)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 
 

@@ -13,7 +13,7 @@ SLOW_MODEL = {"kind": "first_token_delay", "seconds": 300}
 
 
 async def test_a_client_converses_reads_and_stops_what_it_wants_no_longer(live: Any) -> None:
-    arguments = ["-m", "local.apps.cli", "mcp", "--data-dir", str(live.system.data_dir)]
+    arguments = ["-m", "local.cli.entry", "mcp", "--data-dir", str(live.system.data_dir)]
     server = StdioServerParameters(command=sys.executable, args=arguments)
     async with Client(server, read_timeout_seconds=SECONDS) as client:
         first = await client.call_tool("ask", {"question": "What is the Python GIL?"})

@@ -15,8 +15,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from local.apps.owner_token import owner_token
-from local.apps.temporary_system import write_settings
+from local.core.data_dir import owner_token
+from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 SECONDS = 30.0
@@ -28,7 +28,7 @@ Connect = Callable[[], Any]
 
 @asynccontextmanager
 async def over_pipes(system: WarmSystem) -> AsyncIterator[Client]:
-    arguments = ["-m", "local.apps.cli", "mcp", "--data-dir", str(system.data_dir)]
+    arguments = ["-m", "local.cli.entry", "mcp", "--data-dir", str(system.data_dir)]
     async with Client(
         StdioServerParameters(command=sys.executable, args=arguments), read_timeout_seconds=SECONDS
     ) as client:

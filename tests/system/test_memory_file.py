@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from local.apps.cli import main
-from local.apps.temporary_system import write_settings
+from local.cli.entry import main
+from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 PARTICIPANTS = ["arbiter", "generator", "memory"]

@@ -15,9 +15,9 @@ import httpx
 import psutil
 import pytest
 
-from local.apps.temporary_system import write_settings
-from local.config import layers_for
-from local.config_choice import choose_model
+from local.core.config import layers_for
+from local.models.settings import choose_model
+from local.stories.temporary_system import write_settings
 from tests.models.llama_cpp.tiny_gguf import SENTENCE, write_tiny_gguf
 from tests.warm.warm_system import WarmSystem
 
@@ -25,8 +25,8 @@ SECONDS = 30.0
 LLAMA_SERVER = f"""#!{sys.executable}
 import asyncio, socket, sys
 from starlette.responses import JSONResponse
-from local.models.stand_in import server
-from local.models.stand_in.stand_in import StandInSettings
+from local.stand_in import server
+from local.stand_in.server import StandInSettings
 
 make = server.create_app
 
@@ -45,7 +45,7 @@ OLLAMA = f"""#!{sys.executable}
 import os, runpy, sys
 assert sys.argv[1:] == ["serve"]
 sys.argv = ["stand_in", "--port", os.environ["OLLAMA_HOST"].rpartition(":")[2]]
-runpy.run_module("local.models.stand_in", run_name="__main__")
+runpy.run_module("local.stand_in", run_name="__main__")
 """
 
 
@@ -161,7 +161,7 @@ def test_a_server_that_is_too_old_ends_the_start_with_its_reason(running, tmp_pa
     provider = {"program": str(program), "model": str(tmp_path / "x.gguf"), "args": [], "minimum_build": 9001}
     config = write_settings(tmp_path / "config", {"models": {"providers": {"llama_server": provider}}})
     words = ("run", "--headless", "--backend", "llama_server", "--config-dir", config, "--data-dir", tmp_path / "data")
-    process = command("local.apps.cli", *words)
+    process = command("local.cli.entry", *words)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "is build b9000-fake, and b9001 is asked for" in said

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from local.apps.command_table import run_command
-from local.apps.owner_token import owner_token
-from local.apps.temporary_system import write_settings
-from local.services.sandbox.launch import PATH
+from local.cli.command_table import run_command
+from local.core.data_dir import owner_token
+from local.sandbox.process import PATH
+from local.stories.temporary_system import write_settings
 from tests.system.test_tools_of_ones_own import COIN
 from tests.warm.warm_system import WarmSystem
 

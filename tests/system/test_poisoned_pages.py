@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 import yaml
 
-from local.apps.local_web import LocalPage, LocalWeb
-from local.apps.temporary_system import write_settings
-from local.journal.store.view import JournalView
-from local.protocol.context_block import HEADINGS, parted
-from local.protocol.memory_messages import MemoryClassified
-from local.services.judging.neutral import MARGIN, quoted
+from local.bus.messages import HEADINGS, parted
+from local.core.text import MARGIN, quoted
+from local.journal.store import JournalView
+from local.memory.messages import MemoryClassified
+from local.stories.player import LocalPage, LocalWeb
+from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 Json = dict[str, Any]

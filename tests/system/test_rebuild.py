@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from local.apps.cli import main
-from local.apps.temporary_system import write_settings
+from local.cli.entry import main
+from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from local.apps import run as run_module
-from local.apps.command_table import run_command
-from local.apps.flags import Flags
-from local.apps.owner_token import owner_token
-from local.apps.run import SystemPlan, run
-from local.apps.temporary_system import write_settings
-from local.errors import LocalError
+from local.cli.command_table import run_command
+from local.cli.main import Flags
+from local.core.data_dir import owner_token
+from local.core.errors import LocalError
+from local.run import run as run_module
+from local.run.run import SystemPlan, run
+from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 RUN = ("run", "--headless", "--api", "--api-port", "0", "--backend", "stand_in")
@@ -136,7 +136,7 @@ def test_a_story_that_does_not_exist(refused) -> None:
 def test_a_bus_that_cannot_be_had_ends_the_start_without_a_traceback(command, tmp_path: Path) -> None:
     elsewhere = "tcp://192.0.2.1:5555"  # an address that no machine has
     write_settings(tmp_path, {"system": {"bus_pub_address": elsewhere, "bus_sub_address": elsewhere}})
-    process = command("local.apps.cli", *RUN, "--data-dir", tmp_path / "data", "--config-dir", tmp_path)
+    process = command("local.cli.entry", *RUN, "--data-dir", tmp_path / "data", "--config-dir", tmp_path)
     _, said = process.communicate(timeout=30)
     assert process.returncode == 2
     assert f"cannot bind the bus to {elsewhere}" in said

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from local.apps.local_web import LocalWeb, load_pages
-from local.apps.stories import STORIES
-from local.apps.temporary_system import write_settings
-from local.journal.store.view import JournalView
-from local.protocol.envelope import decode
-from local.protocol.messages import ResponseGeneration
+from local.bus.envelope import decode
+from local.bus.messages import ResponseGeneration
+from local.journal.store import JournalView
+from local.stories.player import STORIES, LocalWeb, load_pages
+from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 FLAGS = ["--backend", "stand_in", "--respondent-b", "--model-b", "gemma4:e2b", "--temperature-b", "0.9"]

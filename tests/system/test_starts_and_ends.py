@@ -14,15 +14,15 @@ import httpx
 import psutil
 import pytest
 
-from local.apps.open_files import ENOUGH
-from local.apps.run_directory import RunDirectory
-from local.apps.temporary_system import SystemDidNotStart, TemporarySystem
+from local.core.data_dir import RunDirectory
+from local.core.open_files import ENOUGH
+from local.stories.temporary_system import SystemDidNotStart, TemporarySystem
 from tests.system.pseudo_terminal import PseudoTerminal
 from tests.warm.warm_system import WarmSystem
 
 FEW_FILES = 300
 SLOW_MODEL = {"kind": "first_token_delay", "seconds": 300}
-RUN = ("local.apps.cli", "run", "--headless", "--api", "--api-port", "0")
+RUN = ("local.cli.entry", "run", "--headless", "--api", "--api-port", "0")
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def test_a_warm_system_is_in_our_folder_and_environment_and_in_a_session_of_its_
     with WarmSystem(tmp_path / "data", flags=["--backend", "stand_in"]) as system:
         supervisor = psutil.Process(system.process.pid)
         assert supervisor.cwd() == str(tmp_path)
-        assert supervisor.cmdline()[1:4] == ["-m", "local.apps.cli", "run"]
+        assert supervisor.cmdline()[1:4] == ["-m", "local.cli.entry", "run"]
         assert supervisor in processes(system.process.pid)
         assert psutil.Process() not in processes(system.process.pid)
         system.process.kill()

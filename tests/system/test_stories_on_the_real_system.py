@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from local.apps import stories
-from local.apps.command_table import run_command
-from local.apps.stories import STORIES, run_stories
-from local.apps.story_commands import StoryCommands
-from local.errors import ConfigError
+from local.cli.command_table import run_command
+from local.core.errors import ConfigError
+from local.stories import player as stories
+from local.stories.commands import StoryCommands
+from local.stories.player import STORIES, run_stories
 from tests.warm.warm_system import WarmSystem
 
 

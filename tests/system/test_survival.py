@@ -50,7 +50,7 @@ def test_a_killed_tool_is_started_again_and_used_by_the_next_query(live) -> None
 
 def test_a_participant_is_restarted_by_hand(live) -> None:
     before = live.participant("web_fetch")
-    command = [sys.executable, "-m", "local.apps.cli", "restart", "web_fetch", "--data-dir", str(live.system.data_dir)]
+    command = [sys.executable, "-m", "local.cli.entry", "restart", "web_fetch", "--data-dir", str(live.system.data_dir)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     live.wait_until(lambda: live.participant("web_fetch")["pid"] not in (None, before["pid"]))
     after = live.participant("web_fetch")

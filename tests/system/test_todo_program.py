@@ -13,9 +13,9 @@ import httpx
 import pytest
 import yaml
 
-from local.apps.run_directory import RunDirectory
-from local.apps.temporary_system import write_settings
-from local.tools.shell import sandbox_problem
+from local.core.data_dir import RunDirectory
+from local.shell.shell import sandbox_problem
+from local.stories.temporary_system import write_settings
 from tests.system.pseudo_terminal import PseudoTerminal
 from tests.todo_program import FILES, QUESTION, TURN
 
@@ -34,7 +34,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def local2(*arguments: str) -> str:
-    command = [sys.executable, "-m", "local.apps.cli", *arguments]
+    command = [sys.executable, "-m", "local.cli.entry", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 
 

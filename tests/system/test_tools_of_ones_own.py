@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 
 import pytest
 
-from local.apps.participant_cli import main
+from local.run.participant import main
 
 COIN = '''
 from local.tools.tool import Tool
@@ -38,7 +38,7 @@ class BellTool(Tool):
         return "it rang"
 '''
 
-BY_HAND = "local.apps.participant"
+BY_HAND = "local.run.participant"
 
 
 def test_a_tool_of_ones_own_is_one_file_and_one_line(live) -> None:
@@ -90,7 +90,7 @@ def test_a_participant_that_the_system_runs_itself_is_refused(live, command) -> 
 
 
 def test_without_a_system_there_is_nothing_to_join(command, tmp_path) -> None:
-    process = command("local.apps.cli", "participant", "web_search", "--data-dir", tmp_path)
+    process = command("local.cli.entry", "participant", "web_search", "--data-dir", tmp_path)
     _, said = process.communicate(timeout=20)
     assert process.returncode == 2
     assert said == f"local2: no system runs on {tmp_path}; start one with `local2 run`\n"

@@ -152,7 +152,7 @@ def test_a_wheel_holds_every_file_of_the_package_with_the_settings_and_the_stori
 
 
 def test_a_wheel_names_no_dependency_whose_version_an_installer_would_choose(installation: Installation) -> None:
-    (metadata,) = installation.packages.glob("local2-*.dist-info/METADATA")
+    (metadata,) = installation.packages.glob("local2_assistant-*.dist-info/METADATA")
     needed = [line for line in metadata.read_text().splitlines() if line.startswith("Requires-Dist")]
     assert [line for line in needed if "extra ==" not in line] == []
 

@@ -11,14 +11,14 @@ import pytest
 
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub
-from local.journal.client import journal_client
-from local.journal.client.journal_client import JournalClient
-from local.protocol.messages import QueryCancel, ToolRequest, ToolResult, ToolSchema, ToolSchemaRequest
-from local.runtime.participant_runner import ParticipantRunner
-from local.tools.grant_guard import GrantGuard
+from local.bus.messages import QueryCancel, ToolRequest, ToolResult, ToolSchema, ToolSchemaRequest
+from local.bus.zeromq import MemoryHub
+from local.journal import client as journal_client
+from local.journal.client import JournalClient
+from local.permissions.grants import GrantGuard
+from local.runtime.runner import ParticipantRunner
+from local.tools.group import ToolGroup
 from local.tools.tool import Tool
-from local.tools.tool_group import ToolGroup
 
 SECONDS = 20.0  # a test that waits so long has failed
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from local.tools.arguments import Arguments
+from local.tools.tool import Arguments
 
 
 class Place(BaseModel):

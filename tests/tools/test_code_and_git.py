@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from local.errors import SandboxMissing
-from local.protocol.messages import ToolSchema
+from local.bus.messages import ToolSchema
+from local.core.errors import SandboxMissing
+from local.files.code import CodeFindings, CodeJob, CodeRunner
+from local.files.code_worker import findings
+from local.files.participant import OF_CODE, OF_FILES, OF_GIT, FileTools
+from local.files.tools import FilesConfig
 from local.runtime.participant import Resources
-from local.services.code.code_job import CodeFindings, CodeJob
-from local.services.code.code_runner import CodeRunner
-from local.services.code.code_worker import findings
-from local.services.sandbox.bubblewrap import Bubblewrap
-from local.tools.file_tools.workspace_files import FilesConfig
-from local.tools.files import OF_CODE, OF_FILES, OF_GIT, FileTools
+from local.sandbox.sandbox import Bubblewrap
 from tests.services.git.repositories import git, repository
 from tests.tools.test_files import Hands
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from local.bus.bus import Bus
-from local.protocol.envelope import Envelope
-from local.protocol.judgement_messages import ComparisonRequest, ComparisonResult
-from local.protocol.messages import ErrorInfo, ParticipantStatus, ToolRequest, ToolResult
-from local.tools import compare_answers
-from local.tools.compare_answers import MOST_CHARACTERS, CompareAnswersTool
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo
+from local.bus.messages import ParticipantStatus, ToolRequest, ToolResult
+from local.critic import compare as compare_answers
+from local.critic.compare import MOST_CHARACTERS, CompareAnswersTool
+from local.critic.messages import ComparisonRequest, ComparisonResult
 from local.tools.tool import Tool
 
 Serve = Callable[[Tool], Awaitable[Any]]

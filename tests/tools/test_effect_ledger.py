@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from local.errors import ToolError
-from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
-from local.services.effect_store import FORGOTTEN, StoredEffect
-from local.tools.at_most_once import asked_of, key_of, on_record
+from local.bus.message import ErrorInfo
+from local.bus.messages import ToolRequest, ToolResult
+from local.core.errors import ToolError
+from local.tools.effects import FORGOTTEN, StoredEffect, asked_of, key_of, on_record
 
 
 def request(**fields: Any) -> ToolRequest:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from local.protocol.change_messages import ChangeRequest, ChangeResult, EffectUndone
-from local.protocol.envelope import Trace
-from local.protocol.messages import SessionDeleted, ToolRequest, ToolResult
+from local.bus.envelope import Trace
+from local.bus.messages import SessionDeleted, ToolRequest, ToolResult
+from local.files.messages import ChangeRequest, ChangeResult, EffectUndone
+from local.files.participant import FileTools
+from local.files.tools import FilesConfig
+from local.instructions.trust import TrustRegistry
 from local.runtime.participant import Resources
-from local.tools.file_tools.workspace_files import FilesConfig
-from local.tools.files import FileTools
-from local.trust.trust_registry import TrustRegistry
 
 Serve = Callable[..., Awaitable[Any]]
 SECONDS = 20.0

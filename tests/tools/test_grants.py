@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from local.agents.gatekeeper import GatekeeperConfig, GatekeeperService
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub, MemoryTransport
-from local.protocol.grant import Grant, arguments_digest
-from local.protocol.messages import ToolRequest
+from local.bus.messages import Grant, ToolRequest, arguments_digest
+from local.bus.zeromq import MemoryHub, MemoryTransport
+from local.core import database as sqlite_file
+from local.permissions import grants as signing
+from local.permissions.gatekeeper import GatekeeperService
+from local.permissions.grants import FOLDER, PRIVATE, PUBLIC, GrantGuard, SigningKey
+from local.permissions.policy import GatekeeperConfig
 from local.runtime.participant import Resources, Settingless
-from local.services import signing, sqlite_file
-from local.services.signing import FOLDER, PRIVATE, PUBLIC, SigningKey
-from local.tools.grant_guard import GrantGuard
 from local.tools.tool import Tool
 
 NOW = 1000.0

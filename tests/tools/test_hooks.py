@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.generator_config import GeneratorConfig
-from local.config import load
-from local.config_hooks import HooksConfig, HookSettings
-from local.errors import ConfigError
-from local.protocol.envelope import Trace
-from local.protocol.hook_messages import HookRequest, HookResult
-from local.protocol.messages import SessionDeleted
+from local.bus.envelope import Trace
+from local.bus.messages import SessionDeleted
+from local.core.config import load
+from local.core.errors import ConfigError
+from local.generator.config import GeneratorConfig
+from local.hooks.hooks import Hooks
+from local.hooks.messages import HookRequest, HookResult
+from local.hooks.settings import HooksConfig, HookSettings
 from local.runtime.participant import Resources
-from local.tools import shell
-from local.tools.hooks import Hooks
+from local.shell import shell
 
 Serve = Callable[..., Awaitable[Any]]
 SECONDS = 20.0

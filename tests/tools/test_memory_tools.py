@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from local.protocol.envelope import Envelope
-from local.protocol.memory_messages import EngramRecord, MemoryRequest, MemoryResult
+from local.bus.envelope import Envelope
+from local.memory import tools as memory_access
+from local.memory.messages import EngramRecord, MemoryRequest, MemoryResult
+from local.memory.store import engram_id
+from local.memory.tools import MemoryTools
+from local.permissions.grants import GrantGuard
 from local.runtime.participant import Participant, Resources, Settingless, on
-from local.services.engrams.engram import engram_id
-from local.tools import memory_access
-from local.tools.grant_guard import GrantGuard
-from local.tools.memory_tools import MemoryTools
 from local.tools.tool import Tool
 
 Serve = Callable[..., Awaitable[Any]]

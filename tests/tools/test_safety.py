@@ -4,14 +4,14 @@ from typing import get_args
 
 import pytest
 
-from local.apps.participant import find_class
-from local.config import load_system
-from local.environment import Environment
-from local.errors import ConfigError
-from local.protocol.messages import ToolSchema
-from local.protocol.safety import Category, Safety
+from local.bus.messages import ToolSchema
+from local.bus.vocabulary import Category, Safety
+from local.core.config import load_system
+from local.core.environment import Environment
+from local.core.errors import ConfigError
+from local.core.shipped import shipped_dir
+from local.run.participant import find_class
 from local.runtime.participant import Settingless
-from local.shipped import shipped_dir
 from local.tools.tool import Tool
 
 SHIPPED = [

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.memory_messages import FactRecord, MemoryRequest, MemoryResult, OutdatedFact, RecalledEngram
-from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
-from local.protocol.recall_score import RecallScore
+from local.bus.envelope import Envelope, Trace
+from local.bus.message import ErrorInfo
+from local.bus.messages import RecallScore, ToolRequest, ToolResult
+from local.memory import tools as memory_access
+from local.memory.messages import FactRecord, MemoryRequest, MemoryResult, OutdatedFact, RecalledEngram
+from local.memory.tools import FACTS_HEADING, HEADING, LONGEST, NOTHING, SearchMemoryTool, render_recall
 from local.runtime.participant import Participant, Settingless, on
-from local.tools import memory_access
-from local.tools.search_memory import FACTS_HEADING, HEADING, LONGEST, NOTHING, SearchMemoryTool, recollect
 from local.tools.tool import ToolOutput
 
 Serve = Callable[[Participant], Awaitable[Any]]
@@ -42,7 +42,7 @@ def fact(slot: str, value: str, day: str = "2026-11-18", engram_id: str = "f1", 
 def told(
     *hits: RecalledEngram, facts: tuple[FactRecord, ...] = (), query: str = "my coffee", degraded: tuple[str, ...] = ()
 ) -> ToolOutput:
-    return recollect(query, MemoryResult(verb="search", hits=hits, degraded=degraded), facts, NOW)
+    return render_recall(query, MemoryResult(verb="search", hits=hits, degraded=degraded), facts, NOW)
 
 
 class Memory(Participant):
@@ -266,6 +266,6 @@ def test_the_model_is_told_to_send_a_query_and_perhaps_a_limit() -> None:
 
 def test_a_note_is_shown_as_one_with_the_id_by_which_it_can_be_changed() -> None:
     note = hit("cabin", "The boiler is a Viessmann.", note_of="q0", origin="web")
-    told = recollect("boiler", MemoryResult(verb="search", hits=(note,)), (), NOW).text
+    told = render_recall("boiler", MemoryResult(verb="search", hits=(note,)), (), NOW).text
     assert f"note {note.engram_id[:8]} (cabin) of the assistant's, from the web, unverified" in told
     assert "The boiler is a Viessmann." in told and "The user" not in told

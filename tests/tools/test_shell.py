@@ -10,21 +10,19 @@ import pytest
 
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub
-from local.errors import SandboxMissing
-from local.journal.client import journal_client
-from local.journal.client.journal_client import JournalClient
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.messages import SessionDeleted, ToolRequest, ToolResult
-from local.protocol.progress_messages import ToolJob, ToolProgress
-from local.protocol.skill_messages import SkillRecord, SkillRequest, SkillResult, SkillsChanged
+from local.bus.envelope import Envelope, Trace
+from local.bus.messages import SessionDeleted, ToolJob, ToolProgress, ToolRequest, ToolResult
+from local.bus.zeromq import MemoryHub
+from local.core.errors import SandboxMissing
+from local.journal import client as journal_client
+from local.journal.client import JournalClient
 from local.runtime.participant import Participant, Resources, Settingless, on
-from local.runtime.participant_runner import ParticipantRunner
-from local.services.sandbox.bubblewrap import Bubblewrap
-from local.tools import shell
-from local.tools.commands import skill_folders
-from local.tools.commands.shell_config import ShellConfig
-from local.tools.shell import Shell
+from local.runtime.runner import ParticipantRunner
+from local.sandbox.sandbox import Bubblewrap
+from local.shell import shell
+from local.shell import shell as skill_folders
+from local.shell.shell import Shell, ShellConfig
+from local.skills.messages import SkillRecord, SkillRequest, SkillResult, SkillsChanged
 
 Serve = Callable[..., Awaitable[Any]]
 SECONDS = 20.0

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from local.errors import ConfigError
-from local.protocol.envelope import Trace
-from local.protocol.messages import ToolRequest, ToolResult
-from local.protocol.skill_messages import SkillRequest, SkillResult, SkillsChanged
+from local.bus.envelope import Trace
+from local.bus.messages import ToolRequest, ToolResult
+from local.core.errors import ConfigError
+from local.files.participant import FileTools
+from local.files.tools import FilesConfig
+from local.instructions.trust import TrustRegistry
 from local.runtime.participant import Resources
-from local.tools.file_tools.workspace_files import FilesConfig
-from local.tools.files import FileTools
-from local.tools.skill_tools import skill_keeper
-from local.tools.skill_tools.skill_folder import approve, to_approve
-from local.trust.trust_registry import TrustRegistry
+from local.skills import tools as skill_keeper
+from local.skills.messages import SkillRequest, SkillResult, SkillsChanged
+from local.skills.tools import approve, to_approve
 
 Serve = Callable[..., Awaitable[Any]]
 SECONDS = 20.0

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import pytest
 
-from local.apps.participant import find_class
-from local.errors import ConfigError, ToolError
-from local.protocol.messages import ErrorInfo
+from local.bus.message import ErrorInfo
+from local.core.errors import ConfigError, ToolError
+from local.run.participant import find_class
 from local.runtime.participant import Settingless
 from local.tools.tool import CALLS_AT_ONCE, Tool, ToolOutput
 

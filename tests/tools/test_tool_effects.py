@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from local.errors import ConfigError, StoreFailed, StoreFenced, StoreFull, ToolError, UnsendableMessage
-from local.protocol.envelope import Envelope
-from local.protocol.grant import Grant
-from local.protocol.memory_messages import MemoryDeleted
-from local.protocol.messages import ErrorInfo, QueryCancel, SessionDeleted, ToolRequest, ToolResult
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo
+from local.bus.messages import Grant, QueryCancel, SessionDeleted, ToolRequest, ToolResult
+from local.core.errors import ConfigError, StoreFailed, StoreFenced, StoreFull, ToolError, UnsendableMessage
+from local.memory.messages import MemoryDeleted
 from local.runtime.participant import Resources, Settingless
-from local.services.effect_store import EffectCall, EffectStore, StoredEffect
+from local.tools.effects import EffectCall, EffectStore, StoredEffect
 from local.tools.tool import Tool
 
 NOT_REPEATED = "it may or may not have happened; it is not repeated"

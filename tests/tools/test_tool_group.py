@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from local.errors import ToolError
-from local.protocol.messages import SessionDeleted
-from local.runtime.declaring import declaration_of
-from local.runtime.participant import Resources, Settingless
+from local.bus.messages import SessionDeleted
+from local.core.errors import ToolError
+from local.runtime.participant import Resources, Settingless, declaration_of
+from local.tools.group import ToolGroup
 from local.tools.tool import Tool
-from local.tools.tool_group import ToolGroup
 
 BEGUN = asyncio.Event()
 Serve = Callable[..., Awaitable[Any]]

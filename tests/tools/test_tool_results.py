@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from local.apps.participant import find_class
 from local.bus.blobs import BlobStore
-from local.errors import ConfigError
+from local.core.errors import ConfigError
+from local.run.participant import find_class
 from local.runtime.participant import Settingless
 from local.tools.tool import Tool, ToolOutput, ToolSettings
 

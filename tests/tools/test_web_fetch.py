@@ -6,11 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from local.errors import ToolError
+from local.core.errors import ToolError
 from local.runtime.participant import Resources
-from local.services.pages.page_reader import Page, PageReader
 from local.tools.tool import Tool
-from local.tools.web_fetch import WebFetchConfig, WebFetchTool
+from local.web.fetch import Page, PageReader, WebFetchConfig, WebFetchTool
 
 Serve = Callable[[Tool], Awaitable[Any]]
 

@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from local.errors import ConfigError, SearchUnavailable
+from local.core.errors import ConfigError, SearchUnavailable
 from local.runtime.participant import Resources
-from local.services.search.chain import SearchChain
-from local.services.search.hit import SearchHit
 from local.tools.tool import Tool
-from local.tools.web_search import WebSearchConfig, WebSearchTool
+from local.web.search import SearchChain, SearchHit, WebSearchConfig, WebSearchTool
 
 Serve = Callable[[Tool], Awaitable[Any]]
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import ConfigError
-from local.trust.trust_registry import FILE_NAME, TrustRegistry
-from local.trust.workspace_instructions import MOST_BYTES, read_instructions
+from local.core.errors import ConfigError
+from local.instructions.trust import FILE_NAME, MOST_BYTES, TrustRegistry, read_instructions
 
 
 @pytest.fixture

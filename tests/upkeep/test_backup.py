@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from local.bus.blobs import BlobStore
-from local.errors import BackupRefused
-from local.journal.core.consumer_state import ConsumerChanges
-from local.journal.store.entry import Entry
-from local.journal.store.store import JournalStore
-from local.services.conversation import Asked, ConversationService
-from local.upkeep import backup
+from local.core.errors import BackupRefused
+from local.generator.history import ConversationService, NewTurn
+from local.journal.delivery import ConsumerChanges
+from local.journal.schema import Entry
+from local.journal.store import JournalStore
+from local.run import upkeep as backup
 
 
 def entry(number: int) -> Entry:
@@ -23,8 +23,8 @@ def entry(number: int) -> Entry:
     return Entry("query.received", envelope_id, "api", "i", number, f"q{number}", f"s{number}", 1.0, frame)
 
 
-def asked(number: int) -> Asked:
-    return Asked(f"q{number}", f"s{number}", None, f"id-{number}", "hello", json.dumps({"query": "hello"}))
+def asked(number: int) -> NewTurn:
+    return NewTurn(f"q{number}", f"s{number}", None, f"id-{number}", "hello", json.dumps({"query": "hello"}))
 
 
 @asynccontextmanager

@@ -9,23 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from local.apps.upkeep import run_rebuild
-from local.journal.store.entry import Entry
-from local.journal.store.store import JournalStore
-from local.protocol.envelope import Envelope
-from local.protocol.judgement_messages import CritiqueResult, RewardEvent, UserFeedback
-from local.protocol.memory_messages import MemoryAnnotated
-from local.protocol.message import Message
-from local.protocol.messages import QueryReceived, ResponseGeneration, SessionBranched, SessionChanged
-from local.services.conversation import ConversationService
-from local.services.engrams.engram import engram_id
-from local.services.engrams.service import EngramService
-from local.services.ratings import RatingStore
-from local.services.running_reward import RunningReward
-from local.services.session_labels import Labels
-from local.services.session_record import SessionRecord
-from local.upkeep.missing import missing
-from local.upkeep.rebuild import rebuild, rebuild_missing
+from local.bus.envelope import Envelope
+from local.bus.message import Message
+from local.bus.messages import QueryReceived, ResponseGeneration, SessionBranched, SessionChanged
+from local.critic.messages import CritiqueResult, RewardEvent, UserFeedback
+from local.generator.history import ConversationService
+from local.generator.running_reward import RunningReward
+from local.generator.sessions import Labels, SessionRecord
+from local.journal.schema import Entry
+from local.journal.store import JournalStore
+from local.memory.messages import MemoryAnnotated
+from local.memory.service import EngramService
+from local.memory.store import engram_id
+from local.reward.reward import RatingStore
+from local.run.upkeep import missing, rebuild, rebuild_missing, run_rebuild
 
 BRANCHED = SessionBranched(session_id="b", branched_from="s1", before="q2", branched_at=7.0)
 EVERYBODY = ("generator", "generator_b", "memory", "reward")

@@ -37,8 +37,8 @@ class Order:
 def import_all() -> None:
     """In the order in which a system does, and without what the template of a system does for itself."""
     gc.disable()
-    import local.apps.run_command
-    import local.apps.template_modules
+    import local.run.commands
+    import local.run.template_modules
     import local.runtime.child
     import local.runtime.template_fork  # noqa: F401 - as all these, to be there in each fork
 
@@ -92,16 +92,16 @@ def _open_files(says: int, theirs: int, starter: int) -> None:
 
 
 def become(order: Order) -> None:
-    """`python -m local.apps.cli` with these arguments."""
+    """`python -m local.cli.entry` with these arguments."""
     os.setsid()
     os.chdir(order.folder)
     os.environ.clear()
     os.environ.update(order.environment)
     time.tzset()
-    setproctitle(" ".join([sys.executable, "-m", "local.apps.cli", *order.arguments]))
+    setproctitle(" ".join([sys.executable, "-m", "local.cli.entry", *order.arguments]))
     sys.path[0] = order.folder
     sys.argv[1:] = order.arguments
-    runpy.run_module("local.apps.cli", run_name="__main__", alter_sys=True)
+    runpy.run_module("local.cli.entry", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

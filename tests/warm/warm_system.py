@@ -6,7 +6,7 @@ import atexit
 from collections.abc import Sequence
 from functools import cache
 
-from local.apps.temporary_system import TemporarySystem
+from local.stories.temporary_system import TemporarySystem
 from tests.warm.warm_process import WarmProcess
 from tests.warm.warm_template import WarmTemplate
 

@@ -19,9 +19,9 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from local.errors import BlobNotStored, MalformedFrame
-from local.protocol.envelope import FIELD_LIMIT, MARK, is_packed
-from local.protocol.message import parse_object
+from local.bus.envelope import FIELD_LIMIT, MARK, is_packed
+from local.bus.message import parse_object
+from local.core.errors import BlobNotStored, MalformedFrame
 
 NAME_LENGTH = 64
 SKIPPED_AT_ONCE = 1_000_000  # characters

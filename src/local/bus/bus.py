@@ -2,27 +2,271 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import asyncio
+import time
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Self, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 from local.bus.blobs import BlobStore
-from local.bus.dispatcher import Dispatcher, Receive
-from local.bus.durability import Consumer, Delivered, Durability
-from local.bus.envelope_factory import EnvelopeFactory
-from local.bus.probes import Probes
-from local.bus.reject_log import RejectLog
-from local.bus.requests import Requests
-from local.bus.send_queue import Handshake, SendQueue
-from local.bus.sender_guard import SenderGuard
-from local.bus.transport import Transport
-from local.errors import BusNotReady, NoJournal, PublishTimeout, RequestTimeout
-from local.protocol.bus_messages import BusGap
-from local.protocol.envelope import Envelope, Trace, is_packed, new_id
-from local.protocol.message import Delivery
-from local.protocol.messages import Message, ParticipantStatus
-from local.protocol.subjects import subscription
+from local.bus.envelope import Envelope, Trace, is_packed, needs_packing, new_id
+from local.bus.message import Delivery, Message, is_subject, subscription
+from local.bus.messages import BusGap, BusProbe, ParticipantStatus
+from local.bus.receiving import Dispatcher, Receive, RejectLog
+from local.bus.security import SenderGuard
+from local.bus.sending import Handshake, Retry, RetryTable, SendQueue
+from local.bus.zeromq import Transport
+from local.core.errors import (
+    BusClosed,
+    BusNotReady,
+    NoJournal,
+    PublishTimeout,
+    RequestTimeout,
+    UndeclaredMessage,
+    UnsendableMessage,
+)
+from local.core.files import Backoff
+from local.core.secrets import secret_mask
+
+# What a bus needs of whoever makes messages durable: our journal does it, and NATS JetStream could.
+
+
+class Delivered(NamedTuple):
+    """A message from the record: its number there, and how often it has been given to this consumer."""
+
+    number: int
+    attempt: int
+    envelope: Envelope
+
+
+class Consumer(Protocol):
+    """One process's hold on a named durable consumer.
+
+    It is given what its consumer has not acknowledged, in order within a session; what it is silent about for too long
+    it is given again. What it holds is kept alive until `acknowledge` or `release`.
+    """
+
+    def start(self) -> None:
+        """Ready to be given messages; the subscriptions made by `consume` have to be in place by then."""
+
+    def acknowledge(self, number: int) -> None:
+        """Done with it, for good."""
+
+    async def caught_up(self, seconds: float) -> bool:
+        """Whether all that was for it when this was called has been given, and has ended well or ill, within so many
+        seconds."""
+
+    def release(self, number: int) -> None:
+        """Not done: give it again, after a while, to whoever serves the consumer then."""
+
+    def fail(self, number: int, reason: str) -> None:
+        """The handler raised: give it again after a pause that grows, at last tell of it as a dead letter."""
+
+    async def close(self) -> None:
+        """Take nothing more and hand back what is held."""
+
+
+class DurableBus(Protocol):
+    """What a bus does for whoever makes its messages durable."""
+
+    instance: str
+
+    def subscribe(self, subject: str, receive: Callable[[Envelope], object]) -> Callable[[], None]:
+        """Call `receive` for every envelope on a subject or family; returns the function that ends that."""
+
+    def unpack_now(self, payload: bytes) -> bytes:
+        """A payload with the large fields that travel outside it. Raises `MalformedFrame`."""
+
+    def resend(self, frame: bytes) -> object:
+        """Send a frame once more, if that is possible now."""
+
+    def post(self, message: Message) -> object:
+        """Publish without waiting."""
+
+    def dropped(self, gaps: Mapping[str, int]) -> None:
+        """So many recorded messages, by subject, had to be given up and may be on no record."""
+
+
+class Durability(Protocol):
+    """Publisher confirms and durable consumers, for one bus."""
+
+    def open(self, carrier: DurableBus) -> None:
+        """The bus begins: subscribe to what is needed."""
+
+    async def close(self) -> None:
+        """The bus ends: what is recorded has a moment to get onto the disk; then whoever waits gets `BusClosed`."""
+
+    def reconnected(self) -> None:
+        """There is a connection again: what is not confirmed goes again at once."""
+
+    def confirm(self, envelope: Envelope, frame: bytes, seconds: float) -> asyncio.Future[None]:
+        """A confirmed message has been handed over, or could not be yet: it is resent until it is on disk.
+
+        The future raises `NotConfirmed` after `seconds`, and `JournalFull` where the disk has no room for new work.
+        """
+
+    def record(self, envelope: Envelope, frame: bytes) -> None:
+        """A recorded message has been handed over: it is kept here and resent until it is on disk."""
+
+    def consume(
+        self,
+        name: str,
+        subjects: Sequence[str],
+        receive: Callable[[Delivered], object],
+        replaced: Callable[[], object],
+        *,
+        max_in_flight: int,
+        lane_width: int,
+        linger_ms: int,
+    ) -> Consumer:
+        """Serve the durable consumer `name`, which gets `subjects`, whole ones and families.
+
+        At most `max_in_flight` messages at a time, of one session at most `lane_width`. Deliveries and
+        acknowledgements may wait `linger_ms` for others to travel with them. `receive` is called inside the reader and
+        must neither block nor raise; `replaced` when another process has taken the place of this one.
+        """
+
+
+# Puts messages into envelopes: ids, numbers, and large fields moved out of the way.
+
+
+class EnvelopeFactory:
+    """One instance's envelopes. `last_seq` says, by subject, how many there have been."""
+
+    def __init__(self, sender: str, instance: str, blobs: BlobStore | None, guard: SenderGuard | None = None) -> None:
+        self._sender, self._instance, self._blobs, self._guard = sender, instance, blobs, guard
+        self.last_seq: dict[str, int] = {}
+
+    async def payload(self, message: Message) -> bytes:
+        """A message as it travels. Raises `UnsendableMessage`, `BlobNotStored`."""
+        payload = message.encode()
+        if self._blobs is not None and needs_packing(payload):
+            return await self._blobs.pack_aside(_masked(payload))
+        return payload
+
+    def seal(
+        self,
+        subject: str,
+        payload: bytes,
+        trace: Trace | None = None,
+        *,
+        in_reply_to: str | None = None,
+        envelope_id: str | None = None,
+        ttl_ms: int | None = None,
+    ) -> tuple[Envelope, bytes]:
+        """The next envelope on a subject, and its frame. Without a trace it begins a new correlation; it has none of
+        the secrets of this process.
+
+        Raises `FrameTooLarge`, `UnsendableMessage`, `UndeclaredMessage`.
+        """
+        seq = self.last_seq.get(subject, 0) + 1
+        if seq == 1:
+            self._check(subject)
+        envelope_id = envelope_id or new_id()
+        correlation_id, cause_id, session_id, user_id = trace or Trace(envelope_id)
+        envelope = Envelope(
+            subject, envelope_id, self._sender, self._instance, seq, correlation_id, _masked(payload),
+            cause_id, in_reply_to, session_id, user_id, time.time(), ttl_ms,
+        )  # fmt: skip
+        frame = envelope.encode()
+        self.last_seq[subject] = seq  # only now: what could not be encoded must not look like a loss
+        return envelope, frame
+
+    def _check(self, subject: str) -> None:
+        if not is_subject(subject):
+            raise UnsendableMessage(f"{subject[:80]!a} is no subject: dotted words of a-z, A-Z, 0-9, _ and -")
+        if self._guard is not None and not self._guard.may_publish(self._sender, self._instance, subject):
+            raise UndeclaredMessage(self._sender, subject)
+
+
+def _masked(payload: bytes) -> bytes:
+    return secret_mask.payload(payload) if secret_mask.names else payload
+
+
+# What a bus says to itself through the proxy, to learn that it is heard.
+
+
+class Probes:
+    """The probes of one bus. Each `listen` takes another subject for them, so that they come back behind everything
+    that was subscribed to before: the proxy takes subscriptions of a connection in their order, and may be given a
+    probe, which has a connection of its own, before it has taken the last of them."""
+
+    def __init__(self, transport: Transport, sender: str, instance: str) -> None:
+        self._transport, self._sender, self._instance = transport, sender, instance
+        self._times = 0
+
+    def listen(self) -> None:
+        """Hear the probes that are sent from now on, and no earlier ones."""
+        earlier, self._times = self._subject, self._times + 1
+        self._transport.subscribe(subscription(self._subject))
+        if self._times > 1:
+            self._transport.unsubscribe(subscription(earlier))
+
+    def send(self, number: int) -> None:
+        """Probes have numbers of their own: they are no messages that anybody could miss."""
+        probe = BusProbe(heard_as=self._heard_as, instance=self._instance, attempt=number)
+        envelope_id = new_id()
+        envelope = Envelope(
+            probe.routing_key, envelope_id, self._sender, self._instance, number, envelope_id, probe.encode()
+        )
+        self._transport.send(envelope.encode())
+
+    @property
+    def _heard_as(self) -> str:
+        return f"{self._instance}.{self._times}"
+
+    @property
+    def _subject(self) -> str:
+        return BusProbe.subject + self._heard_as
+
+
+# Requests that wait for their answers.
+
+MAX_LATE = 1024
+FIRST_RESEND_SECONDS = 0.5
+LAST_RESEND_SECONDS = 5.0
+
+
+class Requests:
+    """Which requests are open, by envelope id, and which were given up lately."""
+
+    def __init__(self, resend: Callable[[bytes], object]) -> None:
+        """`resend(frame)` sends a request once more, if that is possible now."""
+        self._open: RetryTable[Envelope] = RetryTable(resend)
+        self._given_up: deque[str] = deque(maxlen=MAX_LATE)
+
+    def begin(self, request_id: str, seconds: float, silence: Callable[[], RequestTimeout]) -> Retry[Envelope]:
+        """Open a request; its answer is an envelope, what `silence()` makes after `seconds`, or `BusClosed`."""
+        backoff = Backoff(FIRST_RESEND_SECONDS, LAST_RESEND_SECONDS)
+        return self._open.open(request_id, backoff, seconds, silence)
+
+    def left(self, request: Retry[Envelope], frame: bytes) -> None:
+        """A request was sent; on silence it goes again."""
+        self._open.left(request, frame)
+
+    def end(self, request: Retry[Envelope]) -> None:
+        """Nobody waits for the answer any more."""
+        self._open.end(request)
+        answer = request.answer
+        if not answer.done() or answer.cancelled() or answer.exception() is not None:
+            self._given_up.append(request.frame_id)
+
+    def settle(self, request_id: str, reply: Envelope) -> bool:
+        """Give a reply to its request, if that is open. False for a reply that comes too late for a request of ours."""
+        if request_id not in self._open:
+            return request_id not in self._given_up
+        self._open.answered(request_id, reply)
+        return True
+
+    def reconnected(self, send_first: Callable[[bytes], object]) -> None:
+        """What was on its way when the connection broke is lost: send it again, ahead of what waits."""
+        self._open.hasten(send_first)
+
+    def close(self) -> None:
+        """Fail what is open with `BusClosed`."""
+        self._open.close(partial(BusClosed, "the bus was closed"))
+
 
 M = TypeVar("M", bound=Message)
 

@@ -2,22 +2,561 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 import httpx
 from pydantic import BaseModel
+from pydantic_core import from_json
 
-from local.errors import ModelError
-from local.models.answer_stream import AnswerStream
-from local.models.chat import Degraded, Json, ModelInfo
-from local.models.error_tables import openai_errors
-from local.models.model_client import ConnectionLimits, ModelClient
-from local.models.openai_dialects import LLAMA_SERVER, UNKNOWN, Known, find, known
-from local.models.openai_request import chat_request, response_format
-from local.models.openai_stream import OpenAIStream
-from local.models.server_address import authorisation
+from local.core.errors import ModelError
+from local.models.chat import (
+    CannotThink,
+    Degraded,
+    Delta,
+    Done,
+    Json,
+    ModelInfo,
+    ProgressDelta,
+    ServerErrors,
+    ThinkingDelta,
+    ToolCall,
+    Usage,
+    error_object,
+    openai_errors,
+)
+from local.models.client import ConnectionLimits, ModelClient
+from local.models.http import AnswerStream, json_object, read_call, token_scores, unclear
+from local.models.settings import authorisation
+
+# How OpenAI-compatible servers differ: how each is recognised, and what it takes beyond OpenAI's own API. No I/O.
+
+# Ollama's name of an option, which our agents use, to OpenAI's.
+_OPTIONS = {name: name for name in ("temperature", "top_p", "seed", "stop", "presence_penalty", "frequency_penalty")}
+_SAMPLERS = {"top_k": "top_k", "min_p": "min_p"}
+_LIMIT = {"num_predict": "max_tokens"}
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What one kind of server takes.
+
+    `thinks` and `thinks_not` are the fields that turn thinking on and off; without them the server decides. What the
+    model thought goes back under `thinking_keys`. `names_tools`: a tool message may carry the tool's name.
+    """
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=lambda: _OPTIONS | _LIMIT)
+    thinks: Json = field(default_factory=dict)
+    thinks_not: Json = field(default_factory=dict)
+    thinking_keys: tuple[str, ...] = ()
+    names_tools: bool = False
+    progress: Json = field(default_factory=dict)  # the fields that ask for the progress of reading the prompt
+
+
+_ON: Json = {"chat_template_kwargs": {"enable_thinking": True}}
+_OFF: Json = {"chat_template_kwargs": {"enable_thinking": False}}
+
+# A stranger gets nothing but what OpenAI's API has had from the beginning: strict servers refuse unknown fields.
+UNKNOWN = Dialect("unknown")
+OPENAI = Dialect("openai", options=_OPTIONS | {"num_predict": "max_completion_tokens"})
+GOOGLE = Dialect("google", names_tools=True)
+LLAMA_SERVER = Dialect(
+    "llama-server",
+    options=_OPTIONS | _LIMIT | _SAMPLERS | {"repeat_penalty": "repeat_penalty"},
+    thinks=_ON,
+    thinks_not=_OFF,
+    thinking_keys=("reasoning_content",),
+    names_tools=True,
+    progress={"return_progress": True},
+)
+VLLM = Dialect(
+    "vllm",
+    options=_OPTIONS | _LIMIT | _SAMPLERS | {"repeat_penalty": "repetition_penalty"},
+    thinks=_ON,
+    thinks_not=_OFF,
+    # Renamed from the first to the second in 2025.
+    thinking_keys=("reasoning_content", "reasoning"),
+    names_tools=True,
+)
+OPENROUTER = Dialect(
+    "openrouter",
+    options=_OPTIONS | _LIMIT | _SAMPLERS | {"repeat_penalty": "repetition_penalty"},
+    thinks={"reasoning": {"enabled": True}},
+    thinks_not={"reasoning": {"enabled": False}},
+    thinking_keys=("reasoning",),
+)
+OLLAMA = Dialect(
+    "ollama",
+    thinks={"reasoning_effort": "medium"},
+    thinks_not={"reasoning_effort": "none"},
+    thinking_keys=("reasoning",),
+    names_tools=True,
+)
+_BY_OWNER = {
+    "llamacpp": LLAMA_SERVER,
+    "vllm": VLLM,
+    "library": OLLAMA,
+    "google": GOOGLE,
+    "openai": OPENAI,
+    "system": OPENAI,
+    "openai-internal": OPENAI,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A model as its server describes it: no capabilities or no context length mean that the server does not say."""
+
+    info: ModelInfo
+    dialect: Dialect
+
+
+def find(listed: list[Json], model: str) -> Json | None:
+    """The entry of /v1/models for that name; Google puts `models/` before it, Ollama `:latest` after it."""
+    names = (model, f"models/{model}", f"{model}:latest")
+    return next((entry for name in names for entry in listed if entry.get("id") == name), None)
+
+
+def known(model: str, entry: Json, props: Json) -> Known:
+    """What an entry of /v1/models, and of llama-server the body of /props, say of a model."""
+    if isinstance(entry.get("supported_parameters"), list):
+        return _from_openrouter(model, entry)
+    dialect = _BY_OWNER.get(str(entry.get("owned_by")), UNKNOWN)
+    settings, meta = _object(props, "default_generation_settings"), _object(entry, "meta")
+    lengths = (settings.get("n_ctx"), meta.get("n_ctx"), entry.get("max_model_len"), entry.get("context_length"))
+    parameters = _first_number(meta.get("n_params"))
+    size = None if parameters is None else parameters / 1e9
+    return Known(ModelInfo(model, _llama_capabilities(props), _first_number(*lengths), size), dialect)
+
+
+def _from_openrouter(model: str, entry: Json) -> Known:
+    parameters = entry["supported_parameters"]
+    offered = {"tools": "tools", "thinking": "reasoning"}
+    capabilities = {"completion"} | {ours for ours, theirs in offered.items() if theirs in parameters}
+    if "image" in (_object(entry, "architecture").get("input_modalities") or ()):
+        capabilities.add("vision")
+    length = _first_number(_object(entry, "top_provider").get("context_length"), entry.get("context_length"))
+    return Known(ModelInfo(model, frozenset(capabilities), length), OPENROUTER)
+
+
+def _llama_capabilities(props: Json) -> frozenset[str]:
+    caps, template = _object(props, "chat_template_caps"), str(props.get("chat_template"))
+    if not caps:
+        return frozenset()
+    has = {
+        "completion": True,
+        "tools": caps.get("supports_tools") is True,
+        "vision": _object(props, "modalities").get("vision") is True,
+        # Not said anywhere, but a template cannot turn on or off what it does not mention.
+        "thinking": any(word in template for word in ("enable_thinking", "reasoning_content", "<think>")),
+    }
+    return frozenset(capability for capability, there in has.items() if there)
+
+
+def _object(body: Json, key: str) -> Json:
+    value = body.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _first_number(*values: object) -> int | None:
+    return next((value for value in values if isinstance(value, int) and value > 0), None)
+
+
+# The body of POST /v1/chat/completions, made of messages as our agents write them. No I/O.
+
+# The first characters of each format in base64.
+_IMAGE_TYPES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A call that has no result yet."""
+
+    their_id: str
+    our_id: str
+    tool: str
+
+
+def to_openai(messages: Sequence[Json], dialect: Dialect) -> list[Json]:
+    """The conversation as /v1/chat/completions takes it.
+
+    Strict servers refuse a call without a result, a result without its call, and ids that are long (OpenAI: 40
+    characters) or not nine letters and digits (Mistral). So each call gets an id made of its place in the
+    conversation, its result the same; a call that never got one is said to have none, and a result whose call is gone
+    is told as the user's text.
+    """
+    return list(_Translation(dialect).run(messages))
+
+
+def _with_one_beginning(messages: Sequence[Json]) -> Sequence[Json]:
+    """With the system messages at the beginning in one: the templates of many models take no second one."""
+    count = next((at for at, each in enumerate(messages) if each.get("role") != "system"), len(messages))
+    if count < 2:
+        return messages
+    text = "\n\n".join(str(each.get("content") or "") for each in messages[:count])
+    return [{"role": "system", "content": text}, *messages[count:]]
+
+
+class _Translation:
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._calls = 0
+        self._open: list[_Open] = []
+
+    def run(self, messages: Sequence[Json]) -> Iterator[Json]:
+        for message in _with_one_beginning(messages):
+            role = message.get("role")
+            if role == "tool":
+                yield self._result(message)
+                continue
+            yield from self._unanswered()
+            yield self._assistant(message) if role == "assistant" else _plain(message)
+        yield from self._unanswered()
+
+    def _assistant(self, message: Json) -> Json:
+        translated = {"role": "assistant", "content": message.get("content") or ""}
+        if thinking := message.get("thinking"):
+            translated |= dict.fromkeys(self._dialect.thinking_keys, thinking)
+        if calls := message.get("tool_calls"):
+            translated["tool_calls"] = [self._call(call) for call in calls]
+        return translated
+
+    def _call(self, call: Json) -> Json:
+        self._calls += 1
+        function, our_id = call["function"], f"call{self._calls:05d}"
+        self._open.append(_Open(str(call.get("id") or ""), our_id, function["name"]))
+        arguments = json.dumps(function.get("arguments") or {})
+        return {"id": our_id, "type": "function", "function": {"name": function["name"], "arguments": arguments}}
+
+    def _result(self, message: Json) -> Json:
+        tool, content = str(message.get("tool_name") or "a tool"), message.get("content") or ""
+        call = self._taken(str(message.get("tool_call_id") or ""), tool)
+        if call is None:
+            return {"role": "user", "content": f"Result of {tool}: {content}"}
+        return self._tool_message(call, content)
+
+    def _taken(self, their_id: str, tool: str) -> _Open | None:
+        """The call that a result belongs to: by its id, else by its tool, else the first of those still open."""
+        by_id = [call for call in self._open if their_id and call.their_id == their_id]
+        by_tool = [call for call in self._open if call.tool == tool]
+        call = next(iter(by_id or by_tool or self._open), None)
+        if call is not None:
+            self._open.remove(call)
+        return call
+
+    def _unanswered(self) -> Iterator[Json]:
+        for call in self._open:
+            yield self._tool_message(call, "(no result)")
+        self._open = []
+
+    def _tool_message(self, call: _Open, content: str) -> Json:
+        name = {"name": call.tool} if self._dialect.names_tools else {}
+        return {"role": "tool", "tool_call_id": call.our_id, **name, "content": content}
+
+
+def _plain(message: Json) -> Json:
+    content = message.get("content") or ""
+    images = message.get("images") or ()
+    if not images:
+        return {"role": message.get("role"), "content": content}
+    parts: list[Json] = [{"type": "text", "text": content}] if content else []
+    parts += [{"type": "image_url", "image_url": {"url": _image_url(image)}} for image in images]
+    return {"role": message.get("role"), "content": parts}
+
+
+def _image_url(image: str) -> str:
+    if image.startswith(("data:", "https://", "http://")):
+        return image
+    kind = next((kind for start, kind in _IMAGE_TYPES.items() if image.startswith(start)), "image/png")
+    return f"data:{kind};base64,{image}"
+
+
+# The size of the context is set where the server is started; no request can change it.
+_NOT_OURS = frozenset({"num_ctx"})
+
+
+def chat_request(
+    known: Known, messages: Sequence[Json], *, tools: Sequence[Json], think: bool, options: Mapping[str, Any] | None
+) -> tuple[Json, list[Degraded]]:
+    """The body for what this model can do and this server takes, and what had to be left out.
+
+    A server that does not say what the model can do is asked for everything. `options` have Ollama's names.
+    """
+    model, capabilities, dialect = known.info.name, known.info.capabilities, known.dialect
+    body: Json = {
+        "model": model,
+        "messages": to_openai(messages, dialect),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    notes: list[Degraded] = []
+    if not capabilities or "thinking" in capabilities:
+        body |= dialect.thinks if think else dialect.thinks_not
+    elif think:
+        notes.append(CannotThink.of(model))
+    if tools and (not capabilities or "tools" in capabilities):
+        body["tools"] = list(tools)
+    elif tools:
+        notes.append(Degraded(f"{model} cannot call tools; it answers without"))
+    given = {name: value for name, value in (options or {}).items() if name not in _NOT_OURS and value is not None}
+    if unknown := sorted(given.keys() - dialect.options.keys()):
+        notes.append(Degraded(f"the server of {model} has no option {', '.join(unknown)}; it answers without"))
+    body |= {
+        dialect.options[option]: value for option, value in given.items() if _wanted(option, value, dialect.options)
+    }
+    return body, notes
+
+
+def _wanted(option: str, value: Any, known: Mapping[str, str]) -> bool:
+    # A negative num_predict means no limit, which here is no field.
+    return option in known and not (option == "num_predict" and value < 0)
+
+
+def response_format(schema: Mapping[str, Any] | None) -> Json:
+    """OpenAI's field for a reply that follows a JSON Schema; none without a schema.
+
+    `strict` is for schemas that it allows: every object names all its fields as required and allows no others.
+    """
+    if schema is None:
+        return {}
+    described = {"name": "reply", "strict": _is_strict(schema), "schema": dict(schema)}
+    return {"response_format": {"type": "json_schema", "json_schema": described}}
+
+
+def _is_strict(schema: Any) -> bool:
+    if isinstance(schema, list):
+        return all(map(_is_strict, schema))
+    if not isinstance(schema, Mapping):
+        return True
+    if schema.get("type") == "object":
+        required, properties = schema.get("required", ()), schema.get("properties", {})
+        if schema.get("additionalProperties") is not False or set(required) != set(properties):
+            return False
+    return all(map(_is_strict, schema.values()))
+
+
+# The body of a streamed /v1/chat/completions, bytes in and deltas out. No I/O.
+
+_END = b"[DONE]"
+_FIELDS_WITHOUT_MEANING = (b"event", b"id", b"retry")
+_FILTERED = frozenset({"content_filter", "safety", "prohibited_content"})
+_MILLISECONDS = 1e3
+
+
+class OpenAIStream(AnswerStream):
+    """One assistant message, as server-sent events or, from a server that does not stream, as one JSON body."""
+
+    def __init__(self, model: str, errors: ServerErrors, content_type: str) -> None:
+        super().__init__(model, errors)
+        self._whole = _is_whole(content_type, errors)
+        self._body: list[bytes] = []
+        self._calls = CallAssembler(model)
+        self._usage: Json = {}
+        self._timings: Json = {}
+        self._reason = ""
+        self._answers_as = ""
+
+    def feed(self, data: bytes) -> Iterator[Delta]:
+        """See `AnswerStream.feed`."""
+        for line in self._lines.feed(data):
+            if self._whole:
+                self._body.append(line)
+            elif payload := self._payload(line.strip()):
+                yield from self._finish() if payload == _END else self._deltas(json_object(payload, self._errors))
+            if self.done:
+                return
+
+    def end(self) -> Iterator[Delta]:
+        """See `AnswerStream.end`."""
+        if not self.finished:
+            yield from self.feed(b"\n")
+        if self._whole:
+            yield from self._deltas(_first(b"\n".join(self._body), self._errors))
+        if not self.finished:
+            raise self._errors.cut(self._model)
+        if not self.done:
+            yield from self._finish()
+
+    def _payload(self, line: bytes) -> bytes:
+        """What an event says, empty for a line that says nothing. Each line is an event: JSON needs no second one."""
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            return value.strip()
+        if name == b"error":
+            # llama-server before September 2025.
+            return b'{"error":%s}' % value
+        if line.startswith(b"{"):
+            # An error passed on without its framing.
+            return line
+        if name and name not in _FIELDS_WITHOUT_MEANING:
+            raise self._errors.bad_stream(f"a line that is no server-sent event: {line[:80]!r}")
+        return b""
+
+    def _deltas(self, chunk: Json) -> Iterator[Delta]:
+        self._check(chunk)
+        self._answers_as = str(chunk.get("model") or self._answers_as)
+        self._usage = _dict(chunk, "usage") or self._usage
+        self._timings = _dict(chunk, "timings") or self._timings
+        read = _dict(chunk, "prompt_progress")
+        if _number(read, "total") and "processed" in read:
+            self.heard = True
+            yield ProgressDelta(_number(read, "processed"), _number(read, "total"), _number(read, "cache"))
+        for choice in self._items(chunk, "choices")[:1]:
+            self._check(self._object(choice, "a choice"))
+            yield from self._message(choice.get("delta") or choice.get("message") or {})
+            yield from token_scores(choice.get("logprobs"), "content")
+            if reason := choice.get("finish_reason"):
+                self._stop(str(reason))
+
+    def _message(self, message: Any) -> Iterator[Delta]:
+        message = self._object(message, "a message")
+        # Servers that have renamed the field send both.
+        if thinking := self._text(message, "reasoning_content") or self._text(message, "reasoning"):
+            self.heard = True
+            yield ThinkingDelta(thinking)
+        if content := self._text(message, "content") or self._text(message, "refusal"):
+            self.heard = True
+            yield from self._tags.feed(content)
+        for fragment in self._items(message, "tool_calls"):
+            self.heard = True
+            self._calls.add(fragment)
+
+    def _stop(self, reason: str) -> None:
+        self.heard = True
+        self.finished, self._reason = True, reason
+        if reason.lower() in _FILTERED:
+            raise self._errors.explain(f"content_filter: {reason}", status=None, model=self._model)
+        if "malformed_function_call" in reason.lower():
+            raise unclear(f"{self._model} made a tool call that its server could not read")
+        if reason == "error":
+            raise self._errors.explain("the model stopped with an error", status=None, model=self._model)
+
+    def _finish(self) -> Iterator[Delta]:
+        self.finished = self.done = True
+        yield from self._tags.close()
+        yield from self._calls.calls(self._reason)
+        usage = Usage(
+            _number(self._usage, "prompt_tokens"), _number(self._usage, "completion_tokens"), self._durations()
+        )
+        yield Done(usage, reason=self._reason or "stop", model=self._answers_as)
+
+    def _durations(self) -> dict[str, float]:
+        """Seconds by Ollama's names; only llama-server tells them."""
+        names = {"prompt_eval": "prompt_ms", "eval": "predicted_ms"}
+        told = {ours: self._timings[theirs] for ours, theirs in names.items() if theirs in self._timings}
+        return {name: value / _MILLISECONDS for name, value in told.items() if isinstance(value, int | float)}
+
+    def _check(self, part: Json) -> None:
+        """Raise the error that a chunk or choice tells; vLLM once sent it without an envelope."""
+        if not part.get("error") and part.get("object") != "error":
+            return
+        code = error_object(part).get("code")
+        status = code if isinstance(code, int) and 400 <= code < 600 else None
+        raise self._errors.explain(part, status=status, model=self._model)
+
+
+def _is_whole(content_type: str, errors: ServerErrors) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind not in ("text/event-stream", "application/json"):
+        raise errors.bad_stream(f"{content_type} instead of server-sent events")
+    return kind == "application/json"
+
+
+def _first(body: bytes, errors: ServerErrors) -> Json:
+    """The object of a whole body; Google wraps an error in a list."""
+    body = body.strip()
+    return json_object(body[1:-1] if body.startswith(b"[") else body, errors)
+
+
+def _dict(body: Json, key: str) -> Json:
+    value = body.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _number(body: Json, key: str) -> int:
+    value = body.get(key)
+    return value if isinstance(value, int) else 0
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A call so far."""
+
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+    @property
+    def is_complete(self) -> bool:
+        try:
+            return isinstance(from_json(self.arguments), dict)
+        except ValueError:
+            return False
+
+
+class CallAssembler:
+    """Takes the fragments of `delta.tool_calls`, gives the calls in the order of their index.
+
+    OpenAI gives each call an index, and its id and name once. Others leave the index out (Google), give every call
+    the index 0 (gateways in front of Gemini), repeat id and name in every fragment, or send arguments as an object.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._slots: list[_Slot] = []
+
+    def add(self, fragment: Any) -> None:
+        """One fragment. Raises `ModelError(kind="bad_call")` for what belongs to no call."""
+        function = fragment.get("function") if isinstance(fragment, dict) else None
+        if not isinstance(fragment, dict) or not isinstance(function or {}, dict):
+            raise unclear(f"{self._model} made a tool call that is no object: {fragment!r:.200}")
+        part = _part(fragment, function or {})
+        slot = self._slot(part, indexed=isinstance(fragment.get("index"), int))
+        slot.id, slot.name = slot.id or part.id, slot.name or part.name
+        slot.arguments += part.arguments
+
+    def calls(self, reason: str) -> list[ToolCall]:
+        """All calls; `reason` is why the model stopped. Raises `ModelError(kind="bad_call")` for an unclear one."""
+        if reason == "length" and self._slots and not self._slots[-1].is_complete:
+            name = self._slots[-1].name
+            raise unclear(f"{self._model} reached its token limit within a call of {name}: raise num_predict")
+        ordered = sorted(self._slots, key=lambda slot: slot.index)
+        return [read_call(slot.name, slot.arguments, slot.id, self._model) for slot in ordered]
+
+    def _slot(self, part: _Slot, *, indexed: bool) -> _Slot:
+        """The call that a fragment continues, or a new one."""
+        if indexed:
+            slot = next((slot for slot in reversed(self._slots) if slot.index == part.index), None)
+        else:
+            same = [slot for slot in self._slots if part.id and slot.id == part.id]
+            slot = same[-1] if same else self._slots[-1] if self._slots else None
+            part.index = slot.index if slot else 0
+        if slot is not None and not _begins_another(slot, part):
+            return slot
+        self._slots.append(_Slot(part.index))
+        return self._slots[-1]
+
+
+def _begins_another(slot: _Slot, part: _Slot) -> bool:
+    if part.id and slot.id and part.id != slot.id:
+        return True
+    if not (part.name and slot.name):
+        return False
+    return part.name != slot.name or bool(part.arguments.strip() and slot.is_complete)
+
+
+def _part(fragment: Json, function: Json) -> _Slot:
+    index, arguments = fragment.get("index"), function.get("arguments")
+    if arguments is not None and not isinstance(arguments, str):
+        arguments = json.dumps(arguments)
+    name, call_id = str(function.get("name") or ""), str(fragment.get("id") or "")
+    return _Slot(index if isinstance(index, int) else 0, call_id, name, arguments or "")
+
 
 log = logging.getLogger(__name__)
 

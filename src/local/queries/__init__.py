@@ -1,0 +1,1 @@
+"""Ask a question and follow it: the asker, the view of a query, and its record."""

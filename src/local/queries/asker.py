@@ -3,30 +3,357 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from weakref import WeakSet, WeakValueDictionary
 
-from local import failpoints
+from pydantic_core import to_json
+
 from local.bus.bus import Bus
-from local.errors import LocalError, MalformedFrame, NotConfirmed, RecordUnreadable, RequestTimeout
-from local.protocol.envelope import Envelope, Trace, new_id
-from local.protocol.journal_messages import JournalRead
-from local.protocol.memory_messages import MemoryDeleted
-from local.protocol.message import Message
-from local.protocol.messages import AnswerOptions, QueryCancel, QueryReceived, ResponseGeneration, SessionDeleted
-from local.protocol.query_origin import USER
-from local.queries.admission import FEW, AdmissionControl
-from local.queries.errors import AskerStopping, GeneratorSilent, NobodyAnswers, NotAccepted, QueryRefused
-from local.queries.live_query import OF_AGENTS, LiveQueries, LiveQuery
-from local.queries.query_events import EVENT_KINDS, kind_of
-from local.queries.query_view import QueryView
+from local.bus.envelope import Envelope, Trace, new_id
+from local.bus.message import Message
+from local.bus.messages import AnswerOptions, QueryCancel, QueryReceived, ResponseGeneration, SessionDeleted
+from local.bus.vocabulary import USER
+from local.core import failpoints
+from local.core.errors import LocalError, MalformedFrame, NotConfirmed, RecordUnreadable, RequestTimeout
+from local.journal.messages import JournalRead
+from local.memory.messages import MemoryDeleted
+from local.permissions.messages import ApprovalDecision, ApprovalRequest
+from local.queries.errors import (
+    AskerStopping,
+    GeneratorSilent,
+    NobodyAnswers,
+    NotAccepted,
+    QueryRefused,
+    TooManyQueries,
+)
 from local.queries.record import look_up, read_judgements, read_query, view_of
-from local.runtime.participant import Publications
-from local.runtime.subscription import Inbox
+from local.queries.view import EVENT_KINDS, QueryDelta, QueryEvents, QueryView, kind_of
+from local.runtime.participant import Inbox, Publications
+
+# Whether one more query is taken on: not while those asked before it keep LoCAL2 itself busy for too long.
+
+FEW = 10  # so many waiting queries are no line, and so few begun ones say nothing of its speed
+LEAST_SECONDS, MOST_SECONDS = 1.0, 10.0  # over which the speed is measured; over more only while few have begun
+SAMPLE_SECONDS = 0.1
+PRUDENCE = 0.6  # of the limit: the speed falls while the line grows, and what was measured of both is late
+BUSY_PERCENT = 80  # a process that works so much of the time is what its turns wait for
+
+
+class LineSample(NamedTuple):
+    """The line of queries at one moment: how many wait for their turn to begin, those behind a query of their own
+    session left out; how many have left the line since the start; and since when the first one waits, in seconds of the
+    asker's clock."""
+
+    waiting: int
+    begun: int
+    since: float
+
+
+class QueryLine(Protocol):
+    """Whoever knows the queries that were asked."""
+
+    def line(self) -> LineSample:
+        """How the line is now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFigures:
+    """What one process of the generator last said of its turns: how many run, how many may at once, how many of
+    those that run wait for the model, and how busy the process is, in per cent."""
+
+    instance: str
+    running: int
+    at_most: int
+    with_model: int
+    load: int
+
+    @classmethod
+    def of(cls, instance: str, counters: Mapping[str, int]) -> Self | None:
+        """The figures in the counters of a status beat; None if they are not there."""
+        names = ("turns_running", "turns_at_most", "turns_with_model", "turns_load")
+        told = [counters[name] for name in names if name in counters]
+        return cls(instance, *told) if len(told) == len(names) else None
+
+    @property
+    def wait_for_model(self) -> bool:
+        """Whether no more can begin because of the model: every place is taken, most of them by turns that wait for it
+        and not for a process that has no time to hear it. The line is then the model's, whatever its length."""
+        is_full = self.running >= self.at_most and 2 * self.with_model >= self.running
+        return is_full and self.load < BUSY_PERCENT
+
+
+class AdmissionControl:
+    """Decides, and keeps only what it has measured, on queries before their turn begins: from there on it is the
+    model's time. Whoever joins a line waits as long as it takes at its speed (J. Little, 1961: L = λW), on average
+    or as it has been lately, and where it stands still no less than the first in it has waited already. Nothing is
+    refused where few wait.
+    """
+
+    def __init__(self, max_wait_seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        """None refuses nothing; `clock` gives monotonic seconds."""
+        self._max_wait_seconds, self._clock = max_wait_seconds, clock
+        self._samples: deque[tuple[float, LineSample]] = deque()
+        self._turns: TurnFigures | None = None
+        self.is_measuring = False
+
+    def told(self, turns: TurnFigures | None) -> None:
+        """The generator says how its turns are. What was measured of another process of it does not count."""
+        if turns is None:
+            return
+        if self._turns is None or self._turns.instance != turns.instance:
+            self.forget()
+        self._turns = turns
+
+    def forget(self) -> None:
+        """There is no line now: the next one is measured from its beginning."""
+        self._samples.clear()
+        self.is_measuring = False
+
+    def require_room(self, queries: QueryLine) -> None:
+        """Raises `TooManyQueries` if one more query would wait too long."""
+        if self._max_wait_seconds is None:
+            return
+        now = self._clock()
+        if not self._samples or now - self._samples[-1][0] >= SAMPLE_SECONDS:
+            self._take(now, queries.line())
+        wait = self._wait_seconds(now)
+        if wait > PRUDENCE * self._max_wait_seconds:
+            raise TooManyQueries(self._samples[-1][1].waiting, wait, self._max_wait_seconds)
+
+    def _take(self, now: float, line: LineSample) -> None:
+        samples = self._samples
+        if line.waiting < FEW:
+            samples.clear()
+        samples.append((now, line))
+        self.is_measuring = True
+        while len(samples) > 1 and self._is_dispensable(now, line):
+            samples.popleft()
+
+    def _is_dispensable(self, now: float, line: LineSample) -> bool:
+        """Whether the first sample is before the first query of this line that has begun, or is too old."""
+        (_, first), (second_at, second) = self._samples[0], self._samples[1]
+        if first.begun == second.begun:
+            return True
+        return now - second_at >= MOST_SECONDS and line.begun - second.begun >= FEW
+
+    def _wait_seconds(self, now: float) -> float:
+        """How long a query that joins the line now waits for LoCAL2 itself; 0 if it is short or the model's, and as far
+        as that is not known."""
+        _, last = self._samples[-1]
+        if last.waiting < FEW or self._turns is None or self._turns.wait_for_model:
+            return 0.0
+        seconds, begun = self._since(0)
+        if seconds < LEAST_SECONDS or begun < FEW:
+            return now - last.since
+        return max(now - last.since, last.waiting * seconds / begun, last.waiting / self._speed_lately())
+
+    def _since(self, number: int) -> tuple[float, int]:
+        """The seconds from a sample to the last one, and how many have begun meanwhile."""
+        (at, sample), (last_at, last) = self._samples[number], self._samples[-1]
+        return last_at - at, last.begun - sample.begun
+
+    def _speed_lately(self) -> float:
+        """How many begin in a second, over no longer than it takes to tell, and no less than chance may have hidden:
+        two standard deviations of so many events."""
+        measured = map(self._since, reversed(range(len(self._samples))))
+        seconds, begun = next((s, n) for s, n in measured if s >= LEAST_SECONDS and n >= FEW)
+        return (begun + 2 * math.sqrt(begun)) / seconds
+
+
+# A query that is followed while it happens: the asyncio around its view.
+
+KEPT_ENDED = 128
+OF_AGENTS = frozenset((ApprovalRequest.subject, ApprovalDecision.subject))  # what the user of another query is asked
+
+
+class LiveQuery:
+    """Waiting for what becomes of a query, and its events; `clock` gives monotonic seconds."""
+
+    def __init__(self, view: QueryView, clock: Callable[[], float]) -> None:
+        self.view = view
+        self.events = QueryEvents(lambda: to_json(view.said_so_far()))
+        self._clock, self.asked_at = clock, clock()
+        self.heard_at = self.asked_at
+        self._accepted = asyncio.Event()
+        self._outcome: asyncio.Future[ResponseGeneration] = asyncio.get_running_loop().create_future()
+        self._watchers: set[asyncio.Event] = set()
+        self._is_closed = False
+
+    @property
+    def query_id(self) -> str:
+        """The query's id."""
+        return self.view.query_id
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the query is on record, or has ended."""
+        return self._accepted.is_set()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the query's turn has begun, or never will."""
+        return bool(self.view.states) or self.view.ended
+
+    async def accepted(self) -> None:
+        """Wait until it is on record. Raises what `refuse` was given."""
+        await self._accepted.wait()
+        if self.view.failure is not None:
+            raise self.view.failure
+
+    async def outcome(self) -> ResponseGeneration:
+        """The answer, as soon as it is there. Raises what `refuse` was given."""
+        return await asyncio.shield(self._outcome)
+
+    async def ends_within(self, seconds: float) -> bool:
+        """Wait for the end, but no longer than that; says whether it has come."""
+        await asyncio.wait({self._outcome}, timeout=max(seconds, 0.0))
+        return self.view.ended
+
+    def accept(self) -> None:
+        """The query is on record: from now on it will be answered, whatever happens."""
+        self._accepted.set()
+
+    def note(self, subject: str) -> None:
+        """Put a subject on the log."""
+        self.view.note(subject, self._clock() - self.asked_at)
+
+    def receive(self, message: Message, envelope: Envelope) -> None:
+        """Take in one message of this query."""
+        self.heard_at = self._clock()
+        self._tell(self.view.receive(message, envelope, self.heard_at - self.asked_at))
+
+    def refuse(self, error: LocalError) -> None:
+        """No answer will come."""
+        self._tell(self.view.fail(error))
+
+    def close(self) -> None:
+        """Whoever still waits for judgements is to go: this process stops."""
+        self._is_closed = True
+        self._wake()
+
+    @contextmanager
+    def watched(self, changed: asyncio.Event | None = None) -> Iterator[asyncio.Event]:
+        """An event, one's own or that of whoever watches several queries, that is set at each change for as long as the
+        block lasts; whoever waits on it clears it."""
+        changed = changed or asyncio.Event()
+        self._watchers.add(changed)
+        try:
+            yield changed
+        finally:
+            self._watchers.discard(changed)
+
+    def has_nothing_after(self, number: int | None) -> bool:
+        """Whether the query has ended and that number is its last event's."""
+        return self.view.ended and number == self.events.count
+
+    def lacks(self, judgements: Collection[str]) -> bool:
+        """Whether some of these judgements of its answer may yet come to whoever waits here."""
+        return not self._is_closed and self.view.lacks(judgements)
+
+    def _tell(self, news: list[QueryDelta] | None) -> None:
+        if news is None:
+            return
+        for each in news:
+            self.events.add(each, is_end=self.view.ended)
+        if news and (self.view.ended or news[-1].kind == "accepted"):
+            self._accepted.set()
+        if self.view.ended and not self._outcome.done():
+            self._settle()
+        self._wake()
+
+    def _settle(self) -> None:
+        if self.view.response is not None:
+            self._outcome.set_result(self.view.response)
+        elif self.view.failure is not None:
+            self._outcome.set_exception(self.view.failure)
+            self._outcome.exception()  # nobody has to ask for it
+
+    def _wake(self) -> None:
+        for changed in self._watchers:
+            changed.set()
+
+
+class LiveQueries:
+    """The queries that an asker knows: those that are open, the last ones that ended, and older ones that are still
+    followed, by query_id."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, LiveQuery] = {}
+        self._ended: OrderedDict[str, LiveQuery] = OrderedDict()
+        self._followed: WeakValueDictionary[str, LiveQuery] = WeakValueDictionary()  # whoever follows one holds it
+        self._by_id = (self._open, self._ended, self._followed)
+        self._doomed: WeakSet[LiveQuery] = WeakSet()  # open ones of which nothing is to be kept
+        self._put_away = 0  # how many, since the start
+        self._asked_by_agents: dict[str, str] = {}  # by call_id: the user's query behind a call that wants leave
+
+    def get(self, query_id: str) -> LiveQuery | None:
+        """A query, if it is known here."""
+        return self._open.get(query_id) or self._ended.get(query_id) or self._followed.get(query_id)
+
+    def told(self, message: Message, envelope: Envelope) -> LiveQuery | None:
+        """The query that is told of a message: of what an agent asks, the one from which that agent came."""
+        query_id = envelope.correlation_id
+        if isinstance(message, ApprovalRequest) and message.root_query_id:
+            query_id = self._asked_by_agents[message.call_id] = message.root_query_id
+        elif isinstance(message, ApprovalDecision):
+            query_id = self._asked_by_agents.pop(message.call_id, query_id)
+        return self.get(query_id)
+
+    @property
+    def open(self) -> Collection[LiveQuery]:
+        """The queries that were added and not put away yet."""
+        return self._open.values()
+
+    @property
+    def known(self) -> list[LiveQuery]:
+        """All of them."""
+        return [query for known in self._by_id for query in known.values()]
+
+    def line(self) -> LineSample:
+        """The line of those that wait for LoCAL2 now."""
+        first_of_each = {query.view.session_id: query for query in reversed(self._open.values())}
+        waiting = [query.asked_at for query in first_of_each.values() if not query.has_begun]
+        begun = sum(query.has_begun for query in self._open.values())
+        return LineSample(len(waiting), self._put_away + begun, min(waiting, default=math.inf))
+
+    def add(self, query: LiveQuery) -> None:
+        """A query was asked."""
+        self._open[query.view.query_id] = query
+
+    def put_away(self, query: LiveQuery) -> None:
+        """A query has ended; the oldest ones beyond what is kept are dropped."""
+        query_id = query.view.query_id
+        if self._open.get(query_id) is not query:  # one that was refused may have been asked again already
+            return
+        del self._open[query_id]
+        self._put_away += 1
+        if query in self._doomed:
+            return
+        self._ended[query_id] = query
+        self._ended.move_to_end(query_id)
+        while len(self._ended) > KEPT_ENDED:
+            oldest_id, oldest = self._ended.popitem(last=False)
+            self._followed[oldest_id] = oldest
+
+    def forget(self, is_deleted: Callable[[QueryView], bool]) -> None:
+        """Drop those that have ended and were deleted, and the open ones when they have ended."""
+        for known in self._by_id:
+            for query_id, query in list(known.items()):
+                if not is_deleted(query.view):
+                    continue
+                if query.view.ended:
+                    del known[query_id]
+                else:
+                    self._doomed.add(query)
+
 
 JOURNAL = "journal"
 MAX_OPEN = 10_000
@@ -49,7 +376,7 @@ class AskTimeouts:
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
+class Unavailable:
     """Somebody without whom there are no answers is not there, and will not be; `reason` is a sentence about it."""
 
     participant: str
@@ -82,7 +409,7 @@ class Asker:
         self._inbox = Inbox()
         self._asking: set[asyncio.Task[None]] = set()
         self._is_stopping = False
-        self.absence: Absence | None = None  # why nobody can answer now: for whoever knows to say
+        self.absence: Unavailable | None = None  # why nobody can answer now: for whoever knows to say
         self.admission = AdmissionControl(max_wait_seconds, clock)
         for message in hears:
             bus.subscribe(message.subject, self._arrived)
@@ -222,7 +549,7 @@ class Asker:
         finally:
             self._queries.put_away(query)
 
-    async def _find_answer(self, query: LiveQuery, absence: Absence, *, may_be_known: bool) -> None:
+    async def _find_answer(self, query: LiveQuery, absence: Unavailable, *, may_be_known: bool) -> None:
         """Nobody can answer, but an earlier answer may be on record. Raises `NobodyAnswers` if there is none."""
         if may_be_known and absence.participant != JOURNAL:
             await self._look_in_journal(query)

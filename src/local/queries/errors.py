@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from local.errors import LocalError
+from local.core.errors import LocalError
 
 MOST_RETRY_SECONDS = 60
 

@@ -2,26 +2,206 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 
 from local.bus.bus import Bus
-from local.errors import MalformedFrame, RecordUnreadable
-from local.journal.client.record import read_on_record
-from local.protocol.envelope import Envelope
-from local.protocol.message import MAIN_RESPONDENT
-from local.protocol.messages import (
+from local.bus.envelope import Envelope, decode, session_of
+from local.bus.message import MAIN_RESPONDENT, Message
+from local.bus.messages import (
+    BusDead,
     ContextProvided,
     ConversationRequest,
     ConversationResult,
-    Message,
+    ModelUsed,
     QueryFailed,
     QueryReceived,
     ResponseGeneration,
 )
+from local.bus.vocabulary import SCHEDULE
+from local.core.errors import MalformedFrame, RecordUnreadable
+from local.cron.messages import CronRun
+from local.journal.client import entries_on_record, read_on_record
+from local.journal.messages import JournalEntry, JournalRead
+from local.memory.messages import MemoryClassified, MemoryIngested
 from local.queries.errors import QueryDeleted, QueryRefused
-from local.queries.query_events import JUDGEMENTS, Judgement, Judgements, kind_of
-from local.queries.query_view import QueryView
+from local.queries.view import JUDGEMENTS, Judgement, Judgements, QueryTrace, QueryView, kind_of, message_summary
+from local.swarm.messages import AgentChanged
+
+# Who did what, with whose leave: one message on record as a line of the audit.
+
+# Subjects, exact or a family, and what each is called there.
+KINDS: Final[Mapping[str, str]] = {
+    "query.received": "query",
+    "tool.request.": "call",
+    "approval.decision": "approval",
+    "effect.undone": "undo",
+    "cron.job.changed": "job",
+    "cron.run": "run",
+    "goal.changed": "goal",
+    "session.deleted": "deletion",
+    "memory.deleted": "deletion",
+}
+SHOWN = 300  # characters of a text
+
+
+def subjects_of(kinds: frozenset[str]) -> tuple[str, ...]:
+    """The subjects on which activity of these kinds stands; of all kinds without any."""
+    return tuple(subject for subject, kind in KINDS.items() if not kinds or kind in kinds)
+
+
+def activity_of(envelope: Envelope, payload: Mapping[str, Any] | None, at: float) -> dict[str, Any]:
+    """The line; `payload` is None where it was removed. `by` is who: for a call that had leave the call's decision has
+    it, under the same call_id."""
+    kind = next(kind for subject, kind in KINDS.items() if envelope.subject.startswith(subject))
+    line = {
+        "at": at, "kind": kind, "user_id": envelope.user_id, "session_id": envelope.session_id,
+        "query_id": envelope.correlation_id, "by": envelope.sender,
+    }  # fmt: skip
+    return {**line, **(_TELLING[kind](payload) if payload is not None else {"removed": True})}
+
+
+def _query(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {"what": _cut(payload.get("query")), "origin": payload.get("origin", "user")}
+
+
+def _call(payload: Mapping[str, Any]) -> dict[str, Any]:
+    has_leave = payload.get("grant") is not None
+    told = {"call_id": payload.get("call_id"), "what": payload.get("tool"), "args": _short(payload.get("args") or {})}
+    return {**told, "leave": has_leave, "tainted": bool(payload.get("tainted"))}
+
+
+def _approval(payload: Mapping[str, Any]) -> dict[str, Any]:
+    told = {"call_id": payload.get("call_id"), "what": payload.get("tool")}
+    return {**told, "decision": payload.get("decision"), "by": payload.get("by")}
+
+
+def _undo(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {"what": payload.get("paths"), "call_ids": payload.get("call_ids")}
+
+
+def _job(payload: Mapping[str, Any]) -> dict[str, Any]:
+    job = payload.get("job") or {}
+    told = {"what": job.get("name"), "job_id": job.get("job_id"), "state": payload.get("what")}
+    return {**told, "schedule": job.get("schedule"), "mode": job.get("mode"), "made_by": job.get("created_by")}
+
+
+def _run(payload: Mapping[str, Any]) -> dict[str, Any]:
+    run = payload.get("run") or {}
+    return {"what": payload.get("name"), **{name: run.get(name) for name in ("job_id", "run_id", "state", "detail")}}
+
+
+def _goal(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {"what": _cut(payload.get("text")), **{name: payload.get(name) for name in ("goal_id", "state", "by")}}
+
+
+def _deletion(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {"what": payload.get("deleted_session_id") or payload.get("engram_id")}
+
+
+def _short(args: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _cut(value) for name, value in args.items()}
+
+
+def _cut(value: Any) -> Any:
+    return f"{value[:SHOWN]} …" if isinstance(value, str) and len(value) > SHOWN else value
+
+
+_TELLING: Final[Mapping[str, Any]] = {
+    "query": _query,
+    "call": _call,
+    "approval": _approval,
+    "undo": _undo,
+    "job": _job,
+    "run": _run,
+    "goal": _goal,
+    "deletion": _deletion,
+}
+
+
+# All that the journal has of one query: headers, and what can be read of it.
+
+PAGE = 20
+MOST = 5_000  # messages of one query; a turn makes some dozens
+_ALSO = {kind.subject: kind for kind in (MemoryIngested, MemoryClassified, BusDead)}
+
+
+class RecordedMessage(NamedTuple):
+    """One message on record, with its number there."""
+
+    entry: JournalEntry
+    envelope: Envelope
+
+    @classmethod
+    def of(cls, entry: JournalEntry) -> RecordedMessage:
+        """What lies in the journal."""
+        return cls(entry, decode(entry.frame.encode()))
+
+    def as_json(self) -> dict[str, object]:
+        """The header with number and size in bytes, and a short line of what it says."""
+        envelope = self.envelope
+        return {
+            **envelope.header(),
+            "in_reply_to": envelope.in_reply_to,
+            "session_id": envelope.session_id,
+            "seq": self.entry.number,
+            "size": len(envelope.payload),
+            "recorded": True,
+            "redacted": self.entry.redacted,
+            "summary": message_summary(envelope.subject, envelope.payload),
+        }
+
+
+async def read_recorded(bus: Bus, query_id: str, seconds: float) -> list[RecordedMessage]:
+    """Everything on record that belongs to a query, oldest first. Raises `RequestTimeout` while there is no journal,
+    and `RecordUnreadable`."""
+    found: list[RecordedMessage] = []
+    async for entry in entries_on_record(bus, JournalRead(correlation_id=query_id, limit=PAGE), seconds):
+        found.append(RecordedMessage.of(entry))
+        if len(found) >= MOST:
+            break
+    return found
+
+
+async def trace_of(bus: Bus, query_id: str, recorded: list[RecordedMessage]) -> QueryTrace:
+    """What a query's time went into."""
+    trace = QueryTrace(query_id)
+    for entry, envelope in recorded:
+        kind = kind_of(envelope.subject) or _ALSO.get(envelope.subject)
+        if entry.redacted:
+            trace.hear(None, envelope)
+        elif kind is not None:
+            trace.hear(await _read(bus, kind, envelope), envelope)
+    return trace
+
+
+async def _read(bus: Bus, kind: type[Message], envelope: Envelope) -> Message | None:
+    """A message; what cannot be read is as good as removed."""
+    try:
+        return await bus.decode(kind, envelope)
+    except MalformedFrame:
+        return None
+
+
+# Which agents a query has had work, as its messages on record tell it.
+
+
+def agents_in(recorded: Iterable[RecordedMessage]) -> dict[str, AgentChanged]:
+    """The latest that was said of each agent that the query has made, by the query of its task, in order."""
+    found: dict[str, AgentChanged] = {}
+    for entry, envelope in recorded:
+        if envelope.subject != AgentChanged.subject or entry.redacted:
+            continue
+        try:
+            changed = AgentChanged.decode(envelope.payload)
+        except MalformedFrame:
+            continue
+        if changed.task_query_id:
+            found[changed.task_query_id] = changed
+    return found
+
 
 Json = dict[str, Any]
 Told = list[tuple[Message, Envelope]]
@@ -131,3 +311,136 @@ async def _as_the_generator_has_it(bus: Bus, query_id: str, removed: Envelope, s
 def _outcome_in(record: Json) -> QueryFailed | ResponseGeneration | None:
     outcome = record.get("outcome")
     return None if outcome is None else _OUTCOMES[record["outcome_subject"]].model_validate(outcome)
+
+
+# What answers and reflection have cost, folded from how they stand on record: exact for all that is still there.
+
+MILLION: Final = 1_000_000
+
+
+class ModelPrice(NamedTuple):
+    """What a million tokens cost, of the prompt and of the answer."""
+
+    prompt: float
+    completion: float
+
+
+class UsageKey(NamedTuple):
+    """Whose it is, of which day (of this machine's time zone), and by whom it was used. `query_id` is that of a job's
+    run; what names its job may come later."""
+
+    day: str
+    user_id: str | None
+    agent: str
+    session: str
+    model: str
+    query_id: str = ""
+
+
+@dataclass(slots=True)
+class UsageSum:
+    """Answers, calls of models, tokens and seconds of these calls."""
+
+    answers: int = 0
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+
+    def add(self, other: UsageSum) -> None:
+        """Count the other one, too."""
+        self.answers += other.answers
+        self.calls += other.calls
+        self.prompt_tokens += other.prompt_tokens
+        self.completion_tokens += other.completion_tokens
+        self.seconds += other.seconds
+
+
+Entries = Iterable[tuple[UsageKey, UsageSum]]
+
+
+class UsageLedger:
+    """All that was used, by `UsageKey`."""
+
+    def __init__(self) -> None:
+        self._sums: dict[UsageKey, UsageSum] = {}
+        self._jobs: dict[str, str] = {}  # by the query_id of a run
+
+    def hear(self, envelope: Envelope, payload: Mapping[str, Any], at: float) -> None:
+        """Count one message on record: an answer, what was used beside the answers, or a run of a job; `at` is in
+        seconds since 1970."""
+        if envelope.subject == ResponseGeneration.subject:
+            key = _key(envelope, payload, at)
+            self._sums.setdefault(key, UsageSum()).add(_used(payload.get("usage") or {}))
+        elif envelope.subject == ModelUsed.subject:
+            day = datetime.fromtimestamp(at).date().isoformat()
+            key = UsageKey(day, None, str(payload.get("purpose", "")), "", str(payload.get("model", "")))
+            self._sums.setdefault(key, UsageSum()).add(_beside_answers(payload))
+        elif envelope.subject == CronRun.subject:
+            run = payload.get("run") or {}
+            self._jobs[str(run.get("query_id", ""))] = f"{payload.get('name', '')} ({run.get('job_id', '')})"
+
+    def entries(self, user_id: str | None, since: str = "", until: str = "9") -> Iterator[tuple[UsageKey, UsageSum]]:
+        """What is that user's, or everybody's, from one day on and up to another."""
+        for key, used in self._sums.items():
+            if user_id in (None, key.user_id) and since <= key.day <= until:
+                yield key, used
+
+    def job_of(self, key: UsageKey) -> str:
+        """The job for which something was used; empty if for none."""
+        return self._jobs.get(key.query_id, "") if key.query_id else ""
+
+    def rows(self, by: Iterable[str], entries: Entries, prices: Mapping[str, ModelPrice]) -> list[dict[str, Any]]:
+        """The sums by some of day, user, agent, session, model and job, in order; all in one row without any."""
+        names, found = tuple(by), dict[tuple[str, ...], list[tuple[UsageKey, UsageSum]]]()
+        for key, used in entries:
+            facts = {**key._asdict(), "user": key.user_id or "", "job": self.job_of(key)}
+            found.setdefault(tuple(facts[name] for name in names), []).append((key, used))
+        return [{**dict(zip(names, group, strict=True)), **_total(found[group], prices)} for group in sorted(found)]
+
+
+def _total(entries: Entries, prices: Mapping[str, ModelPrice]) -> dict[str, Any]:
+    """What is told of it; `money` is null where no model has a price, and what has none is not in it."""
+    total, money = UsageSum(), None
+    for key, used in entries:
+        total.add(used)
+        if price := prices.get(key.model):
+            cost = used.prompt_tokens * price.prompt + used.completion_tokens * price.completion
+            money = (money or 0.0) + cost / MILLION
+    return {
+        "answers": total.answers, "calls": total.calls, "prompt_tokens": total.prompt_tokens,
+        "completion_tokens": total.completion_tokens, "seconds": round(total.seconds, 3),
+        "money": None if money is None else round(money, 6),
+    }  # fmt: skip
+
+
+def _key(envelope: Envelope, payload: Mapping[str, Any], at: float) -> UsageKey:
+    query_id = str(payload.get("query_id", ""))
+    return UsageKey(
+        datetime.fromtimestamp(at).date().isoformat(),
+        envelope.user_id,
+        str(payload.get("agent") or envelope.sender),
+        session_of(envelope, query_id),
+        str(payload.get("model", "")),
+        query_id if payload.get("origin") == SCHEDULE else "",
+    )
+
+
+def _used(usage: Mapping[str, Any]) -> UsageSum:
+    steps = usage.get("steps") or ()
+    return UsageSum(
+        answers=1,
+        calls=len(steps),
+        prompt_tokens=int(usage.get("prompt_tokens", 0)),
+        completion_tokens=int(usage.get("completion_tokens", 0)),
+        seconds=sum(max(0.0, float(step["ended"]) - float(step["started"])) for step in steps),
+    )
+
+
+def _beside_answers(used: Mapping[str, Any]) -> UsageSum:
+    return UsageSum(
+        calls=int(used.get("calls", 1)),
+        prompt_tokens=int(used.get("prompt_tokens", 0)),
+        completion_tokens=int(used.get("completion_tokens", 0)),
+        seconds=float(used.get("seconds", 0.0)),
+    )

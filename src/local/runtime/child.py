@@ -6,22 +6,176 @@ import asyncio
 import importlib
 import logging
 import os
+import re
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Self
 
 from setproctitle import setproctitle
 
-from local.errors import ConfigError, LocalError
-from local.runtime.lifeline import EXIT_CONFIG, EXIT_FAILED, Lifeline
-from local.runtime.logs import configure_logging, hold_warnings, participant_var, release_warnings
-from local.runtime.shared_lifeline import SharedLifeline
+from local.core.errors import ConfigError, LocalError
+from local.core.files import until_next_tick
+from local.core.secrets import secret_mask
+from local.runtime.logs import configure_logging, hold_warnings, one_line, participant_var, release_warnings
+
+# A child's end of the socket pair that ties it to the supervisor.
+
+READY, BEAT, TERMINATED = b"r", b"b", b"t"  # what a child says
+TROUBLE = b"e"  # a line of text follows
+MOST_TROUBLE = 500  # characters of it
+STOP, SHOW_WARNINGS = b"s", b"w"  # what it is told
+BEATS_PER_HANG = 2.5
+EXIT_FAILED, EXIT_CONFIG = 1, 2
+
+
+class Lifeline:
+    """The child's end of the socket pair that ties it to the supervisor.
+
+    What the child says on it is a sign of life; that it ends says the supervisor has died. Not the bus: when the proxy
+    stalls, nobody else must look dead. `interval` is how often to beat, in seconds. Every method may be called from any
+    thread unless it is a coroutine or a context manager.
+    """
+
+    def __init__(self, sock: socket.socket, hang_seconds: float) -> None:
+        self._sock = sock
+        self._is_ready = False
+        self._is_to_stop = self._has_left = False
+        self.interval = hang_seconds / BEATS_PER_HANG
+
+    def ready(self) -> None:
+        """Tell the supervisor that this child does its work from now on."""
+        self._say(READY)
+        self._is_ready = True
+
+    def beat(self) -> None:
+        """Tell the supervisor that this child is alive; without effect before `ready`. Never blocks."""
+        if self._is_ready:
+            self._say(BEAT)
+
+    def until_next_beat(self) -> float:
+        """How many seconds to wait now before `beat`: all children beat together."""
+        return until_next_tick(time.monotonic(), self.interval)
+
+    def complain(self, trouble: str) -> None:
+        """Tell the supervisor what keeps this child from becoming ready; without effect after `ready`."""
+        if not self._is_ready:
+            self.explain(trouble)
+
+    def explain(self, end: str) -> None:
+        """Tell the supervisor why this child ends."""
+        self._say(TROUBLE + one_line(secret_mask.text(end))[:MOST_TROUBLE].encode(errors="replace") + b"\n")
+
+    async def keep_beating(self) -> None:
+        """Beat until cancelled, from the loop whose health the beat stands for."""
+        while True:
+            self.beat()
+            await asyncio.sleep(self.until_next_beat())
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[asyncio.Event]:
+        """Beat for as long as the block lasts; the event given is set when this process is asked to stop (SIGTERM).
+
+        Finish what is in flight inside the block: outside it SIGTERM ends the process at once.
+        """
+        with self.stoppable() as stop:
+            beating = asyncio.create_task(self.keep_beating(), name="lifeline")
+            try:
+                yield stop
+            finally:
+                beating.cancel()
+                await asyncio.wait([beating])
+
+    @contextmanager
+    def stoppable(self) -> Iterator[asyncio.Event]:
+        """`serving` without the beats.
+
+        A SIGTERM that does not come from the supervisor is only passed on to it: it may have gone to the whole process
+        group, and then the supervisor decides who ends when.
+        """
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, lambda: stop.set() if self._is_to_stop else self.pass_on_sigterm())
+        try:
+            yield stop
+        finally:
+            loop.remove_signal_handler(signal.SIGTERM)
+
+    def obey_supervisor(self) -> None:
+        """Begin to stop when the supervisor asks for it, show the warnings that were held when it says so; end the
+        process on the spot when the supervisor has gone. Blocks: for a thread of its own."""
+        with suppress(OSError):
+            while told := self._sock.recv(1):
+                if told == SHOW_WARNINGS:
+                    release_warnings()
+                else:
+                    self._is_to_stop = True
+                    self._stop()
+        if not self._has_left:
+            os._exit(EXIT_FAILED)
+
+    def pass_on_sigterm(self) -> None:
+        """Tell the supervisor that somebody else has sent SIGTERM."""
+        self._say(TERMINATED)
+
+    def _stop(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _say(self, word: bytes) -> None:
+        # A full pipe means that the supervisor is not listening, a broken one that it has gone: nobody to tell.
+        with suppress(BlockingIOError, BrokenPipeError):
+            self._sock.send(word, socket.MSG_DONTWAIT)
+
+
+# The lifeline of one of several children in a process.
+
+
+class SharedLifeline(Lifeline):
+    """The lifeline of one of several children in a process: what it is told concerns that child alone, which ends while
+    the others go on. Belongs to the running loop. `cancel` ends a child that is to stop before it serves.
+    """
+
+    def __init__(self, sock: socket.socket, hang_seconds: float, cancel: Callable[[], object]) -> None:
+        super().__init__(sock, hang_seconds)
+        self._loop, self._cancel = asyncio.get_running_loop(), cancel
+        self._asked: asyncio.Event | None = None  # while it serves
+
+    @contextmanager
+    def stoppable(self) -> Iterator[asyncio.Event]:
+        """The event given is set when the child is asked to stop."""
+        self._asked = asyncio.Event()
+        try:
+            yield self._asked
+        finally:
+            self._asked = None
+
+    def tell_status(self, status: int) -> None:
+        """Tell the supervisor the exit status of this child, one digit."""
+        self._say(b"%d" % status)
+
+    def leave(self) -> None:
+        """Have this child be gone for the supervisor, though the process lives on."""
+        self._has_left = True
+        with suppress(OSError):  # the supervisor has gone
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._begin_to_stop)
+
+    def _begin_to_stop(self) -> None:
+        if self._asked is not None:
+            self._asked.set()
+        else:
+            self._cancel()
+
 
 log = logging.getLogger(__name__)
 
@@ -170,3 +324,199 @@ def _resolve(spec: ChildSpec) -> Callable[..., Any]:
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"{spec.name}: cannot load {spec.target} (package.module:function): {error}") from error
     return target
+
+
+# A process that the template has forked.
+
+REAP_SECONDS, KILLED_SECONDS = 1.0, 4.0  # to tell an exit status, and once more after a kill
+
+
+class ForkedProcess:
+    """A process that the template has forked for a child, or for several."""
+
+    def __init__(self, process: BaseProcess, children: int = 1) -> None:
+        assert process.pid is not None, "made from a started process"
+        self.pid: int = process.pid
+        self._process, self._children = process, children
+        self._status: int | None = None
+
+    def reap(self, said: int | None) -> int | None:
+        """The exit status of one of its children that is gone, which has `said` it where others go on; negative for a
+        signal; None if the template does not say. Blocks."""
+        self._children -= 1
+        if said is None or not self._children:
+            self._wait()
+        return self._status if said is None else said
+
+    def _wait(self) -> None:
+        if self._status is not None:
+            return
+        self._process.join(REAP_SECONDS)
+        if self._process.exitcode is None:  # alive without a lifeline
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self._process.join(KILLED_SECONDS)
+        self._status = self._process.exitcode
+        if self._status is not None:
+            self._process.close()
+
+
+# One running child process: what it says on its lifeline, its signals, its end.
+
+# What multiprocessing reports for a child whose template died before it could pass the status on.
+STATUS_LOST = 255
+STATUS = re.compile(rb"\d")  # the last sign of one that has shared a process
+SIGNAL_NAMES = {number.value: number.name for number in signal.Signals}
+
+
+class ChildProcess:
+    """A started child. `gone` is set when its end of the lifeline closed, which only its death does. `last_words` is
+    what it said last of what keeps it from its work; nothing while it works.
+
+    The process sentinel would not do: it also fires, for every child alike, when the template dies. Belongs to the
+    event loop that made it.
+    """
+
+    def __init__(
+        self,
+        process: ForkedProcess,
+        sock: socket.socket,
+        on_ready: Callable[[], None],
+        on_beat: Callable[[], None],
+        on_terminated: Callable[[], None],
+    ) -> None:
+        self.pid = process.pid
+        self.gone = asyncio.Event()
+        self.last_words = ""
+        self._half_said = b""
+        self._status: int | None = None  # that it has said itself
+        self._process, self._sock = process, sock
+        self._on_ready, self._on_beat, self._on_terminated = on_ready, on_beat, on_terminated
+        sock.setblocking(False)
+        asyncio.get_running_loop().add_reader(sock, self._listen)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Signal the child unless it has gone: afterwards its pid may be another's."""
+        if not self.gone.is_set():
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def ask_to_stop(self) -> None:
+        """Have the child finish what is in flight and end."""
+        self._tell(STOP)
+
+    def show_warnings(self) -> None:
+        """Have the child hold no warnings back from the terminal any more."""
+        self._tell(SHOW_WARNINGS)
+
+    def _tell(self, word: bytes) -> None:
+        with suppress(BlockingIOError, BrokenPipeError):  # it has been told often, or has gone
+            if not self.gone.is_set():
+                self._sock.send(word)
+
+    def abandon(self) -> None:
+        """Kill the child and hear no more of it."""
+        self.send_signal(signal.SIGKILL)
+        self._hang_up()
+
+    def reap(self) -> int | None:
+        """The exit status of a child that is gone, negative for a signal, `STATUS_LOST` if nobody knows it any more;
+        None if the template does not say. Blocks."""
+        return self._process.reap(self._status)
+
+    def _listen(self) -> None:
+        while not self.gone.is_set():
+            try:
+                said = self._sock.recv(4096)
+            except BlockingIOError:
+                return
+            except ConnectionResetError:  # it has ended before it heard that it is to stop
+                said = b""
+            if said:
+                self._take(self._half_said + said)
+            else:
+                self._hang_up()
+
+    def _take(self, said: bytes) -> None:
+        """Signs of life, with lines of text between them, the last of which may not be whole yet."""
+        signs, begin, rest = said.partition(TROUBLE)
+        self._heed(signs)
+        line, end, others = rest.partition(b"\n")
+        if end:
+            self.last_words = line.decode(errors="replace")
+            self._half_said = b""
+            self._take(others)
+        else:
+            self._half_said = begin + rest
+
+    def _heed(self, signs: bytes) -> None:
+        if READY in signs:
+            self.last_words = ""
+            self._on_ready()
+        elif BEAT in signs:
+            self._on_beat()
+        if TERMINATED in signs:
+            self._on_terminated()
+        if status := STATUS.search(signs):
+            self._status = int(status[0])
+
+    def _hang_up(self) -> None:
+        if not self.gone.is_set():
+            asyncio.get_running_loop().remove_reader(self._sock)
+            self._sock.close()
+            self.gone.set()
+
+
+def describe_end(status: int | None) -> str:
+    """An exit status as `Template.reap` gives it, in words."""
+    if status is None:
+        return "exit status unknown"
+    if status >= 0:
+        return f"exit status {status}"
+    return f"killed by {SIGNAL_NAMES.get(-status, f'signal {-status}')}"
+
+
+# The start of a process in which children begin.
+
+Fork = Callable[[Sequence[ChildSpec], Sequence[socket.socket]], Awaitable[ForkedProcess]]
+
+
+class ProcessStart:
+    """The start of a process in which the children of `specs` begin, one or several: `fork` makes it when the first of
+    them is taken."""
+
+    def __init__(self, specs: Sequence[ChildSpec], fork: Fork) -> None:
+        self._specs, self._fork = specs, fork
+        self._ours: dict[str, socket.socket] = {}  # the ends of lifelines that nobody has taken yet
+        self._forking: asyncio.Task[ForkedProcess] | None = None
+
+    async def take(self, name: str) -> tuple[ForkedProcess, socket.socket]:
+        """The process with one of the children, and the end of its lifeline; once for each. Raises whatever kept the
+        process from starting."""
+        if self._forking is None:
+            self._forking = asyncio.create_task(self._begin(), name=f"start {name}")
+        try:
+            return await asyncio.shield(self._forking), self._ours.pop(name)
+        except BaseException:
+            self._close(name)
+            raise
+
+    def close(self) -> None:
+        """Let go of the children that nobody has taken: their process ends."""
+        for name in tuple(self._ours):
+            self._close(name)
+
+    async def _begin(self) -> ForkedProcess:
+        theirs = []
+        for spec in self._specs:
+            self._ours[spec.name], end = socket.socketpair()
+            theirs.append(end)
+        try:
+            return await self._fork(self._specs, theirs)
+        finally:
+            for end in theirs:
+                end.close()
+
+    def _close(self, name: str) -> None:
+        if (end := self._ours.pop(name, None)) is not None:
+            end.close()

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from local.errors import IllegalTransition
-from local.protocol.message import MAIN_RESPONDENT
-from local.protocol.messages import AgentTransition
+from local.bus.message import MAIN_RESPONDENT
+from local.bus.messages import AgentTransition
+from local.core.errors import IllegalTransition
 
 S = TypeVar("S", bound=StrEnum)
 A = TypeVar("A", bound=StrEnum)

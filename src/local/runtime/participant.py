@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import time
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from inspect import unwrap
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, ClassVar, Protocol, Self, TypeVar, get_args, get_type_hints
 
-from local.bus.bus import Bus
-from local.bus.durability import Consumer
-from local.config import Settings
-from local.config_models import Routing
-from local.protocol.envelope import Envelope
-from local.protocol.messages import Message
+from local.bus.bus import Bus, Consumer, Delivered
+from local.bus.envelope import Envelope
+from local.bus.message import Message, covers
+from local.bus.messages import BusDead, BusGap, BusProbe, ParticipantStatus
+from local.bus.security import Declaration
+from local.core.config import Settings
+from local.core.errors import BusClosed
+from local.journal.messages import ConsumerMessage
+from local.models.settings import Routing
 
 M = TypeVar("M", bound=Message)
 Handler = Callable[[Any, M, Envelope], Awaitable[Message | None]]
@@ -160,10 +168,10 @@ class Participant:
         """The subject on which it hears and says a message class; a family's whole family unless overridden."""
         return message.subject
 
-    def may_say(self, envelope: Envelope, subject: str) -> bool:
+    def may_publish(self, envelope: Envelope, subject: str) -> bool:
         """Whether whoever has said this may publish on another subject, too; always where nobody declares anything."""
         guard = self.bus.guard
-        return guard is None or guard.may_say(envelope.sender, envelope.instance, subject)
+        return guard is None or guard.may_publish(envelope.sender, envelope.instance, subject)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -193,3 +201,306 @@ class Participant:
     def details(self) -> dict[str, str]:
         """What the participant works with, for the status beat; `/health` shows it."""
         return {}
+
+
+# What a participant's class declares that it says: read off its handlers, its own list, or else its code.
+
+EVERYBODY = (ParticipantStatus, BusGap, BusDead, BusProbe)
+
+
+def declaration_of(kind: type[Participant]) -> Declaration:
+    """What participants of a class may say: what everybody says, what its handlers return, and for each class that it
+    is derived from what stands in `publishes`, or where that is not written, what messages the class's code names."""
+    consumers = frozenset(handles.durable for handles in kind.handlers() if handles.durable is not None)
+    said: set[Any] = {*EVERYBODY, *(get_args(ConsumerMessage) if consumers else ()), *_returned(kind)}
+    for base in kind.__mro__[: kind.__mro__.index(Participant)]:
+        written = vars(base).get("publishes")
+        said.update(_named(base) if written is None else written)
+    return Declaration(frozenset(_subjects(kind, said)), consumers, kind.speaks_as)
+
+
+def what_everybody_says() -> Declaration:
+    """What a bus says that is no participant's: how it is, and what it has missed."""
+    return Declaration(frozenset(message.subject for message in EVERYBODY))
+
+
+def _subjects(kind: type[Participant], said: Iterable[Any]) -> Iterator[str]:
+    for each in said:
+        if isinstance(each, str):
+            yield each
+        elif issubclass(each, Message):
+            yield kind.subject_of(each)
+        else:
+            yield from _subjects(kind, each.publishes)
+
+
+def _returned(kind: type[Participant]) -> Iterator[type[Message]]:
+    """The messages that handlers return, by their annotations."""
+    for handles in kind.handlers():
+        try:
+            returned = get_type_hints(getattr(kind, handles.method)).get("return")
+        except (NameError, TypeError):  # an annotation that only type checkers can read: the code is looked at instead
+            continue
+        yield from (each for each in (returned, *get_args(returned)) if _is_message(each))
+
+
+def _named(base: type) -> set[type]:
+    """The messages, and helpers that publish some, which are named in the functions of a class, and in those functions
+    and classes of its module that these name."""
+    found: set[type] = set()
+    _look_into(base, base.__module__, found, set())
+    return found
+
+
+def _look_into(thing: Any, module: str, found: set[type], seen: set[Any]) -> None:
+    if thing in seen or getattr(thing, "__module__", None) != module:
+        return
+    seen.add(thing)
+    for function in vars(thing).values() if isinstance(thing, type) else (thing,):
+        function = unwrap(getattr(function, "fget", None) or getattr(function, "__func__", function))
+        if not isinstance(function, FunctionType):
+            continue
+        for named in _globals_in(function.__code__, function.__globals__):
+            if _is_message(named) or (isinstance(named, type) and getattr(named, "publishes", None)):
+                found.add(named)
+            elif isinstance(named, type | FunctionType):
+                _look_into(named, module, found, seen)
+
+
+def _globals_in(code: CodeType, scope: Mapping[str, Any]) -> Iterator[Any]:
+    named = [scope[name] for name in code.co_names if name in scope]
+    yield from named
+    for module in named:
+        if isinstance(module, ModuleType):
+            yield from (getattr(module, name) for name in code.co_names if hasattr(module, name))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _globals_in(constant, scope)
+
+
+def _is_message(thing: Any) -> bool:
+    return isinstance(thing, type) and issubclass(thing, Message) and hasattr(thing, "subject")
+
+
+# Answers to recent requests, so that a repeated request gets the same answer and is not done twice.
+
+MAX_REPLIES = 512
+
+
+class RecentReplies:
+    """Remembers request ids: in flight, or answered with what. Beyond 512 the oldest answered one is forgotten."""
+
+    def __init__(self) -> None:
+        self._replies: OrderedDict[str, Message | None] = OrderedDict()
+
+    def begin(self, request_id: str) -> bool:
+        """Begin a request; False if it is known already."""
+        if request_id in self._replies:
+            return False
+        self._replies[request_id] = None
+        if len(self._replies) > MAX_REPLIES:
+            answered = next((known for known, reply in self._replies.items() if reply is not None), None)
+            if answered is not None:
+                del self._replies[answered]
+        return True
+
+    def settle(self, request_id: str, reply: Message) -> None:
+        """Note the answer."""
+        self._replies[request_id] = reply
+
+    def answer(self, request_id: str) -> Message | None:
+        """The answer to a known request; None while it is in flight."""
+        return self._replies.get(request_id)
+
+
+# Where a handler's messages come from: the live bus, or the journal.
+
+Method = Callable[[Message, Envelope], Awaitable[Message | None]]
+MAX_ENVELOPES = 100_000
+MAX_BYTES = 64 * 1024 * 1024
+
+
+class Inbox:
+    """One consumer takes, the reader offers. Bounded by number and by payload bytes; never blocks the reader.
+
+    What has waited here for longer than its `ttl_ms` is dropped and counted in `expired`. `clock` gives monotonic
+    seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_envelopes: int = MAX_ENVELOPES,
+        max_bytes: int = MAX_BYTES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.expired = 0
+        self._max_envelopes, self._max_bytes, self._clock = max_envelopes, max_bytes, clock
+        self._items: deque[tuple[Envelope, float]] = deque()  # each with the time until which it is of use
+        self._bytes = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def offer(self, envelope: Envelope) -> bool:
+        """Append; False if there is no room."""
+        size = len(envelope.payload)
+        if len(self._items) >= self._max_envelopes or self._bytes + size > self._max_bytes:
+            return False
+        until = math.inf if envelope.ttl_ms is None else self._clock() + envelope.ttl_ms / 1000
+        self._items.append((envelope, until))
+        self._bytes += size
+        self._wake()
+        return True
+
+    async def take(self) -> Envelope:
+        """The oldest envelope still of use, as soon as there is one. Raises `BusClosed` when closed and empty."""
+        while True:
+            while not self._items:
+                if self._closed:
+                    raise BusClosed("the inbox was closed")
+                self._waiter = asyncio.get_running_loop().create_future()
+                await self._waiter
+            envelope, until = self._items.popleft()
+            self._bytes -= len(envelope.payload)
+            if until == math.inf or self._clock() <= until:
+                return envelope
+            self.expired += 1
+
+    def discard(self) -> None:
+        """Forget what is there: it has another way of coming."""
+        self._items.clear()
+        self._bytes = 0
+
+    def close(self) -> None:
+        """Nothing more will come; what is there can still be taken."""
+        self._closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def __aiter__(self) -> AsyncIterator[Envelope]:
+        while True:
+            try:
+                yield await self.take()
+            except BusClosed:
+                return
+
+
+class Subscription(Protocol):
+    """One handler, and what has arrived for it."""
+
+    handles: Handles
+    method: Method
+    inbox: Inbox
+
+    def done(self, envelope: Envelope) -> None:
+        """The handler is done with an envelope, for good."""
+
+    def not_done(self, envelope: Envelope) -> None:
+        """The handler could not do its work on an envelope now."""
+
+    def failed(self, envelope: Envelope, reason: str) -> None:
+        """The handler raised on an envelope."""
+
+    def close(self) -> None:
+        """Take nothing more; what has arrived can still be handled."""
+
+
+class LiveSubscription:
+    """A subscription: what is lost is lost, and what is done is nobody's business."""
+
+    def __init__(self, bus: Bus, participant: Participant, handles: Handles) -> None:
+        self.handles, self.method, self.inbox = handles, getattr(participant, handles.method), Inbox()
+        subject = handles.subject or participant.subject_of(handles.message)
+        self._end = bus.subscribe(subject, self.inbox.offer, repeats=handles.message.is_request)
+
+    def done(self, envelope: Envelope) -> None:
+        """A live message is nobody else's business."""
+
+    def not_done(self, envelope: Envelope) -> None:
+        """A live message is nobody else's business."""
+
+    def failed(self, envelope: Envelope, reason: str) -> None:
+        """A live message is nobody else's business."""
+
+    def close(self) -> None:
+        """As in `Subscription`."""
+        self._end()
+        self.inbox.close()
+
+
+class DurableSubscription:
+    """A handler's share of what its durable consumer is given."""
+
+    def __init__(self, participant: Participant, handles: Handles) -> None:
+        self.handles, self.method, self.inbox = handles, getattr(participant, handles.method), Inbox()
+        self.subject = handles.subject or participant.subject_of(handles.message)
+        self._attempts = participant.attempts
+        self.consumer: Consumer
+        self._numbers: dict[str, int] = {}  # by envelope id
+        self._closed = False
+
+    def take(self, delivered: Delivered) -> None:
+        """A message from the journal; what is on record does not expire."""
+        envelope = delivered.envelope._replace(ttl_ms=None)
+        self._numbers[envelope.id], self._attempts[envelope.id] = delivered.number, delivered.attempt
+        if self._closed or not self.inbox.offer(envelope):
+            self.not_done(envelope)
+
+    def done(self, envelope: Envelope) -> None:
+        """As in `Subscription`."""
+        self._attempts.pop(envelope.id, None)
+        self.consumer.acknowledge(self._numbers.pop(envelope.id))
+
+    def not_done(self, envelope: Envelope) -> None:
+        """As in `Subscription`."""
+        self._attempts.pop(envelope.id, None)
+        self.consumer.release(self._numbers.pop(envelope.id))
+
+    def failed(self, envelope: Envelope, reason: str) -> None:
+        """As in `Subscription`."""
+        self.consumer.fail(self._numbers.pop(envelope.id), reason)
+
+    def close(self) -> None:
+        """As in `Subscription`. What has not begun is handed back with the consumer."""
+        self._closed = True
+        self.inbox.discard()
+        self.inbox.close()
+
+
+class DurableSubscriptions:
+    """The handlers of one durable consumer, served together: the journal knows one name and one order.
+
+    Raises `NoJournal`.
+    """
+
+    def __init__(
+        self, bus: Bus, participant: Participant, name: str, handlers: Iterable[Handles], replaced: Callable[[], object]
+    ) -> None:
+        self.subscriptions = [DurableSubscription(participant, handles) for handles in handlers]
+        self.name, self.subjects = name, sorted(subscription.subject for subscription in self.subscriptions)
+        self.consumer = bus.consume(
+            name,
+            self.subjects,
+            self._take,
+            replaced,
+            max_in_flight=max(2, *(subscription.handles.concurrency for subscription in self.subscriptions)),
+            lane_width=max(subscription.handles.lane_width for subscription in self.subscriptions),
+            linger_ms=participant.linger_ms,
+        )
+        participant.consumers.append(self.consumer)
+        for subscription in self.subscriptions:
+            subscription.consumer = self.consumer
+
+    def _take(self, delivered: Delivered) -> None:
+        subject = delivered.envelope.subject
+        for subscription in self.subscriptions:
+            if covers(subscription.subject, subject):
+                subscription.take(delivered)
+                return
+        self.consumer.acknowledge(delivered.number)  # of a subject that an earlier version wanted

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 
-from local.runtime.forked_memory import settle
 from local.runtime.logs import configure_logging
+from local.runtime.template import settle
 
 # What most children want; those find it done, and leave the loggers' pages alone.
 configure_logging("template", "info")

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from multiprocessing import forkserver, resource_tracker, util
 from typing import Any
 
-from local.runtime.forked_memory import settle
-from local.runtime.template import prepare_template
+from local.runtime.template import prepare_template, settle
 
 
 def fork_template(preload: Sequence[str]) -> None:

@@ -2,43 +2,258 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
-from contextvars import ContextVar
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from types import MethodType
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic_core import PydanticSerializationError, to_json
 
-from local.config import Settings
-from local.errors import ConfigError, ToolError
-from local.protocol.envelope import Envelope, Trace, session_of
-from local.protocol.memory_messages import MemoryDeleted
-from local.protocol.messages import (
-    ErrorInfo,
-    Message,
+from local.bus.envelope import Envelope, Trace, session_of
+from local.bus.message import ErrorInfo, KeptText, Message
+from local.bus.messages import (
     QueryCancel,
+    RecallScore,
     SessionDeleted,
     ToolRequest,
     ToolResult,
     ToolSchema,
     ToolSchemaRequest,
 )
-from local.protocol.safety import UNDECLARED_CATEGORY, UNDECLARED_SAFETY, Category, Safety
-from local.runtime.error_place import explained
+from local.bus.vocabulary import UNDECLARED_CATEGORY, UNDECLARED_SAFETY, Category, Safety
+from local.core import failpoints
+from local.core.config import Settings
+from local.core.errors import BlobNotStored, ConfigError, ToolError
+from local.core.secrets import secret_mask
+from local.memory.messages import MemoryDeleted
+from local.permissions.grants import NOT_GRANTED, GrantGuard
 from local.runtime.participant import Handles, Kind, Participant, Publications, Resources, on
-from local.secrets.secret_mask import secret_mask
-from local.services.effect_store import EffectStore
-from local.tools.arguments import Arguments
-from local.tools.at_most_once import AtMostOnce
-from local.tools.grant_guard import NOT_GRANTED, GrantGuard
-from local.tools.running_calls import RunningCalls
-from local.tools.thread_call import in_own_thread
-from local.tools.tool_output import ToolOutput
+from local.runtime.runner import explained
+from local.tools.effects import AtMostOnce, EffectStore, outcome_unknown
+
+# What a tool's `run` takes: the JSON Schema for the model, and the check of what the model sends.
+
+_SINGLE = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+class Arguments:
+    """The parameters of a bound method. `schema` is their JSON Schema, an object that allows no others.
+
+    Each needs a type; the text in `Annotated[str, "…"]` describes it. Raises `TypeError` for a signature without.
+    """
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        hints = get_type_hints(run, include_extras=True)
+        fields: dict[str, Any] = {}
+        for name, parameter in inspect.signature(run).parameters.items():
+            if name not in hints or parameter.kind not in _SINGLE:
+                raise TypeError(f"parameter {parameter} of {run.__qualname__}: expected a name and a type, name: type")
+            default = ... if parameter.default is parameter.empty else parameter.default
+            # The alias is the name: pydantic itself has no use for fields called copy, json or _x.
+            fields[f"argument_{name}"] = (Annotated[_described(hints[name]), Field(alias=name)], default)
+        self._fields = {f"argument_{name}": name for name in inspect.signature(run).parameters}
+        self._model: type[BaseModel] = create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
+        self.schema: dict[str, Any] = _without_titles(self._model.model_json_schema())
+
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments to call `run` with, typed and with the defaults. Raises `ValueError` that a model can read."""
+        try:
+            valid = self._model.model_validate(arguments)
+        except ValidationError as error:
+            problems = "; ".join(
+                f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}" for problem in error.errors()
+            )
+            expected = ", ".join(self._fields.values()) or "none"
+            raise ValueError(f"{problems}. Expected: {expected}.") from None
+        return {name: getattr(valid, field) for field, name in self._fields.items()}
+
+
+def _described(hint: Any) -> Any:
+    if get_origin(hint) is not Annotated:
+        return hint
+    kind, *notes = get_args(hint)
+    return Annotated[(kind, *(Field(description=note) if isinstance(note, str) else note for note in notes))]
+
+
+def _without_titles(schema: Any) -> Any:
+    """pydantic titles every field by its own name, which only costs the model tokens."""
+    if isinstance(schema, dict):
+        return {
+            key: _without_titles(value)
+            for key, value in schema.items()
+            if not (key == "title" and isinstance(value, str))
+        }
+    return [_without_titles(item) for item in schema] if isinstance(schema, list) else schema
+
+
+# What a tool's `run` gives back, as text, and no more of it than the model and the bus can bear.
+
+Keep = Callable[[bytes], str]  # stores something and returns its name, or raises `BlobNotStored`
+MAX_SOURCES = 200
+MAX_KEPT_BYTES = 512 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """A result with the addresses its text came from, and those that it leads to. `whole` is where all of a text lies
+    that was cut off, `recalled` how near the memories were that were looked at; `tainted` says that a trusted tool
+    tells words of strangers this time, `undoable` that what it has changed can be undone. The last `tail`
+    characters of a text that is cut off are shown, too."""
+
+    text: str
+    sources: tuple[str, ...] = ()
+    whole: KeptText | None = None
+    recalled: tuple[RecallScore, ...] = ()
+    links: tuple[str, ...] = ()
+    tainted: bool = False
+    undoable: bool = False
+    tail: int = 0
+
+    @classmethod
+    def of(cls, value: object) -> ToolOutput:
+        """What `run` returned: text as it is, None as none, anything else as JSON. Raises `ToolError` for what JSON
+        cannot say."""
+        if isinstance(value, ToolOutput):
+            return value
+        if isinstance(value, str):
+            return cls(value)
+        try:
+            return cls("" if value is None else to_json(value).decode())
+        except PydanticSerializationError:
+            text = f"run returned {type(value).__name__}, expected text, ToolOutput or what JSON can say"
+            raise ToolError(text, kind="internal") from None
+
+    def without_secrets(self) -> ToolOutput:
+        """What may be cut and kept: the secrets of this process are no more in it."""
+        if not secret_mask.names:
+            return self
+        sources, links = (tuple(map(secret_mask.text, urls)) for urls in (self.sources, self.links))
+        return replace(self, text=secret_mask.text(self.text), sources=sources, links=links)
+
+    def fields(self) -> dict[str, Any]:
+        """What a `ToolResult` says of it."""
+        return {"result": self.text, "sources": self.sources[:MAX_SOURCES], "links": self.links[:MAX_SOURCES],
+                "whole": self.whole, "recalled": self.recalled, "tainted": self.tainted,
+                "undoable": self.undoable}  # fmt: skip
+
+    async def limited(self, keep: Keep | None, max_chars: int) -> ToolOutput:
+        """`max_chars` characters of a text that has more, from its beginning and `tail` of them from its end; `keep`
+        takes the whole."""
+        head, total = max(0, max_chars - self.tail), len(self.text)
+        note = f"\n\n[Cut off here: these are {head} of {total} characters. Ask for less, or for a part.]"
+        if self.tail:
+            note = f"\n\n[Left out here: {total - head - self.tail} of {total} characters.]\n\n"
+            note += self.text[-self.tail :]
+        return replace(self, text=self.text[:head] + note, whole=await self._kept(keep, head))
+
+    async def _kept(self, keep: Keep | None, shown: int) -> KeptText | None:
+        """Where the whole text lies; None if there is no room for it."""
+        try:
+            data = await asyncio.to_thread(self.text.encode, "utf-8", "replace")
+            if keep is None or len(data) > MAX_KEPT_BYTES:
+                return None
+            name = await asyncio.to_thread(keep, data)
+            return {"$blob": name, "size": len(data), "characters": len(self.text), "shown": shown}
+        except BlobNotStored:
+            return None
+
+
+# The calls of one tool that run now: each ends within its time, or when its query is cancelled.
+
+CANCELLED_KEPT = 1024
+
+
+class RunningCalls:
+    """The calls of the tool of that name; `has_effects`: of one that was cut off nobody knows what it has done."""
+
+    def __init__(self, tool: str, *, has_effects: bool) -> None:
+        self._tool, self._has_effects = tool, has_effects
+        self._tasks: defaultdict[str, set[asyncio.Task[ToolOutput]]] = defaultdict(set)
+        self._cancelled: deque[str] = deque(maxlen=CANCELLED_KEPT)
+
+    def cancel(self, query_id: str) -> None:
+        """Stop every call of a query, and begin none of those that still wait."""
+        self._cancelled.append(query_id)
+        for task in self._tasks.get(query_id, ()):
+            task.cancel()
+
+    async def output(self, request: ToolRequest, run: Coroutine[Any, Any, ToolOutput], seconds: float) -> ToolOutput:
+        """What `run` returns within so many seconds. Raises what it raises, and `ToolError` for one that was cut off
+        (timeout, cancelled, outcome_unknown)."""
+        if request.query_id in self._cancelled:
+            run.close()
+            raise ToolError(f"{self._tool} was cancelled", kind="cancelled")
+        failpoints.reach("tool.before_run")
+        task = asyncio.create_task(run, name=request.call_id)
+        self._tasks[request.query_id].add(task)
+        task.add_done_callback(lambda task: self._ended(request.query_id, task))
+        try:
+            done, _ = await asyncio.wait({task}, timeout=seconds)
+        finally:
+            task.cancel()
+        failpoints.reach("tool.after_run")
+        if not done:
+            raise self._cut_off(f"{self._tool} did not finish within {seconds:g} s", "timeout")
+        if task.cancelled():
+            raise self._cut_off(f"{self._tool} was cancelled", "cancelled")
+        return task.result()
+
+    def _cut_off(self, why: str, kind: str) -> ToolError:
+        return outcome_unknown(why) if self._has_effects else ToolError(why, kind=kind)
+
+    def _ended(self, query_id: str, task: asyncio.Task[ToolOutput]) -> None:
+        self._tasks[query_id].discard(task)
+        if not self._tasks[query_id]:
+            del self._tasks[query_id]
+        if not task.cancelled():
+            task.exception()  # counts as seen: after the time limit nobody asks for it
+
+
+# Calls a function that blocks in a thread of its own.
+
+T = TypeVar("T")
+
+
+async def in_own_thread(function: Callable[[], T], name: str) -> T:
+    """What the function returns or raises. Nobody waits for it after a cancellation, not even the end of the process:
+    a pool's threads would be lost to it one by one, and keep the process from ending."""
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[T] = loop.create_future()
+    context = copy_context()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if outcome.done():
+            return
+        if error is not None:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(result)  # type: ignore[arg-type]  # without an error it is the function's result
+
+    def work() -> None:
+        result: T | None = None
+        error: BaseException | None = None
+        try:
+            result = context.run(function)
+        except StopIteration as stopped:  # no future takes it
+            error = RuntimeError(f"{function} raised {stopped!r}")
+        except BaseException as raised:  # noqa: BLE001 - it is raised where the result is awaited
+            error = raised
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return await outcome
+
 
 __all__ = ["Tool", "ToolOutput"]
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from local.bus.bus import Bus
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.messages import AgentTransition, Message, QueryCancel, QueryReceived
+from local.bus.envelope import Envelope, Trace
+from local.bus.message import Message
+from local.bus.messages import AgentTransition, QueryCancel, QueryReceived
 from local.runtime.machine import changes
 
 M = TypeVar("M", bound=Message)

@@ -11,18 +11,15 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 from urllib.parse import unquote, urlsplit
 
-from local.config import Settings
+from local.bus.envelope import Envelope
+from local.core.config import Settings
+from local.memory.messages import FactRecord, MemoryRequest, MemoryResult, RecalledEngram
 from local.models.chat import ContentDelta, Delta, Done, Json, ModelInfo, ThinkingDelta, ToolCall, Usage
-from local.models.stand_in.obedience import obey
-from local.protocol.envelope import Envelope
-from local.protocol.memory_messages import FactRecord, MemoryRequest, MemoryResult, RecalledEngram
 from local.runtime.participant import Kind, Participant, Resources, Settingless, on
-from local.services.pages.page_reader import PageReader
-from local.services.search.chain import SearchChain
-from local.services.search.hit import SearchHit
+from local.stand_in.rules import obey
 from local.tools.tool import Tool
-from local.tools.web_fetch import WebFetchConfig, WebFetchTool
-from local.tools.web_search import WebSearchConfig, WebSearchTool
+from local.web.fetch import PageReader, WebFetchConfig, WebFetchTool
+from local.web.search import SearchChain, SearchHit, WebSearchConfig, WebSearchTool
 
 READING_SECONDS = 60.0  # where forty conversations read at once, on a machine that may be busy with others
 CHUNK = 5  # characters of what the model says at once

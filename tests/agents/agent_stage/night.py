@@ -11,15 +11,21 @@ from typing import Any
 from agent_stage.door import SECONDS
 from agent_stage.served import Served
 
-from local.agents.leases import Leases
-from local.agents.reflecting.background_model import BackgroundModel
-from local.agents.reflecting.reflection_config import ReflectionConfig
-from local.agents.reflecting.routine import RoutineContext
-from local.agents.reflecting.routine_diary import RoutineDiary, RoutineState
-from local.agents.reflection import Reflection
-from local.protocol.goal_messages import GoalRecord, GoalRequest, GoalResult, GoalVerb
-from local.protocol.memory_messages import MemoryIngested
-from local.protocol.reflection_messages import RoutineName, RoutineRecord, RoutineRequest, RoutineResult, RoutineVerb
+from local.memory.messages import MemoryIngested
+from local.models.leases import Leases
+from local.reflection.agent import Reflection
+from local.reflection.messages import (
+    GoalRecord,
+    GoalRequest,
+    GoalResult,
+    GoalVerb,
+    RoutineName,
+    RoutineRecord,
+    RoutineRequest,
+    RoutineResult,
+    RoutineVerb,
+)
+from local.reflection.routine import BackgroundModel, ReflectionConfig, RoutineContext, RoutineDiary, RoutineState
 
 NOON = 1_795_435_200.0  # of some day
 QUIET = {

@@ -8,9 +8,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from local.errors import ModelError
+from local.bus.messages import parted
+from local.core.errors import ModelError
 from local.models.chat import ContentDelta, Delta, Done, Json, ModelInfo, Usage
-from local.protocol.context_block import parted
 
 Item = str | Delta | Exception | asyncio.Event
 

@@ -8,11 +8,11 @@ from agent_stage.door import SECONDS
 
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub, MemoryTransport
-from local.journal.client.journal_client import JournalClient
+from local.bus.zeromq import MemoryHub, MemoryTransport
+from local.generator.history import ConversationService
+from local.journal.client import JournalClient
 from local.runtime.participant import Participant
-from local.runtime.participant_runner import ParticipantRunner
-from local.services.conversation import ConversationService
+from local.runtime.runner import ParticipantRunner
 
 
 class Wire(MemoryTransport):

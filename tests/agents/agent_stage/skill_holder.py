@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from local.config import Settings
-from local.protocol.envelope import Envelope
-from local.protocol.skill_messages import SkillRequest, SkillResult
+from local.bus.envelope import Envelope
+from local.core.config import Settings
 from local.runtime.participant import Participant, on
-from local.services.skills.skill_approval_book import SkillApprovalBook
-from local.services.skills.skill_library import SkillLibrary
-from local.tools.skill_tools.skill_keeper import SkillKeeper
-from local.tools.skill_tools.skill_places import SkillPlaces
+from local.skills.library import SkillApprovalBook, SkillLibrary
+from local.skills.messages import SkillRequest, SkillResult
+from local.skills.tools import SkillPlaces, SkillService
 
 
 class SkillHolder(Participant):
@@ -22,7 +20,7 @@ class SkillHolder(Participant):
     def __init__(self, settings: Path) -> None:
         super().__init__(Settings())
         places = SkillPlaces(settings, (), settings.parent / "work")
-        self._keeper = SkillKeeper(SkillLibrary(places, SkillApprovalBook(settings)))
+        self._keeper = SkillService(SkillLibrary(places, SkillApprovalBook(settings)))
 
     @on(SkillRequest)
     async def answer(self, request: SkillRequest, envelope: Envelope) -> SkillResult:

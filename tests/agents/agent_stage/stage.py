@@ -10,25 +10,18 @@ from agent_stage.door import SECONDS, Door
 from agent_stage.scripted_model import ScriptedModel
 from agent_stage.served import Record, Served
 
-from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.gatekeeper import GatekeeperConfig, GatekeeperService
-from local.agents.generator import CONSUMER, GeneratorAgent
-from local.agents.generator_b import SecondRespondent
 from local.bus.blobs import BlobStore
-from local.bus.memory import MemoryHub
-from local.journal.server.journal import Journal, JournalConfig
-from local.journal.store.store import JournalStore
-from local.protocol.envelope import decode
-from local.protocol.journal_messages import JournalAck, JournalEntries, JournalEntry, JournalRead
-from local.protocol.messages import (
-    BusDead,
-    Message,
-    ParticipantStatus,
-    QueryFailed,
-    QueryReceived,
-    ResponseGeneration,
-    ToolSchema,
-)
+from local.bus.envelope import decode
+from local.bus.message import Message
+from local.bus.messages import BusDead, ParticipantStatus, QueryFailed, QueryReceived, ResponseGeneration, ToolSchema
+from local.bus.zeromq import MemoryHub
+from local.generator.agent import CONSUMER, GeneratorAgent, SecondRespondent
+from local.generator.config import GeneratorConfig
+from local.journal.messages import JournalAck, JournalEntries, JournalEntry, JournalRead
+from local.journal.server import Journal, JournalConfig
+from local.journal.store import JournalStore
+from local.permissions.gatekeeper import GatekeeperService
+from local.permissions.policy import GatekeeperConfig
 from local.runtime.participant import Participant, Resources
 from local.tools.tool import Tool
 

@@ -8,10 +8,10 @@ from typing import Any
 from agent_stage.served import Served
 from agent_stage.stage import Stage
 
-from local.protocol.messages import ResponseGeneration, ToolSchema
+from local.bus.messages import ResponseGeneration, ToolSchema
 from local.runtime.participant import Resources
-from local.tools.agent_tools.swarm_config import SwarmConfig
-from local.tools.swarm import Swarm
+from local.swarm.agents import SwarmConfig
+from local.swarm.tools import Swarm
 
 WHO = "You are the agent {}. Do this task, and answer with its result; nobody can be asked.\n\n{}"
 

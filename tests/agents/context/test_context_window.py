@@ -6,27 +6,25 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.context.prompt_fitter import MOST_WAITED_FOR, QUICKLY_RANKED, ContextWindow
-from local.agents.answering.context.prompt_parts import Parts, Summary, exchanges_of
-from local.agents.answering.context.summary_job import SummaryJob
-from local.agents.answering.context.token_budget import Limits, TokenMeter
-from local.errors import ModelError, StoreFailed
+from local.core.errors import ModelError, StoreFailed
+from local.generator.context import Limits, PromptParts, Summary, SummaryJob, TokenMeter, exchanges_of
+from local.generator.fitting import MOST_WAITED_FOR, QUICKLY_RANKED, ContextWindow
 
 QUESTION = {"role": "user", "content": "And now?"}
 
 
-def parts(turns: int, characters: int = 200) -> Parts:
+def parts(turns: int, characters: int = 200) -> PromptParts:
     said = [
         {"role": role, "content": f"{number} " + "x" * characters}
         for number in range(turns)
         for role in ("user", "assistant")
     ]
-    return Parts(({"role": "system", "content": "Be brief."},), QUESTION, exchanges=exchanges_of(said))
+    return PromptParts(({"role": "system", "content": "Be brief."},), QUESTION, exchanges=exchanges_of(said))
 
 
-def with_result(characters: int) -> Parts:
+def with_result(characters: int) -> PromptParts:
     calling = {"role": "assistant", "tool_calls": [{"function": {"name": "look", "arguments": {}}}]}
-    return Parts((), QUESTION, steps=(calling, {"role": "tool", "content": "x" * characters}))
+    return PromptParts((), QUESTION, steps=(calling, {"role": "tool", "content": "x" * characters}))
 
 
 class Minutes:
@@ -99,7 +97,7 @@ async def test_a_restart_goes_on_with_the_stored_summary(window: ContextWindow) 
     stored = Summary.from_json(minutes.kept[-1].as_json())
     rest = tuple(e for e in parts(30).exchanges if e.position > stored.through)
     again, _ = await ContextWindow(Limits(4096), TokenMeter((0.33, 0.66, 1.1))).fit(
-        Parts(newer.system, QUESTION, exchanges=rest, summary=stored), minutes.summarise, minutes.keep
+        PromptParts(newer.system, QUESTION, exchanges=rest, summary=stored), minutes.summarise, minutes.keep
     )
     assert (again.messages, again.gauge) == (planned.messages, planned.gauge)
     assert len(minutes.jobs) == 1

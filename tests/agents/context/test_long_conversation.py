@@ -4,14 +4,11 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from local.agents.answering.context.prompt_draft import Plan
-from local.agents.answering.context.prompt_fitter import ContextWindow
-from local.agents.answering.context.prompt_parts import Exchange, Parts, Summary
-from local.agents.answering.context.summary_job import SummaryJob
-from local.agents.answering.context.token_budget import Limits
-from local.models.stand_in import brain
-from local.models.stand_in.conversation import read
-from local.models.stand_in.tokens import FittedPrompt, count, fit
+from local.generator.context import Exchange, Limits, PromptParts, Summary, SummaryJob
+from local.generator.fitting import ContextWindow, Plan
+from local.stand_in import rules as brain
+from local.stand_in.rules import read
+from local.stand_in.server import FittedPrompt, count, fit
 
 WINDOW = 4096
 SYSTEM = ({"role": "system", "content": "You are an assistant. Answer briefly and name your sources. " * 4},)
@@ -58,7 +55,7 @@ class Session:
     async def ask(self, question: str, rounds: int = 0) -> str:
         """One turn with so many rounds of one long tool result each; returns the answer."""
         self.turns += 1
-        parts = Parts(SYSTEM, {"role": "user", "content": question}, (SEARCH,), self.exchanges, (), self.summary)
+        parts = PromptParts(SYSTEM, {"role": "user", "content": question}, (SEARCH,), self.exchanges, (), self.summary)
         for number in range(rounds):
             _, parts = await self._call(parts)
             parts = replace(parts, steps=(*parts.steps, *self._looked_up(f"lamp {self.turns}.{number}")))
@@ -77,7 +74,7 @@ class Session:
         self.window = ContextWindow(Limits(WINDOW))
         self.summary = Summary.from_json(self.summary.as_json())
 
-    async def _call(self, parts: Parts) -> tuple[Plan, Parts]:
+    async def _call(self, parts: PromptParts) -> tuple[Plan, PromptParts]:
         planned, parts = await self.window.fit(parts, self._summarise, self._keep)
         self.window.counted(planned, self.server.serve(planned.messages, planned.tools).tokens)
         self.masked += planned.masked

@@ -1,6 +1,6 @@
 """A conversation taken apart: what is system, what was said before, what belongs together."""
 
-from local.agents.answering.context.prompt_parts import Parts, Summary, exchanges_of, rounds_of
+from local.generator.context import PromptParts, Summary, exchanges_of, rounds_of
 
 
 def said(role: str, content: str = "x") -> dict[str, str]:
@@ -16,7 +16,7 @@ def test_each_users_message_begins_an_exchange() -> None:
 
 def test_a_turn_begins_with_what_is_not_in_the_summary_and_every_system_message() -> None:
     prelude = [said("system", "ours"), said("user"), said("system", "theirs"), said("assistant")]
-    parts = Parts.beginning(prelude, "Well?", Summary(4, ("f",)))
+    parts = PromptParts.beginning(prelude, "Well?", Summary(4, ("f",)))
     assert parts.system == (said("system", "ours"), said("system", "theirs"))
     assert [(e.position, e.messages) for e in parts.exchanges] == [(5, (said("user"), said("assistant")))]
     assert (parts.question, parts.asked) == (said("user", "Well?"), "Well?")

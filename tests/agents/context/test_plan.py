@@ -5,11 +5,20 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.context.prompt_draft import Plan, plan
-from local.agents.answering.context.prompt_parts import HEADING, Exchange, Parts, Summary, exchanges_of, rounds_of
-from local.agents.answering.context.token_budget import Limits, Part, TokenMeter
-from local.agents.answering.context.tool_results import LEFT_OUT
-from local.errors import ContextTooLarge
+from local.core.errors import ContextTooLarge
+from local.generator.context import (
+    HEADING,
+    LEFT_OUT,
+    Exchange,
+    Limits,
+    Part,
+    PromptParts,
+    Summary,
+    TokenMeter,
+    exchanges_of,
+    rounds_of,
+)
+from local.generator.fitting import Plan, plan
 
 SYSTEM = {"role": "system", "content": "Be brief."}
 QUESTION = {"role": "user", "content": "How long does the ferry to Tern Island take?"}
@@ -45,7 +54,7 @@ def turns(count: int, characters: int = 100) -> tuple[Exchange, ...]:
 
 
 def planned(limits: Limits = WINDOW, **parts: Any) -> Plan:
-    return plan(Parts((SYSTEM,), QUESTION, **{"tools": (FETCH,), **parts}), METER, limits)
+    return plan(PromptParts((SYSTEM,), QUESTION, **{"tools": (FETCH,), **parts}), METER, limits)
 
 
 def contents(made: Plan, role: str) -> list[str]:
@@ -165,7 +174,7 @@ def test_old_rounds_are_folded_when_even_their_stubs_are_too_much() -> None:
 
 def test_the_last_results_shrink_to_what_the_question_leaves() -> None:
     question = {"role": "user", "content": "ferry " * 1600}
-    made = plan(Parts((SYSTEM,), question, (FETCH,), steps=tuple(round_of("/a", page(9000)))), METER, WINDOW)
+    made = plan(PromptParts((SYSTEM,), question, (FETCH,), steps=tuple(round_of("/a", page(9000)))), METER, WINDOW)
     assert made.messages[1] == question
     assert 0 < METER.message(made.messages[-1]) < WINDOW.share(0.25) - 100
 
@@ -174,7 +183,7 @@ def test_the_summary_goes_last() -> None:
     question = {"role": "user", "content": "ferry " * 1680}
     summary = Summary(1, ("The user likes gulls.",) * 20, "s" * 500)
     steps = tuple(round_of("/a", page(9000)))
-    made = plan(Parts((SYSTEM,), question, (), summary=summary, steps=steps), METER, WINDOW)
+    made = plan(PromptParts((SYSTEM,), question, (), summary=summary, steps=steps), METER, WINDOW)
     assert made.messages[1] == question
     assert made.messages[-1]["content"] == LEFT_OUT
     assert made.gauge.parts[Part.SUMMARY] == 0
@@ -183,7 +192,7 @@ def test_the_summary_goes_last() -> None:
 def test_what_cannot_fit_is_an_error_with_the_numbers_by_part() -> None:
     question = {"role": "user", "content": "q" * 20_000}
     with pytest.raises(ContextTooLarge) as raised:
-        plan(Parts((SYSTEM,), question, (FETCH,), exchanges=turns(3)), METER, WINDOW)
+        plan(PromptParts((SYSTEM,), question, (FETCH,), exchanges=turns(3)), METER, WINDOW)
     error = raised.value
     assert (error.kind, error.limit, error.parts["reserve"]) == ("context_overflow", 4096, 819)
     assert error.parts["question"] > 4096

@@ -6,11 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.agents.answering.context.prompt_draft import Plan, plan
-from local.agents.answering.context.prompt_parts import Exchange, Parts, Summary, rounds_of
-from local.agents.answering.context.token_budget import Limits, Part, TokenMeter
-from local.errors import ContextTooLarge
-from local.models.stand_in.tokens import fit
+from local.core.errors import ContextTooLarge
+from local.generator.context import Exchange, Limits, Part, PromptParts, Summary, TokenMeter, rounds_of
+from local.generator.fitting import Plan, plan
+from local.stand_in.server import fit
 
 METER = TokenMeter()
 
@@ -45,14 +44,14 @@ def rounds(draw: Any) -> list[dict[str, Any]]:
 
 
 @st.composite
-def conversations(draw: Any) -> Parts:
+def conversations(draw: Any) -> PromptParts:
     number = draw(st.integers(0, 3))
     tool = {"type": "function", "function": {"name": "look", "description": draw(short_texts), "parameters": {}}}
     exchanges = [
         Exchange(number + 1 + index, (user(query), {"role": "assistant", "content": answer}))
         for index, (query, answer) in enumerate(draw(st.lists(st.tuples(texts, texts), max_size=8)))
     ]
-    return Parts(
+    return PromptParts(
         system=({"role": "system", "content": draw(short_texts)},),
         question=user(draw(st.one_of(short_texts, texts))),
         tools=(tool,) * draw(st.integers(0, 2)),
@@ -65,7 +64,7 @@ def conversations(draw: Any) -> Parts:
 windows = st.sampled_from([512, 1024, 4096, 32_000]).map(Limits)
 
 
-def planned(parts: Parts, limits: Limits) -> Plan | ContextTooLarge:
+def planned(parts: PromptParts, limits: Limits) -> Plan | ContextTooLarge:
     try:
         return plan(parts, METER, limits)
     except ContextTooLarge as error:
@@ -73,7 +72,7 @@ def planned(parts: Parts, limits: Limits) -> Plan | ContextTooLarge:
 
 
 @given(parts=conversations(), limits=windows)
-def test_a_prompt_fits_and_leaves_the_answer_its_reserve(parts: Parts, limits: Limits) -> None:
+def test_a_prompt_fits_and_leaves_the_answer_its_reserve(parts: PromptParts, limits: Limits) -> None:
     match planned(parts, limits):
         case Plan() as made:
             assert made.gauge.used + limits.reserve <= limits.window
@@ -86,7 +85,7 @@ def test_a_prompt_fits_and_leaves_the_answer_its_reserve(parts: Parts, limits: L
 
 
 @given(parts=conversations(), limits=windows)
-def test_what_is_protected_is_whole_and_in_its_place(parts: Parts, limits: Limits) -> None:
+def test_what_is_protected_is_whole_and_in_its_place(parts: PromptParts, limits: Limits) -> None:
     made = planned(parts, limits)
     if isinstance(made, ContextTooLarge):
         return
@@ -98,7 +97,7 @@ def test_what_is_protected_is_whole_and_in_its_place(parts: Parts, limits: Limit
 
 
 @given(parts=conversations(), limits=windows)
-def test_turns_stay_in_order_and_only_the_oldest_are_left_out(parts: Parts, limits: Limits) -> None:
+def test_turns_stay_in_order_and_only_the_oldest_are_left_out(parts: PromptParts, limits: Limits) -> None:
     made = planned(parts, limits)
     if isinstance(made, ContextTooLarge):
         return
@@ -110,7 +109,7 @@ def test_turns_stay_in_order_and_only_the_oldest_are_left_out(parts: Parts, limi
 
 
 @given(parts=conversations(), limits=windows)
-def test_results_stay_with_their_calls_and_only_the_oldest_rounds_go(parts: Parts, limits: Limits) -> None:
+def test_results_stay_with_their_calls_and_only_the_oldest_rounds_go(parts: PromptParts, limits: Limits) -> None:
     made = planned(parts, limits)
     if isinstance(made, ContextTooLarge):
         return
@@ -125,7 +124,7 @@ def test_results_stay_with_their_calls_and_only_the_oldest_rounds_go(parts: Part
 
 
 @given(parts=conversations(), limits=windows)
-def test_a_summary_job_fits_into_the_window_too_and_makes_progress(parts: Parts, limits: Limits) -> None:
+def test_a_summary_job_fits_into_the_window_too_and_makes_progress(parts: PromptParts, limits: Limits) -> None:
     made = planned(parts, limits)
     if isinstance(made, ContextTooLarge) or made.job is None:
         return
@@ -135,7 +134,7 @@ def test_a_summary_job_fits_into_the_window_too_and_makes_progress(parts: Parts,
     assert json.loads(job.result("FACTS\n- x\nSUMMARY\ny").as_json())["through"] == job.exchanges[-1].position
 
 
-def _question_at(made: Plan, parts: Parts) -> int:
+def _question_at(made: Plan, parts: PromptParts) -> int:
     """Where the question stands: what comes after it is told by the calls that are left."""
     folded = [group for group in rounds_of(parts.steps) if len(group) > 1][: made.folded]
     at = len(made.messages) - 1 - (len(parts.steps) - sum(map(len, folded)))

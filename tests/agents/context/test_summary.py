@@ -2,10 +2,18 @@
 
 import pytest
 
-from local.agents.answering.context.prompt_parts import MAX_FACTS, MAX_NEW_FACTS, Exchange, Summary, parsed
-from local.agents.answering.context.summary_job import SummaryJob, plan_summary
-from local.agents.answering.context.token_budget import Limits, TokenMeter
-from local.errors import ModelError, StoreDamaged
+from local.core.errors import ModelError, StoreDamaged
+from local.generator.context import (
+    MAX_FACTS,
+    MAX_NEW_FACTS,
+    Exchange,
+    Limits,
+    Summary,
+    SummaryJob,
+    TokenMeter,
+    parsed,
+    plan_summary,
+)
 
 METER, LIMITS = TokenMeter((0.31, 0.62, 1.03)), Limits(4096)
 

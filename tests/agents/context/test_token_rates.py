@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local.agents.answering.context.token_budget import TokenMeter, size_of
+from local.generator.context import TokenMeter, size_of
 
 ENGLISH = (
     "The quick brown fox jumps over the lazy dog. I am severely allergic to hazelnuts, and my birthday is next week, so"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from local.agents.answering.context.token_budget import Size, TokenMeter, size_of, size_of_message, size_of_prompt
+from local.generator.context import TextComposition, TokenMeter, size_of, size_of_message, size_of_prompt
 
 PROSE = "The ferry leaves at noon and needs forty minutes to the island. " * 40
 DATA = json.dumps([{"id": number, "at": "2024-05-17T12:00:00Z"} for number in range(60)])
@@ -15,13 +15,13 @@ def said(text: str) -> dict[str, str]:
 
 
 def test_a_text_is_measured_in_words_symbols_and_other_characters() -> None:
-    assert size_of("Ab, 12 é 渡船 🚢") == Size(words=6, symbols=3, others=4)
+    assert size_of("Ab, 12 é 渡船 🚢") == TextComposition(words=6, symbols=3, others=4)
 
 
 def test_thinking_and_calls_count_too() -> None:
     calls = [{"id": "1", "function": {"name": "f", "arguments": {}}}]
     whole = size_of_message({"role": "assistant", "content": "ab", "thinking": "cd", "tool_calls": calls})
-    assert whole == size_of("abcd" + json.dumps(calls)) + Size(messages=1)
+    assert whole == size_of("abcd" + json.dumps(calls)) + TextComposition(messages=1)
 
 
 @pytest.mark.parametrize("text", [PROSE, DATA])

@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from local import config
-from local.agents import quiet_period
-from local.agents.arbiter import Arbiter, ArbiterConfig
-from local.agents.critic import CriticAgent, CriticConfig
-from local.agents.grading.fitness import JudgeFitness
-from local.agents.grading.judge import Judge
-from local.protocol.envelope import Trace
-from local.protocol.journal_messages import JournalAck
-from local.protocol.judgement_messages import CritiqueResult
-from local.protocol.messages import ResponseGeneration
-from local.services.judging.profiles import PROFILES
+from local.bus.envelope import Trace
+from local.bus.messages import ResponseGeneration
+from local.core import config
+from local.critic.agent import CriticAgent, CriticConfig
+from local.critic.judge import PROFILES, Judge
+from local.critic.messages import CritiqueResult
+from local.critic.self_test import JudgeFitness
+from local.journal.messages import JournalAck
+from local.models import arbiter as quiet_period
+from local.models.arbiter import Arbiter, ArbiterConfig
 
 SHIPPED = Path(__file__).parents[3] / "config"
 

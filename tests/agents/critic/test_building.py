@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from local import config
-from local.agents import critic
-from local.agents.critic import CriticAgent, CriticConfig, profile_of
-from local.agents.grading.judge import tokens_of
-from local.agents.grading.judgements import judgement_id
-from local.config_models import Endpoint, ModelsConfig, Routing
-from local.errors import ConfigError
+from local.core import config
+from local.core.errors import ConfigError
+from local.critic import agent as critic
+from local.critic.agent import CriticAgent, CriticConfig, profile_of
+from local.critic.judge import judgement_id, tokens_of
+from local.critic.messages import CritiqueResult, PairwiseResult
 from local.models.chat import TokenScore
-from local.protocol.judgement_messages import CritiqueResult, PairwiseResult
+from local.models.settings import Endpoint, ModelsConfig, Routing
 from local.runtime.participant import Resources
 
 SHIPPED = Path(__file__).parents[3] / "config"

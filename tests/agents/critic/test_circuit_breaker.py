@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from local.agents.grading.judge import PAUSE_SECONDS, SHORT_PAUSE_SECONDS, WAITS, CircuitBreaker, JudgeAway
-from local.errors import ModelBusy, ModelError
+from local.core.errors import ModelBusy, ModelError
+from local.critic.judge import PAUSE_SECONDS, SHORT_PAUSE_SECONDS, WAITS, CircuitBreaker, JudgeAway
 
 DOWN = ModelError("it is down", kind="unreachable")
 MISSING = ModelError("model m is not pulled: ollama pull m", kind="model_missing", status=404)

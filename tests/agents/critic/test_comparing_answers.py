@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from local.agents.leases import Leases
 from local.bus.bus import Bus
-from local.errors import ModelError
-from local.protocol.envelope import Trace
-from local.protocol.judgement_messages import ComparisonRequest, ComparisonResult, CritiqueResult, PairwiseResult
-from local.protocol.lease_messages import LeaseClaim, LeaseState
-from local.protocol.messages import AgentTransition, QueryCancel
+from local.bus.envelope import Trace
+from local.bus.messages import AgentTransition, QueryCancel
+from local.core.errors import ModelError
+from local.critic.messages import ComparisonRequest, ComparisonResult, CritiqueResult, PairwiseResult
+from local.models.lease_messages import LeaseClaim, LeaseState
+from local.models.leases import Leases
 
 SECONDS = 20.0
 REQUEST = ComparisonRequest(question="How deep is it?", answer_a="1308 metres.", answer_b="Very.")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from local.errors import ModelError
-from local.protocol.judgement_messages import CritiqueResult, PairwiseResult
-from local.protocol.model_used import ModelUsed
-from local.services.judging.self_test import ITEMS, ItemResult, is_decided, result_of
-from local.services.self_test_file import FOLDER, SelfTestFile
+from local.bus.messages import ModelUsed
+from local.core.errors import ModelError
+from local.core.self_test_file import FOLDER, SelfTestFile
+from local.critic.messages import CritiqueResult, PairwiseResult
+from local.critic.self_test import ITEMS, ItemResult, is_decided, result_of
 
 
 def will_be_tested(model: Any, right: int = 5, wrong: int = 1, items: int = len(ITEMS)) -> int:

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from local.agents.grading.judgements import judgement_id
-from local.agents.grading.judging_line import MOST
-from local.errors import JournalFull, ModelError
+from local.bus.envelope import Trace
+from local.bus.message import ErrorInfo
+from local.bus.messages import AgentTransition, ModelUsed, ToolCallRecord, ToolSchema
+from local.core.errors import JournalFull, ModelError
+from local.critic.judge import MOST, judgement_id
+from local.critic.messages import CritiqueResult
 from local.models.chat import TokenScore, TokenScores
-from local.protocol.envelope import Trace
-from local.protocol.judgement_messages import CritiqueResult
-from local.protocol.messages import AgentTransition, ErrorInfo, ToolCallRecord, ToolSchema
-from local.protocol.model_used import ModelUsed
 
 MISSING = ModelError("model judge is not pulled: ollama pull judge", kind="model_missing", status=404)
 DOWN = ModelError("no server answers", kind="unreachable")

@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 
-from local import config
-from local.agents.critic import CriticAgent, CriticConfig
-from local.agents.grading.judge_chooser import JudgeChooser
-from local.config_models import Endpoint, Routing
-from local.errors import ModelError
+from local.core import config
+from local.core.errors import ModelError
+from local.critic.agent import CriticAgent, CriticConfig
+from local.critic.judge import JudgeChooser
+from local.critic.judging import Case, Rubric
+from local.models.settings import Endpoint, Routing
 from local.runtime.participant import Resources
-from local.services.judging.prompt import Case
-from local.services.judging.rubric import Rubric
 
 GEMMA, SELENE, PROMETHEUS = "gemma4:12b", "atla/selene-mini:latest", "some/prometheus-7b:latest"
 SIZES = {GEMMA: 8_100_000_000, SELENE: 4_900_000_000, PROMETHEUS: 5_100_000_000, "all:latest": 1_000}
@@ -127,7 +126,7 @@ async def test_a_judge_beside_the_default_server_is_called_with_its_provider() -
 
 
 def critic_at(fake: FakeOllama, folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> CriticAgent:
-    monkeypatch.setattr("local.agents.grading.judge_chooser._free_memory", lambda: 99 * GB)
+    monkeypatch.setattr("local.critic.judge._free_memory", lambda: 99 * GB)
     routing = Routing.to_one("ollama", Endpoint(kind="ollama", url=fake.url))
     found = config.load("critic", CriticConfig, [SHIPPED], settings)
     return CriticAgent.build(found, Resources(folder, routing, "ollama", GEMMA, chat_num_ctx=32_000))

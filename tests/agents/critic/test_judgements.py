@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from local.agents.grading.judgements import case_of, pair_of, shortened, used_tools
-from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolCallRecord
-from local.services.judging.prompt import Case, Evidence, Pair
-from local.services.judging.rubric import UsedTool
+from local.bus.message import ErrorInfo
+from local.bus.messages import ResponseGeneration, ToolCallRecord
+from local.critic.judge import case_of, pair_of, shortened, used_tools
+from local.critic.judging import Case, Evidence, Pair, UsedTool
 
 
 def answer(text: str = "Deep.", *calls: ToolCallRecord, **fields: Any) -> ResponseGeneration:

@@ -11,31 +11,27 @@ from agent_stage.hostile_web import HostileWeb, MailTool, NoteTool, ObedientMode
 from agent_stage.served import Record, Served
 from agent_stage.stage import Stage
 
-from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.generator import GeneratorAgent
-from local.config_hooks import HookSettings
-from local.instructions.standing_texts import StandingTextFiles
-from local.protocol.cron_messages import CronOrder, CronRequest, CronResult
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.messages import GenerationThinking, GenerationToken, QueryReceived, ResponseGeneration
-from local.protocol.permission_messages import ApprovalRequest, PermissionRequest, PermissionResult
+from local.attachments.attachments import AttachmentStore
+from local.bus.envelope import Envelope, Trace
+from local.bus.messages import GenerationThinking, GenerationToken, QueryReceived, ResponseGeneration
+from local.cron.messages import CronRequest, CronResult, NewJob
+from local.cron.scheduler import CronConfig, JobMaker
+from local.cron.tools import Cron
+from local.files.edits import ChangeCause
+from local.files.participant import FileTools
+from local.files.tools import FilesConfig
+from local.generator.agent import GeneratorAgent
+from local.generator.config import GeneratorConfig
+from local.hooks.settings import HookSettings
+from local.instructions.texts import StandingTextFiles
+from local.memory.tools import SearchMemoryTool
+from local.permissions.messages import ApprovalRequest, PermissionRequest, PermissionResult
 from local.runtime.participant import Resources
-from local.services.attachments.store import AttachmentStore
-from local.services.sandbox.sandbox import Sandbox
-from local.services.sandbox.sandbox_view import SandboxView
-from local.services.search.hit import SearchHit
-from local.services.workspace.editor import ChangeCause
-from local.tools.agent_tools.swarm_config import SwarmConfig
-from local.tools.commands.shell_config import ShellConfig
-from local.tools.commands.shell_jobs import JobLimits, ShellJobs
-from local.tools.cron import Cron
-from local.tools.cron_tools.cron_config import CronConfig
-from local.tools.cron_tools.job_order import JobMaker
-from local.tools.file_tools.workspace_files import FilesConfig
-from local.tools.files import FileTools
-from local.tools.search_memory import SearchMemoryTool
-from local.tools.shell import Shell
-from local.tools.swarm import Swarm
+from local.sandbox.sandbox import Sandbox, SandboxView
+from local.shell.shell import JobLimits, Shell, ShellConfig, ShellJobs
+from local.swarm.agents import SwarmConfig
+from local.swarm.tools import Swarm
+from local.web.search import SearchHit
 from tests.agents.hands.book_tool import BookTool
 from tests.agents.hands.hand_attacks import HandAttack, attacks, call
 from tests.agents.hands.household import Household
@@ -133,7 +129,7 @@ class AttackedAssistant:
 
     async def _job(self, job_id: str, prompt: str, *, tainted: bool = True) -> str:
         """A job that an earlier conversation has made, with words of strangers in it or without; its id."""
-        order = CronOrder(prompt=prompt, schedule="0 4 1 1 *", mode=self.mode)
+        order = NewJob(prompt=prompt, schedule="0 4 1 1 *", mode=self.mode)
         await self.cron._scheduler.book.add(order, JobMaker(job_id, by="an earlier conversation", tainted=tainted))
         return job_id
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from local.protocol.envelope import Envelope
-from local.protocol.hook_messages import HookRequest, HookResult
+from local.bus.envelope import Envelope
+from local.hooks.messages import HookRequest, HookResult
 from local.runtime.participant import Participant, Settingless, on
 
 

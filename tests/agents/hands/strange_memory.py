@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agent_stage.hostile_web import Recollections
 
-from local.protocol.envelope import Envelope
-from local.protocol.memory_messages import MemoryRequest, MemoryResult
+from local.bus.envelope import Envelope
+from local.memory.messages import MemoryRequest, MemoryResult
 from local.runtime.participant import on
 
 

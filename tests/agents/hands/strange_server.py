@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from local.config_mcp import MCPServerConfig
+from local.mcp import tools as mcp_group
+from local.mcp.client import approvable, write_approved
+from local.mcp.settings import MCPServerConfig
+from local.mcp.tools import MCPGroup, approved_file, connect
 from local.runtime.participant import Resources
-from local.tools.mcp_servers import mcp_group
-from local.tools.mcp_servers.approved_tool import approvable, write_approved
-from local.tools.mcp_servers.mcp_group import MCPGroup, approved_file, connect
 
 PROGRAM = Path(__file__).parents[2] / "tools" / "mcp_servers" / "plain_server.py"
 PYTHON = Path(sys.executable).resolve()

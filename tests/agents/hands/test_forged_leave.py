@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from local.protocol.envelope import Trace
-from local.protocol.grant import Grant, arguments_digest
-from local.protocol.messages import QueryReceived, ResponseGeneration, ToolRequest, ToolResult
-from local.protocol.permission_messages import (
+from local.bus.envelope import Trace
+from local.bus.messages import Grant, QueryReceived, ResponseGeneration, ToolRequest, ToolResult, arguments_digest
+from local.critic.compare import CompareAnswersTool
+from local.files.participant import FileTools
+from local.memory.tools import SearchMemoryTool
+from local.permissions.grants import SigningKey, key_id_of
+from local.permissions.messages import (
     ApprovalDecision,
     ApprovalRequest,
     GrantRequest,
@@ -18,16 +21,11 @@ from local.protocol.permission_messages import (
     PermissionRequest,
     PermissionResult,
 )
-from local.runtime.declaring import declaration_of
-from local.runtime.participant import Participant
-from local.services.sandbox.sandbox import Sandbox
-from local.services.signing import SigningKey, key_id_of
-from local.tools.compare_answers import CompareAnswersTool
-from local.tools.files import FileTools
-from local.tools.search_memory import SearchMemoryTool
-from local.tools.shell import Shell
-from local.tools.web_fetch import WebFetchTool
-from local.tools.web_search import WebSearchTool
+from local.runtime.participant import Participant, declaration_of
+from local.sandbox.sandbox import Sandbox
+from local.shell.shell import Shell
+from local.web.fetch import WebFetchTool
+from local.web.search import WebSearchTool
 from tests.agents.hands.book_tool import BookTool
 from tests.agents.hands.hand_attacks import call
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.turn import Turn
-from local.protocol.permission_messages import ApprovalRequest
-from local.services.sandbox.sandbox import Sandbox
+from local.generator.turn import Turn
+from local.permissions.messages import ApprovalRequest
+from local.sandbox.sandbox import Sandbox
 from tests.agents.hands.test_obeyed_orders import OpenSandbox, nothing_happens
 
 EVERY = 30  # of all attacks one in so many is in the default run

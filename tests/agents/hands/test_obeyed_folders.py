@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from local.protocol.messages import ToolRequest
-from local.protocol.permission_messages import ApprovalRequest
-from local.services.sandbox.sandbox import Sandbox
-from local.trust.trust_registry import TrustRegistry
+from local.bus.messages import ToolRequest
+from local.instructions.trust import TrustRegistry
+from local.permissions.messages import ApprovalRequest
+from local.sandbox.sandbox import Sandbox
 from tests.agents.hands.attacked_assistant import CHANGING
 from tests.agents.hands.hand_attacks import HandAttack, call
 

@@ -12,14 +12,12 @@ from typing import Any
 import pytest
 from agent_stage.hostile_web import holds
 
-from local.agents.answering.turn import Turn
-from local.protocol.messages import ResponseGeneration
-from local.protocol.permission_messages import ApprovalRequest
-from local.services.sandbox.launch import ContainedCommand, Launch
-from local.services.sandbox.sandbox import Sandbox
-from local.services.sandbox.sandbox_limits import SandboxLimits
-from local.services.sandbox.sandbox_view import SandboxView
-from local.tools.file_tools.workspace_files import FilesConfig
+from local.bus.messages import ResponseGeneration
+from local.files.tools import FilesConfig
+from local.generator.turn import Turn
+from local.permissions.messages import ApprovalRequest
+from local.sandbox.process import ContainedCommand, Launch, SandboxLimits
+from local.sandbox.sandbox import Sandbox, SandboxView
 from tests.agents.hands.attacked_assistant import CHANGING
 from tests.agents.hands.hand_attacks import CARRIERS, HandAttack
 

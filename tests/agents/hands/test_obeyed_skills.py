@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from local.protocol.messages import ResponseGeneration, ToolRequest
-from local.protocol.permission_messages import ApprovalRequest
-from local.protocol.skill_messages import SkillsChanged
-from local.services.sandbox.launch import ContainedCommand, Launch
-from local.services.sandbox.sandbox_limits import SandboxLimits
-from local.services.sandbox.sandbox_view import SandboxView
-from local.tools.skill_tools.skill_folder import approve, to_approve
-from local.trust.trust_registry import TrustRegistry
+from local.bus.messages import ResponseGeneration, ToolRequest
+from local.instructions.trust import TrustRegistry
+from local.permissions.messages import ApprovalRequest
+from local.sandbox.process import ContainedCommand, Launch, SandboxLimits
+from local.sandbox.sandbox import SandboxView
+from local.skills.messages import SkillsChanged
+from local.skills.tools import approve, to_approve
 from tests.agents.hands.hand_attacks import call, write
 
 READ = call("read_skill", {"name": "evil"})

@@ -13,15 +13,15 @@ from agent_stage.served import Served
 from agent_stage.skill_holder import SkillHolder
 from agent_stage.stage import Stage
 
-from local.agents import leases, quiet_period
-from local.agents.answering.outcomes import response_id
-from local.agents.memory import MemoryAgent, MemoryConfig
-from local.agents.remembering.embedding_choice import EmbeddingChoice
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.memory_messages import MemoryRequest, MemoryResult
-from local.protocol.message import Message
-from local.protocol.messages import ResponseGeneration
-from local.services.engrams.service import EngramService
+from local.bus.envelope import Envelope, Trace
+from local.bus.message import Message
+from local.bus.messages import ResponseGeneration
+from local.generator.output import response_id
+from local.memory.agent import EmbeddingChoice, MemoryAgent, MemoryConfig
+from local.memory.messages import MemoryRequest, MemoryResult
+from local.memory.service import EngramService
+from local.models import arbiter as quiet_period
+from local.models import leases
 
 
 class NoEmbedding(EmbeddingChoice):

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from agent_stage.stage import Stage
 
-from local.agents.memory import MemoryAgent, MemoryConfig
-from local.agents.remembering import classifier
-from local.config_models import Endpoint, ModelsConfig, Routing
-from local.errors import ModelError
-from local.protocol.memory_messages import MemoryClassified, MemoryIngested, UserFacts
-from local.protocol.messages import AgentTransition, ToolCallRecord
-from local.protocol.model_used import ModelUsed
+from local.bus.messages import AgentTransition, ModelUsed, ToolCallRecord
+from local.core.errors import ModelError
+from local.memory import classifier
+from local.memory.agent import MemoryAgent, MemoryConfig
+from local.memory.messages import MemoryClassified, MemoryIngested, UserFacts
+from local.models.settings import Endpoint, ModelsConfig, Routing
 from local.runtime.participant import Resources
 
 SAID = "I take my coffee black"
@@ -118,7 +117,7 @@ async def test_a_reply_that_can_be_read_at_last_counts(remembering: Any, stage: 
 async def test_a_reply_that_claims_nothing_needs_no_tables(
     remembering: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "local.services.classifying.grounding", None)  # who imports it fails
+    monkeypatch.setitem(sys.modules, "local.memory.statements", None)  # who imports it fails
     stage.model.will_say(remembering.classification())
     await remembering.serve(classify=True)
     await remembering.answered("q", "Hello")

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from agent_stage.stage import Stage
 
-from local.agents.leases import Leases
-from local.agents.memory import CONTEXT_TOKENS, MemoryAgent, MemoryConfig
-from local.agents.remembering.fitness import ClassifierFitness
-from local.protocol.memory_messages import MemoryClassified
-from local.services.classifying.plain_facts import stated_plainly
-from local.services.classifying.self_test import SENTENCES
-from local.services.engrams.service import EngramService
+from local.memory.agent import CONTEXT_TOKENS, MemoryAgent, MemoryConfig
+from local.memory.classifier_test import SENTENCES, ClassifierFitness
+from local.memory.messages import MemoryClassified
+from local.memory.service import EngramService
+from local.memory.statements import stated_plainly
+from local.models.leases import Leases
 
 NOTHING = json.dumps({"intent": "other", "entities": [], "facts": []})
 

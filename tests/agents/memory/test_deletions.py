@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from local.agents.remembering import deletions
-from local.errors import NotConfirmed
-from local.protocol.envelope import Trace, new_id
-from local.protocol.memory_messages import MemoryDeleted, MemoryIngested, MemoryRequest, MemoryResult
-from local.protocol.messages import ErrorInfo, ResponseGeneration, SessionDeleted, ToolCallRecord
-from local.services.engrams.engram import engram_id
+from local.bus.envelope import Trace, new_id
+from local.bus.message import ErrorInfo
+from local.bus.messages import ResponseGeneration, SessionDeleted, ToolCallRecord
+from local.core.errors import NotConfirmed
+from local.memory import agent as deletions
+from local.memory.messages import MemoryDeleted, MemoryIngested, MemoryRequest, MemoryResult
+from local.memory.store import engram_id
 
 ENGRAM = engram_id("q", "A")
 
@@ -122,7 +123,7 @@ async def test_a_deleted_session_takes_everybodys_engrams_with_it(remembering: A
 
 
 def test_the_error_of_a_request_is_an_answer() -> None:
-    from local.agents.memory import MemoryAgent
+    from local.memory.agent import MemoryAgent
 
     reply = MemoryAgent.error_reply(MemoryAgent.__new__(MemoryAgent), MemoryRequest(verb="list"), ValueError("oops"))
     assert reply == MemoryResult(verb="list", error=ErrorInfo(kind="internal", message="oops"))

@@ -10,15 +10,14 @@ import pytest
 from agent_stage.door import SECONDS
 from agent_stage.night import Night
 
-from local.instructions.soul import Soul
-from local.instructions.text_proposal import TextProposals
+from local.bus.message import Message
+from local.bus.messages import ModelUsed
+from local.instructions.texts import Soul, TextProposals
 from local.models.chat import Done, Usage
-from local.protocol.dream_messages import DreamMade
-from local.protocol.message import Message
-from local.protocol.model_used import ModelUsed
-from local.protocol.skill_messages import SkillRequest, SkillResult
-from local.services.skills.skill_proposal_book import SkillProposalBook
-from local.tools.skill_tools.skill_folder import new_skill
+from local.reflection.messages import DreamMade
+from local.skills.library import SkillProposalBook
+from local.skills.messages import SkillRequest, SkillResult
+from local.skills.tools import new_skill
 
 
 def dream(*dreams: tuple[str, list[int]]) -> str:

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from agent_stage.scripted_model import ScriptedModel
 
-from local.agents.leases import Leases
-from local.agents.remembering import embedding_choice
-from local.agents.remembering.embedding_choice import EmbeddingChoice
-from local.errors import ModelError
-from local.services.engrams.engram import EngramDraft
-from local.services.engrams.service import EngramService
+from local.core.errors import ModelError
+from local.memory import agent as embedding_choice
+from local.memory.agent import EmbeddingChoice
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft
+from local.models.leases import Leases
 
 SECONDS = 30.0
 NAME = "nomic-embed-text"

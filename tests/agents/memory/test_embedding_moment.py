@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local.agents import quiet_period
-from local.protocol.memory_messages import MemoryIngested
+from local.memory.messages import MemoryIngested
+from local.models import arbiter as quiet_period
 
 NEVER = 1e9  # seconds
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from local.agents.remembering.records import exchange_of, notes_of
-from local.protocol.envelope import Envelope
-from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolCallRecord
-from local.services.engrams.engram import Origin
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo
+from local.bus.messages import ResponseGeneration, ToolCallRecord
+from local.memory.records import exchange_of, notes_of
+from local.memory.store import Origin
 
 
 def response(*calls: ToolCallRecord, **fields: Any) -> ResponseGeneration:

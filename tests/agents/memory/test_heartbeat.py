@@ -10,18 +10,17 @@ from typing import Any
 import pytest
 from agent_stage.night import NOON, Night
 
-from local import failpoints
-from local.agents.arbiter import Arbiter, ArbiterConfig
-from local.agents.reflecting import routine
-from local.agents.reflecting.heartbeat import FILE_NAME
-from local.errors import ModelError
+from local.bus.messages import ModelUsed, ResponseGeneration, ToolRequest
+from local.core import failpoints
+from local.core.errors import ModelError
+from local.journal.messages import JournalEntries, JournalRead
+from local.memory.messages import MemoryDeleted
+from local.models.arbiter import Arbiter, ArbiterConfig
 from local.models.chat import Done, ToolCall, Usage
-from local.protocol.goal_messages import GoalChanged, GoalSaid
-from local.protocol.journal_messages import JournalEntries, JournalRead
-from local.protocol.lease_messages import LeaseClaim
-from local.protocol.memory_messages import MemoryDeleted
-from local.protocol.messages import ResponseGeneration, ToolRequest
-from local.protocol.model_used import ModelUsed
+from local.models.lease_messages import LeaseClaim
+from local.reflection import routine
+from local.reflection.goals import HEARTBEAT_FILE as FILE_NAME
+from local.reflection.messages import GoalChanged, GoalSaid
 
 HOUR = 3600.0
 

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from agent_stage.night import NOON, Night
 
-from local.agents.reflecting import routine
-from local.agents.reflecting.inner_monologue import FILE_NAME
+from local.bus.messages import ModelUsed, ResponseGeneration, ToolRequest
+from local.memory.messages import MemoryDeleted
 from local.models.chat import Done, ToolCall, Usage
-from local.protocol.memory_messages import MemoryDeleted
-from local.protocol.messages import ResponseGeneration, ToolRequest
-from local.protocol.model_used import ModelUsed
-from local.protocol.reflection_messages import MonologueThought
+from local.reflection import routine
+from local.reflection.agent import MONOLOGUE_FILE as FILE_NAME
+from local.reflection.messages import MonologueThought
 
 
 def thought(text: str) -> str:

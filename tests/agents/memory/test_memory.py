@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from agent_stage.served import Wire
 
-from local import failpoints
-from local.agents.remembering import memory_request_handler
-from local.protocol.envelope import Trace
-from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
-from local.protocol.memory_messages import MemoryAnnotated, MemoryIngested, UserFacts
-from local.services.engrams.engram import EngramDraft, Ingested, engram_id
-from local.services.engrams.service import EngramService
+from local.bus.envelope import Trace
+from local.core import failpoints
+from local.critic.messages import CritiqueResult, PairwiseResult, UserFeedback
+from local.memory import agent as memory_request_handler
+from local.memory.messages import MemoryAnnotated, MemoryIngested, UserFacts
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft, Ingested, engram_id
 
 pytestmark = pytest.mark.usefixtures("stage")
 IN_S = Trace("q", None, "s", None)

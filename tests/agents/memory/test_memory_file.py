@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from agent_stage.night import Night
 
-from local.agents.remembering.memory_file import memory_file, read_memory_file
-from local.protocol.memory_messages import EditRecord, EntryRecord
+from local.memory.memory_file import memory_file, read_memory_file
+from local.memory.messages import EditRecord, EntryRecord
 from tests.damaged_text import damaged
 
 TEA = EntryRecord(kind="fact", entry_id="1" * 12, text="tea: green")

@@ -11,11 +11,9 @@ import pytest
 from agent_stage.night import Night
 from agent_stage.scripted_model import ScriptedModel
 
+from local.bus.messages import QueryReceived, ToolRequest
 from local.models.chat import ContentDelta, Delta, Done, ToolCall, Usage
-from local.protocol.dream_messages import DreamMade
-from local.protocol.goal_messages import GoalChanged, GoalSaid
-from local.protocol.messages import QueryReceived, ToolRequest
-from local.protocol.reflection_messages import MonologueThought
+from local.reflection.messages import DreamMade, GoalChanged, GoalSaid, MonologueThought
 
 CANARY = "CANARY-4711"
 ORDERS = (

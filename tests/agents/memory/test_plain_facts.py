@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from agent_stage.stage import Stage
 
-from local.agents import leases
-from local.protocol.memory_messages import MemoryClassified, MemoryIngested, UserFacts
+from local.memory.messages import MemoryClassified, MemoryIngested, UserFacts
+from local.models import leases
 
 Claims = list[tuple[str, str]]  # slots and values
 SAID = "I am severely allergic to hazelnuts"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from local.agents.remembering.records import PAGE_BYTES, SHORT, WHOLE, engram_record, page
-from local.protocol.envelope import FIELD_LIMIT
-from local.protocol.memory_messages import FactRecord, MemoryResult
-from local.services.engrams.engram import Engram, Origin
+from local.bus.envelope import FIELD_LIMIT
+from local.memory.messages import FactRecord, MemoryResult
+from local.memory.records import PAGE_BYTES, SHORT, WHOLE, engram_record, page
+from local.memory.store import Engram, Origin
 
 
 def engram(query: str, answer: str) -> Engram:

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from agent_stage.door import SECONDS
 
-from local.agents.memory import MemoryAgent, MemoryConfig
-from local.agents.remembering.embedding_choice import EmbeddingChoice
-from local.services.engrams.service import EngramService
+from local.memory.agent import EmbeddingChoice, MemoryAgent, MemoryConfig
+from local.memory.service import EngramService
 
 pytestmark = pytest.mark.usefixtures("stage")
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from agent_stage.stage import Stage
 
-from local.models.stand_in.structured_reply import classify
-from local.protocol.memory_messages import OWNER, UserFacts
-from local.services.classifying.prompt import SCHEMA
+from local.memory.messages import OWNER, UserFacts
+from local.memory.statements import SCHEMA
+from local.stand_in.server import classify
 
 # The stand-in claims what is told in these; a model claims more, see the next list.
 TOLD = (

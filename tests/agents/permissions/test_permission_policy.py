@@ -5,11 +5,9 @@ from typing import Any, get_args
 
 import pytest
 
-from local.agents.permissions.gatekeeper_config import GatekeeperConfig
-from local.agents.permissions.listed_call import COMMAND
-from local.agents.permissions.permission_policy import JudgedCall, PermissionPolicy, Ruling
-from local.protocol.safety import Category, Mode, Safety
-from local.tools.commands.shell_exec_tool import ShellExecTool
+from local.bus.vocabulary import Category, Mode, Safety
+from local.permissions.policy import COMMAND, GatekeeperConfig, JudgedCall, PermissionPolicy, Ruling
+from local.shell.shell import ShellExecTool
 
 GIVEN, ASKED, DENIED = Ruling.GIVEN, Ruling.ASKED, Ruling.DENIED
 OF_MODES = {  # by level

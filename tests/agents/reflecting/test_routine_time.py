@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from local.agents.reflecting.routine_diary import RoutineDiary, RoutineState
-from local.agents.reflecting.routine_time import RoutinePolicy, is_on, out_of_tokens, what_it_waits_for
-from local.errors import StoreFailed
+from local.core.errors import StoreFailed
+from local.reflection.routine import RoutineDiary, RoutinePolicy, RoutineState, is_on, out_of_tokens, what_it_waits_for
 
 POLICY = RoutinePolicy(is_on=True, every_seconds=24 * 3600.0, idle_seconds=600.0, tokens_per_day=20_000)
 FILE_NAME = "dreams.json"

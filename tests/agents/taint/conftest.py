@@ -22,13 +22,13 @@ from agent_stage.hostile_web import (
 from agent_stage.served import Record, Served
 from agent_stage.stage import Stage
 
-from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.generator import GeneratorAgent
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.messages import GenerationThinking, GenerationToken, QueryReceived, ResponseGeneration
+from local.attachments.attachments import AttachmentStore
+from local.bus.envelope import Envelope, Trace
+from local.bus.messages import GenerationThinking, GenerationToken, QueryReceived, ResponseGeneration
+from local.generator.agent import GeneratorAgent
+from local.generator.config import GeneratorConfig
+from local.memory.tools import SearchMemoryTool
 from local.runtime.participant import Resources
-from local.services.attachments.store import AttachmentStore
-from local.tools.search_memory import SearchMemoryTool
 from tests.agents.taint.attack_forms import EMAIL, NUMBER, PHRASE, PRIVATE, SECRET
 
 SECONDS = 60.0

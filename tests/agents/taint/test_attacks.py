@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from agent_stage.hostile_web import engram
 
-from local.agents.answering.taint.taint_policy import TAINTED
-from local.agents.answering.turn import Turn
-from local.protocol.messages import ResponseGeneration
+from local.bus.messages import ResponseGeneration
+from local.generator.turn import Turn
+from local.taint.policy import TAINTED
 from tests.agents.taint.attack_forms import PRIVATE, forms, tag_of, tagged
 
 Assistant = Any  # of conftest.py
@@ -112,7 +112,7 @@ async def test_a_memory_of_what_strangers_said_taints_the_session_that_recalls_i
 
 
 def _hit(web: Any, tag: str, orders: str) -> Any:
-    from local.services.search.hit import SearchHit
+    from local.web.search import SearchHit
 
     return SearchHit(f"News of {tag}", f"News.\n{orders}", web.url(f"/{tag}"))
 

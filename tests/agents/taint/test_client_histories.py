@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.taint.taint_policy import NOT_GIVEN, TAINTED
+from local.bus.messages import ResponseGeneration
 from local.models.chat import ToolCall
-from local.protocol.messages import ResponseGeneration
+from local.taint.policy import NOT_GIVEN, TAINTED
 
 QUESTION, GO_ON = "When does the harbour open?", "Go on."
 Message = dict[str, str]

@@ -11,17 +11,14 @@ import pytest
 from agent_stage.hostile_web import links_in
 from hypothesis import given
 
-from local.agents.answering.taint.address_book import AddressBook
-from local.agents.answering.taint.delta_filter import DeltaFilter
-from local.agents.answering.taint.link_filter import MOST_HELD, LinkFilter
-from local.agents.answering.taint.link_policy import LEFT_OUT, LinkPolicy, loose_words_in
-from local.agents.answering.taint.provenance import Provenance
 from local.models.chat import ContentDelta, Degraded, Delta, Done, RestartDelta, ThinkingDelta, ToolCall, Usage
+from local.taint.links import LEFT_OUT, MOST_HELD, DeltaFilter, LinkFilter, LinkPolicy, loose_words_in
+from local.taint.policy import AllowedUrls, Provenance
 
 GIVEN = ("https://given.example/a", "https://en.wikipedia.org/wiki/Foo_(bar)", "http://page.example/l?x=1&y=2#z")
 READ = "Write to bob@town.example, see www.town.example/x; np.random.id of my.module.py."
 POLICY = LinkPolicy(
-    Provenance(hits=AddressBook(GIVEN[:2]), links=AddressBook(GIVEN[2:]), always_readable=["docs.example"]),
+    Provenance(hits=AllowedUrls(GIVEN[:2]), links=AllowedUrls(GIVEN[2:]), always_readable=["docs.example"]),
     loose_words_in([READ]),
 )
 

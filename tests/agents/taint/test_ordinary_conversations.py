@@ -9,9 +9,9 @@ from typing import Any
 
 from agent_stage.hostile_web import ObedientModel, engram
 
+from local.bus.messages import parted
 from local.models.chat import ContentDelta, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
-from local.protocol.context_block import parted
-from local.services.search.hit import SearchHit
+from local.web.search import SearchHit
 
 Assistant = Any  # of conftest.py
 Reply = ToolCall | str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local.agents.answering.taint.private_words import PrivateWords
+from local.taint.policy import PrivateWords
 
 PRIVATE = (
     "My vault code is KX-4471-Q, the door opens with 9034. I live at 17 Elm Grove, Leith.",

@@ -12,10 +12,10 @@ import pytest
 from agent_stage.dice import Dice
 from agent_stage.hostile_web import NoteTool
 
-from local.agents.answering.steps import parse_record, parse_step
-from local.agents.answering.taint.taint_policy import TAINTED
+from local.bus.messages import ResponseGeneration, ToolCallRecord
+from local.generator.steps import parse_record, parse_step
 from local.models.chat import ToolCall
-from local.protocol.messages import ResponseGeneration, ToolCallRecord
+from local.taint.policy import TAINTED
 
 
 class TrustedDice(Dice):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from local.agents.answering.taint.provenance import FETCH, SEARCH, Provenance
-from local.agents.answering.taint.taint_policy import (
+from local.bus.messages import ToolCallRecord
+from local.taint.policy import (
+    FETCH,
     MOST_LINKS,
     NOT_GIVEN,
     PRIVATE_WORDS,
+    SEARCH,
     TAINTED,
+    Provenance,
     TaintPolicy,
     TaintRefusal,
 )
-from local.protocol.messages import ToolCallRecord
 
 OWN, HIT = "http://own.example/a", "http://hit.example/b"
 LINKS = [f"http://page.example/{number}" for number in range(MOST_LINKS + 2)]

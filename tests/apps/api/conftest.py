@@ -14,25 +14,17 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.api.participant import ApiConfig, ApiParticipant
+from local.api.app import ApiConfig, ApiParticipant
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub
-from local.config import Settings
-from local.journal.client.journal_client import JournalClient
-from local.journal.server.journal import Journal, JournalConfig
-from local.journal.store.store import JournalStore
-from local.journal.store.view import JournalView
-from local.protocol.envelope import Envelope, Trace, decode
-from local.protocol.kept_text import KeptText
-from local.protocol.messages import (
+from local.bus.envelope import Envelope, Trace, decode
+from local.bus.message import ErrorInfo, KeptText, Message
+from local.bus.messages import (
     AgentTransition,
     ClientCall,
     ConversationRequest,
     ConversationResult,
-    ErrorInfo,
     GenerationThinking,
     GenerationToken,
-    Message,
     QueryAccepted,
     QueryCancel,
     QueryFailed,
@@ -43,9 +35,14 @@ from local.protocol.messages import (
     ToolResult,
     UsageInfo,
 )
+from local.bus.zeromq import MemoryHub
+from local.core.config import Settings
+from local.core.shipped import shipped_dir
+from local.journal.client import JournalClient
+from local.journal.server import Journal, JournalConfig
+from local.journal.store import JournalStore, JournalView
 from local.runtime.participant import Kind, Participant, on
-from local.runtime.participant_runner import ParticipantRunner
-from local.shipped import shipped_dir
+from local.runtime.runner import ParticipantRunner
 
 
 class ScriptedGenerator(Participant):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from local.config import Settings
+from local.core.config import Settings
 from local.runtime.participant import Participant
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import httpx
 
-from local.apps.owner_token import make_owner_token
-from local.apps.users import Users
-from local.protocol.envelope import Trace
-from local.protocol.journal_messages import JournalRedact, JournalRedacted
-from local.protocol.messages import SessionDeleted
+from local.bus.envelope import Trace
+from local.bus.messages import SessionDeleted
+from local.core.data_dir import make_owner_token
+from local.journal.messages import JournalRedact, JournalRedacted
+from local.users.users import Users
 
 System = Any  # of conftest.py
 

@@ -12,12 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.day_budgets import BudgetsConfig, BudgetSpent, DayBudgets
-from local.apps.day_ledger import begin_of_day, end_of_day
-from local.apps.owner_token import make_owner_token
-from local.apps.session import LoCALSession
-from local.apps.users import Users
-from local.queries.usage_ledger import ModelPrice
+from local.api.clients import LoCALSession
+from local.core.data_dir import make_owner_token
+from local.queries.record import ModelPrice
+from local.users.budgets import BudgetsConfig, BudgetSpent, DayBudgets, begin_of_day, end_of_day
+from local.users.users import Users
 
 System = Any  # of conftest.py
 TOKENS = 10  # of each answer of the scripted generator
@@ -108,7 +107,7 @@ async def test_the_terminal_says_so_in_a_sentence(system: System) -> None:
     async with system.door(budgets={"user": {"tokens": 1}}) as client:
         assert (await ask(client, query_id="q1")).status_code == 200
         await system.on_record("q1")
-        command = [sys.executable, "-m", "local.apps.cli", "ask", "hello", "--api", system.url]
+        command = [sys.executable, "-m", "local.cli.entry", "ask", "hello", "--api", system.url]
         done = await asyncio.to_thread(
             subprocess.run, command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False
         )

@@ -9,12 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.api import bus_stream
-from local.apps.api.bus_stream import BusWatch, as_event, without_overlap
-from local.apps.api.event_stream import ServerEvent
+from local.api import bus_stream
+from local.api.bus_stream import BusWatch, as_event, without_overlap
+from local.api.http import ServerEvent
 from local.bus.bus import Bus
-from local.errors import BusNotReady
-from local.protocol.envelope import Envelope
+from local.bus.envelope import Envelope
+from local.core.errors import BusNotReady
 
 System = Any  # of conftest.py
 Read = Any

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from local.protocol.change_messages import ChangedFile, ChangeRequest, ChangeResult
-from local.protocol.envelope import Envelope
-from local.protocol.messages import ErrorInfo
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo
+from local.files.messages import ChangedFile, ChangeRequest, ChangeResult
 from local.runtime.participant import on
 from tests.apps.api.hand_played import HandPlayed
 
@@ -82,7 +82,7 @@ async def test_an_undo_names_one_thing(client: httpx.AsyncClient, files: Files, 
 async def test_where_nobody_changes_files_the_answer_says_how_to_have_it(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.apps.participant_client.UNSEEN_SECONDS", 0.05)
+    monkeypatch.setattr("local.api.clients.UNSEEN_SECONDS", 0.05)
     answer = await client.get("/changes")
     assert answer.status_code == 503
     assert "`files` is among the `participants`" in answer.json()["error"]["message"]

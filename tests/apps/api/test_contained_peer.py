@@ -13,14 +13,11 @@ import httpx
 import psutil
 import pytest
 
-from local.apps.owner_token import make_owner_token
-from local.containment import contained_processes
-from local.errors import SandboxMissing
-from local.services.sandbox.contained_server import ContainedServer
-from local.services.sandbox.launch import ContainedCommand
-from local.services.sandbox.sandbox import sandbox_of_this_machine
-from local.services.sandbox.sandbox_limits import SandboxLimits
-from local.services.sandbox.sandbox_view import SandboxView
+from local.core.data_dir import make_owner_token
+from local.core.errors import SandboxMissing
+from local.core.files import contained_processes
+from local.sandbox.process import ContainedCommand, ContainedServer, SandboxLimits
+from local.sandbox.sandbox import SandboxView, sandbox_of_this_machine
 
 System = Any  # of conftest.py
 PYTHON = Path(sys.executable).resolve()

@@ -10,9 +10,9 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from local.apps.api.app import routed
-from local.apps.api.context import ApiContext, api
-from local.apps.api.json_body import JsonResponse
+from local.api.app import routed
+from local.api.context import ApiContext, api
+from local.api.http import JsonResponse
 
 
 def named(version: str) -> ApiContext:

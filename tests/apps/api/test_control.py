@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.owner_token import make_owner_token
-from local.protocol.control_messages import ParticipantRequest, ParticipantResult
-from local.protocol.envelope import Envelope
-from local.protocol.messages import ChildStatus, ErrorInfo
-from local.protocol.model_messages import ModelProgress, ModelRecord, ModelRequest, ModelResult
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo
+from local.bus.messages import ChildStatus, ParticipantRequest, ParticipantResult
+from local.core.data_dir import make_owner_token
+from local.models.messages import ModelProgress, ModelRecord, ModelRequest, ModelResult
 from local.runtime.participant import on
 from tests.apps.api.hand_played import HandPlayed
 
@@ -131,7 +131,7 @@ async def test_a_completion_names_its_model_by_an_alias_too(system: System) -> N
 async def test_without_a_keeper_models_are_not_to_be_had(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.apps.participant_client.UNSEEN_SECONDS", 0.05)
+    monkeypatch.setattr("local.api.clients.UNSEEN_SECONDS", 0.05)
     refused = await client.get("/models")
     assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "unavailable")
 

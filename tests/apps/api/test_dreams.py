@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from local.protocol.envelope import Envelope
-from local.protocol.memory_messages import EngramRecord, MemoryRequest, MemoryResult
-from local.protocol.reflection_messages import RoutineRecord, RoutineRequest, RoutineResult
+from local.bus.envelope import Envelope
+from local.memory.messages import EngramRecord, MemoryRequest, MemoryResult
+from local.reflection.messages import RoutineRecord, RoutineRequest, RoutineResult
 from local.runtime.participant import on
 from tests.apps.api.hand_played import HandPlayed
 
@@ -69,7 +69,7 @@ async def test_dreams_are_listed_with_their_sources_and_switched(client: httpx.A
 async def test_where_nobody_dreams_the_answer_says_how_to_have_it(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.apps.participant_client.UNSEEN_SECONDS", 0.05)
+    monkeypatch.setattr("local.api.clients.UNSEEN_SECONDS", 0.05)
     answer = await client.get("/dreams")
     assert answer.status_code == 503
     assert "`reflection` is among the `participants`" in answer.json()["error"]["message"]

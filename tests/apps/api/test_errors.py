@@ -11,11 +11,10 @@ import httpx
 import pytest
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from local.apps.api.errors import STATUS, error_response, status_of
-from local.apps.api.field_fault import field_fault, field_path
-from local.apps.participant_client import ParticipantRefused
-from local.errors import RequestTimeout, StoreFull, StoreLocked, StoreReadOnly
-from local.protocol.messages import ErrorInfo
+from local.api.clients import ParticipantRefused
+from local.api.http import STATUS, error_response, field_fault, field_path, status_of
+from local.bus.message import ErrorInfo
+from local.core.errors import RequestTimeout, StoreFull, StoreLocked, StoreReadOnly
 from tests.source_trees import source_trees
 
 System = Any  # of conftest.py

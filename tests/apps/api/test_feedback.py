@@ -7,10 +7,11 @@ from typing import Any
 import httpx
 import pytest
 
-from local.journal.store.view import JournalView
-from local.protocol.envelope import Envelope, Trace, decode
-from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
-from local.protocol.messages import Message, ResponseGeneration
+from local.bus.envelope import Envelope, Trace, decode
+from local.bus.message import Message
+from local.bus.messages import ResponseGeneration
+from local.critic.messages import CritiqueResult, PairwiseResult, UserFeedback
+from local.journal.store import JournalView
 
 System = Any  # of conftest.py
 NONE = {"critique": None, "pairwise": None, "rating": None}

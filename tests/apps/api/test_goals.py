@@ -8,11 +8,18 @@ from typing import Any
 import httpx
 import pytest
 
-from local.config import Settings
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.goal_messages import GoalRecord, GoalRequest, GoalResult
-from local.protocol.message import ErrorInfo
-from local.protocol.reflection_messages import MonologueThought, RoutineRecord, RoutineRequest, RoutineResult
+from local.bus.envelope import Envelope, Trace
+from local.bus.message import ErrorInfo
+from local.core.config import Settings
+from local.reflection.messages import (
+    GoalRecord,
+    GoalRequest,
+    GoalResult,
+    MonologueThought,
+    RoutineRecord,
+    RoutineRequest,
+    RoutineResult,
+)
 from local.runtime.participant import Participant, on
 
 System = Any  # of conftest.py

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from local.apps.api.errors import RequestRefused
-from local.apps.api.guard_middleware import GuardPolicy, hosts_of, proxied_hosts_of
-from local.apps.listener import require_token
-from local.errors import ConfigError
+from local.api.http import RequestRefused
+from local.api.security import GuardPolicy, hosts_of, proxied_hosts_of
+from local.api.server import require_token
+from local.core.errors import ConfigError
 
 HOST = {"host": "127.0.0.1:8765"}
 OURS = GuardPolicy(hosts_of("127.0.0.1", 8765))

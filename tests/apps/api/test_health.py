@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from local.bus.bus import Bus
-from local.config import Settings
-from local.protocol.envelope import Envelope
-from local.protocol.messages import ChildStatus, ParticipantStatus
+from local.bus.envelope import Envelope
+from local.bus.messages import ChildStatus, ParticipantStatus
+from local.core.config import Settings
 from local.runtime.participant import Participant
 
 System = Any  # of conftest.py

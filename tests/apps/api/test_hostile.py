@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.api import guard_middleware
+from local.api import security as guard_middleware
 
 System = Any  # of conftest.py
 

@@ -10,8 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.api import http_connection, server
-from local.apps.open_files import most_open_files, raise_open_files
+from local.api import server
+from local.api import server as http_connection
+from local.core.open_files import most_open_files, raise_open_files
 
 System = Any  # of conftest.py
 SOON = 5.0

@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
+from local.cron.scheduler import CronConfig
+from local.cron.store import FILE_NAME, Job, JobStore
+from local.cron.tools import Cron
 from local.runtime.participant import Resources
-from local.services.schedules.job import Job
-from local.services.schedules.job_store import FILE_NAME, JobStore
-from local.tools.cron import Cron, CronConfig
 from tests.damaged_text import damaged, damaged_object
 
 System = Any  # of conftest.py

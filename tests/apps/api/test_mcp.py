@@ -13,8 +13,8 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from local.apps.owner_token import make_owner_token
-from local.apps.users import Users
+from local.core.data_dir import make_owner_token
+from local.users.users import Users
 
 System = Any  # of conftest.py
 HANDSHAKE = "legacy"

@@ -9,10 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.memories import Memories
-from local.errors import RequestTimeout
-from local.protocol.envelope import Envelope
-from local.protocol.memory_messages import (
+from local.api.clients import Memories
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo
+from local.bus.messages import ChildStatus, ParticipantStatus, SessionDeleted
+from local.core.errors import RequestTimeout
+from local.memory.messages import (
     ChangeRecord,
     EditRecord,
     EngramRecord,
@@ -24,7 +26,6 @@ from local.protocol.memory_messages import (
     OutcomeRecord,
     RecalledEngram,
 )
-from local.protocol.messages import ChildStatus, ErrorInfo, ParticipantStatus, SessionDeleted
 from local.runtime.participant import on
 from tests.apps.api.hand_played import HandPlayed
 
@@ -272,7 +273,7 @@ async def test_a_wrong_parameter_is_422_and_named(client: httpx.AsyncClient, pat
 async def test_without_a_memory_it_says_how_there_would_be_one(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, method: str, path: str
 ) -> None:
-    monkeypatch.setattr("local.apps.participant_client.UNSEEN_SECONDS", 0.05)
+    monkeypatch.setattr("local.api.clients.UNSEEN_SECONDS", 0.05)
     refused = await client.request(method, path)
     error = refused.json()["error"]
     assert (refused.status_code, error["kind"]) == (503, "unavailable")
@@ -285,7 +286,7 @@ async def test_without_a_memory_it_says_how_there_would_be_one(
 async def test_a_memory_that_the_supervisor_keeps_is_waited_for_although_it_is_silent(
     system: System, monkeypatch: pytest.MonkeyPatch, state: str, kind: str
 ) -> None:
-    monkeypatch.setattr("local.apps.participant_client.UNSEEN_SECONDS", 0.05)
+    monkeypatch.setattr("local.api.clients.UNSEEN_SECONDS", 0.05)
     monkeypatch.setattr(Memories, "answer_seconds", 0.1)
     async with system.door() as client, system.bus("supervisor") as bus:
         await bus.ready()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.apps.users import Users
+from local.users.users import Users
 
 System = Any  # of conftest.py
 TOKEN = {"Authorization": "Bearer the-owners"}

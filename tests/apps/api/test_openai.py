@@ -9,8 +9,8 @@ import httpx
 import openai
 import pytest
 
-from local.apps.api.openai_completion import missing_text
-from local.protocol.messages import AnswerOptions, ParticipantStatus
+from local.api.openai import missing_text
+from local.bus.messages import AnswerOptions, ParticipantStatus
 
 System = Any  # of conftest.py
 MODEL = "local2"

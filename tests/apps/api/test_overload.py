@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from local.apps.api.participant import ApiConfig
+from local.api.app import ApiConfig
 
 System = Any  # of conftest.py
 

@@ -12,10 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.api.errors import RequestRefused
-from local.apps.api.page_bundle import PageBundle
-from local.apps.api.page_folder import KEPT, LOOK_SECONDS, PageFolder
-from local.apps.api.routes.page import CONTENT_SECURITY_POLICY
+from local.api.http import RequestRefused
+from local.api.page import KEPT, LOOK_SECONDS, PageBundle, PageFolder
+from local.api.routes import CONTENT_SECURITY_POLICY
 
 System = Any  # of conftest.py
 INDEX = b'<html><head>\n<script type="module" src="/app/main.js"></script></head><body></body></html>'

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.api.participant import ApiConfig, ApiParticipant
-from local.config import layers_for, load
-from local.errors import ConfigError
+from local.api.app import ApiConfig, ApiParticipant
+from local.core.config import layers_for, load
+from local.core.errors import ConfigError
 from local.queries import asker
 from local.runtime.participant import Resources
 
@@ -80,7 +80,7 @@ def _impatient(make: Any) -> Any:
 async def test_an_exception_in_here_is_500_without_its_text(
     client: httpx.AsyncClient, system: System, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from local.apps.session import LoCALSession
+    from local.api.clients import LoCALSession
 
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("inner secret")

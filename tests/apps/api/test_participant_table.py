@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from local.apps.api.participant_table import BY_HAND_SECONDS, ParticipantTable
-from local.protocol.messages import ChildStatus, ParticipantStatus
-from local.queries.asker import Absence
-from local.runtime.presence import SILENT_SECONDS
+from local.api.participants import BY_HAND_SECONDS, ParticipantTable
+from local.bus.messages import ChildStatus, ParticipantStatus
+from local.queries.asker import Unavailable
+from local.runtime.runner import SILENT_SECONDS
 
 
 def beat(name: str, pid: int, state: Any = "ready", **more: Any) -> ParticipantStatus:
@@ -184,7 +184,7 @@ def test_whoever_has_failed_is_missing_unless_somebody_started_it_by_hand(table:
     failed = ChildStatus(name="generator", kind="agent", state="failed", pid=None, detail="exit status 1")
     table.heard(supervisor(child("journal", 10), failed), 1)
     table.heard(own_beat("generator", 11), 1)  # its last word was still on its way
-    assert table.absence(1) == Absence("generator", "the generator has failed (exit status 1)")
+    assert table.absence(1) == Unavailable("generator", "the generator has failed (exit status 1)")
     table.heard(beat("generator", 99), 2)
     assert table.absence(2) is None
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local.apps.api import peer
-from local.apps.api.peer import (
+from local.api import server as peer
+from local.api.server import (
     Address,
     HeldSocket,
     NotTold,

@@ -17,22 +17,23 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from local.agents.gatekeeper import GatekeeperConfig, GatekeeperService
-from local.apps.api import peer
-from local.apps.api.access import Access, Undeclared, access_of, enforce, open_to
-from local.apps.api.app import routed
-from local.apps.api.bus_stream import BusWatch
-from local.apps.owner_token import make_owner_token
-from local.apps.users import Users
-from local.protocol.envelope import Envelope
-from local.protocol.memory_messages import EngramRecord, MemoryRequest, MemoryResult
-from local.protocol.messages import ErrorInfo
+from local.api import server as peer
+from local.api.app import routed
+from local.api.bus_stream import BusWatch
+from local.api.security import Access, Undeclared, access_of, enforce, open_to
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo
+from local.core.data_dir import make_owner_token
+from local.cron.scheduler import CronConfig
+from local.cron.store import FILE_NAME, Job, JobStore
+from local.cron.tools import Cron
+from local.memory.messages import EngramRecord, MemoryRequest, MemoryResult
+from local.permissions.gatekeeper import GatekeeperService
+from local.permissions.policy import GatekeeperConfig
 from local.runtime.participant import Resources, on
-from local.services.schedules.job import Job
-from local.services.schedules.job_store import FILE_NAME, JobStore
-from local.tools.agent_tools.swarm_config import SwarmConfig
-from local.tools.cron import Cron, CronConfig
-from local.tools.swarm import Swarm
+from local.swarm.agents import SwarmConfig
+from local.swarm.tools import Swarm
+from local.users.users import Users
 from tests.apps.api.hand_played import HandPlayed
 
 System = Any  # of conftest.py

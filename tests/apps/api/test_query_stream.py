@@ -11,13 +11,13 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.api.query_stream import NO_TRAIL, StreamSettings, Trail, batches, number_after, query_chunks
+from local.api.queries import NO_TRAIL, JudgementWindow, StreamSettings, batches, number_after, query_chunks
 from local.bus.bus import Bus
-from local.protocol.envelope import Envelope
-from local.protocol.judgement_messages import CritiqueResult, PairwiseResult
-from local.protocol.messages import GenerationToken, ParticipantStatus, ResponseGeneration
-from local.queries.live_query import LiveQuery
-from local.queries.query_view import QueryView
+from local.bus.envelope import Envelope
+from local.bus.messages import GenerationToken, ParticipantStatus, ResponseGeneration
+from local.critic.messages import CritiqueResult, PairwiseResult
+from local.queries.asker import LiveQuery
+from local.queries.view import QueryView
 from local.runtime.participant import on
 from tests.apps.api.hand_played import HandPlayed
 
@@ -237,7 +237,7 @@ async def test_the_trail_of_an_answer_that_nobody_judges_in_time_is_as_long_as_i
     began, now, awaited = clock(), 1000.0, frozenset({"critique"})
 
     async def told() -> list[str]:
-        trail = Trail(0.05, lambda: awaited, lambda: now + clock() - began)
+        trail = JudgementWindow(0.05, lambda: awaited, lambda: now + clock() - began)
         return [event.kind async for batch in batches(query, 0, tick_seconds=60, trail=trail) for event in batch]
 
     assert await told() == ["response"]
@@ -252,7 +252,7 @@ async def test_a_trail_ends_when_whoever_was_awaited_has_gone() -> None:
     answer = ResponseGeneration(query_id="q", status="answered", query="why?", answer="Because.")
     query.receive(answer, Envelope(answer.subject, "e", "g", "i", 1, "q", answer.encode(), sent_at=1000.0))
     awaited = frozenset({"critique"})
-    trail = Trail(60, lambda: awaited, lambda: 1000.0)
+    trail = JudgementWindow(60, lambda: awaited, lambda: 1000.0)
     async with asyncio.timeout(30):
         count = 0
         async for _ in batches(query, 0, tick_seconds=0.01, trail=trail):

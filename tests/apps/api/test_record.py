@@ -8,12 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from local.errors import StoreFull
-from local.journal.store.store import JournalStore
-from local.journal.store.view import JournalView
-from local.protocol.envelope import Trace
-from local.protocol.journal_messages import JournalRedact, JournalRedacted
-from local.protocol.messages import QueryCancel, QueryReceived, ResponseGeneration
+from local.bus.envelope import Trace
+from local.bus.messages import QueryCancel, QueryReceived, ResponseGeneration
+from local.core.errors import StoreFull
+from local.journal.messages import JournalRedact, JournalRedacted
+from local.journal.store import JournalStore, JournalView
 
 System = Any  # of conftest.py
 Read = Any

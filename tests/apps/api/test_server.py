@@ -10,9 +10,9 @@ from contextlib import suppress
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from local.apps.api import http_connection, server
-from local.apps.api.http_connection import ConnectionLimit, HttpConnection
-from local.apps.api.server import serving
+from local.api import server
+from local.api import server as http_connection
+from local.api.server import ConnectionLimit, HttpConnection, serving
 
 SECONDS = 5.0
 ROUNDS = 8  # of the loop, in which a connection is accepted, made and read

@@ -11,15 +11,15 @@ from typing import Any
 import httpx
 import pytest
 
-from local.agents.answering.conversation_request_handler import ConversationRequestHandler
-from local.agents.answering.session_changes import SessionChanges
-from local.config import Settings
-from local.protocol.envelope import Envelope, Trace
-from local.protocol.judgement_messages import CritiqueResult, UserFeedback
-from local.protocol.messages import ConversationRequest, ConversationResult, ResponseGeneration, ToolCallRecord
+from local.bus.envelope import Envelope, Trace
+from local.bus.messages import ConversationRequest, ConversationResult, ResponseGeneration, ToolCallRecord
+from local.core.config import Settings
+from local.critic.messages import CritiqueResult, UserFeedback
+from local.generator.agent import ConversationRequestHandler
+from local.generator.history import ConversationService, NewTurn, TurnStatus
+from local.generator.session_changes import SessionChanges
+from local.generator.sessions import SessionRecord
 from local.runtime.participant import Kind, Participant, on
-from local.services.conversation import Asked, ConversationService, TurnStatus
-from local.services.session_record import SessionRecord
 
 System = Any  # of conftest.py
 PDF = "a" * 64
@@ -63,7 +63,7 @@ class RecordKeeper(Participant):
         """Have a turn on record that has ended."""
         attachments = also.pop("attachments", ())
         body = json.dumps({"query_id": query_id, "query": query, "attachments": attachments})
-        await self.record.accept(Asked(query_id, session_id, also.pop("user_id", None), query_id, query, body))
+        await self.record.accept(NewTurn(query_id, session_id, also.pop("user_id", None), query_id, query, body))
         response = ResponseGeneration(query_id=query_id, status="answered", query=query, answer=answer, **also)
         body = response.encode().decode()
         await self.record.finish(query_id, TurnStatus.ANSWERED, answer, response.subject, body)
@@ -118,7 +118,7 @@ async def test_a_turn_has_everything_that_a_page_shows_of_it(
     await keeper.say(
         "q", attachments=[file["id"], PDF], thinking="Hm.", tool_calls=(call,), model="gemma", tainted=True
     )
-    await keeper.record.accept(Asked("open", "s", None, "e", "Still?", "{}"))
+    await keeper.record.accept(NewTurn("open", "s", None, "e", "Still?", "{}"))
     async with bare_system.bus("critic") as bus:
         await bus.ready()
         for who, rating in (("A", 1), ("B", -1)):

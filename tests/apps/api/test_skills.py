@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from local.protocol.envelope import Envelope
-from local.protocol.messages import ErrorInfo
-from local.protocol.skill_messages import SkillRecord, SkillRequest, SkillResult
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo
 from local.runtime.participant import on
+from local.skills.messages import SkillRecord, SkillRequest, SkillResult
 from tests.apps.api.hand_played import HandPlayed
 
 System = Any  # of conftest.py
@@ -54,7 +54,7 @@ async def test_skills_are_listed_and_one_is_shown(client: httpx.AsyncClient) -> 
 async def test_where_nobody_holds_skills_the_answer_says_how_to_have_it(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.apps.participant_client.UNSEEN_SECONDS", 0.05)
+    monkeypatch.setattr("local.api.clients.UNSEEN_SECONDS", 0.05)
     answer = await client.get("/skills")
     assert answer.status_code == 503
     assert "`files` is among the `participants`" in answer.json()["error"]["message"]

@@ -12,13 +12,15 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.api import browser_stream, browser_streams, sent_events
-from local.apps.owner_token import make_owner_token
-from local.apps.users import Users
+from local.api import stream as browser_stream
+from local.api import stream as browser_streams
+from local.api import stream as sent_events
 from local.bus.bus import Bus
-from local.errors import RequestTimeout
-from local.protocol.envelope import Trace
-from local.protocol.messages import ConversationResult, ParticipantStatus, QueryReceived, SessionDeleted
+from local.bus.envelope import Trace
+from local.bus.messages import ConversationResult, ParticipantStatus, QueryReceived, SessionDeleted
+from local.core.data_dir import make_owner_token
+from local.core.errors import RequestTimeout
+from local.users.users import Users
 
 System = Any  # of conftest.py
 Read = Any

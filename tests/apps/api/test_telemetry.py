@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.apps.api.app import routed
+from local.api.app import routed
 
 
 async def test_nothing_is_told_to_a_collector_that_the_environment_names(

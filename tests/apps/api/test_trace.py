@@ -6,10 +6,10 @@ from typing import Any
 
 import httpx
 
-from local.protocol.envelope import Trace
-from local.protocol.journal_messages import JournalRedact, JournalRedacted
-from local.protocol.judgement_messages import CritiqueResult
-from local.protocol.messages import ResponseGeneration
+from local.bus.envelope import Trace
+from local.bus.messages import ResponseGeneration
+from local.critic.messages import CritiqueResult
+from local.journal.messages import JournalRedact, JournalRedacted
 
 System = Any  # of conftest.py
 

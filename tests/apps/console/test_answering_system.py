@@ -10,11 +10,10 @@ from typing import ClassVar
 
 import pytest
 
-from local.apps import temporary_system
-from local.apps.console.answering_system import AnsweringSystem
-from local.apps.data_dir_lock import DataDirLock
-from local.apps.run_directory import Facts, RunDirectory
-from local.apps.temporary_system import SystemDidNotStart
+from local.cli.client import AnsweringSystem
+from local.core.data_dir import DataDirLock, Facts, RunDirectory
+from local.stories import temporary_system
+from local.stories.temporary_system import SystemDidNotStart
 
 FACTS = Facts(os.getpid(), "ipc:///p", "ipc:///s", False, "", "stand_in", "http://127.0.0.1:1")
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from local.apps.console.approval_prompt import KEYS, PLAN_KEYS, ApprovalPrompt, question_of
-from local.errors import NoAnswer
+from local.cli.approvals import KEYS, PLAN_KEYS, ApprovalPrompt, question_of
+from local.core.errors import NoAnswer
 
 Json = dict[str, Any]
 ASKED: Json = {

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from local.apps.console import conversation
-from local.apps.console.followed_query import FollowedQuery
-from local.apps.console.renderer import JsonRenderer
+from local.cli import conversation
+from local.cli.conversation import FollowedQuery
+from local.cli.renderer import JsonRenderer
 
 
 def test_an_error_of_any_kind_ends_the_question(monkeypatch: pytest.MonkeyPatch) -> None:

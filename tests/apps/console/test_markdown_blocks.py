@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from local.apps.console.markdown_blocks import Block, MarkdownBlocks
+from local.cli.render import Block, MarkdownBlocks
 
 TEXT = """# Title
 

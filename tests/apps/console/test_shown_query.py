@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from local.apps.console.query_progress import QueryProgress
-from local.apps.console.renderer import Renderer
-from local.apps.console.shown_query import ShownQuery
-from local.apps.system_client import StreamEvent
+from local.cli.client import StreamEvent
+from local.cli.conversation import ShownQuery
+from local.cli.renderer import QueryProgress, Renderer
 
 
 class Told(Renderer):

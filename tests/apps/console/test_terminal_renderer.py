@@ -10,12 +10,9 @@ from typing import Any
 import pyte
 import pytest
 
-from local.apps.console.block_style import BlockStyle
-from local.apps.console.live_area import MAX_LINES
-from local.apps.console.query_progress import QueryProgress
-from local.apps.console.renderer import PlainRenderer
-from local.apps.console.terminal_renderer import TerminalRenderer, Thinking
-from local.apps.system_client import StreamEvent
+from local.cli.client import StreamEvent
+from local.cli.render import MAX_LINES, BlockStyle, TerminalRenderer, Thinking
+from local.cli.renderer import PlainRenderer, QueryProgress
 
 ROWS = 12
 WORDS = ["alpha", "beta", "🙂", "gamma", "δέλτα", "你好", "世界", "epsilon", "naïve", "é🚀", "zeta"]

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from local.apps.console.query_progress import QueryProgress
-from local.apps.console.renderer import PlainRenderer
-from local.apps.console.todo_lines import plan_lines, todo_lines
-from local.apps.system_client import StreamEvent
+from local.cli.client import StreamEvent
+from local.cli.renderer import PlainRenderer, QueryProgress, plan_lines, todo_lines
 
 ITEMS = [{"text": "write\x1b[2J it", "state": "done"}, {"text": "test it", "state": "doing"}, {"text": "ship it"}]
 LINES = [r"[x] write\x1b[2J it", "[>] test it", "[ ] ship it"]

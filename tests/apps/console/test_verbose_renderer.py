@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from local.apps.console.query_progress import QueryProgress
-from local.apps.console.renderer import PlainRenderer
-from local.apps.console.verbose_renderer import VerboseRenderer
-from local.apps.system_client import StreamEvent
+from local.cli.client import StreamEvent
+from local.cli.render import VerboseRenderer
+from local.cli.renderer import PlainRenderer, QueryProgress
 
 Event = tuple[str, dict[str, Any]]
 CALL = {"call_id": "q:0:0", "tool": "dice", "args": {"sides": 6}}

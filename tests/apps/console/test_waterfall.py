@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from local.apps.console.waterfall import COLUMNS, waterfall
+from local.cli.render import COLUMNS, waterfall
 
 
 def span(span_id: str, started: float, ended: float | None, **fields: Any) -> dict[str, Any]:

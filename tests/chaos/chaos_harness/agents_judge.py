@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from chaos_harness.history import Asked
 from chaos_harness.judge import ANSWERED, Violation
 from chaos_harness.orders import Order
-from local.protocol.messages import QueryReceived, ResponseGeneration
+from local.bus.messages import QueryReceived, ResponseGeneration
 
 Json = dict[str, Any]
 UNKNOWN = "may or may not"  # what an agent says whose call was interrupted

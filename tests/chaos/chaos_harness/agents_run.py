@@ -20,9 +20,9 @@ from chaos_harness.judge import Violation, judge
 from chaos_harness.load import Users, client_of
 from chaos_harness.orders import Order, orders
 from chaos_harness.system import ChaosSystem
-from local.journal.store.view import JournalView
-from local.protocol.envelope import decode
-from local.protocol.messages import QueryReceived, ResponseGeneration
+from local.bus.envelope import decode
+from local.bus.messages import QueryReceived, ResponseGeneration
+from local.journal.store import JournalView
 
 PATIENCE = 120.0
 

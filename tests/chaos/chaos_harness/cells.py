@@ -20,7 +20,7 @@ from chaos_harness.load import Users, ask_as_many_users, client_of
 from chaos_harness.observers_evidence import violations_at_the_end
 from chaos_harness.ratings import Raters
 from chaos_harness.system import OBSERVERS, STAMP, WITNESS, ChaosSystem
-from local.failpoints import NAMES
+from local.core.failpoints import NAMES
 
 USERS = 3
 ROUND = 3  # questions until a user has asked one of each kind

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from chaos_harness.memory_judge import Evidence, Kept, Search
 from chaos_harness.remembered import Remembered
-from local.journal.store.view import JournalView
-from local.protocol.memory_messages import MemoryIngested
-from local.services.engrams.store import FILE_NAME
+from local.journal.store import JournalView
+from local.memory.messages import MemoryIngested
+from local.memory.store import FILE_NAME
 
 
 def gather(data_dir: Path, published: Sequence[Remembered], searches: Sequence[Search]) -> Evidence:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from chaos_harness.remembered import Remembered
-from local.protocol.memory_messages import MemoryResult, RecalledEngram
+from local.memory.messages import MemoryResult, RecalledEngram
 
 WHILE_IT_IS_DOWN = frozenset({"timeout", "unavailable"})
 _EXCEPTION_TEXT = re.compile(r"Traceback|\w(?:Error|Exception)\b|\bsqlite3?\.|0x[0-9a-f]{6,}|<class ")

@@ -18,15 +18,15 @@ from chaos_harness.memory_evidence import gather
 from chaos_harness.memory_judge import Search, Violation, judge
 from chaos_harness.memory_watch import MEMORY, MemoryWatch
 from chaos_harness.remembered import USERS, Remembered, remembered
-from local.apps.participant import open_bus
-from local.apps.run_directory import RunDirectory
-from local.apps.temporary_system import TemporarySystem, write_settings
 from local.bus.bus import Bus
-from local.bus.sender_guard import Declaration
-from local.errors import RequestTimeout
-from local.protocol.envelope import Trace, new_id
-from local.protocol.memory_messages import MemoryRequest, MemoryResult
-from local.runtime.restart_policy import EARLY_SECONDS
+from local.bus.envelope import Trace, new_id
+from local.bus.security import Declaration
+from local.core.data_dir import RunDirectory
+from local.core.errors import RequestTimeout
+from local.memory.messages import MemoryRequest, MemoryResult
+from local.run.participant import open_bus
+from local.runtime.supervisor import EARLY_SECONDS
+from local.stories.temporary_system import TemporarySystem, write_settings
 
 PUBLISHERS, SEARCHERS = 4, 2
 SEARCH_SECONDS = 3.0

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 
 from local.bus.bus import Bus
-from local.protocol.envelope import Envelope
-from local.protocol.memory_messages import MemoryIngested
-from local.protocol.messages import ChildStatus, ParticipantStatus
+from local.bus.envelope import Envelope
+from local.bus.messages import ChildStatus, ParticipantStatus
+from local.memory.messages import MemoryIngested
 
 MEMORY, SUPERVISOR, READY = "memory", "supervisor", "ready"
 

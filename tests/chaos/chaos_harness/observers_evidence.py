@@ -15,9 +15,9 @@ from chaos_harness.history import Asked
 from chaos_harness.judge import ANSWERED, Violation
 from chaos_harness.observers_judge import FIRST, SECOND, Evidence, Kept, Learned, Said, judge
 from chaos_harness.ratings import Raters
-from local.journal.store.view import JournalView
-from local.protocol.envelope import decode
-from local.services.engrams.store import FILE_NAME
+from local.bus.envelope import decode
+from local.journal.store import JournalView
+from local.memory.store import FILE_NAME
 
 LOOK_SECONDS = 0.25
 STALE_BEATS = 1  # of the journal, which may tell how it was before the last message came

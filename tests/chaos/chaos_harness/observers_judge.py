@@ -11,9 +11,9 @@ from typing import NamedTuple, TypeVar
 
 from chaos_harness.judge import Violation
 from chaos_harness.ratings import changes
-from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
-from local.protocol.memory_messages import MemoryIngested
-from local.protocol.messages import QueryFailed, ResponseGeneration
+from local.bus.messages import QueryFailed, ResponseGeneration
+from local.critic.messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
+from local.memory.messages import MemoryIngested
 
 FIRST, SECOND = RESPONDENTS = "A", "B"
 Said = ResponseGeneration | QueryFailed | MemoryIngested | CritiqueResult | PairwiseResult | UserFeedback | RewardEvent

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from local.errors import RequestTimeout
-from local.protocol.envelope import Envelope
-from local.protocol.permission_messages import ApprovalRequest, PermissionRequest, PermissionResult
+from local.bus.envelope import Envelope
+from local.core.errors import RequestTimeout
+from local.permissions.messages import ApprovalRequest, PermissionRequest, PermissionResult
 from local.runtime.participant import Participant, Settingless, on
 
 SECONDS = 5.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from local.protocol.envelope import Trace
-from local.protocol.messages import ResponseGeneration
+from local.bus.envelope import Trace
+from local.bus.messages import ResponseGeneration
 
 USERS = ("anna", "ben", "carla")
 IN_A_SESSION = 10

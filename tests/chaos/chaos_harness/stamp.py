@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from local.config import Settings
+from local.core.config import Settings
 from local.tools.tool import Tool
 
 

@@ -18,9 +18,9 @@ import httpx
 import psutil
 
 from chaos_harness.sightings import Sighting, Sightings
-from local.apps.temporary_system import TemporarySystem, write_settings
-from local.failpoints import NAMES, SIGNALS, VARIABLE
-from local.runtime.restart_policy import EARLY_SECONDS
+from local.core.failpoints import NAMES, SIGNALS, VARIABLE
+from local.runtime.supervisor import EARLY_SECONDS
+from local.stories.temporary_system import TemporarySystem, write_settings
 
 HANG_SECONDS = 1.0
 START_SECONDS = 0.5  # at most, from a fork to being ready
@@ -152,7 +152,7 @@ class ChaosSystem:
         entered, or waits for the first one, which was frozen in the middle of a commit; where all is slow, the
         supervisor has put another one in the place of the `frozen`, process ids, before."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "local.apps.participant", target),
+            *(sys.executable, "-m", "local.run.participant", target),
             *("--data-dir", self._system.data_dir, "--config-dir", self._config),
             stderr=asyncio.subprocess.PIPE,
         )

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from chaos_harness.sightings import Sighting, Sightings
-from local.config import Settings
-from local.protocol.envelope import Envelope
-from local.protocol.messages import ResponseGeneration
+from local.bus.envelope import Envelope
+from local.bus.messages import ResponseGeneration
+from local.core.config import Settings
 from local.runtime.participant import Participant, on
 
 

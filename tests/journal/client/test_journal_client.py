@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from local.bus import retry_table
-from local.errors import BusClosed, JournalFull, MalformedFrame, NotConfirmed
-from local.journal.client import journal_client
-from local.journal.client.journal_client import JournalClient
-from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import JournalConfirmed, JournalOpened
-from local.protocol.message import Message
-from local.protocol.messages import ErrorInfo
+from local.bus import sending as retry_table
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo, Message
+from local.core.errors import BusClosed, JournalFull, MalformedFrame, NotConfirmed
+from local.journal import client as journal_client
+from local.journal.client import JournalClient
+from local.journal.messages import JournalConfirmed, JournalOpened
 
 SECONDS = 30.0
 

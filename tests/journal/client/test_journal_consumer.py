@@ -8,23 +8,23 @@ from typing import Any, TypeVar
 
 import pytest
 
-from local.bus.durability import Delivered
-from local.errors import MalformedFrame
-from local.journal.client import journal_consumer
-from local.journal.client.journal_consumer import JournalConsumer, JournalConsumers
-from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import (
+from local.bus.bus import Delivered
+from local.bus.envelope import Envelope
+from local.bus.message import Message
+from local.core.errors import MalformedFrame
+from local.journal import client as journal_consumer
+from local.journal.client import JournalConsumer, JournalConsumers
+from local.journal.messages import (
     ConsumerClaim,
     JournalAck,
     JournalAttach,
     JournalDeliver,
     JournalDetach,
     JournalFenced,
-    JournalGiven,
-    JournalHurry,
+    JournalFlush,
+    JournalFlushed,
     JournalWorking,
 )
-from local.protocol.message import Message
 
 M = TypeVar("M", bound=Message)
 SECONDS = 30.0
@@ -220,12 +220,12 @@ async def test_what_it_has_done_is_remembered_within_bounds(process: Process, mo
 
 async def test_it_has_caught_up_when_what_it_held_at_the_journal_s_answer_has_ended(process: Process) -> None:
     waiting = asyncio.create_task(process.consumer.caught_up(SECONDS))
-    hurry = await process.says(JournalHurry)
+    hurry = await process.says(JournalFlush)
     for number in (7, 8, 9):
         process.deliver(number)
     for instance, mark in (("elsewhere", hurry.mark), ("here", hurry.mark + 1), ("here", hurry.mark)):
         assert not waiting.done()
-        process.hear(JournalGiven(consumer="critic", instance=instance, mark=mark))
+        process.hear(JournalFlushed(consumer="critic", instance=instance, mark=mark))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     process.deliver(10)  # arrived later: nobody waits for it
@@ -241,6 +241,6 @@ async def test_it_has_not_caught_up_with_what_takes_longer_or_without_a_journal(
     assert not await process.consumer.caught_up(0.001)
     waiting = asyncio.create_task(process.consumer.caught_up(0.05))
     process.deliver(7)
-    hurry = await process.says(JournalHurry, 2)
-    process.hear(JournalGiven(consumer="critic", instance="here", mark=hurry.mark))
+    hurry = await process.says(JournalFlush, 2)
+    process.hear(JournalFlushed(consumer="critic", instance="here", mark=hurry.mark))
     assert not await waiting

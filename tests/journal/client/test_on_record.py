@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from local.errors import RecordUnreadable
-from local.journal.client import record
-from local.journal.client.record import messages_on_record
-from local.protocol.envelope import Trace
-from local.protocol.journal_messages import JournalRedact, JournalRedacted
-from local.protocol.messages import QueryCancel, QueryReceived
+from local.bus.envelope import Trace
+from local.bus.messages import QueryCancel, QueryReceived
+from local.core.errors import RecordUnreadable
+from local.journal import client as record
+from local.journal.client import messages_on_record
+from local.journal.messages import JournalRedact, JournalRedacted
 
 SECONDS = 20.0
 

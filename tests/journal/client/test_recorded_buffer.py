@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from local.bus.retry_table import RetryTable
-from local.journal.client import journal_client
-from local.journal.client.journal_client import RecordedBuffer
+from local.bus.sending import RetryTable
+from local.journal import client as journal_client
+from local.journal.client import RecordedBuffer
 
 
 class Kept:

@@ -2,12 +2,19 @@
 
 import pytest
 
-from local.errors import MalformedFrame
-from local.journal.core import delivery_core
-from local.journal.core.consumer_decision import DeadLetter, Died, Serving, Settled
-from local.journal.core.consumer_state import ConsumerChanges, Deaths
-from local.journal.core.delivery_core import MAX_BATCH, CommitQueue
-from local.protocol.envelope import Envelope
+from local.bus.envelope import Envelope
+from local.core.errors import MalformedFrame
+from local.journal import delivery as delivery_core
+from local.journal.delivery import (
+    MAX_BATCH,
+    CommitQueue,
+    ConsumerChanges,
+    DeadLetter,
+    DeliveryFailure,
+    DeliveryFailures,
+    Serving,
+    Settled,
+)
 
 
 def envelope(seq: int, payload: bytes = b"{}") -> Envelope:
@@ -62,9 +69,9 @@ def test_what_was_decided_about_consumers_goes_into_the_next_commit_and_stays_if
     queue.note(DeadLetter("memory", 7, "why"))
     batch = queue.take()
     assert batch.changes["memory"] == ConsumerChanges(dead_letters={7: "why"})
-    queue.note(Died("critic", 2, Deaths(1, 0)))
+    queue.note(DeliveryFailure("critic", 2, DeliveryFailures(1, 0)))
     queue.put_back_changes(batch)
     again = queue.take()
-    assert again.changes["critic"] == ConsumerChanges({1}, {2: Deaths(1, 0)}, served_by=["one"])
+    assert again.changes["critic"] == ConsumerChanges({1}, {2: DeliveryFailures(1, 0)}, served_by=["one"])
     assert again.dead_letters == [DeadLetter("memory", 7, "why")]
     assert not queue

@@ -2,14 +2,11 @@
 
 import pytest
 
-from local.errors import UnknownConsumer
-from local.journal.core import delivery_core
-from local.journal.core.consumer_decision import Deliver, Serving, Settled
-from local.journal.core.consumer_state import ConsumerState
-from local.journal.core.delivery_core import Confirm, DeliveryCore
-from local.journal.core.durable_consumer import DurableConsumer
-from local.protocol.envelope import Envelope
-from local.protocol.message import Delivery
+from local.bus.envelope import Envelope
+from local.bus.message import Delivery
+from local.core.errors import UnknownConsumer
+from local.journal import delivery as delivery_core
+from local.journal.delivery import Confirm, ConsumerState, Deliver, DeliveryCore, DurableConsumer, Serving, Settled
 
 
 def envelope(envelope_id: str, subject: str = "query", *, instance: str = "api-1", seq: int = 1,

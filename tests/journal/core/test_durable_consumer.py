@@ -3,10 +3,20 @@
 import sys
 from collections.abc import Iterable
 
-from local.journal.core.consumer_decision import ConsumerDecision, DeadLetter, Deliver, Died, Fenced, Serving, Settled
-from local.journal.core.consumer_state import SUSPECT_AFTER, ConsumerState, Deaths
-from local.journal.core.durable_consumer import DurableConsumer
-from local.journal.core.suspects import ALONE_SECONDS
+from local.journal.delivery import (
+    ALONE_SECONDS,
+    SUSPECT_AFTER,
+    ConsumerDecision,
+    ConsumerState,
+    DeadLetter,
+    Deliver,
+    DeliveryFailure,
+    DeliveryFailures,
+    DurableConsumer,
+    Fenced,
+    Serving,
+    Settled,
+)
 
 
 def consumer(max_in_flight: int = 256, state: ConsumerState | None = None) -> DurableConsumer:
@@ -131,8 +141,8 @@ def test_what_a_process_held_is_given_to_its_successor_at_once() -> None:
 
     assert it.attach("two", now=1) == [
         Serving("critic", "two"),
-        Died("critic", 1, Deaths(1, 0)),
-        Died("critic", 3, Deaths(1, 0)),
+        DeliveryFailure("critic", 1, DeliveryFailures(1, 0)),
+        DeliveryFailure("critic", 3, DeliveryFailures(1, 0)),
         Deliver("critic", 1, 2, "two"),
         Deliver("critic", 3, 2, "two"),
     ]
@@ -182,7 +192,7 @@ def test_what_was_in_flight_at_two_deaths_runs_beside_no_other_such_and_beside_e
 
 
 def test_a_suspect_is_alone_in_its_lane() -> None:
-    it = DurableConsumer("critic", ["answer"], lane_width=3, state=ConsumerState(deaths={2: Deaths(2, 0)}))
+    it = DurableConsumer("critic", ["answer"], lane_width=3, state=ConsumerState(deaths={2: DeliveryFailures(2, 0)}))
     for number, lane in enumerate("aaab", 1):
         it.add(number, lane, now=0)
 
@@ -239,11 +249,11 @@ def test_a_death_beside_others_counts_once_they_have_ended() -> None:
     it.add(3, "late", now=0)
 
     it.attach("life 3", now=0)
-    assert it.ack(3, now=0) == [Settled("critic", 3), Died("critic", 1, Deaths(3, 1))]
+    assert it.ack(3, now=0) == [Settled("critic", 3), DeliveryFailure("critic", 1, DeliveryFailures(3, 1))]
 
 
 def test_a_suspect_whose_deaths_would_do_waits_until_those_beside_it_have_ended_and_no_other_lane_does() -> None:
-    it = consumer(state=ConsumerState(deaths={1: Deaths(2, 2)}))
+    it = consumer(state=ConsumerState(deaths={1: DeliveryFailures(2, 2)}))
     it.add(1, "poison", now=0)
     it.add(2, "slow", now=0)
     it.attach("one", now=0)
@@ -257,12 +267,14 @@ def test_a_suspect_whose_deaths_would_do_waits_until_those_beside_it_have_ended_
 
 
 def test_a_journal_that_was_away_goes_on_with_what_was_stored() -> None:
-    state = ConsumerState(floor=2, acknowledged={4}, deaths={3: Deaths(1, 0)}, served_by="two", fenced=["one"])
+    state = ConsumerState(
+        floor=2, acknowledged={4}, deaths={3: DeliveryFailures(1, 0)}, served_by="two", fenced=["one"]
+    )
     it = consumer(state=state)
 
     assert [given(it.add(number, "a", now=0)) for number in range(1, 6)] == [[], [], [(3, 2)], [], []]
     assert it.attach("one", now=0) == [Fenced("critic", "one")]
-    assert it.attach("three", now=0)[1] == Died("critic", 3, Deaths(2, 0))
+    assert it.attach("three", now=0)[1] == DeliveryFailure("critic", 3, DeliveryFailures(2, 0))
 
 
 def test_a_dead_letter_is_given_again_ahead_of_what_waits_in_its_lane_and_behind_what_is_in_flight() -> None:
@@ -273,8 +285,8 @@ def test_a_dead_letter_is_given_again_ahead_of_what_waits_in_its_lane_and_behind
     failed = it.failed(1, attempt=1, instance="one", reason="bug", now=0)
     assert failed == [DeadLetter("critic", 1, "failed 1 times: bug"), Deliver("critic", 3, 1, "one")]
 
-    assert given(it.redeliver(1, "a", Deaths(), now=0)) == []
-    assert it.redeliver(1, "a", Deaths(), now=0) == []
+    assert given(it.redeliver(1, "a", DeliveryFailures(), now=0)) == []
+    assert it.redeliver(1, "a", DeliveryFailures(), now=0) == []
     assert given(it.ack(3, now=0)) == [(1, 1)]
     assert it.ack(1, now=0) == [Settled("critic", 1), Deliver("critic", 4, 1, "one")]
 
@@ -284,7 +296,7 @@ def test_a_dead_letter_that_is_given_again_is_behind_nothing_of_a_wide_lane_and_
     for number in (5, 6, 7):
         it.add(number, "a", now=0)
     it.attach("one", now=0)
-    assert given(it.redeliver(1, "a", Deaths(), now=0)) == []
+    assert given(it.redeliver(1, "a", DeliveryFailures(), now=0)) == []
     assert it.ack(5, now=0)[1:] == [Deliver("critic", 1, 1, "one")]
     assert it.ack(1, now=0)[1:] == [Deliver("critic", 7, 1, "one", after=6)]
 
@@ -294,7 +306,7 @@ def test_what_killed_processes_is_given_again_alone_in_its_lane() -> None:
     it.add(1, "a", now=0)
     assert isinstance(die(it, 6)[1], DeadLetter)
     assert given(it.add(2, "a", now=0)) == [(2, 1)]
-    assert given(it.redeliver(1, "a", Deaths(5, 0), now=0)) == []
+    assert given(it.redeliver(1, "a", DeliveryFailures(5, 0), now=0)) == []
     assert given(it.ack(2, now=0)) == [(1, 6)]
     assert given(it.add(3, "a", now=0)) == []
     assert given(it.add(4, "b", now=0)) == [(4, 1)]

@@ -1,6 +1,6 @@
 """Who was it? Several suspects, and those that ran beside them."""
 
-from local.journal.core.suspects import ALONE_SECONDS, Suspects
+from local.journal.delivery import ALONE_SECONDS, Suspects
 
 
 def suspects(*numbers: int) -> Suspects:

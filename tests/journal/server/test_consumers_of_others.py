@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from local.bus.sender_guard import Declaration, SenderGuard
-from local.protocol.journal_messages import (
+from local.bus.message import Message
+from local.bus.messages import QueryCancel
+from local.bus.security import Declaration, SenderGuard
+from local.journal.messages import (
     ConsumerClaim,
     JournalAck,
     JournalAttach,
     JournalDetach,
     JournalFailed,
-    JournalHurry,
+    JournalFlush,
     JournalWorking,
 )
-from local.protocol.message import Message
-from local.protocol.messages import QueryCancel
 
 EVERYTHING = frozenset({""})
 DECLARED = {
@@ -30,7 +30,7 @@ SAID: list[Callable[[int], Message]] = [
     lambda number: JournalAck(consumer="mine", numbers=(number,)),
     lambda number: JournalDetach(consumer="mine"),
     lambda number: JournalFailed(consumer="mine", number=number, attempt=1, reason="forged"),
-    lambda number: JournalHurry(consumer="mine", mark=1),
+    lambda number: JournalFlush(consumer="mine", mark=1),
     lambda number: JournalWorking(attempts={"mine": {number: 1}}),
     lambda number: JournalAttach(consumers=(ConsumerClaim(name="mine", subjects=("query.cancel",)),)),
 ]

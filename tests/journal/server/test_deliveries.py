@@ -6,11 +6,11 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from local.errors import StoreFailed, StoreFull
-from local.journal.core.durable_consumer import Deliver
-from local.journal.server.deliveries import JournalDeliveries
-from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import JournalDeliver
+from local.bus.envelope import Envelope
+from local.core.errors import StoreFailed, StoreFull
+from local.journal.delivery import Deliver
+from local.journal.messages import JournalDeliver
+from local.journal.writer import JournalDeliveries
 
 
 class SlowStore:

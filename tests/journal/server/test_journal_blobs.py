@@ -12,17 +12,17 @@ import pytest
 
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub
-from local.bus.reject_log import RejectLog
-from local.journal.client.journal_client import JournalClient
-from local.journal.server import journal as journal_module
-from local.journal.server.journal import Journal, JournalConfig
-from local.journal.store.store import JournalStore
-from local.protocol.envelope import Trace, decode
-from local.protocol.journal_messages import JournalEntries, JournalRead, JournalRedact, JournalRedacted
-from local.protocol.memory_messages import MemoryDeleted
-from local.protocol.messages import ConversationResult, QueryReceived, ResponseGeneration
-from local.runtime.participant_runner import ParticipantRunner
+from local.bus.envelope import Trace, decode
+from local.bus.messages import ConversationResult, QueryReceived, ResponseGeneration
+from local.bus.receiving import RejectLog
+from local.bus.zeromq import MemoryHub
+from local.journal import server as journal_module
+from local.journal.client import JournalClient
+from local.journal.messages import JournalEntries, JournalRead, JournalRedact, JournalRedacted
+from local.journal.server import Journal, JournalConfig
+from local.journal.store import JournalStore
+from local.memory.messages import MemoryDeleted
+from local.runtime.runner import ParticipantRunner
 
 LARGE = "word " * 20_000
 ENGRAM = "0123456789abcdef" * 2

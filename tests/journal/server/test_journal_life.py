@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from local.bus import bus as bus_module
-from local.errors import JournalFull, NoJournal, StoreFailed, StoreFull
-from local.journal.core.consumer_decision import Settled
-from local.journal.server import journal as journal_module
-from local.journal.server import journal_writer as writer_module
-from local.journal.store.situation import suspicion_path
-from local.journal.store.store import JournalStore
-from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import JournalEntries, JournalRead
-from local.protocol.messages import ParticipantStatus, QueryAccepted, QueryCancel, QueryReceived
+from local.bus.envelope import Envelope
+from local.bus.messages import ParticipantStatus, QueryAccepted, QueryCancel, QueryReceived
+from local.core.errors import JournalFull, NoJournal, StoreFailed, StoreFull
+from local.journal import server as journal_module
+from local.journal import writer as writer_module
+from local.journal.delivery import Settled
+from local.journal.messages import JournalEntries, JournalRead
+from local.journal.recovery import suspicion_path
+from local.journal.store import JournalStore
 from local.runtime.participant import Participant, Resources, Settingless, on
 
 SECONDS = 30.0

@@ -6,16 +6,11 @@ from typing import Any
 
 import pytest
 
-from local.journal.server import journal as journal_module
-from local.protocol.envelope import Trace, decode
-from local.protocol.journal_messages import (
-    JournalEntries,
-    JournalEntry,
-    JournalRead,
-    JournalRedact,
-    JournalRedacted,
-)
-from local.protocol.messages import AnswerDialog, Message, QueryCancel, QueryReceived, ToolRequest
+from local.bus.envelope import Trace, decode
+from local.bus.message import Message
+from local.bus.messages import AnswerDialog, QueryCancel, QueryReceived, ToolRequest
+from local.journal import server as journal_module
+from local.journal.messages import JournalEntries, JournalEntry, JournalRead, JournalRedact, JournalRedacted
 from local.runtime.participant import Participant, Settingless, on
 
 SECONDS = 30.0

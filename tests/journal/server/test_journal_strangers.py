@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import ConsumerClaim, JournalAck, JournalAttach, JournalDetach, JournalWorking
-from local.protocol.message import Message
-from local.protocol.messages import AnswerDialog, QueryCancel
+from local.bus.envelope import Envelope
+from local.bus.message import Message
+from local.bus.messages import AnswerDialog, QueryCancel
+from local.journal.messages import ConsumerClaim, JournalAck, JournalAttach, JournalDetach, JournalWorking
 
 Frame = Callable[..., bytes]
 SUBJECTS = ["attach", "detach", "ack", "working", "read", "redact", "confirmed.x", "fenced.x", "deliver.x"]

@@ -10,10 +10,10 @@ from typing import Self
 
 import pytest
 
-from local.journal.core.consumer_state import ConsumerChanges, Deaths
-from local.journal.store.entry import Appended, Entry
-from local.journal.store.recovery import DamageReport
-from local.journal.store.store import JournalStore
+from local.journal.delivery import ConsumerChanges, DeliveryFailures
+from local.journal.recovery import DamageReport
+from local.journal.schema import Appended, Entry
+from local.journal.store import JournalStore
 
 COUNT = 40
 NAMES = {"db": "journal.db", "wal": "journal.db-wal", "mark": "journal.db.mark"}
@@ -117,7 +117,9 @@ async def make_journal(path: Path) -> Journal:
         await store.commit([entries[number] for number in range(1, COUNT // 2)])
     async with JournalStore(path) as store:
         await store.commit([], {"critic": ConsumerChanges(settled={1, 2, 5})})
-        await store.commit([], {"critic": ConsumerChanges(deaths={4: Deaths(2, 0)}, served_by=["one", "two"])})
+        await store.commit(
+            [], {"critic": ConsumerChanges(deaths={4: DeliveryFailures(2, 0)}, served_by=["one", "two"])}
+        )
         for number in range(COUNT // 2, COUNT + 1):
             await store.commit([entries[number]])
         return Journal.of(path, entries)

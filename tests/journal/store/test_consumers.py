@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import NotOnRecord
-from local.journal.core.consumer_state import ConsumerChanges, Deaths
-from local.journal.store.entry import Entry
-from local.journal.store.store import JournalStore
+from local.core.errors import NotOnRecord
+from local.journal.delivery import ConsumerChanges, DeliveryFailures
+from local.journal.schema import Entry
+from local.journal.store import JournalStore
 
 MakeEntry = Callable[..., Entry]
 
@@ -56,7 +56,9 @@ async def test_deaths_and_dead_letters_are_remembered(path: Path, entry: MakeEnt
     async with JournalStore(path) as store:
         await store.register("critic", ())
         await store.commit([entry(1), entry(2), entry(3)])
-        await store.commit([], {"critic": ConsumerChanges(deaths={1: Deaths(2, 0), 2: Deaths(4, 3)})})
+        await store.commit(
+            [], {"critic": ConsumerChanges(deaths={1: DeliveryFailures(2, 0), 2: DeliveryFailures(4, 3)})}
+        )
         await store.commit([], {"critic": ConsumerChanges(dead_letters={2: "died three times alone"})})
         await store.commit([], {"critic": ConsumerChanges(settled={3})})
     async with JournalStore(path) as store:
@@ -77,11 +79,11 @@ async def test_a_dead_letter_that_is_to_be_given_again_is_remembered_on_either_s
         await store.commit([entry(1), entry(2), entry(3)])
         settled = {3} if is_above_the_floor else {1, 3}
         await store.commit([], {"critic": ConsumerChanges(settled=settled, dead_letters={2: "why"})})
-        await store.commit([], {"critic": ConsumerChanges(again={2}, deaths={2: Deaths(4, 0)})})
+        await store.commit([], {"critic": ConsumerChanges(again={2}, deaths={2: DeliveryFailures(4, 0)})})
     async with JournalStore(path) as store:
         known = await store.consumer("critic")
         assert (known.again, known.dead_letters, known.deaths, known.settled & {2}) == ({2}, {}, {2: (4, 0)}, set())
-        await store.commit([], {"critic": ConsumerChanges(deaths={2: Deaths(5, 1)})})
+        await store.commit([], {"critic": ConsumerChanges(deaths={2: DeliveryFailures(5, 1)})})
         assert (await store.consumer("critic")).deaths == {2: (5, 1)}
         await store.commit([], {"critic": ConsumerChanges(dead_letters={2: "again"})})
         known = await store.consumer("critic")
@@ -136,7 +138,8 @@ async def test_only_settling_may_be_lost_with_the_end_of_the_file(store: Journal
     await store.commit([entry(1), entry(2)])
     counts = [(await store.state()).changes]
     for change in (
-        ConsumerChanges(settled={1}), ConsumerChanges(deaths={2: Deaths(1, 0)}), ConsumerChanges(served_by=["a"]),
+        ConsumerChanges(settled={1}), ConsumerChanges(deaths={2: DeliveryFailures(1, 0)}),
+        ConsumerChanges(served_by=["a"]),
         ConsumerChanges(dead_letters={2: "why"}), ConsumerChanges(again={2}),
     ):  # fmt: skip
         await store.commit([], {"critic": change})

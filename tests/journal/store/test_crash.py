@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from local.journal.store.entry import Appended, Entry
-from local.journal.store.high_water_mark import HighWaterMark
-from local.journal.store.recovery import DamageReport
-from local.journal.store.schema import JournalState
-from local.journal.store.store import JournalStore
+from local.journal.recovery import DamageReport
+from local.journal.schema import Appended, Entry, HighWaterMark, JournalState
+from local.journal.store import JournalStore
 
 Journal = Any  # the class is in conftest.py, which no test can import
 Judge = Callable[..., Awaitable[DamageReport | None]]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local.journal.store.recovery import DamageReport
+from local.journal.recovery import DamageReport
 
 Journal = Any  # the class is in conftest.py, which no test can import
 Judge = Callable[..., Awaitable[DamageReport | None]]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from local.errors import StoreFull
-from local.journal.store.entry import Appended, Entry
-from local.journal.store.store import JournalStore
+from local.core.errors import StoreFull
+from local.journal.schema import Appended, Entry
+from local.journal.store import JournalStore
 
 MakeEntry = Callable[..., Entry]
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import StoreDamaged, StoreGone
-from local.journal.store.high_water_mark import SLOT_BYTES, HighWaterMark, create_mark, read_mark
-from local.journal.store.schema import JournalState
+from local.core.errors import StoreDamaged, StoreGone
+from local.journal.schema import SLOT_BYTES, HighWaterMark, JournalState, create_mark, read_mark
 
 
 def state(changes: int) -> JournalState:

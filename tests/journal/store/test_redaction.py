@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import StoreFailed
-from local.journal.store import store as store_module
-from local.journal.store.entry import Entry
-from local.journal.store.store import JournalStore
+from local.core.errors import StoreFailed
+from local.journal import store as store_module
+from local.journal.schema import Entry
+from local.journal.store import JournalStore
 
 MakeEntry = Callable[..., Entry]
 

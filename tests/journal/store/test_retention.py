@@ -5,10 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from local.journal.core.consumer_state import ConsumerChanges
-from local.journal.store.entry import Appended, Entry
-from local.journal.store.store import JournalStore
-from local.services.sqlite_file import connect_read_only
+from local.core.database import connect_read_only
+from local.journal.delivery import ConsumerChanges
+from local.journal.schema import Appended, Entry
+from local.journal.store import JournalStore
 
 MakeEntry = Callable[..., Entry]
 FOREVER, UNLIMITED = 1e12, 2**60

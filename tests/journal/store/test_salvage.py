@@ -9,14 +9,10 @@ from typing import Any
 
 import pytest
 
-from local.errors import StoreFailed
-from local.journal.store.entries import put_entry
-from local.journal.store.entry import Appended, Entry
-from local.journal.store.high_water_mark import HighWaterMark, create_mark
-from local.journal.store.rebuild import UNKNOWN_TAIL
-from local.journal.store.recovery import DamageReport
-from local.journal.store.situation import TABLE, File, Look, Mark, Salvage, Situation
-from local.journal.store.store import JournalStore
+from local.core.errors import StoreFailed
+from local.journal.recovery import TABLE, UNKNOWN_TAIL, DamageReport, File, Look, Mark, RecoveryCase, Salvage
+from local.journal.schema import Appended, Entry, HighWaterMark, create_mark, put_entry
+from local.journal.store import JournalStore
 
 Journal = Any  # the class is in conftest.py, which no test can import
 Judge = Callable[..., Awaitable[DamageReport | None]]
@@ -140,7 +136,7 @@ async def test_a_version_with_a_flipped_bit_is_damage(
 
 def test_of_every_situation_one_row_of_the_table_holds() -> None:
     for found in product(Salvage, File, Mark, Look):
-        assert sum(row.holds(Situation(*found)) for row in TABLE) == 1, found
+        assert sum(row.holds(RecoveryCase(*found)) for row in TABLE) == 1, found
 
 
 async def test_consumers_that_damage_took_get_everything_when_they_register(journal: Journal, tmp_path: Path) -> None:
@@ -203,7 +199,7 @@ async def test_what_is_no_damage_moves_nothing(
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr("local.services.database.sqlite3.connect", refused)
+        patched.setattr("local.core.database.sqlite3.connect", refused)
         with pytest.raises(StoreFailed, match="unable to open database file"):
             await JournalStore(path).__aenter__()
     assert await judge(path, journal.acknowledged) is None

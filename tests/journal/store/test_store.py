@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from local.errors import StoreDamaged, StoreFull, StoreGone
-from local.journal.core.consumer_state import ConsumerChanges
-from local.journal.store.entry import Appended, Entry
-from local.journal.store.high_water_mark import HighWaterMark, mark_path, read_mark
-from local.journal.store.schema import JournalState
-from local.journal.store.store import JournalStore
+from local.core.errors import StoreDamaged, StoreFull, StoreGone
+from local.journal.delivery import ConsumerChanges
+from local.journal.schema import Appended, Entry, HighWaterMark, JournalState, mark_path, read_mark
+from local.journal.store import JournalStore
 
 MakeEntry = Callable[..., Entry]
 UNLIMITED = 2**60

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from local.errors import NotOnRecord, StoreDamaged, StoreFailed
-from local.journal.store import view
-from local.journal.store.entry import Entry
-from local.journal.store.recovery import DamageReport
-from local.journal.store.store import JournalStore
-from local.journal.store.view import Extent, JournalView, SessionSpan
+from local.core.errors import NotOnRecord, StoreDamaged, StoreFailed
+from local.journal import store as view
+from local.journal.recovery import DamageReport
+from local.journal.schema import Entry
+from local.journal.store import JournalStats, JournalStore, JournalView, SessionSpan
 
 Journal = Any  # the class is in conftest.py, which no test can import
 Judge = Callable[..., Awaitable[DamageReport | None]]
@@ -77,7 +76,7 @@ async def test_sessions_and_totals(path: Path, store: JournalStore, clock: Any, 
         await store.commit([entry(4, session="b")])
         assert journal.sessions() == [SessionSpan("b", 2, 1000.0, 2000.0), SessionSpan("a", 1, 1000.0, 1000.0)]
         size = sum(path.with_name(name).stat().st_size for name in ("journal.db", "journal.db-wal"))
-        assert journal.count() == Extent(4, 1, 4, size)
+        assert journal.count() == JournalStats(4, 1, 4, size)
 
 
 async def test_a_damaged_entry_is_named_and_does_not_hold_up_its_owner(

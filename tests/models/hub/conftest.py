@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from local.models.hub import gguf_download
-from local.models.hub.model_stock import ModelStock
+from local.models import hub as gguf_download
+from local.models.hub import ModelStock
 from tests.models.hub.fake_hub import FakeHub, hub_with
 
 

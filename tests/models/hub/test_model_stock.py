@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from local.errors import ModelError, NoSuchModel
-from local.models.hub import gguf_download
-from local.models.hub.gguf_download import GgufDownload
-from local.models.hub.model_stock import ModelStock, PullStep
+from local.core.errors import ModelError, NoSuchModel
+from local.models import hub as gguf_download
+from local.models.hub import GgufDownload, ModelStock, PullStep
 from tests.models.hub.fake_hub import REPO, FakeHub
 
 Q4 = "tiny-Q4_K_M.gguf"

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from local.config_models import Provider
-from local.models.servers.serving import serve
-from local.models.servers.spec import ServerSpec, llama_server_spec
+from local.models.servers import ServerSpec, llama_server_spec, serve
+from local.models.settings import Provider
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0

@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from local.errors import ModelError
+from local.core.errors import ModelError
 from local.models.chat import ContentDelta, Degraded, Delta, Done, ProgressDelta, ToolCall, whole_reply
 from local.models.openai import OpenAIModel
-from local.models.servers.serving import ModelServerFailed, serve
-from local.models.servers.spec import ServerSpec
+from local.models.servers import ModelServerFailed, ServerSpec, serve
 from tests.models.llama_cpp.real_llama import served, spec_of
 from tests.models.llama_cpp.tiny_gguf import FOR_EVER, SENTENCE, write_tiny_gguf
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from local.config_models import Endpoint, Routing
-from local.models.backends import connect
 from local.models.chat import ContentDelta, Delta, Done, ProgressDelta, RestartDelta
 from local.models.openai import OpenAIModel
-from local.models.servers.serving import ServerSpec
+from local.models.router import connect
+from local.models.servers import ServerSpec
+from local.models.settings import Endpoint, Routing
 from tests.models.llama_cpp.real_llama import served, smollm2, spec_of
 
 SECONDS = 170.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.errors import ModelError
+from local.core.errors import ModelError
 from local.models.chat import ChatModel, ContentDelta, Delta, Done, Json
 
 USER = [{"role": "user", "content": "Hi"}]

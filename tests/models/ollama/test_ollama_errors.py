@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from local.models.error_tables import ollama_errors
-from local.models.model_errors import error_text
+from local.models.chat import error_text, ollama_errors
 
 LLAMA_SERVER = json.dumps(
     {"error": {"code": 400, "message": "request (2622 tokens) exceeds the available context size (512 tokens)"}}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from local.errors import ConfigError
-from local.models.server_address import is_loopback, normalise_host
+from local.core.errors import ConfigError
+from local.models.settings import is_loopback, normalise_host
 
 FORMS = {
     "": "http://127.0.0.1:11434",

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from local.errors import ModelError
-from local.models.answer_stream import MAX_LINE_BYTES
-from local.models.chat import ContentDelta, Delta, Done, ThinkingDelta, ToolCall, Usage
-from local.models.error_tables import ollama_errors
+from local.core.errors import ModelError
+from local.models.chat import ContentDelta, Delta, Done, ThinkingDelta, ToolCall, Usage, ollama_errors
+from local.models.http import MAX_LINE_BYTES
 from local.models.ollama import OllamaStream
 
 SERVER = "http://host:1"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.errors import ModelError
+from local.core.errors import ModelError
 
 
 async def test_a_silent_server_is_a_timeout(server: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.errors import ModelBusy, ModelError
+from local.core.errors import ModelBusy, ModelError
 from local.models.chat import (
     CannotThink,
     ChatModel,
@@ -139,7 +139,7 @@ async def test_the_usage_is_waited_for_after_the_last_word(server: Any) -> None:
 async def test_an_answer_is_complete_even_if_the_server_never_says_that_it_ends(
     server: Any, breaks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.models.model_client._TRAILER_SECONDS", 0.05)
+    monkeypatch.setattr("local.models.client._TRAILER_SECONDS", 0.05)
 
     async def script(exchange: Any) -> None:
         await exchange.head()

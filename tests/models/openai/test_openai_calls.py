@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from local.errors import ModelError
+from local.core.errors import ModelError
 from local.models.chat import Json, ToolCall
-from local.models.openai_stream import CallAssembler
+from local.models.openai import CallAssembler
 
 
 def fragment(arguments: Any = None, name: str | None = None, index: int | None = None, **more: Any) -> Json:

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from local.errors import ConfigError, ModelBusy
-from local.models.error_tables import openai_errors
-from local.models.model_errors import ErrorClass, classify, error_text, retry_after_seconds
-from local.models.server_address import authorisation, normalise_base_url
+from local.core.errors import ConfigError, ModelBusy
+from local.models.chat import ErrorClass, classify, error_text, openai_errors, retry_after_seconds
+from local.models.settings import authorisation, normalise_base_url
 
 KEY = "sk-very-secret-0123456789"
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from local.models.chat import Json
-from local.models.openai_dialects import LLAMA_SERVER, OPENAI, UNKNOWN, VLLM
-from local.models.openai_request import to_openai
+from local.models.openai import LLAMA_SERVER, OPENAI, UNKNOWN, VLLM, to_openai
 
 LONG = "550e8400-e29b-41d4-a716-446655440000:10:"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.models.chat import Degraded, Json, ModelInfo
-from local.models.openai_dialects import (
+from local.models.openai import (
     GOOGLE,
     LLAMA_SERVER,
     OLLAMA,
@@ -17,10 +17,10 @@ from local.models.openai_dialects import (
     VLLM,
     Dialect,
     Known,
+    chat_request,
     find,
     known,
 )
-from local.models.openai_request import chat_request
 
 USER = [{"role": "user", "content": "Hi"}]
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}

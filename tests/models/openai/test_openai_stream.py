@@ -9,12 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.errors import ModelError
-from local.models.answer_stream import MAX_LINE_BYTES
-from local.models.chat import ContentDelta, Delta, Done, ProgressDelta, ThinkingDelta, ToolCall, Usage
-from local.models.error_tables import ollama_errors, openai_errors
+from local.core.errors import ModelError
+from local.models.chat import (
+    ContentDelta,
+    Delta,
+    Done,
+    ProgressDelta,
+    ThinkingDelta,
+    ToolCall,
+    Usage,
+    ollama_errors,
+    openai_errors,
+)
+from local.models.http import MAX_LINE_BYTES
 from local.models.ollama import OllamaStream as OllamaDecoder
-from local.models.openai_stream import OpenAIStream
+from local.models.openai import OpenAIStream
 
 ERRORS = openai_errors("http://host:1/v1")
 END = b"data: [DONE]\n\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from local.config_models import Provider
-from local.models.servers.spec import ServerSpec, llama_server_spec
+from local.models.servers import ServerSpec, llama_server_spec
+from local.models.settings import Provider
 
 FAKE_LLAMA_SERVER = """
 import http.server, json, os, pathlib, signal, subprocess, sys, threading

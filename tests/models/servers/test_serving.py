@@ -17,10 +17,8 @@ import httpx
 import psutil
 import pytest
 
-from local.errors import ConfigError
-from local.models.servers.process import LogFile, ServerProcess
-from local.models.servers.serving import ModelServerFailed, require_build, serve
-from local.models.servers.spec import ServerSpec
+from local.core.errors import ConfigError
+from local.models.servers import LogFile, ModelServerFailed, ServerProcess, ServerSpec, require_build, serve
 
 SECONDS = 30.0
 Until = Callable[[Callable[[], object]], Any]
@@ -165,8 +163,8 @@ async def test_it_ends_with_whoever_runs_it_even_if_that_is_killed(
 ) -> None:
     program = """
 import asyncio, pathlib, sys
-from local.models.servers.serving import serve
-from local.models.servers.spec import ServerSpec
+from local.models.servers import serve
+from local.models.servers import ServerSpec
 folder = pathlib.Path(sys.argv[1])
 spec = ServerSpec("x", tuple(sys.argv[3:]), sys.argv[2], "/health", 30)
 asyncio.run(serve(spec, folder, asyncio.Event(), (folder / "is_ready").touch))

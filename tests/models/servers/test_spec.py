@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from local.config_models import Provider
-from local.errors import ConfigError
-from local.models.servers.gguf_header import context_length
-from local.models.servers.spec import ServerSpec, llama_server_spec, ollama_spec
+from local.core.errors import ConfigError
+from local.models.servers import ServerSpec, context_length, llama_server_spec, ollama_spec
+from local.models.settings import Provider
 from tests.models.llama_cpp.tiny_gguf import write_tiny_gguf
 
 

@@ -14,8 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.models.stand_in.server import serve
-from local.models.stand_in.stand_in import StandInSettings
+from local.stand_in.server import StandInSettings, serve
 
 SCRIPTS = Path(__file__).parents[3] / "stories" / "scripts"
 

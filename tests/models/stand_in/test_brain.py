@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from local.models.stand_in import brain
-from local.models.stand_in.conversation import AssistantMessage, ToolUse, read
-from local.protocol.context_block import ContextItem, with_block
+from local.bus.messages import ContextItem, with_block
+from local.stand_in import rules as brain
+from local.stand_in.rules import AssistantMessage, ToolUse, read
 
 Json = dict[str, Any]
 MakeTool = Callable[..., Json]

@@ -11,20 +11,19 @@ from typing import Any
 import httpx
 import pytest
 
-from local.models.stand_in import brain, structured_reply
-from local.models.stand_in.conversation import AssistantMessage, Task, ToolUse, read, task_of
-from local.models.stand_in.judging import judge
-from local.models.stand_in.script import parse
-from local.models.stand_in.structured_reply import classify
-from local.protocol.memory_messages import FactRecord, MemoryResult, OutdatedFact, RecalledEngram
-from local.services.judging.profiles import PROFILES, ProfileName
-from local.services.judging.prompt import Case, Evidence, Pair
-from local.services.judging.rubric import Rubric
-from local.services.reflecting import dream_prompt, goal_prompt, thought_prompt
-from local.services.reflecting.goal import Goal, GoalWords
-from local.services.reflecting.goal_prompt import GoalCheck
-from local.services.reflecting.told_exchange import ToldExchange
-from local.tools.search_memory import NOTHING, recollect
+from local.critic.judge import PROFILES, ProfileName
+from local.critic.judging import Case, Evidence, Pair, Rubric
+from local.memory.messages import FactRecord, MemoryResult, OutdatedFact, RecalledEngram
+from local.memory.tools import NOTHING, render_recall
+from local.reflection import goals as goal_prompt
+from local.reflection import prompts as dream_prompt
+from local.reflection import prompts as thought_prompt
+from local.reflection.goals import Goal, GoalCheck, GoalWords
+from local.reflection.prompts import ToldExchange
+from local.stand_in import rules as brain
+from local.stand_in import server as structured_reply
+from local.stand_in.rules import AssistantMessage, Task, ToolUse, judge, read, task_of
+from local.stand_in.server import classify, parse
 
 Json = dict[str, Any]
 MakeTool = Callable[..., Json]
@@ -105,20 +104,20 @@ def test_a_classification_has_no_keys_that_its_schema_does_not_have() -> None:
 
 def test_a_thought_is_of_what_was_said_last() -> None:
     exchanges = [ToldExchange("a", "It rains", "Oh."), ToldExchange("b", "I like tea", "Noted.")]
-    asked = thought_prompt.messages(exchanges)[-1]["content"]
-    assert task_of(thought_prompt.SCHEMA, asked) is Task.THOUGHT
-    assert thought_prompt.read(json.dumps(structured_reply.thought(asked))) == "The user said: I like tea"
+    asked = thought_prompt.thought_messages(exchanges)[-1]["content"]
+    assert task_of(thought_prompt.THOUGHT_SCHEMA, asked) is Task.THOUGHT
+    assert thought_prompt.read_thought(json.dumps(structured_reply.thought(asked))) == "The user said: I like tea"
     assert structured_reply.thought("") == {"thought": ""}
 
 
 def test_a_goal_to_be_reminded_of_is_said_once_and_one_that_is_reached_is_done() -> None:
     goal = Goal("g", "Remind me to swim", "every 1d", "UTC", created_at=0, created_by="api", decided=0)
-    asked = goal_prompt.messages(goal, [], 5.0)[-1]["content"]
+    asked = goal_prompt.goal_messages(goal, [], 5.0)[-1]["content"]
     assert task_of(goal_prompt.SCHEMA, asked) is Task.CHECK
 
     def checked(goal: Goal, *said: str) -> GoalCheck:
         exchanges = [ToldExchange("e", each, "Good.") for each in said]
-        reply = structured_reply.check(goal_prompt.messages(goal, exchanges, 5.0)[-1]["content"])
+        reply = structured_reply.check(goal_prompt.goal_messages(goal, exchanges, 5.0)[-1]["content"])
         return goal_prompt.read(json.dumps(reply))
 
     assert checked(goal, "It rains") == GoalCheck("You wanted to swim", is_done=False)
@@ -230,7 +229,7 @@ def recalled(*hits: tuple[str, str], outdated: tuple[OutdatedFact, ...] = (), sl
         for query, answer in hits
     )  # fmt: skip
     known = [FactRecord(slot=slot, value="black", stated_at=0.0, engram_id="e") for slot in slots]
-    text = recollect("coffee", MemoryResult(verb="search", hits=found), known, datetime(2026, 11, 21)).text
+    text = render_recall("coffee", MemoryResult(verb="search", hits=found), known, datetime(2026, 11, 21)).text
     return {"role": "tool", "tool_name": "search_memory", "content": text}
 
 

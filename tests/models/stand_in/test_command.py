@@ -1,4 +1,4 @@
-"""`python -m local.models.stand_in`, as a person runs it."""
+"""`python -m local.stand_in`, as a person runs it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import httpx
 
 
 async def _start(*arguments: str) -> asyncio.subprocess.Process:
-    command = (sys.executable, "-m", "local.models.stand_in", *arguments)
+    command = (sys.executable, "-m", "local.stand_in", *arguments)
     return await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
 
 

@@ -12,7 +12,7 @@ import httpx
 import ollama
 import pytest
 
-from local.models.stand_in.stand_in import StandInSettings
+from local.stand_in.server import StandInSettings
 
 Json = dict[str, Any]
 

@@ -9,11 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from local.errors import ConfigError
-from local.models.stand_in.conversation import read
-from local.models.stand_in.script import load, parse
-from local.models.stand_in.server import create_app
-from local.models.stand_in.stand_in import StandInSettings
+from local.core.errors import ConfigError
+from local.stand_in.rules import read
+from local.stand_in.server import StandInSettings, create_app, load, parse
 
 Json = dict[str, Any]
 Story = Callable[[str], str]

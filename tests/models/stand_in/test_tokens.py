@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from local.models.stand_in.embedding import vector_of
-from local.models.stand_in.ollama_request import OllamaRefusal
-from local.models.stand_in.structured_reply import smallest
-from local.models.stand_in.tokens import count, fit
+from local.stand_in.server import OllamaRefusal, count, fit, smallest, vector_of
 
 
 def message(role: str, tokens: int, **more: Any) -> dict[str, Any]:

@@ -10,21 +10,13 @@ from typing import Any
 import pytest
 
 from local.bus.bus import Bus
-from local.bus.memory import MemoryHub
-from local.errors import NotOnRecord, StoreFailed
-from local.protocol.envelope import Envelope
-from local.protocol.messages import (
-    AnswerDialog,
-    ErrorInfo,
-    Message,
-    ParticipantStatus,
-    QueryAccepted,
-    ToolRequest,
-    ToolResult,
-)
-from local.runtime.participant import Kind, Participant, Settingless, on
-from local.runtime.participant_runner import ParticipantRunner
-from local.runtime.subscription import Inbox
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo, Message
+from local.bus.messages import AnswerDialog, ParticipantStatus, QueryAccepted, ToolRequest, ToolResult
+from local.bus.zeromq import MemoryHub
+from local.core.errors import NotOnRecord, StoreFailed
+from local.runtime.participant import Inbox, Kind, Participant, Settingless, on
+from local.runtime.runner import ParticipantRunner
 
 SECONDS = 20.0  # a test that waits so long has failed
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from local.bus import bus as bus_module
-from local.bus.memory import MemoryHub
-from local.protocol.messages import QueryCancel, ToolResult
-from local.runtime.recent_replies import MAX_REPLIES, RecentReplies
+from local.bus.messages import QueryCancel, ToolResult
+from local.bus.zeromq import MemoryHub
+from local.runtime.participant import MAX_REPLIES, RecentReplies
 
 
 async def test_a_repeated_request_is_done_once_and_answered_again_from_the_record(life: Any, witness: Any) -> None:

@@ -4,14 +4,8 @@ from typing import Any
 
 import pytest
 
-from local.protocol.messages import (
-    AnswerDialog,
-    BusDead,
-    ErrorInfo,
-    Message,
-    ToolRequest,
-    ToolResult,
-)
+from local.bus.message import ErrorInfo, Message
+from local.bus.messages import AnswerDialog, BusDead, ToolRequest, ToolResult
 
 
 async def test_what_a_handler_returns_is_published_with_the_trace_of_what_caused_it(life: Any, witness: Any) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from local.bus.memory import MemoryHub
-from local.errors import StoreFailed
-from local.runtime import participant_runner as runner_module
-from local.runtime import presence
+from local.bus.zeromq import MemoryHub
+from local.core.errors import StoreFailed
+from local.runtime import runner as presence
+from local.runtime import runner as runner_module
 
 Begin = Callable[..., Awaitable[Any]]
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from local.protocol.bus_messages import BusGap
-from local.runtime import participant_runner as runner_module
-from local.runtime import subscription
-from local.runtime.subscription import Inbox
+from local.bus.messages import BusGap
+from local.runtime import participant as subscription
+from local.runtime import runner as runner_module
+from local.runtime.participant import Inbox
 
 Begin = Callable[..., Awaitable[Any]]
 

@@ -10,9 +10,8 @@ import threading
 import time
 from pathlib import Path
 
-from local.errors import ConfigError, LocalError
-from local.runtime.child import THREADS
-from local.runtime.lifeline import BEATS_PER_HANG, Lifeline
+from local.core.errors import ConfigError, LocalError
+from local.runtime.child import BEATS_PER_HANG, THREADS, Lifeline
 
 
 def serve(lifeline: Lifeline) -> None:

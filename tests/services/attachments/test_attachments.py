@@ -8,9 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import AttachmentMissing, AttachmentRefused, StoreFailed
-from local.services.attachments.extract import AttachmentLimits, Extract, kind_of
-from local.services.attachments.store import AttachmentImporter, AttachmentStore, clean_name
+from local.attachments.attachments import (
+    AttachmentImporter,
+    AttachmentLimits,
+    AttachmentStore,
+    Extract,
+    clean_name,
+    kind_of,
+)
+from local.core.errors import AttachmentMissing, AttachmentRefused, StoreFailed
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 
@@ -145,7 +151,7 @@ async def test_what_takes_too_long_to_read_is_refused_and_told_to_stop(
         has_stopped.set()
         return Extract("")
 
-    monkeypatch.setattr("local.services.attachments.store.extract", slow)
+    monkeypatch.setattr("local.attachments.attachments.extract", slow)
     assert "could not be read within" in str(await refused(store, "a.txt", b"x", AttachmentLimits(max_seconds=0.01)))
     assert has_stopped.wait(30)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from local.services.classifying.grounding import decide
-from local.services.classifying.prompt import Claim, ClassifierReply
-from local.services.engrams.engram import StatedFact
-from local.services.engrams.facts import FactFinding, Way
+from local.memory.facts import FactFinding, FactOperation
+from local.memory.statements import Claim, ClassifierReply, decide
+from local.memory.store import StatedFact
 
 SAID = "I take my coffee black, or with milk. Forget where I live. Ann and I like Oslo"
 
@@ -25,27 +24,29 @@ def known(slot: str, value: str) -> StatedFact:
 
 
 def test_a_fact_takes_the_place_of_the_one_before() -> None:
-    assert findings(claim(" coffee ", " black ")) == (FactFinding(Way.SUPERSEDE, "coffee", "black"),)
+    assert findings(claim(" coffee ", " black ")) == (FactFinding(FactOperation.SUPERSEDE, "coffee", "black"),)
 
 
 def test_an_uncertain_fact_stands_beside_the_one_before() -> None:
     (found,) = findings(claim("coffee", "black", certain=False))
-    assert found == FactFinding(Way.CONTRADICT, "coffee", "black", certain=False)
+    assert found == FactFinding(FactOperation.CONTRADICT, "coffee", "black", certain=False)
 
 
 def test_two_values_of_one_slot_stand_beside_each_other() -> None:
     found = findings(claim("Coffee", "black"), claim("coffee", "milk"))
-    assert [finding.way for finding in found] == [Way.CONTRADICT, Way.CONTRADICT]
+    assert [finding.way for finding in found] == [FactOperation.CONTRADICT, FactOperation.CONTRADICT]
 
 
 def test_the_same_value_twice_is_no_contradiction() -> None:
-    assert {finding.way for finding in findings(claim("coffee", "black"), claim("coffee", "Black"))} == {Way.SUPERSEDE}
+    assert {finding.way for finding in findings(claim("coffee", "black"), claim("coffee", "Black"))} == {
+        FactOperation.SUPERSEDE
+    }
 
 
 def test_only_what_is_known_can_be_taken_back() -> None:
     taken_back = claim("Where I  live", "", retracts=True)
     home = known("where i live", "Rome")
-    assert findings(taken_back, known=(home,)) == (FactFinding(Way.RETRACT, "where i live", "Rome"),)
+    assert findings(taken_back, known=(home,)) == (FactFinding(FactOperation.RETRACT, "where i live", "Rome"),)
     assert findings(taken_back, known=(known("coffee", "black"),)) == ()
 
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from local.services.classifying.grounding import decide, is_named
-from local.services.classifying.prompt import Claim, ClassifierReply
-from local.services.engrams.engram import StatedFact
+from local.memory.statements import Claim, ClassifierReply, decide, is_named
+from local.memory.store import StatedFact
 
 SAID = "Hello! I take my coffee black. What is the weather in Oslo? My sister lives in Lisbon"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from local.services.classifying import prompt
-from local.services.classifying.prompt import read
-from local.services.model_reply import UnreadableReply
+from local.core.model_reply import UnreadableReply
+from local.memory import statements as prompt
+from local.memory.statements import read
 
 FACT = '{"slot": "coffee", "value": "black", "certain": true, "retracts": false}'
 

@@ -10,9 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
-from local.errors import ToolError
-from local.services.code.code_job import CodeJob, CodeLimits
-from local.services.code.code_runner import CodeRunner
+from local.core.errors import ToolError
+from local.files.code import CodeJob, CodeLimits, CodeRunner
 
 MANY_WAYS = r"(a+)+$"
 

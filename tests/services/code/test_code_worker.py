@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from local.errors import ToolError
-from local.services.code.code_job import CodeJob, CodeLimits, Verb
-from local.services.code.code_worker import answer, findings
+from local.core.errors import ToolError
+from local.files.code import CodeJob, CodeLimits, Verb
+from local.files.code_worker import answer, findings
 
 BASKET = """\
 class Basket:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from local.services.embeddings.linear_layer import LinearLayer
+from local.memory.embeddings import LinearLayer
 
 RANDOM = np.random.default_rng(7)
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.errors import ModelError
-from local.services.embeddings.bert import _gelu
-from local.services.embeddings.minilm import MiniLmEmbedder
+from local.core.errors import ModelError
+from local.memory.embeddings import MiniLmEmbedder, _gelu
 
 TEXTS = ["That is a happy person", "That is a happy dog", "That is a very happy person", "Today is a sunny day"]
 
@@ -61,7 +60,7 @@ async def test_weights_that_are_cut_off_are_told(tmp_path: Path) -> None:
 def test_it_computes_in_one_thread_also_where_it_is_the_first_to_load_numpy() -> None:
     look = """
 import sys
-from local.services.embeddings.minilm import MiniLmEmbedder
+from local.memory.embeddings import MiniLmEmbedder
 assert "numpy" not in sys.modules
 MiniLmEmbedder()._embed_batch(["tea"])
 import threadpoolctl

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.errors import ModelError
-from local.services.embeddings.rows_on_disk import RowsOnDisk
+from local.core.errors import ModelError
+from local.memory.rows_on_disk import RowsOnDisk
 
 OFFSET, SHAPE = 24, (50, 8)
 

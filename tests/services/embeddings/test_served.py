@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from local.errors import ModelError
-from local.services.embeddings.embedder import Manner, ServedEmbedder
+from local.core.errors import ModelError
+from local.memory.embeddings import EmbeddingPrompts, ServedEmbedder
 
 
 class Server:
@@ -46,7 +46,7 @@ async def test_all_but_questions_is_asked_for_in_the_background(server: Server) 
 
 
 async def test_a_manner_can_be_given_for_any_model(server: Server) -> None:
-    embedder = await ServedEmbedder.connect(server.embed, "new", Manner("q ", "d ", 0.2))
+    embedder = await ServedEmbedder.connect(server.embed, "new", EmbeddingPrompts("q ", "d ", 0.2))
     await embedder.embed_queries(["tea"])
     assert server.asked[-1] == ("new", ["q tea"])
     assert embedder.relevance_floor == 0.2

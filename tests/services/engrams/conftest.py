@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local.services.engrams.engram import EngramDraft
-from local.services.engrams.service import EngramService
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft
 
 MEANINGS = {"espresso": "coffee", "beverage": "tea", "automobile": "car", "reside": "live"}
 NOW = 1_700_000_000.0

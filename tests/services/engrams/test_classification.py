@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from local.errors import NotOnRecord
-from local.services.engrams.engram import EngramDraft, Origin, StatedFact
-from local.services.engrams.facts import Classified, FactFinding, Way
-from local.services.engrams.service import EngramService
+from local.core.errors import NotOnRecord
+from local.memory.facts import Classified, FactFinding, FactOperation
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft, Origin, StatedFact
 
 Make = Callable[..., EngramDraft]
 SLOT = "how I take my coffee"
 
 
-def found(value: str, way: Way = Way.SUPERSEDE) -> Classified:
+def found(value: str, way: FactOperation = FactOperation.SUPERSEDE) -> Classified:
     return Classified(True, "statement", ("coffee",), (FactFinding(way, SLOT, value),))
 
 
@@ -65,16 +65,16 @@ async def test_each_way_does_what_it_says(service: EngramService, told: Any) -> 
     await told(found("black"))
     await told(found("white"))
     assert held(await service.facts("ann")) == ["white"]
-    await told(found("green", Way.CONTRADICT))
+    await told(found("green", FactOperation.CONTRADICT))
     assert held(await service.facts("ann")) == ["white", "green"]
-    await told(found("", Way.RETRACT))
+    await told(found("", FactOperation.RETRACT))
     assert await service.facts("ann") == []
     assert held(await service.fact_history("ann")) == ["black", "white", "green"]
 
 
 async def test_what_is_taken_back_is_outdated_and_has_no_successor(service: EngramService, told: Any) -> None:
     said = await told(found("black"), answer="A zebrablack coffee")
-    await told(found("", Way.RETRACT))
+    await told(found("", FactOperation.RETRACT))
     (hit,) = (await service.search("ann", "zebrablack")).hits
     assert [(old.value, old.values) for old in hit.outdated] == [("black", ())]
     assert (await service.get("ann", said.engram_id)).superseded_by is None
@@ -82,7 +82,7 @@ async def test_what_is_taken_back_is_outdated_and_has_no_successor(service: Engr
 
 async def test_what_was_said_later_is_not_taken_back(service: EngramService, told: Any) -> None:
     await told(found("black"), asked_at=20.0)
-    await told(found("", Way.RETRACT), asked_at=10.0)
+    await told(found("", FactOperation.RETRACT), asked_at=10.0)
     assert held(await service.facts("ann")) == ["black"]
 
 

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from local.services.engrams import vectors
+from local.memory import vectors
 
 EXCHANGES = 120
 KILLS = 4
 PROCESS = """
 import asyncio, importlib.util, sys
 from pathlib import Path
-from local.services.engrams.engram import EngramDraft
-from local.services.engrams.service import EngramService
+from local.memory.store import EngramDraft
+from local.memory.service import EngramService
 
 spec = importlib.util.spec_from_file_location("helpers", sys.argv[1])
 helpers = importlib.util.module_from_spec(spec)

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from local.services.engrams.critic_agreement import LEAST_RATED, CriticAgreement, of_counts
-from local.services.engrams.engram import AnswerRating, EngramDraft
-from local.services.engrams.service import EngramService
+from local.memory.service import LEAST_RATED, CriticAgreement, EngramService, of_counts
+from local.memory.store import AnswerRating, EngramDraft
 
 
 def agreement(rated: Iterable[tuple[int, int]]) -> CriticAgreement:

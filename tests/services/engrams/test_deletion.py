@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local.errors import NotOnRecord
-from local.services.engrams import record
-from local.services.engrams.engram import EngramDraft, Ingested, Origin, Statement
-from local.services.engrams.service import EngramService
+from local.core.errors import NotOnRecord
+from local.memory import record
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft, Ingested, Origin, Statement
 
 Holders = Callable[..., list[str]]
 WORDS = ("zanzibar", "quokka")

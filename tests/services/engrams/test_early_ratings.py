@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from local.services.engrams import early_ratings
-from local.services.engrams.engram import AnswerRating, EngramDraft, Ingested
-from local.services.engrams.service import EngramService
+from local.memory import record as early_ratings
+from local.memory.service import EngramService
+from local.memory.store import AnswerRating, EngramDraft, Ingested
 
 Make = Callable[..., EngramDraft]
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from local.errors import NotOnRecord, UntrustedFact
-from local.services.engrams.engram import EngramDraft, Origin, StatedFact, Statement
-from local.services.engrams.facts import Classified, FactFinding, Way
-from local.services.engrams.service import EngramService
+from local.core.errors import NotOnRecord, UntrustedFact
+from local.memory.facts import Classified, FactFinding, FactOperation
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft, Origin, StatedFact, Statement
 
 SLOT = "coffee, how taken"
 
@@ -125,7 +125,7 @@ async def test_saying_it_again_makes_no_engram_outdated(service: EngramService, 
 def note(service: EngramService, exchange: Callable[..., EngramDraft]) -> Callable[..., Any]:
     """Ingests an exchange and notes a finding of it; returns the exchange's engram_id."""
 
-    async def make(way: Way, value: str, slot: str = SLOT, *, certain: bool = True) -> str:
+    async def make(way: FactOperation, value: str, slot: str = SLOT, *, certain: bool = True) -> str:
         said = exchange(f"I take my coffee {value}")
         await service.ingest(said)
         await service.classify(said.engram_id, Classified(True, findings=(FactFinding(way, slot, value, certain),)))
@@ -135,8 +135,8 @@ def note(service: EngramService, exchange: Callable[..., EngramDraft]) -> Callab
 
 
 async def test_a_deleted_correction_brings_back_the_value_before_it(service: EngramService, note: Any) -> None:
-    old = await note(Way.SUPERSEDE, "black")
-    new = await note(Way.SUPERSEDE, "white")
+    old = await note(FactOperation.SUPERSEDE, "black")
+    new = await note(FactOperation.SUPERSEDE, "white")
     assert (await service.get("ann", old)).superseded_by == new
     await service.delete("ann", new)
     (fact,) = await service.facts("ann")
@@ -145,7 +145,7 @@ async def test_a_deleted_correction_brings_back_the_value_before_it(service: Eng
 
 
 async def test_of_deleted_corrections_the_last_that_is_left_holds(service: EngramService, note: Any) -> None:
-    first, second, third = [await note(Way.SUPERSEDE, value) for value in ("black", "white", "green")]
+    first, second, third = [await note(FactOperation.SUPERSEDE, value) for value in ("black", "white", "green")]
     await service.delete("ann", second)
     assert values(await service.facts("ann")) == ["green"]
     assert (await service.get("ann", first)).superseded_by == third  # and no more what is gone
@@ -156,17 +156,17 @@ async def test_of_deleted_corrections_the_last_that_is_left_holds(service: Engra
 
 
 async def test_what_was_taken_back_holds_again_once_that_is_deleted(service: EngramService, note: Any) -> None:
-    await note(Way.SUPERSEDE, "black")
-    taken_back = await note(Way.RETRACT, "")
+    await note(FactOperation.SUPERSEDE, "black")
+    taken_back = await note(FactOperation.RETRACT, "")
     assert await service.facts("ann") == []
     await service.delete("ann", taken_back)
     assert values(await service.facts("ann")) == ["black"]
 
 
 async def test_what_was_taken_back_stays_so_where_something_was_said_since(service: EngramService, note: Any) -> None:
-    first = await note(Way.SUPERSEDE, "black")
-    taken_back = await note(Way.RETRACT, "")
-    latest = await note(Way.SUPERSEDE, "white")
+    first = await note(FactOperation.SUPERSEDE, "black")
+    taken_back = await note(FactOperation.RETRACT, "")
+    latest = await note(FactOperation.SUPERSEDE, "white")
     await service.delete("ann", taken_back)
     assert values(await service.facts("ann")) == ["white"]
     assert (await service.get("ann", first)).superseded_by == latest
@@ -177,16 +177,20 @@ async def test_what_was_taken_back_stays_so_where_something_was_said_since(servi
 async def test_a_corrected_value_that_was_taken_back_does_not_bring_back_the_one_before(
     service: EngramService, note: Any
 ) -> None:
-    await note(Way.SUPERSEDE, "black")
-    second = await note(Way.SUPERSEDE, "white")
-    await note(Way.RETRACT, "")
+    await note(FactOperation.SUPERSEDE, "black")
+    second = await note(FactOperation.SUPERSEDE, "white")
+    await note(FactOperation.RETRACT, "")
     await service.delete("ann", second)
     assert await service.facts("ann") == []
 
 
 async def test_a_deleted_session_leaves_what_was_before_it(service: EngramService, exchange: Any, note: Any) -> None:
-    await note(Way.SUPERSEDE, "black")
-    for way, value in ((Way.SUPERSEDE, "white"), (Way.SUPERSEDE, "green"), (Way.RETRACT, "green")):
+    await note(FactOperation.SUPERSEDE, "black")
+    for way, value in (
+        (FactOperation.SUPERSEDE, "white"),
+        (FactOperation.SUPERSEDE, "green"),
+        (FactOperation.RETRACT, "green"),
+    ):
         said = exchange("so", session_id="doomed")
         await service.ingest(said)
         await service.classify(said.engram_id, Classified(True, findings=(FactFinding(way, SLOT, value),)))
@@ -195,21 +199,21 @@ async def test_a_deleted_session_leaves_what_was_before_it(service: EngramServic
 
 
 async def test_what_is_not_certain_is_kept_and_takes_nobodys_place(service: EngramService, note: Any) -> None:
-    await note(Way.SUPERSEDE, "black")
-    await note(Way.SUPERSEDE, "white", certain=False)
-    await note(Way.CONTRADICT, "Black")  # less certain than it was
+    await note(FactOperation.SUPERSEDE, "black")
+    await note(FactOperation.SUPERSEDE, "white", certain=False)
+    await note(FactOperation.CONTRADICT, "Black")  # less certain than it was
     assert [(fact.value, fact.certain) for fact in await service.facts("ann")] == [("black", True), ("white", False)]
-    await note(Way.SUPERSEDE, "green")
+    await note(FactOperation.SUPERSEDE, "green")
     assert values(await service.facts("ann")) == ["green"]
 
 
 async def test_what_is_added_holds_beside_the_others_and_is_taken_back_alone(service: EngramService, note: Any) -> None:
     for value in ("nuts", "penicillin", "Nuts"):
-        await note(Way.ADD, value, "allergy")
+        await note(FactOperation.ADD, value, "allergy")
     assert [(fact.value, fact.added) for fact in await service.facts("ann")] == [("penicillin", True), ("Nuts", True)]
-    await note(Way.RETRACT, "nuts", "allergy")
+    await note(FactOperation.RETRACT, "nuts", "allergy")
     assert values(await service.facts("ann")) == ["penicillin"]
-    await note(Way.RETRACT, "eggs", "allergy")
+    await note(FactOperation.RETRACT, "eggs", "allergy")
     assert values(await service.facts("ann")) == ["penicillin"]
 
 

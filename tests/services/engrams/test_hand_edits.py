@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from local.services.engrams.engram import EngramDraft, Origin, Statement, engram_id
-from local.services.engrams.hand_edits import HandEdit, KeptEntry, Kind
-from local.services.engrams.notes import NoteDraft
-from local.services.engrams.service import EngramService
+from local.memory.record import HandEdit, KeptEntry, Kind, NoteDraft
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft, Origin, Statement, engram_id
 
 Make = Callable[..., EngramDraft]
 NAILS = NoteDraft("q9:0:0", "q9", "s9", "ann", "Bring nails", 100.0, "cabin", origin=Origin.WEB, tainted=True)

@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from local.services.engrams.engram import EngramDraft
-from local.services.engrams.lexical import Coverages, affordable
-from local.services.engrams.service import EngramService
+from local.memory.service import EngramService
+from local.memory.store import Coverages, EngramDraft, affordable
 
 
 def test_the_rarest_words_are_looked_for_as_long_as_they_are_cheap() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.services.engrams.masking import masked
+from local.core.text import masked
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA7bq\nq83jd/+8Zk=\n-----END RSA PRIVATE KEY-----"
 

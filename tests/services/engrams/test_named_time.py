@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from local.services.engrams.engram import EngramDraft
-from local.services.engrams.named_time import TOLD_LATER, named_time
-from local.services.engrams.service import EngramService
+from local.memory.search import TOLD_LATER, named_time
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft
 
 NOW = datetime(2026, 11, 22, 12).timestamp()  # a Sunday
 DAY = 86400.0

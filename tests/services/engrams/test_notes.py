@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from local.errors import NotOnRecord
-from local.services.engrams.engram import EngramDraft, Ingested
-from local.services.engrams.notes import NoteDraft, similarity
-from local.services.engrams.service import EngramService
+from local.core.errors import NotOnRecord
+from local.memory.record import NoteDraft, similarity
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft, Ingested
 
 BOILER = NoteDraft("q1:0:0", "q1", "s1", "ann", "The boiler of the cabin is a Viessmann", 100.0, category="cabin")
 

@@ -6,17 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
-from local.errors import PinRefused
-from local.services.engrams.engram import EngramDraft, Origin
-from local.services.engrams.facts import Classified, FactFinding, Way
-from local.services.engrams.pinned import MAX_CHARACTERS, ToldLines, is_of_health, told
-from local.services.engrams.service import EngramService
+from local.core.errors import PinRefused
+from local.memory.facts import Classified, FactFinding, FactOperation
+from local.memory.service import MAX_CHARACTERS, EngramService, ToldLines, is_of_health, told
+from local.memory.store import EngramDraft, Origin
 
 Make = Callable[..., EngramDraft]
 NOVEMBER_21 = 1_795_219_200.0
 
 
-def coffee(value: str, way: Way = Way.SUPERSEDE) -> Classified:
+def coffee(value: str, way: FactOperation = FactOperation.SUPERSEDE) -> Classified:
     return Classified(True, "statement", (), (FactFinding(way, "coffee", value),))
 
 
@@ -52,7 +51,7 @@ async def test_what_the_user_said_since_takes_the_place_of_what_is_pinned(
     assert await shown(service) == ("coffee: white (said 2026-11-21)",)
     taken_back = exchange("Forget my coffee", asked_at=NOVEMBER_21 + 1)
     await service.ingest(taken_back)
-    await service.classify(taken_back.engram_id, coffee("", Way.RETRACT))
+    await service.classify(taken_back.engram_id, coffee("", FactOperation.RETRACT))
     assert await shown(service) == ()
 
 
@@ -136,7 +135,7 @@ async def test_what_would_show_nowhere_is_not_pinned(service: EngramService, exc
     with pytest.raises(PinRefused, match="none of it is in the user's own words"):
         await pinned(service, exchange("```all pasted```"))
     said, taken_back = exchange("I take it black"), exchange("Forget my coffee")
-    for each, classified in ((said, coffee("black")), (taken_back, coffee("", Way.RETRACT))):
+    for each, classified in ((said, coffee("black")), (taken_back, coffee("", FactOperation.RETRACT))):
         await service.ingest(each)
         await service.classify(each.engram_id, classified)
     with pytest.raises(PinRefused, match="holds no more"):
@@ -167,7 +166,7 @@ def test_health_comes_first_then_pins_then_the_latest_of_the_rest_in_whole_lines
     assert (found.pinned, found.left_out) == ((), ("pin",))
 
 
-def fact(slot: str, value: str, way: Way = Way.SUPERSEDE, *, certain: bool = True) -> Classified:
+def fact(slot: str, value: str, way: FactOperation = FactOperation.SUPERSEDE, *, certain: bool = True) -> Classified:
     return Classified(True, "statement", (), (FactFinding(way, slot, value, certain),))
 
 
@@ -179,7 +178,7 @@ async def state(service: EngramService, said: EngramDraft, classified: Classifie
 
 async def test_every_current_fact_is_a_line_health_before_what_is_newer(service: EngramService, exchange: Make) -> None:
     day = 86_400.0
-    await state(service, exchange("…", asked_at=NOVEMBER_21), fact("allergies", "hazelnuts, severe", Way.ADD))
+    await state(service, exchange("…", asked_at=NOVEMBER_21), fact("allergies", "hazelnuts, severe", FactOperation.ADD))
     await state(service, exchange("…", asked_at=NOVEMBER_21 + day), fact("where I live", "Graz", certain=False))
     await state(service, exchange("…", asked_at=NOVEMBER_21 + 2 * day), fact("how I take my coffee", "black"))
     await state(service, exchange("…", asked_at=NOVEMBER_21 + 3 * day, user_id="bob"), fact("where I live", "Rome"))

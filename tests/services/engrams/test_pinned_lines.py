@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from local.agents.answering.prompt.section_table import SOUL_HEADING as TOOLS_HEADING
-from local.services.engrams.pinned import CUT, fits, plain, presentable
+from local.generator.prompt import SOUL_HEADING as TOOLS_HEADING
+from local.memory.service import CUT, fits, plain, presentable
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.services.engrams.engram import Engram, Origin
-from local.services.engrams.ranking import (
+from local.memory.search import (
     CROWD,
     HALF_LIFE_SECONDS,
     MAX_FACTOR,
@@ -18,6 +17,7 @@ from local.services.engrams.ranking import (
     factors,
     rank,
 )
+from local.memory.store import Engram, Origin
 
 NOW = 1_000_000_000.0
 FLOOR = 0.3

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from local.services.engrams import service as service_module
-from local.services.engrams.engram import EngramDraft, Origin
-from local.services.engrams.facts import Classified, FactFinding, Way
-from local.services.engrams.notes import NoteDraft
-from local.services.engrams.service import EngramService
+from local.memory import service as service_module
+from local.memory.facts import Classified, FactFinding, FactOperation
+from local.memory.record import NoteDraft
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft, Origin
 
 Make = Callable[..., EngramDraft]
 Opened = Callable[..., Any]
@@ -81,7 +81,7 @@ async def test_what_no_longer_holds_is_not_recalled_and_its_correction_is(
     better = exchange(LAMP.replace("green", "white"), asked_at=told.asked_at + 100)
     await stored(service, better)
     for draft, value in ((told, "green"), (better, "white")):
-        finding = FactFinding(Way.SUPERSEDE, "lamp for the hallway", value)
+        finding = FactFinding(FactOperation.SUPERSEDE, "lamp for the hallway", value)
         await service.classify(draft.engram_id, Classified(True, "statement", (), (finding,)))
     assert await recalled(service) == [better.query]
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from local.errors import AlreadyRunning, ModelError, NotOnRecord, StoreFenced
-from local.services.engrams.engram import AnswerRating, Change, EngramDraft, Ingested, Origin
-from local.services.engrams.service import EngramService
-from local.services.engrams.store import EngramStore
-from local.services.engrams.vector_indexer import NOTHING_YET
+from local.core.errors import AlreadyRunning, ModelError, NotOnRecord, StoreFenced
+from local.memory.service import EngramService
+from local.memory.store import AnswerRating, Change, EngramDraft, EngramStore, Ingested, Origin
+from local.memory.vectors import NOTHING_YET
 
 Make = Callable[..., EngramDraft]
 Opened = Callable[..., Any]

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from local.services.engrams import status, vectors
+from local.memory import service as status
+from local.memory import vectors
 
 
 async def test_counting_what_waits_reads_no_other_engram(service: Any) -> None:

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local.errors import IndexBroken
-from local.services.engrams.chroma_index import ChromaIndex
-from local.services.engrams.exact_index import ExactIndex
-from local.services.engrams.vector_index import VectorIndex
-from local.services.engrams.vectors import VectorEntry
+from local.core.errors import IndexBroken
+from local.memory.chroma_index import ChromaIndex
+from local.memory.vectors import ExactIndex, VectorEntry, VectorIndex
 
 
 @pytest.fixture(params=["exact", "chroma"])

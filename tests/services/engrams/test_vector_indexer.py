@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from local.errors import IndexBroken, ModelError
-from local.services.engrams import user_indexes, vectors
-from local.services.engrams.engram import EngramDraft
-from local.services.engrams.exact_index import ExactIndex
-from local.services.engrams.search import Found
-from local.services.engrams.service import EngramService
-from local.services.engrams.vector_indexer import NOTHING_YET
+from local.core.errors import IndexBroken, ModelError
+from local.memory import vectors
+from local.memory import vectors as user_indexes
+from local.memory.search import Found
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft
+from local.memory.vectors import NOTHING_YET, ExactIndex
 
 Opened = Callable[..., Any]
 Make = Callable[..., EngramDraft]
@@ -260,10 +260,10 @@ def test_neither_vectors_nor_chroma_are_loaded_before_they_are_needed(directory:
     program = f"""
 import asyncio, sys
 from pathlib import Path
-from local.agents.memory import MemoryAgent
-from local.services.embeddings.minilm import MiniLmEmbedder
-from local.services.engrams.engram import EngramDraft
-from local.services.engrams.service import EngramService
+from local.memory.agent import MemoryAgent
+from local.memory.embeddings import MiniLmEmbedder
+from local.memory.store import EngramDraft
+from local.memory.service import EngramService
 
 def loaded():
     print(sorted({{"chromadb", "numpy", "tokenizers"}} & set(sys.modules)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.services.engrams.words import Language, content_words, indexable, language_of, terms_of
+from local.memory.store import Language, content_words, indexable, language_of, terms_of
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import SandboxMissing
-from local.services.git.git_program import GitProgram
-from local.services.git.git_repository import GitRepository
-from local.services.sandbox.bubblewrap import Bubblewrap
-from local.services.workspace.workspace import Workspace
+from local.core.errors import SandboxMissing
+from local.files.git import GitProgram, GitRepository
+from local.files.workspace import Workspace
+from local.sandbox.sandbox import Bubblewrap
 
 Opened = Callable[[Path], GitRepository]
 

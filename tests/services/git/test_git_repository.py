@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from local.errors import ToolError
-from local.services.git.git_folder import git_folder, is_repository
-from local.services.git.git_program import GitProgram
-from local.services.git.git_repository import GitEntry, GitRepository
-from local.services.workspace.workspace import Workspace
+from local.core.errors import ToolError
+from local.files.git import GitEntry, GitProgram, GitRepository, git_folder, is_repository
+from local.files.workspace import Workspace
 from tests.services.git.conftest import Opened
 from tests.services.git.repositories import git, repository
 

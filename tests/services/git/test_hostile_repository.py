@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import ToolError
-from local.services.git.git_program import GitProgram
-from local.services.git.git_repository import GitRepository
-from local.services.workspace.workspace import Workspace
+from local.core.errors import ToolError
+from local.files.git import GitProgram, GitRepository
+from local.files.workspace import Workspace
 from tests.services.git.conftest import Opened
 from tests.services.git.repositories import git, repository
 

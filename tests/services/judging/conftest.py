@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from local.services.judging.profiles import PROFILES
-from local.services.judging.prompt import Profile
-from local.services.judging.rubric import Rubric
+from local.critic.judge import PROFILES
+from local.critic.judging import Profile, Rubric
 
 
 @pytest.fixture

@@ -7,11 +7,8 @@ import random
 
 import pytest
 
-from local.services.judging.figures import Figures
-from local.services.judging.judgement import Comparison, ComparisonOutcome, JudgingStatus, Token, Verdict, Winner
-from local.services.judging.profiles import PROFILES
-from local.services.judging.prompt import Pair
-from local.services.judging.rubric import Rubric
+from local.critic.judge import PROFILES, Comparison, ComparisonOutcome, Figures, JudgingStatus, Token, Verdict, Winner
+from local.critic.judging import Pair, Rubric
 
 PAIR = Pair("Capital of France?", "It is Paris, of course.", "Rome.")
 

@@ -6,11 +6,9 @@ import math
 
 import pytest
 
-from local.errors import IllegalTransition
-from local.services.judging.judgement import Grading, JudgeRequest, JudgingStatus, Token, Verdict
-from local.services.judging.profiles import PROFILES
-from local.services.judging.prompt import Case
-from local.services.judging.rubric import Rubric
+from local.core.errors import IllegalTransition
+from local.critic.judge import PROFILES, Grading, JudgeRequest, JudgingStatus, Token, Verdict
+from local.critic.judging import Case, Rubric
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.services.judging.neutral import quoted
-from local.services.judging.profiles import PROFILES
-from local.services.judging.prompt import Case, Evidence, JudgePrompt, Pair, Profile
-from local.services.judging.rubric import Rubric
+from local.core.text import quoted
+from local.critic.judge import PROFILES
+from local.critic.judging import Case, Evidence, JudgePrompt, Pair, Profile, Rubric
 
 VERDICTS = {
     "prometheus2": "Feedback: It is wrong. [RESULT] 2",

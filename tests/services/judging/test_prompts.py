@@ -6,10 +6,9 @@ import hashlib
 
 import pytest
 
-from local.services.judging.profiles import PROFILES
-from local.services.judging.prometheus2 import ABSOLUTE, ABSOLUTE_SYSTEM, RELATIVE, RELATIVE_SYSTEM
-from local.services.judging.prompt import Case, Evidence, JudgePrompt, Pair, Profile
-from local.services.judging.rubric import Rubric
+from local.critic.judge import PROFILES
+from local.critic.judging import Case, Evidence, JudgePrompt, Pair, Profile, Rubric
+from local.critic.prompts import ABSOLUTE, ABSOLUTE_SYSTEM, RELATIVE, RELATIVE_SYSTEM
 
 CASE = Case("Capital of France?", "Paris.")
 GROUNDED = Case(

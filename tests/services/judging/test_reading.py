@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from local.services.judging.profiles import PROFILES
+from local.critic.judge import PROFILES
 
 FEEDBACK = "Of the 3 claims 2 hold; 1 of 5 sources is from 2024. The response earns no 4 for style (2/5 at best)."
 FORMS = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from local.services.judging.rubric import Rubric, Rubrics, UsedTool, choose
+from local.critic.judging import Rubric, Rubrics, UsedTool, choose
 
 
 def scale(criteria: str) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import ConfigError, FetchRefused, ToolError
-from local.services.pages.address_guard import AddressGuard, special_purpose
+from local.core.errors import ConfigError, FetchRefused, ToolError
+from local.core.web_url import AddressGuard, special_purpose
 
 _FORMS = Path(__file__).parents[2] / "data" / "ssrf_forms.jsonl"
 

@@ -6,7 +6,7 @@ import pytest
 from lxml import etree
 from lxml.html import HtmlElement, fromstring
 
-from local.services.pages.dropped_elements import drop_elements
+from local.web.text import drop_elements
 
 PAGES = [
     "<p>a<i>1</i>b<i>2</i>c<b>d</b><i>3</i>e</p>",

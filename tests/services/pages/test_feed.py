@@ -6,9 +6,8 @@ import time
 
 import pytest
 
-from local.services.pages.article import Article, Link, read_article
-from local.services.pages.fetcher import Document
-from local.services.pages.media_type import MediaType
+from local.core.web_url import MediaType
+from local.web.fetch import Article, Document, Link, read_article
 
 RSS = """<?xml version="1.0" encoding="UTF-8"?>
 <rss xmlns:content="http://purl.org/rss/1.0/modules/content/" version="2.0"><channel>

@@ -8,10 +8,10 @@ from ssl import PROTOCOL_TLS_SERVER, SSLContext
 
 import pytest
 
-from local.errors import FetchRefused, ToolError
-from local.services.pages import address_guard
-from local.services.pages.address_guard import AddressGuard
-from local.services.pages.fetcher import Document, Fetcher
+from local.core import web_url as address_guard
+from local.core.errors import FetchRefused, ToolError
+from local.core.web_url import AddressGuard
+from local.web.fetch import Document, Fetcher
 
 Answer = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
 _CERTIFICATE = Path(__file__).parents[2] / "data" / "site_test.pem"  # self-signed, for site.test

@@ -6,12 +6,10 @@ import asyncio
 
 import pytest
 
-from local.errors import ToolError
-from local.services.pages.article import read_article
-from local.services.pages.fetcher import Document
-from local.services.pages.media_type import MediaType
-from local.services.pages.page_reader import PageReader
-from local.services.pages.reading_limit import WorkCount, counted
+from local.core.errors import ToolError
+from local.core.web_url import MediaType
+from local.web.fetch import Document, PageReader, read_article
+from local.web.text import WorkCount, counted
 
 WIDE_SECONDS = 50.0  # only the count of steps decides, on a slow machine, too; most of these pages took minutes
 STEPS_PER_CHARACTER = 10

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from local.errors import ToolError
-from local.services.pages.fetcher import read_body
+from local.core.errors import ToolError
+from local.web.fetch import read_body
 
 
 async def chunked(body: bytes, size: int) -> AsyncIterator[bytes]:

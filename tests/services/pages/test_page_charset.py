@@ -1,6 +1,6 @@
 import pytest
 
-from local.services.pages.media_type import decode_page
+from local.core.web_url import decode_page
 
 _UMLAUTS = "Grüße aus Köln, schöne Straßen und viele Bäume. " * 20
 _RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20

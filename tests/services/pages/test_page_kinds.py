@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from local.services.pages.article import read_article
-from local.services.pages.fetcher import Document
-from local.services.pages.media_type import MediaType
+from local.core.web_url import MediaType
+from local.web.fetch import Document, read_article
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 KINDS: dict[str, Any] = yaml.load(

@@ -4,13 +4,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from local.errors import ConfigError, FetchRefused, ToolError
-from local.services.pages.article import Article, read_article
-from local.services.pages.fetcher import Document
-from local.services.pages.markup import is_tame, parse_markup, strip_markup
-from local.services.pages.media_type import MediaType
-from local.services.pages.page_reader import CachedPage, PageCache, PageReader
-from local.services.pages.reading_limit import count_steps
+from local.core.errors import ConfigError, FetchRefused, ToolError
+from local.core.web_url import MediaType
+from local.web.fetch import Article, CachedPage, Document, PageCache, PageReader, read_article
+from local.web.text import count_steps, is_tame, parse_markup, strip_markup
 
 _STORY = " ".join(f"This is sentence number {number} of a story about bees." for number in range(100))
 _PAGE = f"""<!DOCTYPE html><html><head><title> All about\n bees </title><style>p {{}}</style></head><body>
@@ -138,7 +135,7 @@ async def test_the_loop_stays_free_while_a_page_is_extracted(monkeypatch):
         asyncio.run_coroutine_threadsafe(free.wait(), loop).result(10)
         return Article("", "done")
 
-    monkeypatch.setattr("local.services.pages.page_reader.read_article", slow)
+    monkeypatch.setattr("local.web.fetch.read_article", slow)
     async with serving(_PAGE) as site:
         task = asyncio.create_task(PageReader(allow_hosts=[site.host]).read(f"http://{site.host}/"))
         await asyncio.wait_for(extracting.wait(), 10)
@@ -151,7 +148,7 @@ async def test_a_page_that_takes_too_many_steps_is_an_error(monkeypatch):
         while True:
             count_steps(1000)
 
-    monkeypatch.setattr("local.services.pages.page_reader.read_article", spin)
+    monkeypatch.setattr("local.web.fetch.read_article", spin)
     async with serving(_PAGE) as site:
         with pytest.raises(ToolError, match="too complicated") as caught:
             await PageReader(allow_hosts=[site.host]).read(f"http://{site.host}/")
@@ -213,9 +210,7 @@ def test_what_trafilatura_leaves_is_read_block_by_block(monkeypatch):
 
 def test_a_page_is_parsed_once(monkeypatch):
     parsed = []
-    monkeypatch.setattr(
-        "local.services.pages.article.parse_markup", lambda html: parsed.append(1) or parse_markup(html)
-    )
+    monkeypatch.setattr("local.web.fetch.parse_markup", lambda html: parsed.append(1) or parse_markup(html))
     monkeypatch.setattr("lxml.html.fromstring", None)
     monkeypatch.setattr("trafilatura.utils.fromstring", None)
     found = article(_PAGE)

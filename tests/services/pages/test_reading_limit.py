@@ -7,7 +7,7 @@ import threading
 import pytest
 from lxml.html import document_fromstring
 
-from local.services.pages.reading_limit import ReadingLimit, TooMuchWork, WorkCount, count_steps, counted, text_of
+from local.web.text import ReadingLimit, TooMuchWork, WorkCount, count_steps, counted, text_of
 
 
 def endless(*, done: threading.Event | None = None) -> None:

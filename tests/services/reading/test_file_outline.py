@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from local.errors import ToolError
-from local.services.reading.file_outline import file_outline
-from local.services.reading.outline import FilePart, Outline, nested
+from local.core.errors import ToolError
+from local.files.outlines import FilePart, Outline, file_outline, nested
 
 PYTHON = '''import os
 

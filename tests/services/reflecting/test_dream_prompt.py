@@ -4,15 +4,8 @@ import json
 
 import pytest
 
-from local.services.model_reply import UnreadableReply
-from local.services.reflecting.dream_prompt import (
-    MOST_CHARS,
-    MOST_NOTES,
-    Dream,
-    messages,
-    read,
-)
-from local.services.reflecting.told_exchange import MOST_SIDE_CHARS, ToldExchange
+from local.core.model_reply import UnreadableReply
+from local.reflection.prompts import MOST_CHARS, MOST_NOTES, MOST_SIDE_CHARS, Dream, ToldExchange, messages, read
 
 EXCHANGES = [ToldExchange(f"e{number}", f"Question {number}", f"Answer {number}") for number in range(1, 4)]
 

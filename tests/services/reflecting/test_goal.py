@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import StoreFailed
-from local.services.model_reply import UnreadableReply
-from local.services.reflecting import goal_prompt
-from local.services.reflecting.goal import DAY_SECONDS, Goal, GoalState, GoalWords
-from local.services.reflecting.goal_file import FILE_NAME, GoalFile
-from local.services.reflecting.goal_prompt import DONE, GoalCheck, messages, read
-from local.services.reflecting.told_exchange import ToldExchange
+from local.core.errors import StoreFailed
+from local.core.model_reply import UnreadableReply
+from local.reflection import goals as goal_prompt
+from local.reflection.goals import DAY_SECONDS, DONE, FILE_NAME, Goal, GoalCheck, GoalFile, GoalState, GoalWords, read
+from local.reflection.goals import goal_messages as messages
+from local.reflection.prompts import ToldExchange
 
 NOON, HOUR = 1_795_435_200, 3600
 GOAL = Goal("g", "Swim", "every 1h", "UTC", created_at=NOON, created_by="api", decided=NOON)
@@ -101,7 +100,7 @@ def test_a_reply_says_something_nothing_or_that_the_goal_is_reached() -> None:
     assert read(reply(text="never mind")) == GoalCheck("", is_done=False)
     assert read(reply(has_something_to_say=True, text=" Swim \n now ")) == GoalCheck("Swim now", is_done=False)
     assert read(reply(is_done=True)) == GoalCheck(DONE, is_done=True)
-    assert len(read(reply(has_something_to_say=True, text="x" * 5000)).text) == goal_prompt.MOST_CHARS
+    assert len(read(reply(has_something_to_say=True, text="x" * 5000)).text) == goal_prompt.MOST_GOAL_CHARS
     for broken in ("", "{}", reply(has_something_to_say="yes"), reply(has_something_to_say=True)):
         with pytest.raises(UnreadableReply):
             read(broken)

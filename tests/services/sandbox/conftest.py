@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.services.sandbox.sandbox import Sandbox
+from local.sandbox.sandbox import Sandbox
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import SandboxRefused, ToolError
-from local.services.sandbox.bubblewrap import Bubblewrap
-from local.services.sandbox.command_outcome import CommandOutcome, EndedBy
-from local.services.sandbox.contained_process import ContainedProcess
-from local.services.sandbox.launch import ContainedCommand
-from local.services.sandbox.process_tree import ProcessTree
-from local.services.sandbox.sandbox_limits import MB, SandboxLimits
-from local.services.sandbox.sandbox_view import SandboxView
+from local.core.errors import SandboxRefused, ToolError
+from local.sandbox.process import (
+    MB,
+    CommandOutcome,
+    ContainedCommand,
+    ContainedProcess,
+    EndedBy,
+    ProcessTree,
+    SandboxLimits,
+)
+from local.sandbox.sandbox import Bubblewrap, SandboxView
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is of Linux")
 SECONDS = 20.0

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from local.services.sandbox.control_group import ControlGroup
-from local.services.sandbox.sandbox_limits import MB, SandboxLimits
+from local.sandbox.process import MB, ControlGroup, SandboxLimits
 
 LIMITS = SandboxLimits(processes=40, memory_bytes=100 * MB)
 

@@ -16,12 +16,8 @@ from typing import Any
 
 import pytest
 
-from local.services.sandbox.bubblewrap import Bubblewrap
-from local.services.sandbox.contained_process import ContainedProcess
-from local.services.sandbox.launch import ContainedCommand
-from local.services.sandbox.sandbox_limits import SandboxLimits
-from local.services.sandbox.sandbox_view import SandboxView
-from local.services.sandbox.syscall_filter import CLONE, MACHINES, MISSING, REFUSED
+from local.sandbox.process import ContainedCommand, ContainedProcess, SandboxLimits
+from local.sandbox.sandbox import CLONE, MACHINES, MISSING, REFUSED, Bubblewrap, SandboxView
 
 PROGRAM = Path(__file__).parent / "escapes.py"
 CANARY, MARKER = "canary-5d1c0a", "local2-sandbox-test"

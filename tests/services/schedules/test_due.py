@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.services.schedules.due import MOST_AT_ONCE, JobProgress, due_runs, next_due
-from local.services.schedules.job import Job, RunState
+from local.cron.store import MOST_AT_ONCE, Job, JobProgress, RunState, due_runs, next_due
 
 NOON = int(datetime(2026, 3, 28, 12, tzinfo=UTC).timestamp())
 HOUR, DAY = 3600, 86400

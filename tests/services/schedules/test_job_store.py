@@ -6,9 +6,7 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-from local.services.schedules.due import DueRuns
-from local.services.schedules.job import Job, JobRun, RunState
-from local.services.schedules.job_store import FILE_NAME, KEPT_RUNS, JobStore
+from local.cron.store import FILE_NAME, KEPT_RUNS, DueRuns, Job, JobRun, JobStore, RunState
 
 JOB = Job("j", "name", "a secret prompt", "0 * * * *", "UTC", 1000)
 RUN = JobRun("j", 3600)

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local.services.schedules.schedule import BadSchedule, Interval, Schedule, read_schedule, require_future
-from local.services.schedules.time_zone import time_zone
+from local.core.schedule import BadSchedule, Interval, Schedule, read_schedule, require_future, time_zone
 
 BEGIN = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
 END = int(datetime(2036, 1, 1, tzinfo=UTC).timestamp())

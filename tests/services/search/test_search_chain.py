@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from local.errors import ConfigError, SearchUnavailable, ToolError
-from local.services.search.chain import CACHED_ANSWERS, MAX_RESULTS, SearchChain, build_chain
-from local.services.search.hit import SearchHit
+from local.core.errors import ConfigError, SearchUnavailable, ToolError
+from local.web.search import CACHED_ANSWERS, MAX_RESULTS, SearchChain, SearchHit, build_chain
 
 HIT = SearchHit("Tea", "All about tea.", "https://tea.example/")
 

@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from local.services.search.client import ProviderClient
+from local.web.search import ProviderClient
 
 
 @pytest.mark.parametrize(("address", "count"), [("http://localhost:8888", 0), ("https://api.search.test", 1)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from local.services.search.chain import SharedFlights
+from local.web.search import SharedFlights
 
 
 async def test_a_task_never_outlives_the_last_who_waited_for_it():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from local.errors import SearchUnavailable
-from local.services.search.hit import SNIPPET_CHARS, TITLE_CHARS, SearchHit, hits_of, plain_text
+from local.core.errors import SearchUnavailable
+from local.web.search import SNIPPET_CHARS, TITLE_CHARS, SearchHit, hits_of, plain_text
 
 
 @pytest.mark.parametrize(

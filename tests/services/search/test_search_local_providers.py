@@ -7,9 +7,8 @@ import types
 
 import pytest
 
-from local.errors import SearchUnavailable
-from local.services.search.hit import SearchHit
-from local.services.search.providers import DdgsProvider, MockProvider
+from local.core.errors import SearchUnavailable
+from local.web.search import DdgsProvider, MockProvider, SearchHit
 
 
 async def refusal() -> SearchUnavailable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from local.services.search.hit import SearchHit, SearchOutcome, render
+from local.web.search import SearchHit, SearchOutcome, render
 
 TODAY = date(2026, 5, 30)
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from local.services.search.client import pause_seconds
+from local.web.search import pause_seconds
 
 NOW = datetime(2026, 5, 30, 12, 0, 0, tzinfo=UTC)
 

@@ -8,10 +8,8 @@ from email.utils import format_datetime
 
 import pytest
 
-from local.errors import SearchUnavailable
-from local.services.search.client import BODY_BYTES
-from local.services.search.hit import SearchHit
-from local.services.search.providers import BraveProvider, SearxngProvider, TavilyProvider
+from local.core.errors import SearchUnavailable
+from local.web.search import BODY_BYTES, BraveProvider, SearchHit, SearxngProvider, TavilyProvider
 
 SEARXNG_ANSWER = {
     "query": "tea",

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import ToolError
-from local.services.skills.skill_approval_book import FILE_NAME, SkillApprovalBook, contents_of
-from local.services.skills.skill_library import SkillLibrary
-from local.services.skills.skill_place import SkillPlace
+from local.core.errors import ToolError
+from local.skills.library import APPROVALS_FILE_NAME as FILE_NAME
+from local.skills.library import SkillApprovalBook, SkillLibrary, SkillPlace, contents_of
 
 
 def write(folder: Path, description: str = "Tell the tides.", more: str = "") -> Path:

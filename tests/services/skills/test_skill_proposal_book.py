@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import ConfigError
-from local.instructions.text_proposal import TextProposals
-from local.services.skills.skill_approval_book import SkillApprovalBook, contents_of
-from local.services.skills.skill_draft import SkillDraft
-from local.services.skills.skill_library import SkillLibrary
-from local.services.skills.skill_place import IN_SETTINGS, SkillPlace
-from local.services.skills.skill_proposal_book import SkillProposalBook
+from local.core.errors import ConfigError
+from local.instructions.texts import TextProposals
+from local.skills.library import (
+    IN_SETTINGS,
+    SkillApprovalBook,
+    SkillDraft,
+    SkillLibrary,
+    SkillPlace,
+    SkillProposalBook,
+    contents_of,
+)
 
 TIDES = "---\nname: tides\ndescription: Tell the tides.\nlicense: MIT\n---\n\nLook at the moon.\n"
 DRAFT = SkillDraft("tides", "Something else.", "Look at the table.")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.services.workspace.clone_search import CloneSearch
-from local.services.workspace.workspace import Workspace
+from local.files.workspace import CloneSearch, Workspace
 
 REMOTE = '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://git.example/x\n'
 

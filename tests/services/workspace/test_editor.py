@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import ToolError
-from local.services.workspace import editor as editor_module
-from local.services.workspace.change_store import ChangeSelection, ChangeStore
-from local.services.workspace.content_store import ContentStore
-from local.services.workspace.editor import ChangeCause, Retention, WorkspaceEditor
-from local.services.workspace.workspace import Workspace
+from local.core.errors import ToolError
+from local.files import edits as editor_module
+from local.files.edits import ChangeCause, ChangeSelection, ChangeStore, ContentStore, Retention, WorkspaceEditor
+from local.files.workspace import Workspace
 
 Open = Callable[..., AbstractAsyncContextManager[WorkspaceEditor]]
 DAY = 24 * 3600.0

@@ -11,12 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import ToolError
-from local.services.workspace import folder_descent
-from local.services.workspace.file_writer import FileWriter
-from local.services.workspace.folder_descent import Descent, best_descent, descend_at_once, descend_by_name
-from local.services.workspace.workspace import Workspace
-from local.services.workspace.workspace_path import WorkspacePath
+from local.core.errors import ToolError
+from local.files import workspace as folder_descent
+from local.files.edits import FileWriter
+from local.files.workspace import Descent, Workspace, WorkspacePath, best_descent, descend_at_once, descend_by_name
 
 SECRET = b"a canary that nobody may see"
 

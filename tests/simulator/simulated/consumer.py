@@ -8,9 +8,9 @@ from typing import Any
 
 from simulated.publisher import Publisher
 
-from local.bus.durability import Consumer as Hold
-from local.bus.durability import Delivered
-from local.protocol.envelope import Envelope
+from local.bus.bus import Consumer as Hold
+from local.bus.bus import Delivered
+from local.bus.envelope import Envelope
 
 
 class Consumer(Publisher):

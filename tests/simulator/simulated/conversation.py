@@ -1,4 +1,4 @@
-"""The generator's database, as services/conversation.py has it: turns, their steps and results, their outcomes."""
+"""The generator's database, as generator/history.py has it: turns, their steps and results, their outcomes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from local.agents.answering.steps import Step
+from local.bus.messages import ResponseGeneration, ToolCallRecord
+from local.generator.steps import Step
 from local.models.chat import Json
-from local.protocol.messages import ResponseGeneration, ToolCallRecord
 
 Outcome = tuple[str, bytes]  # subject and payload
 

@@ -10,7 +10,7 @@ from itertools import count
 from simulated.journal import RECORDED
 from simulated.publisher import Publisher
 
-from local.protocol.envelope import Envelope
+from local.bus.envelope import Envelope
 
 
 @dataclass

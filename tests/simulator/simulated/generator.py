@@ -10,11 +10,11 @@ from simulated.consumer import Consumer
 from simulated.conversation import Conversation, Outcome, StoredTurn, outcome_of
 from simulated.turn_run import TurnRun
 
-from local.agents.answering.waiting_line import WaitingLine
+from local.bus.envelope import Envelope
+from local.bus.messages import ResponseGeneration, ToolResult
+from local.generator.queue import SessionQueue
+from local.journal.messages import JournalDetach
 from local.models.chat import Delta, Json
-from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import JournalDetach
-from local.protocol.messages import ResponseGeneration, ToolResult
 
 CANCELS = "generator_cancels"  # a consumer of its own: a cancellation does not wait behind the query it is for
 RETRY_SECONDS = 1.0
@@ -43,7 +43,7 @@ class Generator(Consumer):
     disk: Conversation
 
     def start(self) -> None:
-        self.line = WaitingLine(max_running=3, max_waiting=16)
+        self.line = SessionQueue(max_running=3, max_waiting=16)
         self.given: dict[str, int] = {}  # the journal's numbers, by query_id
         self.arriving: dict[str, deque[Envelope]] = {}  # what is not stored yet, by session
         self.runs: dict[str, TurnRun] = {}

@@ -9,13 +9,27 @@ from dataclasses import dataclass, field
 
 from simulated.world import Process
 
-from local.errors import UnknownConsumer
-from local.journal.core.consumer_decision import DeadLetter, Deliver, Died, Fenced, Serving, Settled
-from local.journal.core.consumer_state import SUSPECT_AFTER, ConsumerChanges, ConsumerState, Deaths
-from local.journal.core.delivery_core import CommitQueue, Confirm, Decision, DeliveryCore
-from local.journal.core.durable_consumer import DurableConsumer
-from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import (
+from local.bus.envelope import Envelope
+from local.bus.message import Delivery, Message
+from local.core.errors import UnknownConsumer
+from local.journal.delivery import (
+    SUSPECT_AFTER,
+    CommitQueue,
+    Confirm,
+    ConsumerChanges,
+    ConsumerState,
+    DeadLetter,
+    Decision,
+    Deliver,
+    DeliveryCore,
+    DeliveryFailure,
+    DeliveryFailures,
+    DurableConsumer,
+    Fenced,
+    Serving,
+    Settled,
+)
+from local.journal.messages import (
     JournalAck,
     JournalAttach,
     JournalConfirmed,
@@ -25,7 +39,6 @@ from local.protocol.journal_messages import (
     JournalFenced,
     JournalWorking,
 )
-from local.protocol.message import Delivery, Message
 
 MAX_IN_FLIGHT = 6
 CONSUMERS = {
@@ -89,7 +102,7 @@ class Flow:
                 case Serving("generator", instance):
                     self.is_served = instance is not None
                     self.held.clear()
-                case Died("generator", number, deaths):
+                case DeliveryFailure("generator", number, deaths):
                     self.deaths[number] = deaths
                 case Deliver("generator", number):
                     self.held.add(number)
@@ -111,7 +124,7 @@ class Flow:
 
     def goes_on(self, numbers: list[int]) -> bool:
         """Whether something of a session is in hand, or it has a suspect."""
-        return any(n in self.held or self.deaths.get(n, Deaths()).total >= SUSPECT_AFTER for n in numbers)
+        return any(n in self.held or self.deaths.get(n, DeliveryFailures()).total >= SUSPECT_AFTER for n in numbers)
 
 
 class Journal(Process):
@@ -136,7 +149,7 @@ class Journal(Process):
         """What an earlier process was to give again."""
         for state in map(self.disk.state, CONSUMERS):
             for number in sorted(state.again):
-                self.give_again(state.name, number, state.deaths.get(number, Deaths()))
+                self.give_again(state.name, number, state.deaths.get(number, DeliveryFailures()))
 
     def consumer(self, name: str) -> DurableConsumer:
         """One of the durable consumers; the generator orders its sessions by itself."""
@@ -162,12 +175,15 @@ class Journal(Process):
         """Somebody asks for all dead letters of a consumer, mended or not; it happens after a commit."""
         dead = self.disk.changes[name].dead_letters
         if dead and not self.is_committing:
-            deaths = {number: Deaths(self.disk.changes[name].deaths.get(number, Deaths()).total, 0) for number in dead}
+            deaths = {
+                number: DeliveryFailures(self.disk.changes[name].deaths.get(number, DeliveryFailures()).total, 0)
+                for number in dead
+            }
             self.disk.commit([], {name: ConsumerChanges(again=set(dead), deaths=deaths)})
             for number, of_it in deaths.items():
                 self.later(self.random.random() * 0.3, self.give_again, name, number, of_it)
 
-    def give_again(self, name: str, number: int, deaths: Deaths) -> None:
+    def give_again(self, name: str, number: int, deaths: DeliveryFailures) -> None:
         """What is on record as to be given again."""
         envelope = self.disk.envelopes[number - 1]
         lane = envelope.session_id or envelope.id

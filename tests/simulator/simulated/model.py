@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+from local.bus.messages import ToolSchema
 from local.models.chat import ContentDelta, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
-from local.protocol.messages import ToolSchema
 
 PLANS: dict[str, tuple[tuple[str, ...], ...]] = {  # by word in the query: the rounds of tool calls
     "plain": (),

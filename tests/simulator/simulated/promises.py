@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from simulated.journal import OUTCOMES
 from simulated.model import answer_to, is_poison, plan_of
 
-from local.journal.core.consumer_state import SUSPECT_AFTER
-from local.protocol.messages import ResponseGeneration
+from local.bus.messages import ResponseGeneration
+from local.journal.delivery import SUSPECT_AFTER
 
 if TYPE_CHECKING:
     from simulated.schedule import Schedule

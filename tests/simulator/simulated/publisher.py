@@ -9,10 +9,10 @@ from typing import Any
 from simulated.clock import Clock
 from simulated.world import Process
 
-from local.errors import NotConfirmed
-from local.journal.client.journal_client import JournalClient
-from local.protocol.envelope import Envelope, decode
-from local.protocol.message import Message
+from local.bus.envelope import Envelope, decode
+from local.bus.message import Message
+from local.core.errors import NotConfirmed
+from local.journal.client import JournalClient
 
 LISTENERS = {  # who hears the live copy
     "query.received": ("generator",),

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 from simulated.world import Process
 
-from local.errors import ToolError
-from local.protocol.envelope import Envelope
-from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
-from local.runtime.recent_replies import RecentReplies
-from local.services.effect_store import StoredEffect
-from local.tools.at_most_once import asked_of, key_of, on_record, outcome_unknown
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo
+from local.bus.messages import ToolRequest, ToolResult
+from local.core.errors import ToolError
+from local.runtime.participant import RecentReplies
+from local.tools.effects import StoredEffect, asked_of, key_of, on_record, outcome_unknown
 
 
 @dataclass
 class Ledger:
-    """The tool's database, as services/effect_store.py has it; and what happened in the world outside."""
+    """The tool's database, as tools/effects.py has it; and what happened in the world outside."""
 
     owner: str = ""
     calls: dict[str, StoredEffect] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Does what a turn decides, as agents/answering/turn_runner.py does in asyncio's time."""
+"""Does what a turn decides, as generator/runner.py does in asyncio's time."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from simulated import model
 from simulated.conversation import StoredTurn
 
-from local.agents.answering.context.prompt_draft import plan
-from local.agents.answering.context.token_budget import Limits, TokenMeter
-from local.agents.answering.steps import Step
-from local.agents.answering.turn import Next, Question, Turn
-from local.agents.answering.turn_limits import TurnLimits
-from local.agents.answering.turn_table import TurnState
-from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolRequest, ToolResult
+from local.bus.message import ErrorInfo
+from local.bus.messages import ToolCallRecord, ToolRequest, ToolResult
+from local.generator.context import Limits, TokenMeter
+from local.generator.fitting import plan
+from local.generator.steps import NextStep, Step, TurnInput, TurnLimits, TurnState
+from local.generator.turn import Turn
 
 if TYPE_CHECKING:
     from simulated.generator import Ahead, Generator
@@ -27,7 +26,7 @@ class TurnRun:
 
     def __init__(self, generator: Generator, stored: StoredTurn) -> None:
         self.generator, self.stored, self.disk = generator, stored, generator.disk
-        question = Question(stored.query_id, "A", stored.query_id, self.disk.history(stored), False, TurnLimits(3))
+        question = TurnInput(stored.query_id, "A", stored.query_id, self.disk.history(stored), False, TurnLimits(3))
         self.turn = Turn(question, self.kept_steps())
         self.asked: dict[str, tuple[ToolRequest, float]] = {}  # by call_id: what is open, since when
         self.records: dict[str, ToolCallRecord] = {}
@@ -49,15 +48,15 @@ class TurnRun:
         if not self.has_ended:
             self.follow(self.turn.cancel())
 
-    def follow(self, following: Next) -> None:
+    def follow(self, following: NextStep) -> None:
         """Do what comes next."""
         match following:
-            case Next.CALL_MODEL:
+            case NextStep.CALL_MODEL:
                 is_ahead = self.ahead is not None and self.ahead.said
                 self.generator.later(0 if is_ahead else self.generator.random.random() ** 4, self.model_speaks)
-            case Next.CALL_TOOLS:
+            case NextStep.CALL_TOOLS:
                 self.call_tools()
-            case Next.PUBLISH:
+            case NextStep.PUBLISH:
                 self.asked.clear()
                 self.generator.end(self.stored, self.turn.response())
 
@@ -78,9 +77,9 @@ class TurnRun:
         self.generator.tell(self.stored.query_id)
         self.step_taken(self.turn.message_ended())
 
-    def step_taken(self, following: Next) -> None:
+    def step_taken(self, following: NextStep) -> None:
         """Store a step before the next one begins; the last one is stored with the end."""
-        if following is Next.PUBLISH:
+        if following is NextStep.PUBLISH:
             self.follow(following)
             return
         first = len(self.stored.steps)
@@ -94,7 +93,7 @@ class TurnRun:
         if not self.has_ended:
             self.generator.put_off(self.stored)
 
-    def go_on(self, following: Next) -> None:
+    def go_on(self, following: NextStep) -> None:
         """After a step was stored, unless the turn was cancelled in the meantime."""
         if not self.has_ended:
             self.follow(following)

@@ -6,16 +6,22 @@ import itertools
 
 import pytest
 
-from local.errors import ToolError
-from local.protocol.answer_options import AnswerProfile
-from local.protocol.message import ErrorInfo
-from local.protocol.messages import AnswerOptions
-from local.tools.agent_tools.agent import Agent, Asking, GivenTask, Outcome, RootQuery
-from local.tools.agent_tools.agent_order import AgentOrder, TaskOrder
-from local.tools.agent_tools.agent_query import options_of
-from local.tools.agent_tools.agent_table import AgentState
-from local.tools.agent_tools.agent_tree import AgentTree
-from local.tools.agent_tools.swarm_config import SwarmConfig
+from local.bus.message import ErrorInfo
+from local.bus.messages import AnswerOptions, AnswerProfile
+from local.core.errors import ToolError
+from local.swarm.agents import (
+    Agent,
+    AgentSpec,
+    AgentState,
+    AgentTree,
+    Asking,
+    GivenTask,
+    Outcome,
+    RootQuery,
+    SwarmConfig,
+    TaskOrder,
+)
+from local.swarm.runner import options_of
 
 NOW = 1000.0
 
@@ -29,7 +35,7 @@ class Grove:
         self._calls = itertools.count()
 
     def make(self, asking: Asking | None = None, parts: int = 1, **order: object) -> Agent:
-        wanted = AgentOrder.model_validate({"name": "agent", **order})
+        wanted = AgentSpec.model_validate({"name": "agent", **order})
         return self.tree.make(asking or self.root, wanted, f"c{next(self._calls)}", 0, NOW, parts)
 
     def give(self, agent: Agent, asking: Asking | None = None, **order: object) -> GivenTask:
@@ -129,20 +135,18 @@ def test_its_tools_are_those_that_are_wanted_and_its_parent_has(
     tree = AgentTree(SwarmConfig())
     options = AnswerOptions(allow=parents)
     root = tree.begin(RootQuery(query_id="q", session_id="s", question="Why?", options=options))
-    first = tree.make(root, AgentOrder(name="a", tools=wanted), "c", 0, NOW)
+    first = tree.make(root, AgentSpec(name="a", tools=wanted), "c", 0, NOW)
     assert first.tools == has
     tree.give(first, root, TaskOrder(text="Do", call_id="d"), NOW)
     below = tree.asking(f"{first.agent_id}-1")
     assert below is not None
-    assert tree.make(below, AgentOrder(name="b"), "e", 0, NOW).tools == has
-    assert tree.make(below, AgentOrder(name="b", tools=("z",)), "f", 0, NOW).tools == (
-        () if has is not None else ("z",)
-    )
+    assert tree.make(below, AgentSpec(name="b"), "e", 0, NOW).tools == has
+    assert tree.make(below, AgentSpec(name="b", tools=("z",)), "f", 0, NOW).tools == (() if has is not None else ("z",))
 
 
 def test_the_same_call_makes_the_same_agent_and_asks_the_same_task() -> None:
     grove = Grove()
-    order, task = AgentOrder(name="a"), TaskOrder(text="Do", call_id="c")
+    order, task = AgentSpec(name="a"), TaskOrder(text="Do", call_id="c")
     first = grove.tree.make(grove.root, order, "c", 0, NOW)
     given = grove.tree.give(first, grove.root, task, NOW)
     assert grove.tree.make(grove.root, order, "c", 0, NOW + 5).agent_id == first.agent_id
@@ -222,13 +226,13 @@ def test_a_profile_narrows_what_the_parent_has_and_is_handed_on() -> None:
     options = AnswerOptions(profile=AnswerProfile(name="user", tools=("a", "b", "c")))
     root = tree.begin(RootQuery(query_id="q", session_id="s", question="Why?", options=options))
     other = AnswerProfile(name="other", tools=("b", "z"))
-    first = tree.make(root, AgentOrder(name="a", profile=other), "c", 0, NOW)
+    first = tree.make(root, AgentSpec(name="a", profile=other), "c", 0, NOW)
     assert (first.tools, first.profile) == (("a", "b", "c"), other)
     given = tree.give(first, root, TaskOrder(text="Do", call_id="d"), NOW)
     asked = options_of(given, first, options, tree)
     assert [tool for tool in ("a", "b", "c", "z") if asked.offers(tool)] == ["b"]
     below = tree.asking(given.query_id)
     assert below is not None
-    second = tree.make(below, AgentOrder(name="b", profile=AnswerProfile(name="all")), "e", 0, NOW)
+    second = tree.make(below, AgentSpec(name="b", profile=AnswerProfile(name="all")), "e", 0, NOW)
     assert second.tools == ("b",)
-    assert tree.make(below, AgentOrder(name="c"), "f", 0, NOW).profile == other
+    assert tree.make(below, AgentSpec(name="c"), "f", 0, NOW).profile == other

@@ -13,12 +13,13 @@ import psutil
 import pytest
 
 from local.bus.blobs import BlobStore
-from local.config_mcp import MCPServerConfig
-from local.errors import ConfigError, SandboxMissing, ToolError
+from local.core.errors import ConfigError, SandboxMissing, ToolError
+from local.mcp import client as mcp_connection
+from local.mcp import tools as mcp_group
+from local.mcp.client import approvable, write_approved
+from local.mcp.settings import MCPServerConfig
+from local.mcp.tools import MCPGroup, approved_file, connect
 from local.runtime.participant import Resources
-from local.tools.mcp_servers import mcp_connection, mcp_group
-from local.tools.mcp_servers.approved_tool import approvable, write_approved
-from local.tools.mcp_servers.mcp_group import MCPGroup, approved_file, connect
 from local.tools.tool import Tool
 
 Serve = Callable[..., Awaitable[Any]]

@@ -11,16 +11,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from local.apps.login_callback import LoginCallback
-from local.config_mcp import MCPServerConfig
-from local.errors import ConfigError, ToolError
-from local.secrets.secret_mask import SecretMask, secret_mask
-from local.secrets.secret_store import SecretStore
-from local.tools.mcp_servers.approved_tool import approvable
-from local.tools.mcp_servers.mcp_connection import MCPConnection
-from local.tools.mcp_servers.mcp_group import connect
-from local.tools.mcp_servers.remote_login import RemoteLogin, Visitor
-from local.tools.mcp_servers.remote_server import RemoteServer
+from local.core.errors import ConfigError, ToolError
+from local.core.secrets import SecretMask, SecretStore, secret_mask
+from local.mcp.client import LoginPrompt, MCPConnection, RemoteLogin, RemoteServer, approvable
+from local.mcp.settings import MCPServerConfig
+from local.mcp.stdio import LoginCallback
+from local.mcp.tools import connect
 from tests.tools.mcp_servers.http_server import PlainHTTPServer, served
 from tests.tools.mcp_servers.login_server import Logins, sums
 
@@ -45,7 +41,7 @@ async def port(logins: Logins) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def connected(port: int, folder: Path, visitor: Visitor | None = None) -> AsyncIterator[MCPConnection]:
+async def connected(port: int, folder: Path, visitor: LoginPrompt | None = None) -> AsyncIterator[MCPConnection]:
     config = MCPServerConfig(url=f"http://127.0.0.1:{port}/mcp")
     connection = connect("sums", config, folder, [], visitor)
     try:
@@ -62,7 +58,7 @@ async def log_in(port: int, folder: Path) -> None:
             assert "back at LoCAL2" in (await browser.get(url)).text
 
     async with LoginCallback.listening() as callback:
-        visitor = Visitor(callback.redirect_uri, visit, callback.answer)
+        visitor = LoginPrompt(callback.redirect_uri, visit, callback.answer)
         async with connected(port, folder, visitor) as connection:
             await connection.tools()
 

@@ -12,16 +12,14 @@ import pytest
 from mcp.server.mcpserver import MCPServer
 
 from local.bus.blobs import BlobStore
-from local.config_mcp import MCPServerConfig
-from local.errors import ConfigError, ToolError
+from local.core import secrets as secret_store
+from local.core.errors import ConfigError, ToolError
+from local.core.secrets import SecretMask, SecretStore
+from local.mcp import tools as mcp_group
+from local.mcp.client import ApprovedTool, MCPConnection, approvable, write_approved
+from local.mcp.settings import MCPServerConfig
+from local.mcp.tools import MCPGroup, approved_file, connect
 from local.runtime.participant import Resources
-from local.secrets import secret_store
-from local.secrets.secret_mask import SecretMask
-from local.secrets.secret_store import SecretStore
-from local.tools.mcp_servers import mcp_group
-from local.tools.mcp_servers.approved_tool import ApprovedTool, approvable, write_approved
-from local.tools.mcp_servers.mcp_connection import MCPConnection
-from local.tools.mcp_servers.mcp_group import MCPGroup, approved_file, connect
 from tests.tools.mcp_servers.http_server import PlainHTTPServer, served
 
 Serve = Callable[..., Awaitable[Any]]

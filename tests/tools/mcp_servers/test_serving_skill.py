@@ -10,20 +10,17 @@ from typing import Any
 
 import pytest
 
-from local.apps.command_table import run_command
-from local.config_mcp import load_mcp_servers
-from local.errors import ConfigError, ToolError
-from local.protocol.skill_messages import SkillRequest
+from local.cli.command_table import run_command
+from local.core.errors import ConfigError, ToolError
+from local.mcp import tools as mcp_group
+from local.mcp.client import read_approved
+from local.mcp.settings import load_mcp_servers
+from local.mcp.tools import MCPGroup, approved_file, connect
 from local.runtime.participant import Resources
-from local.services.sandbox.launch import PATH
-from local.services.skills.serving_skill import ServingSkill
-from local.services.skills.skill_approval_book import SkillApprovalBook
-from local.services.skills.skill_library import SkillLibrary
-from local.services.skills.skill_place import IN_SETTINGS, SkillPlace
-from local.tools.mcp_servers import mcp_group
-from local.tools.mcp_servers.approved_tool import read_approved
-from local.tools.mcp_servers.mcp_group import MCPGroup, approved_file, connect
-from local.tools.skill_tools.skill_keeper import SkillKeeper
+from local.sandbox.process import PATH
+from local.skills.library import IN_SETTINGS, ServingSkill, SkillApprovalBook, SkillLibrary, SkillPlace
+from local.skills.messages import SkillRequest
+from local.skills.tools import SkillService
 
 PLAIN = Path(__file__).parent / "plain_server.py"
 TEXT = "---\nname: plain\ndescription: Read what lies there.\n---\nCall plain__read."
@@ -66,7 +63,7 @@ def built(settings: Path) -> MCPGroup:
 async def listed(settings: Path) -> str:
     """What doors are told of the skill's tools."""
     places = [SkillPlace("settings", settings, IN_SETTINGS)]
-    keeper = SkillKeeper(SkillLibrary(lambda: places, SkillApprovalBook(settings)))
+    keeper = SkillService(SkillLibrary(lambda: places, SkillApprovalBook(settings)))
     return (await keeper.answer(SkillRequest(verb="list"))).skills[0].tools
 
 

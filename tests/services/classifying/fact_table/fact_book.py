@@ -7,13 +7,11 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from fact_table.fact_case import claim
-from local.services.classifying.grounding import decide
-from local.services.classifying.prompt import ClassifierReply
-from local.services.engrams import facts, record, succession
-from local.services.engrams.engram import EngramDraft, StatedFact
-from local.services.engrams.facts import Classified, FactFinding, Way
-from local.services.engrams.store import MIGRATIONS
-from local.services.engrams.words import own_words
+from local.memory import facts, record
+from local.memory import facts as succession
+from local.memory.facts import Classified, FactFinding, FactOperation
+from local.memory.statements import ClassifierReply, decide
+from local.memory.store import MIGRATIONS, EngramDraft, StatedFact, own_words
 
 
 class FactBook:
@@ -52,7 +50,7 @@ class FactBook:
     def know(self, claims: Sequence[str]) -> None:
         """What holds before."""
         for each in map(claim, claims):
-            finding = FactFinding(Way.ADD, each.slot, each.value)
+            finding = FactFinding(FactOperation.ADD, each.slot, each.value)
             said = EngramDraft(f"k{next(self._numbers)}", "s", "ann", "so", "Noted.", asked_at=0.0)
             record.ingest(self.db, said)
             succession.note(self.db, said.engram_id, Classified(True, findings=(finding,)))
@@ -68,6 +66,6 @@ def _told(fact: StatedFact) -> str:
 
 
 def _believed(reply: ClassifierReply) -> Classified:
-    ways = {True: Way.RETRACT, False: Way.SUPERSEDE}
+    ways = {True: FactOperation.RETRACT, False: FactOperation.SUPERSEDE}
     found = (FactFinding(ways[each.retracts], each.slot, "" if each.retracts else each.value) for each in reply.facts)
     return Classified(True, findings=tuple(found))

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.services.classifying.prompt import Claim
+from local.memory.statements import Claim
 
 DATA = Path(__file__).parents[3] / "data" / "fact_cases.jsonl"
 _CLAIM = re.compile(r"(?P<slot>.+?)(?P<sign>[~-]?)=(?P<value>.*)")

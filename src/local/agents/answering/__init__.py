@@ -1,1 +1,0 @@
-"""What the generator is made of."""

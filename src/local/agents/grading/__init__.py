@@ -1,1 +1,0 @@
-"""What the critic is made of."""

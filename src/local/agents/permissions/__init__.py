@@ -1,1 +1,0 @@
-"""What the gatekeeper is made of."""

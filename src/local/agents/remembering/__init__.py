@@ -1,1 +1,0 @@
-"""What the memory agent is made of."""

@@ -1,0 +1,1 @@
+"""The HTTP API: the application, its guards, streams and the page. It is given its routes."""

@@ -1,0 +1,260 @@
+"""The HTTP API as an ASGI application."""
+
+from __future__ import annotations
+
+import importlib
+import socket
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Self
+
+from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
+from pydantic import Field
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from local.api.bus_stream import BusStreams
+from local.api.clients import (
+    Agents,
+    Changes,
+    ClientTools,
+    CronJobs,
+    Goals,
+    LoCALSession,
+    Memories,
+    Models,
+    ParticipantClient,
+    Permissions,
+    Reflections,
+    Skills,
+    SystemControl,
+)
+from local.api.context import ApiContext
+from local.api.http import JsonResponse, handle_errors
+from local.api.page import PageFolder
+from local.api.participants import MODEL_OWNER, ParticipantTable
+from local.api.queries import QueryFinder
+from local.api.routes import add_routes
+from local.api.security import (
+    MEGABYTE,
+    Access,
+    GuardMiddleware,
+    GuardPolicy,
+    Principals,
+    enforce,
+    hosts_of,
+    open_to,
+    open_to_anybody,
+    proxied_hosts_of,
+)
+from local.api.server import require_token, serving
+from local.api.stream import BrowserStreams
+from local.attachments.attachments import Attachments
+from local.bus.blobs import BlobStore
+from local.bus.envelope import Envelope
+from local.bus.messages import ParticipantStatus
+from local.core.capability import capabilities
+from local.core.config import Settings
+from local.core.data_dir import owner_token
+from local.core.errors import ConfigError
+from local.instructions.profiles import ProfileRegistry
+from local.mcp.endpoint import MCPEndpoint
+from local.queries.asker import TurnFigures
+from local.run.settings_files import SettingsFiles
+from local.runtime.participant import WORKSPACE, Kind, Participant, Resources, on
+from local.users.budgets import Accounts, BudgetsConfig, DayBudgets
+from local.users.users import Users
+
+# Whatever stands in the environment: nothing of a query goes to a collector.
+_NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+
+
+def create_app(context: ApiContext, policy: GuardPolicy, principals: Principals) -> ASGIApp:
+    """Every route, behind the guards, for one API. Raises `Undeclared`."""
+    app = routed()
+    return GuardMiddleware(context.asked_of(app), policy, principals, open_to_anybody(app.routes))
+
+
+@cache
+def routed() -> FastAPI:
+    """Every route. They are made once in a process, which takes FastAPI 0.15 s: in the template, before the API's
+    process is forked from it. Raises `Undeclared` for one that does not say whom it is for."""
+    app = FastAPI(
+        title="LoCAL2", version=installed_version(), openapi_url=None, redirect_slashes=False, telemetry=_NO_TELEMETRY
+    )
+    handle_errors(app)
+    add_routes(app.router)
+    for each in capabilities().values():
+        for target in each.routes:
+            module, _, name = target.partition(":")
+            getattr(importlib.import_module(module), name)(app.router)
+
+    @app.get("/openapi.json", include_in_schema=False)
+    @open_to(Access.USERS)
+    async def description() -> Response:
+        """All of it, for programs."""
+        return JsonResponse(app.openapi())
+
+    enforce(app.routes)
+    return app
+
+
+@cache
+def installed_version() -> str:
+    """The version of the package that runs; "unknown" where none is installed."""
+    try:
+        return version("local2-assistant")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+# The HTTP API as a participant.
+
+
+class ApiConfig(Settings):
+    """`api.yaml`; the comments there say what each key means. `api_token` comes from LOCAL2_API_TOKEN."""
+
+    trail_seconds: float = Field(120.0, ge=0)
+    keep_alive_seconds: float = Field(15.0, gt=0)
+    allowed_hosts: tuple[str, ...] = ()
+    max_attachment_mb: int = Field(20, ge=1, le=512)
+    max_wait_seconds: float | None = Field(5.0, gt=0)
+    client_tools: tuple[str, ...] | None = ()
+    clients_may_ask: bool = False
+    budgets: BudgetsConfig = BudgetsConfig()
+    openai_aliases: dict[str, str] = Field({})
+    api_token: str | None = Field(None, min_length=1, repr=False)
+
+
+class ApiParticipant(Participant):
+    """Lets HTTP clients in: asks for them, and shows them the bus."""
+
+    name = "api"
+    kind = Kind.DOOR
+    Config = ApiConfig
+    publishes = (
+        LoCALSession,
+        Memories,
+        Changes,
+        Skills,
+        SystemControl,
+        Permissions,
+        Agents,
+        CronJobs,
+        Models,
+        Reflections,
+        ClientTools,
+        Goals,
+    )
+
+    def __init__(
+        self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path],
+        workspace: Path | None = None,
+    ) -> None:  # fmt: skip
+        """`listener` is bound and listens; whoever bound it keeps it, so that clients wait while this restarts.
+        `layers` are the folders of settings.
+
+        Raises `ConfigError` if others can reach it and there is no token.
+        """
+        super().__init__(config)
+        self._settings, self._listener, self._backend = config, listener, backend
+        self._data_dir, self._layers = data_dir, layers
+        self._participants = ParticipantTable()
+        self._session: LoCALSession
+        self._streams: BrowserStreams
+        address, port = listener.getsockname()[:2]
+        require_token(address, config.api_token)
+        self._attachments = Attachments(data_dir, config.max_attachment_mb * MEGABYTE)
+        self._blobs = BlobStore(data_dir / "blobs")
+        max_upload = self._attachments.max_bytes
+        names = config.allowed_hosts
+        self._policy = GuardPolicy(hosts_of(address, port, names), max_upload, proxied_hosts_of(names))
+        self._settings_files = SettingsFiles(layers)
+        self._profiles = ProfileRegistry(layers[-1] if layers else data_dir, workspace or data_dir / WORKSPACE)
+        self._users = Users(data_dir)
+        self._principals = Principals(
+            lambda: config.api_token or owner_token(data_dir), self._users, must_know=config.api_token is not None
+        )
+
+    @classmethod
+    def build(cls, config: ApiConfig, resources: Resources) -> Self:
+        """On the composition root's socket."""
+        if resources.listener is None:
+            raise ConfigError("the HTTP API has no socket to listen on; start it with the system, by --api")
+        lent = resources
+        return cls(config, resources.listener, lent.data_dir, lent.model_backend, lent.layers, lent.workspace_folder)
+
+    @on(ParticipantStatus)
+    async def notice(self, status: ParticipantStatus, envelope: Envelope) -> None:
+        """Somebody says how they are."""
+        now = time.monotonic()
+        self._participants.heard(status, now)
+        self._streams.participants_changed()
+        self._session.absence = self._participants.absence(now)
+        if status.name == MODEL_OWNER:
+            self._session.admission.told(TurnFigures.of(status.instance, status.counters))
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Serve HTTP; at the end whoever waits is told that it is over here."""
+        bus_streams, mcp = BusStreams(self.bus, self._settings.keep_alive_seconds), MCPEndpoint()
+        async with LoCALSession(self.bus, max_wait_seconds=self._settings.max_wait_seconds) as session:
+            self._session = session
+            budgets = self._settings.budgets
+            asked, accounts = self._asked_of_others(), Accounts(session, self._data_dir, self._layers)
+            trail_seconds = self._settings.trail_seconds
+            queries = QueryFinder(session, asked["permissions"], self._participants, trail_seconds, time.monotonic)
+            self._streams = BrowserStreams(self.bus, session, queries, self._participants, time.monotonic)
+            await self.bus.ready()
+            context = ApiContext(
+                session=session,
+                accounts=accounts,
+                budgets=DayBudgets(budgets, session, accounts.prices) if budgets.is_limited else None,
+                queries=queries,
+                streams=self._streams,
+                control=SystemControl(self.bus),
+                **asked,
+                settings=self._settings_files,
+                profiles=self._profiles,
+                participants=self._participants,
+                bus_streams=bus_streams,
+                attachments=self._attachments,
+                blobs=self._blobs,
+                users=self._users,
+                instance=self.bus.instance,
+                backend=self._backend,
+                version=installed_version(),
+                keep_alive_seconds=self._settings.keep_alive_seconds,
+                clock=time.monotonic,
+                openai_aliases=self._settings.openai_aliases,
+                page=PageFolder(),
+                mcp=mcp,
+            )
+            # browsers first: they are to go on elsewhere, and not to hear that this is the end
+            before_stop = partial(_stop, self._streams, session, bus_streams, mcp)
+            app = create_app(context, self._policy, self._principals)
+            async with self._streams.running(), mcp.running(), serving(app, self._listener, before_stop):
+                yield
+
+    def _asked_of_others(self) -> dict[str, Any]:
+        """What is asked of another participant over the bus."""
+        asked: dict[str, type[ParticipantClient]] = {
+            "changes": Changes, "skills": Skills, "memories": Memories, "cron": CronJobs, "permissions": Permissions,
+            "agents": Agents, "models": Models, "reflections": Reflections, "goals": Goals,
+        }  # fmt: skip
+        settings = self._settings
+        tools = ClientTools(self.bus, self._expects, settings.client_tools, asks=settings.clients_may_ask)
+        return {"client_tools": tools, **{name: client(self.bus, self._expects) for name, client in asked.items()}}
+
+    def _expects(self, name: str) -> bool:
+        return self._participants.is_expected(name, time.monotonic())
+
+
+def _stop(*streams: BrowserStreams | LoCALSession | BusStreams | MCPEndpoint) -> None:
+    for each in streams:
+        each.stop()

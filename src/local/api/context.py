@@ -1,0 +1,126 @@
+"""What every route works with: the parts of the API that was asked. The routes are made once for all of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from local.api.bus_stream import BusStreams
+from local.api.clients import (
+    Agents,
+    Changes,
+    ClientTools,
+    CronJobs,
+    Goals,
+    LoCALSession,
+    Memories,
+    Models,
+    Permissions,
+    Reflections,
+    Skills,
+    SystemControl,
+)
+from local.api.http import ID_PATTERN as ID_PATTERN
+from local.api.http import Id as Id
+from local.api.http import PathId as PathId
+from local.api.http import RequestRefused
+from local.api.page import PageFolder
+from local.api.participants import ParticipantTable
+from local.api.queries import QueryFinder
+from local.api.security import Principal
+from local.api.stream import BrowserStreams
+from local.attachments.attachments import Attachments
+from local.bus.blobs import BlobStore
+from local.bus.vocabulary import ELEVATED_MODES, NON_INTERACTIVE, Mode
+from local.instructions.profiles import ProfileRegistry
+from local.mcp.endpoint import MCPEndpoint
+from local.run.settings_files import SettingsFiles
+from local.users.budgets import Accounts, DayBudgets
+from local.users.users import Users
+
+GATEKEEPER = "gatekeeper"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiContext:
+    """`instance` is fresh at each start of the process; `backend` names the model server ("stand_in" is none). There
+    are no `budgets` where nothing is limited. `openai_aliases` are further names of models for clients of /v1."""
+
+    session: LoCALSession
+    accounts: Accounts
+    budgets: DayBudgets | None
+    queries: QueryFinder
+    streams: BrowserStreams
+    memories: Memories
+    models: Models
+    changes: Changes
+    client_tools: ClientTools
+    skills: Skills
+    reflections: Reflections
+    goals: Goals
+    control: SystemControl
+    cron: CronJobs
+    permissions: Permissions
+    agents: Agents
+    settings: SettingsFiles
+    profiles: ProfileRegistry
+    participants: ParticipantTable
+    bus_streams: BusStreams
+    attachments: Attachments
+    blobs: BlobStore
+    users: Users
+    instance: str
+    backend: str
+    version: str
+    keep_alive_seconds: float
+    clock: Callable[[], float]
+    openai_aliases: Mapping[str, str]
+    page: PageFolder
+    mcp: MCPEndpoint
+
+    async def require_budget(
+        self, user_id: str | None, session_id: str | None = None, query_id: str | None = None
+    ) -> None:
+        """Raises `BudgetSpent`, as `DayBudgets.require`."""
+        if self.budgets is not None:
+            await self.budgets.require(user_id, session_id, query_id)
+
+    def mode_of(self, wanted: Mode | None, caller: Principal, *, is_followed: bool) -> Mode | None:
+        """The mode of a query: the one that is wanted, else that of the settings; but where nobody follows it, whom a
+        question could reach, nobody is asked.
+
+        Raises `RequestRefused` for a looser one without the owner's token, or one that the owner has not set that it
+        may be.
+        """
+        if wanted in ELEVATED_MODES:
+            caller.require_owner()
+            caller.require_token()
+        if wanted == "bypassPermissions":
+            gatekeeper = self.participants.details(GATEKEEPER, self.clock())
+            if gatekeeper.get("may_bypass") != "yes":
+                text = "mode: bypassPermissions is not for this system, unless gatekeeper.yaml has may_bypass: true"
+                raise RequestRefused("forbidden", text, "mode")
+        return wanted or (None if is_followed else NON_INTERACTIVE)
+
+    def asked_of(self, app: ASGIApp) -> ASGIApp:
+        """`app`, whose handlers work with this."""
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            before = _asked.set(self)
+            try:
+                await app(scope, receive, send)
+            finally:
+                _asked.reset(before)
+
+        return answer
+
+
+_asked: ContextVar[ApiContext] = ContextVar("asked")  # by the request that this task answers
+
+
+def api() -> ApiContext:
+    """For a handler: the parts of the API that was asked. Raises `LookupError` outside of a request."""
+    return _asked.get()

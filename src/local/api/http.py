@@ -1,0 +1,377 @@
+"""Failures as HTTP answers: a status for each kind, one shape, and OpenAI's shape where OpenAI's clients listen."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+
+from fastapi import FastAPI, Path
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, StringConstraints, ValidationError
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from local.bus.message import parse_object
+from local.core.errors import LocalError
+from local.queries.errors import QueryRefused
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import SchemaError
+
+
+# Identifiers as clients may choose them.
+
+ID_PATTERN = r"^[A-Za-z0-9._:~-]{1,128}$"
+ID_WORDS = "1 to 128 letters, digits and ._:~-"
+
+Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+"""In a body: 1 to 128 letters, digits and `._:~-`."""
+
+PathId = Annotated[str, Path(pattern=ID_PATTERN)]
+"""The same in a path."""
+
+
+# What is wrong with which field of a request, in our own words where pydantic's do not say what would be right.
+
+_VALUE_ERROR = "Value error, "  # which pydantic puts before what our own validators say
+_EXPECTED = {
+    "tuple_type": "expected a list",
+    "list_type": "expected a list",
+    "dict_type": "expected an object",
+    "model_type": "expected an object",
+    "model_attributes_type": "expected an object",
+}
+
+
+def field_fault(fault: Mapping[str, Any]) -> str:
+    """The sentence for one of pydantic's errors, without the field's name."""
+    if fault["type"] == "extra_forbidden":
+        return "there is no such field; GET /openapi.json describes those there are"
+    if fault["type"] == "string_pattern_mismatch" and fault["ctx"]["pattern"] == ID_PATTERN:
+        return f"expected {ID_WORDS}"
+    return _EXPECTED.get(fault["type"]) or str(fault["msg"]).removeprefix(_VALUE_ERROR)
+
+
+def field_path(fault: Mapping[str, Any], fields: Any) -> str:
+    """Where in the `fields` of a body one of pydantic's errors is, as `messages.0.content`; empty for all of the body.
+    Left out is what pydantic names there besides: which of several types it has tried."""
+    found, value = list[str](), fields
+    for part in fault["loc"]:
+        if (isinstance(value, list) and isinstance(part, int)) or (isinstance(value, dict) and part in value):
+            value = value[part]
+        elif not isinstance(value, dict) or fault["type"] != "missing" or part != fault["loc"][-1]:
+            continue
+        found.append(_visible(str(part)))
+    return ".".join(found)
+
+
+def _visible(part: str) -> str:
+    """The name of a field, which is a stranger's where it is none of ours: what cannot be seen stands as its code."""
+    return (part if part and part.isprintable() else ascii(part))[:100]
+
+
+# JSON in and out of HTTP bodies.
+
+M = TypeVar("M", bound=BaseModel)
+MAX_FAULTS = 5
+
+
+class InvalidBody(LocalError):
+    """A body that is JSON, but not what this route takes; `param` is the first field at fault."""
+
+    kind = "invalid"
+
+    def __init__(self, message: str, param: str | None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+class JsonResponse(Response):
+    """A JSON answer; pydantic models in `content` are written as such."""
+
+    media_type = "application/json"
+
+    def __init__(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(to_json(content, by_alias=True), status, headers)
+
+
+async def read_body(request: Request, model: type[M]) -> M:
+    """The request's body. Raises `MalformedFrame` if it is no JSON object, `InvalidBody` if it is not that model."""
+    fields = parse_object(await request.body(), "body")
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False)
+        places = [field_path(fault, fields) for fault in faults[:MAX_FAULTS]]
+        texts = [f"{place or 'body'}: {field_fault(fault)}" for place, fault in zip(places, faults, strict=False)]
+        raise InvalidBody("; ".join(texts), places[0] or None) from None
+
+
+def takes(model: type[BaseModel]) -> dict[str, Any]:
+    """What /openapi.json says of a route that reads its body with `read_body`."""
+    content = {"application/json": {"schema": model.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+log = logging.getLogger(__name__)
+
+OPENAI_PREFIX = "/v1/"
+RETRY_SECONDS = "5"
+STATUS: Mapping[str, int] = {
+    "malformed": 400,
+    "bad_model": 422,
+    "bad_name": 422,
+    "invalid": 422,
+    "unauthorized": 401,
+    "quota": 402,
+    "forbidden": 403,
+    "denied": 403,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "too_slow": 408,
+    "cancelled": 409,
+    "changed": 409,
+    "config": 409,
+    "conflict": 409,
+    "elsewhere": 409,
+    "link": 409,
+    "not_a_file": 409,
+    "not_a_folder": 409,
+    "outside": 409,
+    "deleted": 410,
+    "not_kept": 410,
+    "too_large": 413,
+    "context_overflow": 413,
+    "unsupported_media_type": 415,
+    "unsendable": 422,
+    "budget_spent": 429,
+    "busy": 429,
+    "rate_limit": 429,
+    "too_many_queries": 429,
+    "unavailable": 503,
+    "overloaded": 503,
+    "not_confirmed": 503,
+    "stopping": 503,
+    "timeout": 503,
+    "publish_timeout": 503,
+    "bus_not_ready": 503,
+    "bus_closed": 503,
+    "journal_gone": 503,
+    "store_gone": 503,
+    "store_locked": 503,
+    "store_read_only": 503,
+    "fenced": 503,
+    "gone": 503,
+    "disk_full": 507,
+    "journal_full": 507,
+    "store_full": 507,
+}
+
+
+class RequestRefused(LocalError):
+    """A request that is turned down. `kind` is one of `STATUS`, `param` the field at fault if there is one."""
+
+    def __init__(self, kind: str, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.kind, self.param = kind, param
+
+
+def status_of(error: LocalError) -> int:
+    """The HTTP status; what has no status of its own is 502 if it came of a query, and 500 if it came of us."""
+    return STATUS.get(error.kind, 502 if isinstance(error, QueryRefused) else 500)
+
+
+def error_response(path: str, error: LocalError, headers: Mapping[str, str] | None = None) -> Response:
+    """The answer to a request for `path` that failed with `error`."""
+    status, details = status_of(error), getattr(error, "details", {})
+    if status in (429, 503):
+        seconds = getattr(error, "retry_seconds", RETRY_SECONDS)
+        headers = {"retry-after": str(seconds), **(headers or {})}
+    if path.startswith(OPENAI_PREFIX):
+        return JsonResponse(openai_error(error), 400 if status == 422 else status, headers)
+    return JsonResponse({"error": {"kind": error.kind, "message": str(error), **details}}, status, headers)
+
+
+def openai_error(error: LocalError) -> dict[str, Any]:
+    """A failure in OpenAI's words."""
+    status = status_of(error)
+    of_type = "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
+    param = getattr(error, "param", None)
+    return {"error": {"message": str(error), "type": of_type, "param": param, "code": error.kind}}
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Make every exception of a route an answer."""
+
+    @app.exception_handler(LocalError)
+    async def ours(request: Request, error: LocalError) -> Response:
+        if status_of(error) == 500:
+            log.error("%s %s: %s", request.method, request.url.path, error)
+        return error_response(request.url.path, error)
+
+    @app.exception_handler(HTTPException)
+    async def no_such_route(request: Request, error: HTTPException) -> Response:
+        asked = f"{request.method} {request.url.path[:200]}"
+        if error.status_code == 405:
+            refusal = RequestRefused("method_not_allowed", f"{asked}: this route does not take {request.method}")
+        else:
+            refusal = RequestRefused("not_found", f"there is no route {asked}; GET /openapi.json describes them")
+        return error_response(request.url.path, refusal, error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        faults = [
+            f"{'.'.join(str(part) for part in fault['loc'][1:])}: {field_fault(fault)}" for fault in error.errors()
+        ]
+        return error_response(request.url.path, RequestRefused("invalid", "; ".join(faults)))
+
+    @app.exception_handler(Exception)
+    async def fault_of_ours(request: Request, error: Exception) -> Response:
+        log.error(
+            "%s %s: %s: %s", request.method, request.url.path, type(error).__name__, error,
+            exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
+        )  # fmt: skip
+        return error_response(request.url.path, LocalError("something went wrong in here; the log says what"))
+
+
+# Responses that are written as they come to be: server-sent events, and downloads.
+
+Chunks = AsyncGenerator[bytes, None]
+KEEP_ALIVE = b": keep-alive\n\n"
+
+
+class ServerEvent(NamedTuple):
+    """One event before it is written: `data` is one line of JSON, `number` what a client may name it by."""
+
+    name: str
+    data: bytes
+    number: str = ""
+
+
+def sse(event: str, data: bytes, number: str = "") -> bytes:
+    """One event. `data` is one line."""
+    id_line = f"id: {number}\n" if number else ""
+    return b"%sevent: %s\ndata: %s\n\n" % (id_line.encode(), event.encode(), data)
+
+
+@contextmanager
+def ticking(seconds: float, tick: Callable[[], object]) -> Iterator[None]:
+    """Call `tick` every so many seconds for as long as the block lasts."""
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
+
+    def go_on() -> None:
+        nonlocal timer
+        tick()
+        timer = loop.call_later(seconds, go_on)
+
+    timer = loop.call_later(seconds, go_on)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+class Streamed(Response):
+    """Writes chunks as they come; when the client leaves, `chunks` is closed at once. What fails before the first chunk
+    still gets a status; what fails later cuts the connection, so that nobody takes it for the whole.
+
+    Starlette's own StreamingResponse would do, but for the 20 ms in which the first one imports anyio's backend.
+    """
+
+    def __init__(self, chunks: Chunks, headers: Mapping[str, str]) -> None:
+        super().__init__(headers=headers)
+        del self.headers["content-length"]
+        self._chunks = chunks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Stream until the end or until the client leaves."""
+        writing = asyncio.create_task(self._write(send), name="streamed response")
+        leaving = asyncio.create_task(_left(receive), name="client of a streamed response")
+        try:
+            await asyncio.wait({writing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            writing.cancel()
+            leaving.cancel()
+            await asyncio.wait({writing, leaving})
+        if not writing.cancelled():
+            writing.result()
+
+    async def _write(self, send: Send) -> None:
+        async with aclosing(self._chunks) as chunks:
+            first = await anext(chunks, b"")
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            await send({"type": "http.response.body", "body": first, "more_body": True})
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class Download(Streamed):
+    """Something to be kept as a file; lines of JSON if it is not said what."""
+
+    def __init__(self, chunks: Chunks, name: str, media_type: str = "application/x-ndjson") -> None:
+        self.media_type = media_type
+        super().__init__(chunks, {"cache-control": "no-store", "content-disposition": f'attachment; filename="{name}"'})
+
+
+class EventStream(Streamed):
+    """Chunks of whole events."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, chunks: Chunks) -> None:
+        super().__init__(chunks, {"cache-control": "no-store", "x-accel-buffering": "no"})
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        continue
+
+
+# What is wrong with a JSON Schema of a client's, of which model servers say no more than that they cannot read it.
+
+MOST_CHARACTERS = 200
+
+
+class SchemaFault(NamedTuple):
+    """`place` is where in the schema the value at fault stands, as `properties.city.type`; `text` what is wrong."""
+
+    place: str
+    text: str
+
+
+def schema_fault(schema: Any) -> SchemaFault | None:
+    """The fault of what no draft in use takes for a schema; None for what one of them does. Takes milliseconds.
+
+    `schema` is nested no deeper than a request's body may be.
+    """
+    from jsonschema import (
+        Draft201909Validator,  # takes long, and is rarely needed
+        Draft202012Validator,  # takes long, and is rarely needed
+        FormatChecker,  # takes long, and is rarely needed
+    )
+    from jsonschema.exceptions import SchemaError
+
+    any_pattern = FormatChecker(())  # model servers have other regular expressions than Python
+    try:
+        Draft202012Validator.check_schema(schema, any_pattern)
+    except SchemaError as error:
+        if not Draft201909Validator(Draft201909Validator.META_SCHEMA).is_valid(schema):  # has lists as `items`
+            return SchemaFault(".".join(str(part)[:80] for part in error.absolute_path), _text(error))
+    return None
+
+
+def _text(error: SchemaError) -> str:
+    if names := next((each.validator_value for each in error.context or () if each.validator == "enum"), None):
+        return f"expected one of {', '.join(names)}"
+    if error.validator == "type":
+        types = error.validator_value
+        return f"expected {types if isinstance(types, str) else ' or '.join(types)}"
+    return error.message if len(error.message) <= MOST_CHARACTERS else f"…{error.message[-MOST_CHARACTERS:]}"

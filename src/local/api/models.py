@@ -1,0 +1,39 @@
+"""The models that a caller of the API may ask, and what one makes of a query's options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from local.api.clients import ParticipantRefused
+from local.api.context import api
+from local.api.http import RequestRefused
+from local.bus.messages import DEFAULT_MODEL
+from local.models.messages import ModelRecord
+
+STAND_IN = "stand_in"  # a backend whose models are but names
+KINDS = ("not_found", "bad_model")  # of refusals that are about the name
+
+
+async def model_of(name: str, aliases: Mapping[str, str] | None = None) -> str:
+    """The model that a query names, by its id; "default" for the one that answers where none is named. `aliases` maps
+    further names to it. Raises `RequestRefused` with the models that there are."""
+    name = (aliases or {}).get(name, name)
+    if name == DEFAULT_MODEL:
+        return name
+    if name == api().participants.model:  # the one that answers is there, whoever knows of the others
+        return DEFAULT_MODEL if api().backend == STAND_IN else name
+    try:
+        found = await api().models.ask("find", name)
+    except ParticipantRefused as error:
+        if error.kind not in KINDS:
+            raise
+        raise RequestRefused(error.kind, f"model: {error}", "model") from None
+    [model] = found.models
+    return model.id
+
+
+async def chat_models() -> Sequence[ModelRecord]:
+    """The models that a query can choose now; none where nobody keeps them."""
+    if not api().models.is_expected:
+        return ()
+    return [model for model in (await api().models.ask("list")).models if model.chat]

@@ -1,0 +1,40 @@
+"""The profiles that a caller of the API may ask with, and what one makes of a query's options."""
+
+from __future__ import annotations
+
+import asyncio
+
+from local.api.context import api
+from local.api.http import RequestRefused
+from local.api.security import Principal
+from local.bus.messages import AnswerOptions, AnswerProfile
+from local.instructions.profiles import AssistantProfile, NoSuchProfile, Profiles
+
+
+async def profiles_for(caller: Principal) -> Profiles:
+    """The profiles that there are now: a workspace's are its owner's."""
+    return await asyncio.to_thread(api().profiles.read, of_owner=caller.is_owner)
+
+
+async def profile_of(name: str, caller: Principal) -> AssistantProfile:
+    """The one that a query names. Raises `RequestRefused`."""
+    try:
+        return (await profiles_for(caller)).find(name)
+    except NoSuchProfile as error:
+        raise RequestRefused("invalid", f"profile: {error}", "profile") from None
+
+
+def with_profile(options: AnswerOptions | None, profile: AssistantProfile) -> AnswerOptions:
+    """An asker's options with what a profile says where the asker says nothing; it only narrows the tools."""
+    options = options or AnswerOptions()
+    told = AnswerProfile(
+        name=profile.name,
+        origin=profile.origin,
+        tools=profile.tools,
+        model=profile.model,
+        instructions=profile.instructions,
+    )
+    temperature = profile.temperature if options.temperature is None else options.temperature
+    most = [limit for limit in (options.max_tokens, profile.max_tokens) if limit is not None]
+    changes = {"profile": told, "temperature": temperature, "max_tokens": min(most, default=None)}
+    return options.model_copy(update=changes)

@@ -1,0 +1,166 @@
+"""Finds queries for those who ask after them: as they are known here, or else as they are on record."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+
+from pydantic_core import to_json
+
+from local.api.clients import LoCALSession, ParticipantAway, ParticipantRefused, Permissions
+from local.api.http import KEEP_ALIVE, Chunks, sse, ticking
+from local.api.participants import ParticipantTable
+from local.api.security import Principal
+from local.bus.envelope import Envelope
+from local.queries.asker import LiveQuery
+from local.queries.errors import QueryDeleted
+from local.queries.view import CRITIQUE, PAIRWISE, QueryEvent, QueryView
+
+# One query as server-sent events.
+
+Batches = AsyncGenerator[list[QueryEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgementWindow:
+    """For how many seconds after an answer was given its judgements are waited for at most, and which are `awaited()`
+    at this moment; see `Judgements.settled`. `clock` gives seconds since 1970."""
+
+    seconds: float
+    awaited: Callable[[], frozenset[str]]
+    clock: Callable[[], float] = time.time
+
+    def seconds_left(self, query: LiveQuery) -> float:
+        """How long there may yet be something to wait for; none or less if there is not."""
+        if not query.lacks(self.awaited()):
+            return 0.0
+        return min(query.view.answered_at + self.seconds - self.clock(), self.seconds)
+
+
+NO_TRAIL = JudgementWindow(0.0, frozenset)
+
+
+async def batches(
+    query: LiveQuery, after: int | None, *, tick_seconds: float, trail: JudgementWindow = NO_TRAIL
+) -> Batches:
+    """The events after number `after` up to the end and its trail; those that are ready together are one batch.
+
+    An empty batch every `tick_seconds` says that nothing has happened. The trail ends as soon as nothing is awaited any
+    more, which is looked at as often.
+    """
+    with query.watched() as changed, ticking(tick_seconds, changed.set):
+        seen = after
+        while True:
+            changed.clear()
+            events = query.events.after(seen)
+            seen = events[-1].number if events else seen
+            yield events
+            left = trail.seconds_left(query) if query.view.ended else None
+            if left is not None and left <= 0 and query.has_nothing_after(seen):
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):  # never around a yield, which may end in another task
+                    await changed.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """`instance` begins every event's id; `keep_alive_seconds` is how often a comment is sent."""
+
+    instance: str
+    trail: JudgementWindow
+    keep_alive_seconds: float
+
+
+def number_after(last_event_id: str | None, instance: str) -> int | None:
+    """The last event that a client has seen: 0 for none yet, None if the id is not one of this process."""
+    if not last_event_id:
+        return 0
+    of, _, number = last_event_id.rpartition("-")
+    return int(number) if of == instance and number.isascii() and number.isdecimal() and len(number) < 16 else None
+
+
+async def query_chunks(query: LiveQuery, after: int | None, settings: StreamSettings) -> Chunks:
+    """The events after number `after` up to the answer and its trail."""
+    followed = batches(query, after, tick_seconds=settings.keep_alive_seconds, trail=settings.trail)
+    async with aclosing(followed):
+        async for events in followed:
+            yield b"".join([_event(event, query, settings.instance) for event in events]) or KEEP_ALIVE
+
+
+def payload_of(event: QueryEvent, query: LiveQuery) -> bytes:
+    """What followers are told by an event: one line of JSON; of the answer with what was said of it so far."""
+    return to_json(query.view.as_json(), by_alias=True) if event.kind == "response" else event.payload
+
+
+def _event(event: QueryEvent, query: LiveQuery, instance: str) -> bytes:
+    return sse(event.kind, payload_of(event, query), f"{instance}-{event.number}")
+
+
+CRITIC, SECOND_RESPONDENT = "critic", "generator_b"
+
+
+class QueryFinder:
+    """`trail_seconds` is for how long after an answer its judgements are waited for; `clock` gives seconds."""
+
+    def __init__(
+        self,
+        session: LoCALSession,
+        permissions: Permissions,
+        participants: ParticipantTable,
+        trail_seconds: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self._session, self._permissions = session, permissions
+        self._participants, self._clock = participants, clock
+        self.trail = JudgementWindow(trail_seconds, self._awaited)
+
+    async def find(self, query_id: str, caller: Principal) -> tuple[LiveQuery | None, QueryView]:
+        """A query as it is known here, or else as it is on record, without a `LiveQuery`. Raises as `Asker.recall`, and
+        `RequestRefused` (not_found) for one of somebody else's."""
+        live = self._session.live(query_id)
+        try:
+            is_known = live is not None and live.view.failure is None
+            live, view = (live, live.view) if live and is_known else (None, await self._session.recall(query_id))
+        except QueryDeleted as error:
+            caller.require(error.user_id, f"query {query_id}")
+            raise
+        caller.require(view.user_id, f"query {query_id}")
+        return live, view
+
+    async def follow(self, query_id: str, caller: Principal) -> LiveQuery:
+        """A query that is on record, to be followed until it ends. Raises as `find` does."""
+        query, view = await self.find(query_id, caller)
+        if query is not None:
+            return query
+        query = self._session.ask(
+            view.query or "",
+            query_id=query_id,
+            session_id=view.session_id,
+            user_id=view.user_id,
+            is_on_record=True,
+        )
+        await query.accepted()
+        await self._session.recall_judgements(query)
+        if not query.view.ended:
+            await self._recall_approvals(query)
+        return query
+
+    async def _recall_approvals(self, query: LiveQuery) -> None:
+        """Tell what waits for its user, which was said before anybody listened here; nothing while nobody knows."""
+        with suppress(ParticipantAway, ParticipantRefused):
+            for asked in (await self._permissions.ask("list", query.view.user_id)).waiting:
+                if query.query_id in (asked.query_id, asked.root_query_id):
+                    query.receive(asked, Envelope(asked.subject, "", "", "", 1, asked.query_id, b""))
+
+    def _awaited(self) -> frozenset[str]:
+        """What will be said of an answer, by those who are there now to say it."""
+        table, now = self._participants, self._clock()
+        if not table.is_expected(CRITIC, now):
+            return frozenset()
+        judges = table.details(CRITIC, now).get("judges", f"{CRITIQUE}, {PAIRWISE}")
+        possible = (CRITIQUE, PAIRWISE) if table.is_expected(SECOND_RESPONDENT, now) else (CRITIQUE,)
+        return frozenset(kind for kind in possible if kind in judges)

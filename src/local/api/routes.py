@@ -1,0 +1,433 @@
+"""The part of OpenAI's API that its clients need to use LoCAL2 as a model."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from local.api.bus_stream import checked_filters
+from local.api.context import api
+from local.api.http import RETRY_SECONDS, EventStream, JsonResponse, PathId, RequestRefused, read_body, takes
+from local.api.models import chat_models, model_of
+from local.api.openai import (
+    BATCH,
+    DEFAULT_NAMES,
+    OURS,
+    OWN_NAME,
+    REMEMBER,
+    ChatRequest,
+    Completion,
+    EmbeddingRequest,
+    answer_to,
+    as_query,
+    completion_chunks,
+    embeddings,
+    profile_in,
+)
+from local.api.page import FILES_PATH, INDEX, PageBundle
+from local.api.profiles import profiles_for, with_profile
+from local.api.queries import number_after
+from local.api.security import Access, Caller, Principal, open_to, principal_of
+from local.api.stream import StreamBody
+from local.bus.envelope import new_id
+from local.bus.messages import DEFAULT_MODEL, ControlVerb, with_mode, with_model
+from local.bus.vocabulary import NON_INTERACTIVE
+from local.core.errors import ConfigError, LocalError
+from local.instructions.profiles import ALIASES, Profiles
+
+# The bus, live.
+
+
+def add_bus_routes(routes: APIRouter) -> None:
+    """GET /events."""
+
+    @routes.get("/events")
+    @open_to(Access.USERS)
+    async def events(
+        request: Request,
+        caller: Caller,
+        subject: Annotated[list[str] | None, Query()] = None,
+        payload: Literal["full", "none"] = "full",
+    ) -> Response:
+        """Every envelope on the subjects given ("response.generation", the family "tool.result."; none is everything).
+
+        Users hear what is theirs, the owner hears everything; with `payload=none` they are told headers and sizes. An
+        event `lost` says how many a slow client has missed.
+        """
+        filters = checked_filters(subject or [""], "subject")
+        user, users = principal_of(request).user_id, api().users
+
+        def may_hear() -> bool:
+            return user is None or users.knows(user)
+
+        return EventStream(api().bus_streams.chunks(filters, caller.user_id, may_hear, with_payload=payload == "full"))
+
+
+# The system itself: participants are started, stopped and restarted. It wants the owner's token, whoever connects.
+
+
+def add_control_routes(routes: APIRouter) -> None:
+    """The routes under /participants/{name}."""
+    control = _Control()
+    for verb, endpoint in (("start", control.start), ("stop", control.stop), ("restart", control.restart)):
+        routes.add_api_route(f"/participants/{{name}}/{verb}", endpoint, methods=["POST"])
+
+
+class _Control:
+    @open_to(Access.TOKEN)
+    async def start(self, name: PathId) -> Response:
+        """Start one that was stopped or given up, or is new in the settings; answers when it is ready, or given up."""
+        return await self._have("start", name)
+
+    @open_to(Access.TOKEN)
+    async def stop(self, name: PathId) -> Response:
+        """Stop one and leave it stopped; not those without whom nobody could start it again."""
+        return await self._have("stop", name)
+
+    @open_to(Access.TOKEN)
+    async def restart(self, name: PathId) -> Response:
+        """Stop one and start it again, with the settings that its file has now; the API answers before its own."""
+        return await self._have("restart", name)
+
+    async def _have(self, verb: ControlVerb, name: str) -> Response:
+        child = await api().control.participant(verb, name)
+        return JsonResponse({"participant": child})
+
+
+# How the system is, and who takes part.
+
+
+def add_health_routes(routes: APIRouter) -> None:
+    """GET /health and /participants."""
+
+    @routes.get("/health")
+    @open_to(Access.ANYBODY)
+    async def health(request: Request, report: bool = False) -> Response:
+        """200 if every configured participant is ready, else 503, with the same body; whoever is not the owner is told
+        the status alone. As a `report` it is 200 in any case: for a browser, to which any other is an error."""
+        participants, now = api().participants, api().clock()
+        status = participants.health(now)
+        asked_by: Principal | None = principal_of(request)
+        if asked_by is None or not asked_by.is_owner:
+            return _told({"status": status}, is_well=report or status == "ok")
+        body = {
+            "status": status,
+            "problem": participants.problem or None,
+            "notice": participants.notice or None,
+            "model": participants.model,
+            "backend": api().backend,
+            "stand_in": api().backend == "stand_in",
+            "version": api().version,
+            "participants": participants.listing(now),
+        }
+        return _told(body, is_well=report or status == "ok")
+
+    @routes.get("/participants")
+    @open_to(Access.OWNER)
+    async def listing() -> Response:
+        """Every participant with its state, process, restarts and counters."""
+        return JsonResponse({"participants": api().participants.listing(api().clock())})
+
+
+def _told(body: dict[str, Any], *, is_well: bool) -> Response:
+    return JsonResponse(body) if is_well else JsonResponse(body, 503, {"retry-after": RETRY_SECONDS})
+
+
+Json = dict[str, object]
+
+
+def add_openai_routes(routes: APIRouter) -> None:
+    """The routes under /v1."""
+    openai = _OpenAi()
+    chat, texts = takes(ChatRequest), takes(EmbeddingRequest)
+    routes.add_api_route("/v1/chat/completions", openai.complete, methods=["POST"], openapi_extra=chat)
+    routes.add_api_route("/v1/embeddings", openai.embed, methods=["POST"], openapi_extra=texts)
+    routes.add_api_route("/v1/models", openai.models, methods=["GET"])
+    routes.add_api_route("/v1/models/{model_id:path}", openai.model, methods=["GET"])
+
+
+class _OpenAi:
+    @open_to(Access.USERS)
+    async def complete(self, request: Request, caller: Caller) -> Response:
+        """Answer a conversation. The messages sent are the history; no session is kept."""
+        asked = await read_body(request, ChatRequest)
+        named = profile_in(asked.model)
+        found = Profiles({}) if named is None else await profiles_for(caller)
+        chat = await asyncio.to_thread(as_query, asked, {*found.by_name, *ALIASES})
+        options = chat.options if named is None else with_profile(chat.options, found.find(named))
+        model = None
+        if named is None and asked.model not in DEFAULT_NAMES:
+            model = await model_of(asked.model, api().openai_aliases)
+        await api().require_budget(caller.user_id)
+        query_id = new_id()
+        query = api().session.ask(
+            chat.text,
+            attachments=[await _kept(data, caller) for data in chat.pictures],
+            query_id=query_id,
+            user_id=caller.user_id,
+            history=chat.history,
+            continued=chat.continued,
+            options=with_mode(with_model(options, model), NON_INTERACTIVE),
+        )
+        profile = options.profile if options is not None else None
+        answering = model or (profile.model if profile else None) or DEFAULT_MODEL
+        if answering == DEFAULT_MODEL:
+            answering = api().participants.model or OWN_NAME
+        completion = Completion(query_id, asked, int(time.time()), answering)
+        if not asked.stream:
+            return JsonResponse(completion.whole(await answer_to(query)))
+        await query.accepted()
+        return EventStream(completion_chunks(query, completion, api().keep_alive_seconds))
+
+    @open_to(Access.USERS)
+    async def embed(self, request: Request, caller: Caller) -> Response:
+        """Vectors of texts, made by the memory's embedding model, in the order of the texts."""
+        asked = await read_body(request, EmbeddingRequest)
+        texts, model = asked.texts(), ""
+        vectors: list[tuple[float, ...]] = []
+        for start in range(0, len(texts), BATCH):
+            batch = tuple(texts[start : start + BATCH])
+            found = await api().memories.ask("embed", caller.name, texts=batch)
+            vectors += found.vectors
+            model = found.embedded_by
+        return JsonResponse(embeddings(asked, model, vectors))
+
+    @open_to(Access.USERS)
+    async def models(self, caller: Caller) -> Response:
+        """The model that answers by default, the others that can be chosen, `local2` for the default, its name for
+        conversations that are remembered, and one for each profile."""
+        return JsonResponse({"object": "list", "data": [_model(name) for name in await self._names(caller)]})
+
+    @open_to(Access.USERS)
+    async def model(self, model_id: str, caller: Caller) -> Response:
+        """One of them."""
+        if model_id not in await self._names(caller):
+            raise RequestRefused("not_found", f"there is no model {model_id[:100]}; GET /v1/models lists them", "model")
+        return JsonResponse(_model(model_id))
+
+    async def _names(self, caller: Principal) -> list[str]:
+        model = api().participants.model
+        if not model:
+            return []
+        try:
+            others = [each.id for each in await chat_models()]
+        except LocalError:  # then there is the one that answers
+            others = []
+        profiles = (f"{OURS}{name}" for name in (await profiles_for(caller)).by_name)
+        return list(dict.fromkeys([model, *others, OWN_NAME, REMEMBER, *profiles]))
+
+
+def _model(name: str) -> Json:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "local2"}
+
+
+async def _kept(data: bytes, caller: Principal) -> str:
+    """A picture as an attachment. Raises `RequestRefused` for what is none."""
+    kept = await api().attachments.add("picture", data, caller.name)
+    if not kept.is_picture:
+        raise RequestRefused("invalid", f"messages: {kept.media_type} is no picture; send text as text", "messages")
+    return kept.id
+
+
+# The page for people, and the files it is made of. They hold nobody's data, so that anybody may have them.
+
+CONTENT_SECURITY_POLICY = "; ".join([
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' blob:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "manifest-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+])  # fmt: skip
+"""No string becomes HTML or a script, nothing is asked of another host, and nobody frames the page."""
+
+SAFE = {
+    "content-security-policy": CONTENT_SECURITY_POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "vary": "accept-encoding",
+}
+KEPT_FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable"}
+
+
+def add_page_routes(routes: APIRouter) -> None:
+    """GET / and the files of the page."""
+    page = _Page()
+    routes.add_api_route("/", page.index, methods=["GET"])
+    routes.add_api_route("/favicon.ico", page.icon, methods=["GET"])
+    routes.add_api_route("/manifest.webmanifest", page.manifest, methods=["GET"])
+    routes.add_api_route(FILES_PATH + "/{digest}/{path:path}", page.file, methods=["GET"])
+
+
+class _Page:
+    @open_to(Access.ANYBODY)
+    async def index(self, request: Request) -> Response:
+        """The page, as HTML."""
+        return await self._newest(INDEX, request)
+
+    @open_to(Access.ANYBODY)
+    async def icon(self, request: Request) -> Response:
+        """Its picture, where browsers look for it by themselves."""
+        return await self._newest("favicon.svg", request)
+
+    @open_to(Access.ANYBODY)
+    async def manifest(self, request: Request) -> Response:
+        """What makes it an application that can be installed."""
+        return await self._newest("manifest.webmanifest", request)
+
+    @open_to(Access.ANYBODY)
+    async def file(self, digest: str, path: str, request: Request) -> Response:
+        """One of its files, of that digest and no other: versions are never mixed."""
+        bundle = await api().page.bundle(digest)
+        if bundle is None:
+            raise RequestRefused("not_found", "the page has changed since: load it again")
+        return _sent(bundle, path, request, KEPT_FOR_GOOD)
+
+    async def _newest(self, path: str, request: Request) -> Response:
+        bundle = await api().page.newest()
+        tag = f'W/"{bundle.digest}"'
+        headers = {"cache-control": "no-cache", "etag": tag}
+        if tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=SAFE | headers)
+        return _sent(bundle, path, request, headers)
+
+
+def _sent(bundle: PageBundle, path: str, request: Request, headers: Mapping[str, str]) -> Response:
+    file = bundle.files.get(path)
+    if file is None:
+        raise RequestRefused("not_found", f"the page has no file {path[:200]!r}")
+    headers = {**SAFE, **headers, "content-type": file.media_type}
+    if file.packed is None or not _takes_gzip(request.headers.get("accept-encoding", "")):
+        return Response(file.content, headers=headers)
+    return Response(file.packed, headers={**headers, "content-encoding": "gzip"})
+
+
+def _takes_gzip(accepted: str) -> bool:
+    named = [re.sub(r"\s", "", one.lower()) for one in accepted.split(",")]
+    return any(re.fullmatch(r"(gzip|\*)(;q=(1|0\.[0-9]*[1-9])[0-9.]*)?", one) for one in named)
+
+
+# The settings of every participant: what they are, and how the owner changes them.
+
+
+class SettingsBody(BaseModel):
+    """The body of PUT /settings/{name}: the keys that are to change, mappings key by key."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    values: Annotated[dict[str, Any], Field(min_length=1)]
+
+
+def add_settings_routes(routes: APIRouter) -> None:
+    """The routes under /settings."""
+    settings = _Settings()
+    routes.add_api_route("/settings", settings.listing, methods=["GET"])
+    routes.add_api_route("/settings/{name}", settings.show, methods=["GET"])
+    routes.add_api_route("/settings/{name}", settings.change, methods=["PUT"], openapi_extra=takes(SettingsBody))
+
+
+class _Settings:
+    @open_to(Access.OWNER)
+    async def listing(self) -> Response:
+        """Every file of settings, and which participants read it."""
+        names = await self._done(api().settings.names)
+        return JsonResponse({"settings": [{"name": name, "read_by": readers} for name, readers in names.items()]})
+
+    @open_to(Access.OWNER)
+    async def show(self, name: PathId) -> Response:
+        """One of them: schema, values, defaults, the user's file, and who has to be restarted after a change."""
+        return JsonResponse(await self._done(api().settings.show, name))
+
+    @open_to(Access.TOKEN)
+    async def change(self, name: PathId, request: Request) -> Response:
+        """Change some keys in the user's file, and nothing else in it; they hold from the next restart on."""
+        body = await read_body(request, SettingsBody)
+        return JsonResponse(await self._done(api().settings.change, name, body.values))
+
+    async def _done(self, work: Any, *arguments: Any) -> Any:
+        try:
+            return await asyncio.to_thread(work, *arguments)
+        except ConfigError as error:
+            raise RequestRefused("invalid", str(error)) from None
+
+
+# One stream for all that a browser shows.
+
+ID_PATTERN = r"^[A-Za-z0-9_-]{16,64}$"
+StreamId = Annotated[str, Query(alias="id", pattern=ID_PATTERN)]
+StreamPath = Annotated[str, Path(pattern=ID_PATTERN)]
+EventId = Annotated[str | None, Query(max_length=64)]
+
+
+def add_stream_routes(routes: APIRouter) -> None:
+    """GET /stream and POST /stream/{stream_id}."""
+
+    @routes.get("/stream")
+    @open_to(Access.USERS)
+    async def follow(
+        request: Request,
+        caller: Caller,
+        stream_id: StreamId,
+        last_event_id: EventId = None,
+        header: Annotated[str | None, Header(alias="last-event-id")] = None,
+    ) -> Response:
+        """What the stream of that id carries, which POST /stream/{stream_id} says; one connection at a time."""
+        user, users = principal_of(request).user_id, api().users
+
+        def may_hear() -> bool:
+            return user is None or users.knows(user)
+
+        stream = api().streams.open(stream_id, caller)
+        last_seen = number_after(last_event_id or header, api().instance)
+        hello = {
+            "stream_id": stream_id,
+            "instance": api().instance,
+            "version": api().version,
+            "page": await _page(),
+            "user_id": caller.name,
+            "owner": caller.is_owner,
+        }
+        return EventStream(stream.chunks(last_seen, hello, api().keep_alive_seconds, may_hear))
+
+    @routes.post("/stream/{stream_id}", openapi_extra=takes(StreamBody))
+    @open_to(Access.USERS)
+    async def carry(stream_id: StreamPath, request: Request, caller: Caller) -> Response:
+        """Say what a stream is to carry, before it is opened or while it is."""
+        body = await read_body(request, StreamBody)
+        stream = api().streams.open(stream_id, caller)
+        await api().streams.carry(stream, body)
+        return JsonResponse({"stream_id": stream_id, **stream.carried()})
+
+
+async def _page() -> str | None:
+    try:
+        return (await api().page.newest()).digest
+    except RequestRefused:
+        return None
+
+
+def add_routes(routes: APIRouter) -> None:
+    """Add the routes of the API itself, which belong to no capability."""
+    for add in (
+        add_health_routes,
+        add_control_routes,
+        add_settings_routes,
+        add_stream_routes,
+        add_bus_routes,
+        add_openai_routes,
+        add_page_routes,
+    ):
+        add(routes)

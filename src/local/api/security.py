@@ -1,0 +1,417 @@
+"""The outermost layer of the HTTP API: who may talk to it, decided from a request's method, path and headers before
+anything else happens, and how much they may say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Query
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from local.api.http import ID_PATTERN, RequestRefused, error_response
+from local.api.server import Peer
+from local.core.data_dir import TOKEN_PREFIX
+from local.core.errors import without_passwords
+from local.memory.messages import OWNER
+from local.users.users import Users
+
+# Who asks: the owner, who may act for any user, or one user, who sees nothing of the others.
+
+# Whoever passes requests on for others says so with one of these, and then its own Unix user says nothing.
+_FORWARDING = frozenset({"forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip"})
+_PORT = re.compile(r":\d*$")
+_FORWARDING_PARTS = ("x-forwarded", "forwarded-for", "connecting-ip", "x-envoy-external")
+_UNKNOWN = (
+    "who asks? Send 'Authorization: Bearer …' with a token that `local2 user add` has given, or the owner's, which is"
+    " LOCAL2_API_TOKEN or stands in the file api_token in the data directory"
+)
+OWNERS_TOKEN = (
+    "this wants the owner's token, whoever runs the client: 'Authorization: Bearer …' with what stands in the"
+    " file api_token in the data directory, or in LOCAL2_API_TOKEN"
+)
+_NOT_KNOWN = "this token is not known here, or not any more; `local2 user add` gives one"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Somebody who asks. Without `user_id` it is the owner; `by_token` says whether a token was shown. What has no user
+    is the owner's."""
+
+    user_id: str | None = None
+    by_token: bool = False
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether everything is to be seen."""
+        return self.user_id is None
+
+    @property
+    def name(self) -> str:
+        """The user_id under which the memory and files know the principal."""
+        return self.user_id or OWNER
+
+    def sees(self, user_id: str | None) -> bool:
+        """Whether what is that user's may be seen."""
+        return self.user_id is None or self.user_id == (user_id or OWNER)
+
+    def require(self, user_id: str | None, what: str) -> None:
+        """Raises `RequestRefused` (not_found), as if it were not there, for what is another's."""
+        if not self.sees(user_id):
+            raise RequestRefused("not_found", f"there is no {what}")
+
+    def require_token(self) -> None:
+        """Raises `RequestRefused` (unauthorized) for one who was known by the Unix user alone."""
+        if not self.by_token:
+            raise RequestRefused("unauthorized", OWNERS_TOKEN)
+
+    def require_owner(self) -> None:
+        """Raises `RequestRefused` (forbidden) for anybody else."""
+        if not self.is_owner:
+            raise RequestRefused("forbidden", "this is for the owner of the system alone")
+
+    def acting_for(self, user_id: str | None) -> Principal:
+        """The principal with that user's eyes. Raises `RequestRefused` (not_found) unless it is the owner, or
+        oneself."""
+        if user_id is None or user_id == self.user_id:
+            return self
+        if not self.is_owner:
+            raise RequestRefused("not_found", f"there is no user {user_id}", "user_id")
+        return Principal(user_id, self.by_token)
+
+
+class Principals:
+    """Finds out who asks. `owner_token()` is asked each time: the file that holds it may be made anew. With `must_know`
+    a token that is shown has to be known; without, one that is none of ours is
+    taken for the key that OpenAI's clients have to send, and the Unix user counts."""
+
+    def __init__(self, owner_token: Callable[[], str | None], users: Users, *, must_know: bool = False) -> None:
+        self._owner_token, self._users, self._must_know = owner_token, users, must_know
+
+    async def of(self, headers: Mapping[str, str], peer: Peer | None) -> Principal:
+        """Raises `RequestRefused` (unauthorized). Header names are in lower case."""
+        if known := self._by_token(headers.get("authorization", "")):
+            return known
+        if peer is not None and _counts(headers):
+            if peer.is_own_user is None:
+                await peer.look_up()
+            if peer.is_own_user:
+                return Principal()
+        raise RequestRefused("unauthorized", _UNKNOWN)
+
+    def _by_token(self, authorization: str) -> Principal | None:
+        scheme, _, given = authorization.partition(" ")
+        token = given.strip()
+        if scheme.lower() != "bearer" or not token:
+            return None
+        # Encoded, because compare_digest takes text only if it is ASCII.
+        if hmac.compare_digest(token.encode(), (self._owner_token() or "").encode()):
+            return Principal(by_token=True)
+        if name := self._users.name_of(token):
+            return Principal(name, by_token=True)
+        if self._must_know or token.startswith(TOKEN_PREFIX):
+            raise RequestRefused("unauthorized", _NOT_KNOWN)
+        return None
+
+
+def principal_of(request: Request) -> Principal:
+    """Who asks, as the guard has found out; at /health it may be None, of whom nothing is known."""
+    principal: Principal = request.scope["principal"]
+    return principal
+
+
+async def _caller(request: Request, user_id: Annotated[str | None, Query(pattern=ID_PATTERN)] = None) -> Principal:
+    return principal_of(request).acting_for(user_id)
+
+
+Caller = Annotated[Principal, Depends(_caller)]
+"""Who asks, for the user whom `?user_id=` names if it is the owner."""
+
+
+def _counts(headers: Mapping[str, str]) -> bool:
+    """Whether the Unix user at the other end is who asks: nobody passes this on, and it was sent to this machine."""
+    if any(name in _FORWARDING or any(part in name for part in _FORWARDING_PARTS) for name in headers):
+        return False
+    host = _PORT.sub("", headers.get("host", "").lower())
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+# Whom each route is for: declared at its function, and checked where it is served.
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Access(StrEnum):
+    """Whom a route is for, and so whose the things are that it tells of."""
+
+    ANYBODY = "anybody"  # it looks itself at how much it may tell to whom
+    USERS = "users"  # each of what is theirs, which the route asks for; the owner of everything
+    OWNER = "owner"
+    TOKEN = "token"  # the owner, and not by the Unix user: what would loosen what the owner has decided
+
+
+class Undeclared(TypeError):
+    """A route that does not say whom it is for."""
+
+
+def open_to(access: Access) -> Callable[[F], F]:
+    """Declare whom a route's function is for; every one has to be."""
+
+    def declare(endpoint: F) -> F:
+        endpoint.access = access  # type: ignore[attr-defined]
+        return endpoint
+
+    return declare
+
+
+def access_of(route: Route) -> Access:
+    """What a route declares. Raises `Undeclared`."""
+    access = getattr(route.endpoint, "access", None)
+    if not isinstance(access, Access):
+        raise Undeclared(f"{route.path} does not say whom it is for: mark its function with @open_to(Access.…)")
+    return access
+
+
+def enforce(routes: Sequence[BaseRoute]) -> None:
+    """Have every route refuse those whom it is not for. Raises `Undeclared`."""
+    for route in routes:
+        if not isinstance(route, Route):
+            raise Undeclared(f"{route} is no plain route: whom it is for cannot be declared")
+        access = access_of(route)
+        if access in (Access.OWNER, Access.TOKEN):  # the guard has let in nobody who is none of the users
+            route.app = _only_for(access, route.app)
+
+
+def open_to_anybody(routes: Sequence[BaseRoute]) -> Callable[[str], bool]:
+    """Tells of a path whether somebody of whom nothing is known may ask for it."""
+    reached = [route.path_regex for route in routes if isinstance(route, Route) and access_of(route) is Access.ANYBODY]
+    return lambda path: any(each.match(path) for each in reached)
+
+
+def _only_for(access: Access, app: ASGIApp) -> ASGIApp:
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        _check(access, scope["principal"])
+        await app(scope, receive, send)
+
+    return checked
+
+
+def _check(access: Access, principal: Principal) -> None:
+    principal.require_owner()
+    if access is Access.TOKEN:
+        principal.require_token()
+
+
+log = logging.getLogger(__name__)
+
+PAGE_PATH = "/"  # to which pages of other sites may link
+UPLOAD_PATH = "/attachments"  # its bodies are files of any type
+MEGABYTE = 1024 * 1024
+MAX_BODY = MEGABYTE
+HTTP_PORT = 80
+_GUARD_MIDDLEWARE_PORT = re.compile(r":\d+$")
+BODY_SECONDS = 30.0
+# What is read and thrown away before a refusal, so that a client that is still sending gets to see it.
+MAX_DISCARDED = 8 * 1024 * 1024
+DISCARD_SECONDS = 2.0
+
+
+def hosts_of(address: str, port: int, more: Iterable[str] = ()) -> frozenset[str]:
+    """Every `Host` that names this server: loopback names, the address it is bound to, and `more` names, with port."""
+    bound = f"[{address}]" if ":" in address else address
+    names = {
+        "localhost",
+        "127.0.0.1",
+        "[::1]",
+        bound,
+        *(name.lower() for name in more if not _GUARD_MIDDLEWARE_PORT.search(name)),
+    }
+    return frozenset(f"{name}:{port}" for name in names) | (frozenset(names) if port == HTTP_PORT else frozenset())
+
+
+def proxied_hosts_of(names: Iterable[str]) -> frozenset[str]:
+    """What this server is called behind a proxy that speaks TLS for it: without a port, or with the one in a name."""
+    return frozenset(name.lower() for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class GuardPolicy:
+    """What is let in. The lists of hosts are what a rebound DNS name does not pass. `max_upload` is in bytes."""
+
+    hosts: frozenset[str]
+    max_upload: int = MAX_BODY
+    proxied_hosts: frozenset[str] = frozenset()
+
+    def max_body(self, path: str) -> int:
+        """The most bytes that a body may hold."""
+        return self.max_upload if path == UPLOAD_PATH else MAX_BODY
+
+    def check(self, method: str, path: str, headers: Mapping[str, str]) -> None:
+        """Raises `RequestRefused`. Header names are in lower case."""
+        self._check_host(headers.get("host", "").lower())
+        self._check_site(headers, may_be_linked=method == "GET" and path == PAGE_PATH)
+        if "transfer-encoding" in headers and "content-length" in headers:
+            raise RequestRefused("malformed", "send either Content-Length or Transfer-Encoding, not both")
+        if method != "GET" and path != UPLOAD_PATH and _has_body(headers):
+            _check_media_type(headers.get("content-type", ""))
+
+    def _check_host(self, host: str) -> None:
+        if host not in self.hosts and host not in self.proxied_hosts:
+            known = ", ".join(sorted(self.hosts | self.proxied_hosts))
+            named = host.rpartition("@")[2][:200]
+            raise RequestRefused("forbidden", f"Host {named!r} is not this server; it answers to {known}")
+
+    def _check_site(self, headers: Mapping[str, str], *, may_be_linked: bool) -> None:
+        origin = headers.get("origin")
+        if origin is not None and not self._is_ours(origin.lower()):
+            raise RequestRefused(
+                "forbidden", f"pages of {without_passwords(origin)[:200]!r} may not talk to this server"
+            )
+        if headers.get("sec-fetch-site") == "cross-site" and not (may_be_linked and _follows_link(headers)):
+            raise RequestRefused("forbidden", "pages of other sites may not talk to this server")
+
+    def _is_ours(self, origin: str) -> bool:
+        scheme, _, host = origin.partition("://")
+        return host in {"http": self.hosts, "https": self.proxied_hosts}.get(scheme, ())
+
+
+class ClientLeft(Exception):
+    """The client has gone; there is nobody to answer."""
+
+
+class GuardMiddleware:
+    """ASGI: hands `app` the requests that `policy` lets in of those whom `principals` know, with their bodies read, and
+    lets no exception out. Who asks is `principal` in the scope: None, of whom nothing is known, where `is_open(path)`.
+    HEAD is answered as GET, without the body."""
+
+    def __init__(
+        self, app: ASGIApp, policy: GuardPolicy, principals: Principals, is_open: Callable[[str], bool]
+    ) -> None:
+        self._app, self._policy, self._principals, self._is_open = app, policy, principals, is_open
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        try:
+            await self._answer(scope, receive, send)
+        except ClientLeft:
+            return
+        except Exception as error:  # noqa: BLE001 - the app has answered and logged it, only uvicorn would hear of it
+            log.debug("%s: %s", type(error).__name__, error)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Of a header that stands twice the first one counts, so that nothing slips in behind it.
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+        try:
+            self._policy.check(scope["method"], scope["path"], headers)
+            scope["principal"] = await self._who_asks(scope, headers)
+            body = await _read(receive, headers, self._policy.max_body(scope["path"]))
+        except RequestRefused as refusal:
+            if "expect" not in headers:
+                await _discard(receive)
+            await error_response(scope["path"], refusal, _headers_of(refusal))(scope, receive, send)
+            return
+        given = False
+
+        async def replay() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        if scope["method"] == "HEAD":
+            await self._app({**scope, "method": "GET"}, replay, _head_only(send))
+        else:
+            await self._app(scope, replay, send)
+
+    async def _who_asks(self, scope: Scope, headers: Mapping[str, str]) -> Principal | None:
+        try:
+            return await self._principals.of(headers, scope.get("state", {}).get("peer"))
+        except RequestRefused:
+            if not self._is_open(scope["path"]):
+                raise
+            return None
+
+
+def _head_only(send: Send) -> Send:
+    """Sends the head of an answer and drops the rest. With its head the answer has ended: whoever still streams hears
+    from the server that the client has left."""
+
+    async def send_head(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await send(message)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    return send_head
+
+
+async def _read(receive: Receive, headers: Mapping[str, str], max_bytes: int) -> bytes:
+    declared = headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > max_bytes:
+        raise _too_large(max_bytes)
+    if "transfer-encoding" not in headers and declared in ("", "0"):
+        return b""
+    body = bytearray()
+    more = True
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientLeft
+                body += message["body"]
+                more = message["more_body"]
+                if len(body) > max_bytes:
+                    raise _too_large(max_bytes)
+    except TimeoutError:
+        raise RequestRefused("too_slow", f"the body did not arrive within {BODY_SECONDS:g} s") from None
+    return bytes(body)
+
+
+async def _discard(receive: Receive) -> None:
+    size, more = 0, True
+    try:
+        async with asyncio.timeout(DISCARD_SECONDS):
+            while more and size < MAX_DISCARDED:
+                message = await receive()
+                more, size = message.get("more_body", False), size + len(message.get("body", b""))
+    except TimeoutError:
+        return  # it goes on sending, or waits: it is answered now
+
+
+def _too_large(max_bytes: int) -> RequestRefused:
+    return RequestRefused("too_large", f"a body may hold at most {max_bytes} bytes")
+
+
+def _headers_of(refusal: RequestRefused) -> Mapping[str, str]:
+    challenge = {"www-authenticate": "Bearer"} if refusal.kind == "unauthorized" else {}
+    return {"connection": "close", **challenge}
+
+
+def _follows_link(headers: Mapping[str, str]) -> bool:
+    """Whether somebody goes to a page of ours, which comes into a window of its own and can be read by nobody else."""
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+
+
+def _has_body(headers: Mapping[str, str]) -> bool:
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+
+
+def _check_media_type(value: str) -> None:
+    if value.partition(";")[0].strip().lower() != "application/json":
+        raise RequestRefused("unsupported_media_type", f"Content-Type must be application/json, not {value[:200]!r}")

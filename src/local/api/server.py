@@ -1,0 +1,488 @@
+"""Serves an ASGI application on a socket that somebody else bound and keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import logging
+import os
+import select
+import socket
+import struct
+import sys
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from local.api.http import RETRY_SECONDS, RequestRefused, error_response
+from local.core.bus_address import BusAddress
+from local.core.errors import ConfigError
+from local.core.files import contained_processes, is_held_by, until_next_tick
+from local.core.open_files import most_open_files
+
+# The other end of one connection over loopback: which Unix user holds it, as the kernel tells it.
+
+Address = tuple[str, int]
+
+PROC_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+PROC_READS = 3  # of a table that changes while it is read a row may be missed
+ESTABLISHED = 1
+_IP = ipaddress.ip_address
+# From linux/netlink.h, sock_diag.h and inet_diag.h.
+_SOCK_DIAG, _BY_FAMILY, _REQUEST, _ERROR, _NO_COOKIE = 4, 20, 1, 2, b"\xff" * 8
+_HEAD, _ASKED, _TOLD = struct.Struct("=IHHII"), struct.Struct("=BBBBI"), struct.Struct("=BB2x48x12xII")
+
+
+class NotTold(Exception):
+    """The kernel does not say in this way who holds a socket."""
+
+
+class Peer:
+    """A client and the address at which it has reached us. `is_own_user` says whether it is the Unix user that runs
+    this process, None until `look_up` has found out."""
+
+    def __init__(self, client: tuple[str, int | None] | None, server: tuple[str, int | None] | None) -> None:
+        """Without addresses, and for any that is not loopback, it is not."""
+        ends = [_plain((host, port)) for host, port in filter(None, (client, server)) if port and _is_loopback(host)]
+        self.is_own_user: bool | None = None if len(ends) == 2 else False
+        self._ends = ends
+
+    async def look_up(self) -> None:
+        """Ask the kernel, once. Who is in a sandbox of ours is nobody of ours, though it is the same Unix user."""
+        if self.is_own_user is not None:
+            return
+        contained = contained_processes()  # before: who ends meanwhile holds nothing then
+        try:
+            held = socket_by_netlink(*self._ends)
+        except NotTold:
+            self.is_own_user = await asyncio.to_thread(_is_own_otherwise, contained, *self._ends)
+        else:
+            self.is_own_user = await asyncio.to_thread(_is_outside, contained, held) if contained else _is_own(held)
+
+
+class HeldSocket(NamedTuple):
+    """A socket that some process holds: whose it is, and its number."""
+
+    uid: int
+    inode: int
+
+
+def socket_by_netlink(client: Address, server: Address) -> HeldSocket | None:
+    """The client's own socket, in 25 µs; None if there is none that is established and held by a process. Raises
+    `NotTold` where there is no netlink."""
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
+            kernel.sendto(_question(client, server), (0, 0))
+            reply, (sender, _) = kernel.recvfrom(4096, socket.MSG_DONTWAIT)
+    except (OSError, AttributeError):
+        raise NotTold from None
+    _, kind, *_ = _HEAD.unpack_from(reply)
+    if sender != 0 or (kind == _ERROR and not _is_missing(reply)):
+        raise NotTold
+    if kind == _ERROR:
+        return None
+    _, state, uid, inode = _TOLD.unpack_from(reply, _HEAD.size)
+    return HeldSocket(uid, inode) if state == ESTABLISHED and inode else None
+
+
+def socket_by_proc(client: Address, server: Address) -> HeldSocket | None:
+    """The socket that a client holds, from the tables in /proc, which takes milliseconds. Raises `NotTold` where there
+    are none."""
+    try:
+        for _ in range(PROC_READS):
+            for table, needle in zip(PROC_TABLES, _needles(client, server), strict=True):
+                if needle and (found := _row(table.read_bytes(), needle)):
+                    uid, inode = int(found[7]), int(found[9])
+                    return HeldSocket(uid, inode) if inode else None
+    except (OSError, ValueError, LookupError):
+        raise NotTold from None
+    return None
+
+
+def is_held_by_own_process(client: Address, server: Address) -> bool:
+    """Without a table of all sockets, as on macOS: whether a process of our own user holds the client's."""
+    import psutil
+
+    own = os.geteuid()
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.uids().effective == own and (client, server) in _connections(process):
+                return True
+    return False
+
+
+def _is_own_otherwise(contained: set[int], client: Address, server: Address) -> bool:
+    try:
+        return _is_outside(contained, socket_by_proc(client, server))
+    except NotTold:
+        return is_held_by_own_process(client, server)
+
+
+def _is_own(held: HeldSocket | None) -> bool:
+    return held is not None and held.uid == os.geteuid()
+
+
+def _is_outside(contained: set[int], held: HeldSocket | None) -> bool:
+    """Whether it is our own user's, and where there are sandboxes, held by a process in none of them."""
+    return held is not None and _is_own(held) and (not contained or is_held_by(held.inode, but=contained))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        ip = _IP(host)
+    except ValueError:
+        return False
+    return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
+
+
+def _plain(address: Address) -> Address:
+    """An IPv4 address within an IPv6 one as itself."""
+    ip = _IP(address[0])
+    return str(getattr(ip, "ipv4_mapped", None) or ip), address[1]
+
+
+def _question(client: Address, server: Address) -> bytes:
+    ends = [_IP(host).packed for host, _ in (client, server)]
+    family = socket.AF_INET if len(ends[0]) == 4 else socket.AF_INET6
+    ports, hosts = struct.pack("!HH", client[1], server[1]), b"".join(end.ljust(16, b"\0") for end in ends)
+    asked = _ASKED.pack(family, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF) + ports + hosts + bytes(4) + _NO_COOKIE
+    return _HEAD.pack(_HEAD.size + len(asked), _BY_FAMILY, _REQUEST, 1, 0) + asked
+
+
+def _is_missing(reply: bytes) -> bool:
+    (code,) = struct.unpack_from("=i", reply, _HEAD.size)
+    return bool(-code == errno.ENOENT)
+
+
+def _needles(client: Address, server: Address) -> Iterator[bytes | None]:
+    """How the client's row begins in each table: its own end, then ours, then the state."""
+    ends = [(_IP(host).packed, port) for host, port in (client, server)]
+    is_v4 = len(ends[0][0]) == 4
+    yield _needle(ends) if is_v4 else None
+    yield _needle([(bytes(10) + b"\xff\xff" + host, port) for host, port in ends] if is_v4 else ends)
+
+
+def _needle(ends: list[tuple[bytes, int]]) -> bytes:
+    written = [f"{''.join(_words(host))}:{port:04X}" for host, port in ends]
+    return f" {' '.join(written)} {ESTABLISHED:02X} ".encode()
+
+
+def _words(host: bytes) -> Iterator[str]:
+    for start in range(0, len(host), 4):
+        yield f"{int.from_bytes(host[start : start + 4], sys.byteorder):08X}"
+
+
+def _row(table: bytes, needle: bytes) -> list[bytes] | None:
+    at = table.find(needle)
+    return None if at < 0 else table[table.rfind(b"\n", 0, at) + 1 :].split(maxsplit=10)
+
+
+def _connections(process: object) -> set[tuple[Address, Address]]:
+    import psutil
+
+    assert isinstance(process, psutil.Process)
+    return {
+        (_plain((each.laddr.ip, each.laddr.port)), _plain((each.raddr.ip, each.raddr.port)))
+        for each in process.net_connections(kind="tcp")
+        if each.status == psutil.CONN_ESTABLISHED and each.raddr
+    }
+
+
+# One HTTP connection of a client, and how many of them there may be.
+
+log = logging.getLogger(__name__)
+
+HEAD_SECONDS = 10.0  # for the whole head of a request, or for its first byte
+NEW_SECONDS = 1.0
+CLOSE = (b"connection", b"close")
+OTHER_FILES = 160  # of this process: databases, the bus, attachments, and what is accepted before it is counted
+
+
+class ConnectionLimit:
+    """Keeps the connections below the number of files that this process may have open."""
+
+    least = 64  # however few files there may be
+
+    def __init__(self) -> None:
+        self.most = max(most_open_files() - OTHER_FILES, self.least)
+        self._is_told = False
+
+    def has_room(self, connections: Iterable[Any], newcomer: HttpConnection) -> bool:
+        """Whether a newcomer may stay; if there are too many, the one that is idle for longest is closed for it."""
+        others = [other for other in connections if other is not newcomer and not other.transport.is_closing()]
+        if len(others) < self.most:
+            return True
+        self._tell()
+        idle = sorted((other for other in others if other.is_idle), key=lambda other: other.idle_since)
+        oldest = next((other for other in idle if not other.has_arrived()), None)
+        if oldest is not None:
+            oldest.transport.close()
+        return oldest is not None
+
+    def _tell(self) -> None:
+        if not self._is_told:
+            log.warning("%d connections are open, and no more may be: idle ones are closed", self.most)
+        self._is_told = True
+
+
+class HttpConnection(H11Protocol):
+    """Answers what is no HTTP in JSON, and closes the connection of whoever keeps it waiting for a request."""
+
+    def __init__(self, limit: ConnectionLimit, **of_uvicorn: Any) -> None:
+        super().__init__(**of_uvicorn)
+        self._limit = limit
+        self.idle_since = self.loop.time()
+        self.lost = asyncio.Event()
+        self._answered: object = None  # the last request that was
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is being answered, or has arrived."""
+        return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
+
+    @property
+    def _is_about_to_ask(self) -> bool:
+        """Whether part of a request is here, or a client who has come just now: it may have been held up."""
+        is_new = self.cycle is None and self.loop.time() - self.idle_since < NEW_SECONDS
+        return is_new or bool(self.conn.trailing_data[0])
+
+    def has_arrived(self) -> bool:
+        """Whether something of the client's is there that was not read yet, as a process that was held up finds it: it
+        is to be answered before this connection is closed for its silence."""
+        poll = select.poll()
+        poll.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(poll.poll(0))
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
+        """A client has come."""
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, "peer": Peer(self.client, self.server)}  # for all that is asked on it
+        if len(self.connections) > self._limit.most and not self._limit.has_room(self.connections, self):
+            self.app = _no_room
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has left, or was closed out."""
+        super().connection_lost(exc)
+        self.lost.set()
+
+    def look(self, now: float) -> None:
+        """To be called every second or so: no request waits for this, so none is slower for it."""
+        if not self.is_idle:
+            self._answered = None
+        elif self._answered is not self.cycle:
+            self._answered, self.idle_since = self.cycle, now
+        elif now - self.idle_since >= HEAD_SECONDS and not self.transport.is_closing() and not self.has_arrived():
+            self._close_idle(
+                RequestRefused("too_slow", f"the head of the request did not arrive within {HEAD_SECONDS:g} s")
+            )
+
+    def timeout_keep_alive_handler(self) -> None:
+        """No request has come for a while, unless one has arrived just now."""
+        if not self.transport.is_closing() and not self.has_arrived():
+            super().timeout_keep_alive_handler()
+
+    def shutdown(self) -> None:
+        """The server ends: so does this connection, at once or after the answer to what has arrived on it."""
+        if not self.is_idle:
+            self.cycle.keep_alive = False
+            self.cycle.default_headers = [*self.cycle.default_headers, CLOSE]
+        elif not self._is_about_to_ask and not self.has_arrived():
+            super().shutdown()
+
+    def end(self) -> None:
+        """The server has ended, and what was asked here is not answered yet."""
+        refusal = RequestRefused("stopping", "this door is closing: ask again")
+        if self.is_idle:
+            self._close_idle(refusal)
+        else:
+            self._refuse(refusal)
+
+    def send_400_response(self, msg: str) -> None:
+        """Whatever this is, it is no request."""
+        self._refuse(RequestRefused("malformed", "this is no HTTP request"))
+
+    def _close_idle(self, refusal: RequestRefused) -> None:
+        if not self.conn.trailing_data[0]:  # it has said nothing, so it is not told anything
+            self.transport.close()
+        else:
+            self._refuse(refusal)
+
+    def _refuse(self, refusal: RequestRefused) -> None:
+        """Close the connection with a reason; without a word if an answer is under way already."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            answer = error_response(self.scope["path"] if self.scope and not self.is_idle else "/", refusal)
+            head = h11.Response(status_code=answer.status_code, headers=[*answer.raw_headers, CLOSE])
+            for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # what the application still sends goes nowhere
+        self.transport.close()
+
+
+async def _no_room(scope: Scope, receive: Receive, send: Send) -> None:
+    refusal = RequestRefused("overloaded", "too many connections are open: close some, or try again later")
+    headers = {"connection": "close", "retry-after": RETRY_SECONDS}
+    await error_response(scope["path"], refusal, headers)(scope, receive, send)
+
+
+# The sockets that the system listens on, bound before any process starts, so that a fault shows at once.
+
+BACKLOG = 1024  # connections that wait to be accepted
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening TCP socket; port 0 takes a free one. Raises `ConfigError` if the port is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}; choose another with --api-port") from None
+    listener.listen(BACKLOG)
+    return listener
+
+
+def require_token(address: str, token: str | None) -> None:
+    """Raises `ConfigError` for an address that others can reach while everybody would be let in."""
+    if token is None and not ipaddress.ip_address(address).is_loopback:
+        raise ConfigError(
+            f"api_host {address} can be reached by others: set the environment variable LOCAL2_API_TOKEN to a secret"
+            " that clients send as 'Authorization: Bearer …', or listen on 127.0.0.1"
+        )
+
+
+def require_free(bus: BusAddress) -> None:
+    """Raises `ConfigError` if somebody else listens where the proxy is to. Sockets of ipc:// are locked elsewhere."""
+    for address in (bus.publish_to, bus.subscribe_to):
+        if address.startswith("tcp://"):
+            host, _, port = address.removeprefix("tcp://").rpartition(":")
+            _require_free(address, host.strip("[]"), int(port))
+
+
+def _require_free(address: str, host: str, port: int) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:  # anything else is for ZeroMQ to judge, which knows more kinds of addresses
+            if error.errno == errno.EADDRINUSE:
+                raise ConfigError(
+                    f"the bus cannot listen on {address}: the port is taken; choose others with bus_pub_address and"
+                    " bus_sub_address in system.yaml, or leave both out"
+                ) from None
+
+
+TICK_SECONDS = 1.0
+STOP_SECONDS = 1.0
+ACCEPTED_ROUNDS = 4  # of the loop, until what was accepted in the first of them is a connection
+ACCEPTED_AT_ONCE = 16  # connections, in one round of the loop; a few rounds later they are counted
+HEADERS = [("x-content-type-options", "nosniff"), ("cross-origin-resource-policy", "same-origin")]
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to whoever runs it, and says when it serves."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.serving = asyncio.Event()
+        self._stopping = asyncio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.serving.set()
+
+    async def main_loop(self) -> None:
+        while not await self.on_tick(0):  # which renews the Date header
+            self._look_at_connections()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(until_next_tick(asyncio.get_running_loop().time(), TICK_SECONDS)):
+                    await self._stopping.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept nothing more, and answer what has arrived. Who is not answered in time is told so."""
+        self.server_state.default_headers = [*self.server_state.default_headers, CLOSE]  # of the answers from now on
+        await self._stop_accepting(sockets or [])
+        for connection in self._connections():
+            connection.shutdown()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                await asyncio.gather(*(connection.lost.wait() for connection in self._connections()))
+        for connection in self._connections():
+            connection.end()
+        if tasks := list(self.server_state.tasks):
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=STOP_SECONDS)
+
+    async def _stop_accepting(self, sockets: list[socket.socket]) -> None:
+        """asyncio drops without a word what it has accepted and not made a connection of when a server is closed."""
+        loop = asyncio.get_running_loop()
+        for listener in sockets:
+            loop.remove_reader(listener)
+        for _ in range(ACCEPTED_ROUNDS):
+            await asyncio.sleep(0)
+        for server in self.servers:
+            server.close()
+
+    def _look_at_connections(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for connection in self._connections():
+            connection.look(now)
+
+    def _connections(self) -> list[HttpConnection]:
+        return [each for each in self.server_state.connections if isinstance(each, HttpConnection)]
+
+    def stop(self) -> None:
+        """Begin to shut down."""
+        self.should_exit = True
+        self._stopping.set()
+
+
+@asynccontextmanager
+async def serving(app: ASGIApp, listener: socket.socket, before_stop: Callable[[], object]) -> AsyncIterator[None]:
+    """Serve a TCP socket while the block lasts. `before_stop` is to end what waits; answers get a second to get away.
+
+    Closes its own handle of the socket: clients that connect later wait for the next process that serves it.
+    """
+    # Accepted sockets inherit it. asyncio sets it only where the protocol number is given, which `create_server` does
+    # not do, and without it each answer on a kept connection waits 40 ms for a delayed acknowledgement.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    protocol: Any = partial(HttpConnection, ConnectionLimit())
+    config = uvicorn.Config(
+        app,
+        http=protocol,
+        backlog=ACCEPTED_AT_ONCE,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        # To uvicorn a stream that is cut at the end is an error, with a traceback; the application logs what matters.
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # what a header claims of the client counts for nothing
+        headers=HEADERS,
+    )
+    server = _Server(config)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(server.serve(sockets=[listener]), name="http server")
+        await server.serving.wait()
+        listener.listen(BACKLOG)  # asyncio has made the queue as short as what it accepts at once
+        try:
+            yield
+        finally:
+            before_stop()
+            server.stop()

@@ -1,1 +1,0 @@
-"""Talking to LoCAL2 in a terminal: one question, or a conversation."""

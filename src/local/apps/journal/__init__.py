@@ -1,1 +1,0 @@
-"""What is on record: looked at, taken out, and played again."""

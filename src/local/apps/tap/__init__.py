@@ -1,1 +1,0 @@
-"""Watching the bus from outside, as an ordinary subscriber that never slows it down."""

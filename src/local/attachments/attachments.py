@@ -1,0 +1,387 @@
+"""The system's attachments, for doors, which know no services."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import io
+import logging
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePath
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from local.core.errors import AttachmentMissing, AttachmentRefused, StoreFailed, StoreFull
+from local.core.files import locked_folder
+from local.core.web_url import MediaType
+from local.memory.messages import OWNER
+from local.web.fetch import Document, part_end, read_article
+
+# What kind of file an attachment is, and its text. Slow; runs in a thread.
+
+PDF, HTML = "application/pdf", "text/html"
+READABLE = "text, Markdown, HTML, PDF, source code and PNG, JPEG, GIF or WebP pictures"
+
+_PICTURES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+_TEXTS = {".md": "text/markdown", ".markdown": "text/markdown", ".csv": "text/csv", ".json": "application/json"}
+_HTML_NAMES = frozenset({".html", ".htm", ".xhtml"})
+_HTML_START = re.compile(rb"\s*(?:<!doctype html|<html)", re.IGNORECASE)
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_PDF_WITHIN = 1024  # what stands before the mark, readers ignore
+_CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\f\r\x1b")
+_CONTROLS_ALLOWED = 0.01  # of the first bytes; a text in any charset has next to none
+
+
+def kind_of(name: str, data: bytes) -> str:
+    """The media type. Raises `AttachmentRefused` (unsupported_media_type) for what is neither text nor known."""
+    if picture := _picture(data):
+        return picture
+    if b"%PDF-" in data[:_PDF_WITHIN]:
+        return PDF
+    suffix = PurePath(name).suffix.lower()
+    if not _is_text(data[:65_536]):
+        raise AttachmentRefused(name, f"cannot be read; what can is {READABLE}", kind="unsupported_media_type")
+    if suffix in _HTML_NAMES or _HTML_START.match(data[:_PDF_WITHIN]):
+        return HTML
+    return _TEXTS.get(suffix, "text/plain")
+
+
+def is_picture(media_type: str) -> bool:
+    """Whether a file of this type is for a model's eyes."""
+    return media_type.startswith("image/")
+
+
+def _picture(data: bytes) -> str | None:
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for start, kind in _PICTURES.items() if data.startswith(start)), None)
+
+
+def _is_text(beginning: bytes) -> bool:
+    if beginning.startswith(_UTF_16_MARKS):
+        return True
+    controls = len(beginning) - len(beginning.translate(None, _CONTROLS))
+    return b"\0" not in beginning and controls <= len(beginning) * _CONTROLS_ALLOWED
+
+
+def pdf_pages(
+    name: str, data: bytes, max_pages: int, max_characters: int, stopped: Callable[[], bool]
+) -> tuple[list[str], str]:
+    """The texts of the first pages, as far as the limits go, and a note on what they left out, if anything.
+
+    Raises `AttachmentRefused`: unsupported_media_type without the package pypdf, invalid for a file that it cannot
+    read.
+    """
+    try:
+        import pypdf
+    except ImportError:
+        reason = "PDF files are read with the package pypdf, which is not installed; attach the text instead"
+        raise AttachmentRefused(name, reason, kind="unsupported_media_type") from None
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it complains about files that it can read
+    try:
+        reader = pypdf.PdfReader(io.BytesIO(data))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise AttachmentRefused(name, "is protected by a password; save a copy without one", kind="invalid")
+        return _read_pages(reader, max_pages, max_characters, stopped)
+    except AttachmentRefused:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged file can trip any part of the parser
+        reason = f"is no PDF that can be read ({type(error).__name__}: {error})"
+        raise AttachmentRefused(name, reason[:300], kind="invalid") from None
+
+
+def _read_pages(reader: Any, max_pages: int, max_characters: int, stopped: Callable[[], bool]) -> tuple[list[str], str]:
+    total, texts, length = len(reader.pages), list[str](), 0
+    for number in range(min(total, max_pages)):
+        if stopped() or length > max_characters:
+            break
+        texts.append(reader.pages[number].extract_text().strip())
+        length += len(texts[-1])
+    note = "" if len(texts) == total else f"its first {len(texts)} of {total} pages"
+    return texts, note
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentLimits:
+    """What is taken of one file at most: bytes of it, characters of its text, pages of a PDF; and seconds."""
+
+    max_bytes: int = 20 * 1024 * 1024
+    max_characters: int = 400_000
+    max_pages: int = 500
+    max_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """What was read. `note` says in words what was not, and is empty if that is nothing."""
+
+    text: str
+    note: str = ""
+
+
+def extract(name: str, media_type: str, data: bytes, limits: AttachmentLimits, stopped: Callable[[], bool]) -> Extract:
+    """Read a file that is no picture; ends soon after `stopped()`.
+
+    Raises `AttachmentRefused` (invalid) if there is no text in it or it is damaged.
+    """
+    if media_type == PDF:
+        pages, note = pdf_pages(name, data, limits.max_pages, limits.max_characters, stopped)
+        text = "\n\n".join(filter(None, pages))
+    else:
+        article = read_article(Document("", MediaType(media_type), data))
+        title = article.title if article.title not in article.text[:1000] else ""
+        text, note = "\n\n".join(filter(None, (title, article.text))), ""
+    if not text.strip():
+        hint = "; if it is scanned, attach its pages as pictures" if media_type == PDF else ""
+        raise AttachmentRefused(name, f"holds no text that can be read{hint}", kind="invalid")
+    if len(text) > limits.max_characters:
+        end = part_end(text, 0, limits.max_characters)
+        text, note = text[:end], f"its first {end:,} characters"
+    return Extract(text, note)
+
+
+# Where attached files are kept: one file for each, named by the SHA-256 of what is in it, and never changed.
+
+_ID = re.compile(r"[0-9a-f]{64}")
+_OF = ".of."
+UNMARKED = "owner"  # whose a file without a mark is
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """One kept file. `size` is in bytes; `text` is what was read of it, empty for a picture; `note` says what part of
+    it that is, unless it is all."""
+
+    id: str
+    name: str
+    media_type: str
+    size: int
+    text: str
+    note: str
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether the file is for a model's eyes."""
+        return is_picture(self.media_type)
+
+
+class AttachmentStore:
+    """A folder of attachments. Its methods block; writers and readers may be different processes."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def put(
+        self, name: str, media_type: str, data: bytes, text: str = "", note: str = "", *, user_id: str = UNMARKED
+    ) -> Attachment:
+        """Keep a user's file durably; the same one twice is one, of everybody who sent it. Raises `StoreFailed`."""
+        header = to_json({"name": name, "media_type": media_type, "text": text, "note": note})
+        content = b"%s\n%s" % (header, data)
+        attachment_id = hashlib.sha256(content).hexdigest()
+        path = self._directory / attachment_id
+        try:
+            with self._alone():
+                self._mark(path, user_id)
+                if not path.exists():
+                    self._write(path, content)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StoreFull(f"{self._directory}: the disk is full; free some space and try again") from None
+            raise StoreFailed(f"{name} could not be stored in {self._directory}: {error}") from None
+        return Attachment(attachment_id, name, media_type, len(data), text, note)
+
+    def get(self, attachment_id: str) -> Attachment:
+        """What is known of a file. Raises `AttachmentMissing` if it is not there, or damaged."""
+        return self.read(attachment_id)[0]
+
+    def read(self, attachment_id: str) -> tuple[Attachment, bytes]:
+        """What is known of a file, and the bytes that were sent. Raises as `get` does."""
+        if not _ID.fullmatch(attachment_id):
+            raise AttachmentMissing(attachment_id)
+        try:
+            content = (self._directory / attachment_id).read_bytes()
+        except OSError:
+            raise AttachmentMissing(attachment_id) from None
+        if hashlib.sha256(content).hexdigest() != attachment_id:
+            raise AttachmentMissing(attachment_id)
+        header, _, data = content.partition(b"\n")
+        return Attachment(id=attachment_id, size=len(data), **from_json(header)), data
+
+    def owners(self, attachment_id: str) -> frozenset[str]:
+        """Whose a file is."""
+        marks = self._directory.glob(f"{attachment_id}{_OF}*") if _ID.fullmatch(attachment_id) else ()
+        return frozenset(mark.name.partition(_OF)[2] for mark in marks) or frozenset({UNMARKED})
+
+    def delete(self, attachment_id: str) -> None:
+        """Remove a file for good, whosever it is. Raises `AttachmentMissing`."""
+        if not _ID.fullmatch(attachment_id):
+            raise AttachmentMissing(attachment_id)
+        try:
+            (self._directory / attachment_id).unlink()
+        except OSError:
+            raise AttachmentMissing(attachment_id) from None
+        for mark in self._directory.glob(f"{attachment_id}{_OF}*"):
+            mark.unlink(missing_ok=True)
+
+    def release(self, attachment_id: str, user_id: str) -> None:
+        """A user has no more use for a file: it is removed unless it is others', too. Raises `AttachmentMissing`."""
+        with self._alone():
+            if self.owners(attachment_id) <= {user_id}:
+                self.delete(attachment_id)
+            else:
+                (self._directory / f"{attachment_id}{_OF}{user_id}").unlink(missing_ok=True)
+
+    def discard(self, named: Iterable[tuple[str, str | None, bool]]) -> None:
+        """Files that a user's queries name no more, and whether anybody's do (`NamedFile`), are released, as far as
+        they are there. One that this user has not sent was lent by the owner, and goes if it is the last time."""
+        for attachment_id, user_id, is_last in named:
+            name = user_id or UNMARKED
+            owners = self.owners(attachment_id)
+            with suppress(AttachmentMissing):
+                if name in owners:
+                    self.release(attachment_id, name)
+                elif is_last:
+                    self.release(attachment_id, UNMARKED)
+
+    def _mark(self, path: Path, user_id: str) -> None:
+        """Say whose a file is, where that is not the owner's alone."""
+        is_marked = any(path.parent.glob(f"{path.name}{_OF}*"))
+        if path.exists() and not is_marked and user_id != UNMARKED:
+            path.with_name(f"{path.name}{_OF}{UNMARKED}").touch(mode=0o600)
+        if is_marked or user_id != UNMARKED:
+            path.with_name(f"{path.name}{_OF}{user_id}").touch(mode=0o600)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One writer at a time, in whichever process."""
+        self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with locked_folder(self._directory):
+            yield
+
+    def _write(self, path: Path, content: bytes) -> None:
+        part = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.part")
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+
+
+MAX_NAME = 200
+AT_ONCE = 2  # reading a long PDF keeps a core busy
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]+")
+
+
+class AttachmentImporter:
+    """The way into an `AttachmentStore`."""
+
+    def __init__(self, store: AttachmentStore, limits: AttachmentLimits) -> None:
+        self.store, self.limits = store, limits
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    async def add(self, name: str, data: bytes, user_id: str = UNMARKED) -> Attachment:
+        """Keep a user's file; of its name the last part counts. Raises `AttachmentRefused`, `StoreFailed`."""
+        name = clean_name(name)
+        if len(data) > self.limits.max_bytes:
+            reason = f"has {len(data):,} bytes, at most {self.limits.max_bytes:,} are taken"
+            raise AttachmentRefused(name, reason, kind="too_large")
+        if not data:
+            raise AttachmentRefused(name, "is empty", kind="invalid")
+        media_type = kind_of(name, data)
+        read = Extract("") if is_picture(media_type) else await self._read(name, media_type, data)
+        kept = partial(self.store.put, name, media_type, data, read.text, read.note, user_id=user_id)
+        return await asyncio.to_thread(kept)
+
+    async def _read(self, name: str, media_type: str, data: bytes) -> Extract:
+        stop, seconds = threading.Event(), self.limits.max_seconds
+        try:
+            async with self._places, asyncio.timeout(seconds):
+                return await asyncio.to_thread(extract, name, media_type, data, self.limits, stop.is_set)
+        except TimeoutError:
+            reason = f"could not be read within {seconds:g} s; attach the part that matters"
+            raise AttachmentRefused(name, reason, kind="invalid") from None
+        finally:
+            stop.set()
+
+
+def clean_name(name: str) -> str:
+    """A file name on one line, without its folders."""
+    last = re.split(r"[/\\]", name)[-1]
+    return " ".join(_UNPRINTABLE.sub(" ", last).split())[:MAX_NAME] or "file"
+
+
+@dataclass(frozen=True, slots=True)
+class FileView:
+    """What a door tells of a file. `size` is in bytes, `characters` is how much text was read of it, and `note` says
+    what part of it that is, unless it is all."""
+
+    id: str
+    name: str
+    media_type: str
+    size: int
+    characters: int
+    note: str
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether the file is for a model's eyes."""
+        return self.media_type.startswith("image/")
+
+
+class Attachments:
+    """The attachments in one data directory. Raises `AttachmentMissing` for an id that is not there."""
+
+    def __init__(self, data_dir: Path, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self._store = AttachmentStore(data_dir / "attachments")
+        self._intake = AttachmentImporter(self._store, AttachmentLimits(max_bytes=max_bytes))
+
+    async def add(self, name: str, data: bytes, user_id: str = OWNER) -> FileView:
+        """Read a file and keep it for a user; the same one twice is one, and that of everybody who has sent it. Raises
+        `AttachmentRefused`, `StoreFailed`."""
+        return _view(await self._intake.add(name, data, user_id))
+
+    async def look_up(self, attachment_id: str, user_id: str | None = None) -> FileView:
+        """What is known of a file; with `user_id` only if it is that user's."""
+        return _view(await asyncio.to_thread(self._get, attachment_id, user_id))
+
+    async def content(self, attachment_id: str, user_id: str | None = None) -> tuple[FileView, bytes]:
+        """What is known of a file, and the bytes that were sent; with `user_id` only if it is that user's."""
+        kept, data = await asyncio.to_thread(self._read, attachment_id, user_id)
+        return _view(kept), data
+
+    async def delete(self, attachment_id: str, user_id: str | None = None) -> None:
+        """Remove a file for good; with `user_id` as that user's, which leaves it to others who have sent it."""
+        await asyncio.to_thread(self._delete, attachment_id, user_id)
+
+    def _get(self, attachment_id: str, user_id: str | None) -> Attachment:
+        return self._read(attachment_id, user_id)[0]
+
+    def _read(self, attachment_id: str, user_id: str | None) -> tuple[Attachment, bytes]:
+        if user_id is not None and user_id not in self._store.owners(attachment_id):
+            raise AttachmentMissing(attachment_id)
+        return self._store.read(attachment_id)
+
+    def _delete(self, attachment_id: str, user_id: str | None) -> None:
+        self._get(attachment_id, user_id)
+        if user_id is None:
+            self._store.delete(attachment_id)
+        else:
+            self._store.release(attachment_id, user_id)
+
+
+def _view(kept: Attachment) -> FileView:
+    return FileView(kept.id, kept.name, kept.media_type, kept.size, len(kept.text), kept.note)

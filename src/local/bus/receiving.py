@@ -1,0 +1,338 @@
+"""What becomes of a frame that arrives: counted, checked, and given to whoever subscribed; what did not arrive is
+counted by sequence numbers, so that no loss is silent, and told as messages.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from local.bus.envelope import Envelope, decode, in_session_of_payload
+from local.bus.message import covers, is_said_again
+from local.bus.messages import BusGap, BusProbe, ParticipantStatus, QueryReceived
+from local.bus.security import SenderGuard
+from local.core.errors import MalformedFrame
+
+# What was refused, sampled into one bounded file so that a person can look at it.
+
+FILE_NAME = "rejected.jsonl"  # in the data directory
+MAX_BYTES = 1024 * 1024
+SAMPLE_BYTES = 200
+FREE_SAMPLES = 20
+
+
+class RejectLog:
+    """Appends samples of refused frames to a file of JSON lines: the first twenty, then one a second, until the file
+    holds 1 MiB. Counting goes on regardless; a disk that cannot be written costs the sample, nothing else."""
+
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._clock = clock
+        self._next_sample = 0.0
+        self.count = 0
+
+    def add(self, participant: str, reason: str, data: bytes) -> None:
+        """Count one refused frame and perhaps keep its first bytes."""
+        self.count += 1
+        now = self._clock()
+        if self.count > FREE_SAMPLES and now < self._next_sample:
+            return
+        self._next_sample = now + 1.0
+        line = {
+            "at": time.time(),
+            "participant": participant,
+            "reason": reason[:300],
+            "size": len(data),
+            "head": data[:SAMPLE_BYTES].decode("latin-1"),
+        }
+        with suppress(OSError):
+            if not self._path.exists() or self._path.stat().st_size < MAX_BYTES:
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(line) + "\n")
+
+    def clear(self) -> None:
+        """Remove the file, for all who write to it."""
+        self._path.unlink(missing_ok=True)
+
+
+log = logging.getLogger(__name__)
+
+Receive = Callable[[Envelope], object]
+
+MAX_SUBJECTS = 4096
+MAX_STREAMS = 20_000
+MAX_HOLES = 64
+MAX_SENDERS = 4096
+MAX_FAULTS = 256  # that are told of once each
+
+
+class Dispatcher:
+    """One bus's incoming side. Counts `received`, `repeated`, `late_replies` and `malformed`, and what `Losses` counts;
+    `refused` what nobody of that sender's name may say, where there is a guard.
+
+    What is sent again and has arrived before goes to those only who asked for repeats.
+    """
+
+    def __init__(
+        self,
+        sender: str,
+        instance: str,
+        counters: Counter[str],
+        rejects: RejectLog | None,
+        settle: Callable[[str, Envelope], bool],
+        probe_returned: Callable[[int], object],
+        guard: SenderGuard | None = None,
+    ) -> None:
+        """`settle(request_id, reply)` takes an answer, and is false where nobody waits for it any more."""
+        self._sender, self._instance, self._counters, self._rejects = sender, instance, counters, rejects
+        self._settle, self._probe_returned, self._guard = settle, probe_returned, guard
+        self._faults: set[str] = set()
+        self.on_newcomer: list[Callable[[], object]] = []  # called when somebody is heard who was not known
+        self._routes = RoutingTable()
+        self.heard = self._routes.wanted
+        self.losses = Losses(sender, counters)
+
+    def add(self, subject: str, receive: Receive, *, repeats: bool) -> Callable[[], bool]:
+        """A subscription begins. Returns the function that ends it, which is true the first time."""
+        self.forget(subject)
+        return self._routes.add(subject, receive, repeats=repeats)
+
+    def forget(self, subject: str) -> None:
+        """What went by before a subscription is not our loss."""
+        self.losses.gaps.forget(lambda known: covers(subject, known))
+
+    def on_frame(self, frame: bytes) -> None:
+        """The transport has one."""
+        try:
+            envelope = decode(frame)
+            if self._guard is not None and (fault := self._guard.fault(envelope)) is not None:
+                self.refuse(fault, frame)
+                return
+            if envelope.subject == ParticipantStatus.subject:
+                status = ParticipantStatus.decode(envelope.payload)
+                if self._guard is not None and status.name != envelope.sender:
+                    self.refuse(f"{envelope.sender[:80]} says how {status.name[:80]} is", frame)
+                    return
+                last_seq = status.last_seq
+                if not self.losses.gaps.beat(envelope.instance, last_seq, self._is_wanted):
+                    for call in self.on_newcomer:
+                        call()
+        except MalformedFrame as error:
+            self.reject(str(error), frame)
+            return
+        self._counters["received"] += 1
+        if envelope.subject == QueryReceived.subject:
+            envelope = in_session_of_payload(envelope)
+        if envelope.subject.startswith(BusProbe.subject):
+            if envelope.instance == self._instance:
+                self._probe_returned(envelope.seq)
+            return
+        is_news = self.losses.observe(envelope)
+        if not is_news:
+            self._counters["repeated"] += 1
+        if envelope.in_reply_to is not None and not self._settle(envelope.in_reply_to, envelope):
+            self._counters["late_replies"] += 1
+        routes = self._routes.find(envelope.subject)
+        if not routes and not self._routes.was_wanted(envelope.subject):
+            self.reject(f"subject {envelope.subject} is not known here", frame)
+        for receive in routes if is_news else self._routes.find_repeats(envelope.subject):
+            try:
+                if receive(envelope) is False:
+                    self.losses.overflowed(envelope)
+            except MalformedFrame as error:
+                self.reject(str(error), frame)
+
+    def reject(self, reason: str, data: bytes) -> None:
+        """Count and sample something that is not what the protocol says."""
+        self._counters["malformed"] += 1
+        if self._rejects is not None:
+            self._rejects.add(self._sender, reason, data)
+
+    def refuse(self, fault: str, data: bytes) -> None:
+        """Count and sample what its sender may not say, and log each such fault once."""
+        self._counters["refused"] += 1
+        if fault not in self._faults and len(self._faults) < MAX_FAULTS:
+            self._faults.add(fault)
+            log.warning("refused: %s", fault)
+        if self._rejects is not None:
+            self._rejects.add(self._sender, fault, data)
+
+    def _is_wanted(self, subject: str) -> bool:
+        return bool(self._routes.find(subject))
+
+
+class RoutingTable:
+    """Who gets what: subscriptions by subject or family; the receivers of each subject seen are remembered."""
+
+    def __init__(self) -> None:
+        self._subscriptions: list[tuple[str, Receive, bool]] = []
+        self._ended: set[str] = set()
+        self._found: dict[str, tuple[Receive, ...]] = {}
+
+    def add(self, subject: str, receive: Receive, *, repeats: bool = False) -> Callable[[], bool]:
+        """Subscribe. Returns the function that undoes it, which is true the first time."""
+        entry = (subject, receive, repeats)
+        self._subscriptions.append(entry)
+        self._found.clear()
+
+        def end() -> bool:
+            if entry not in self._subscriptions:
+                return False
+            self._subscriptions.remove(entry)
+            self._ended.add(subject)
+            self._found.clear()
+            return True
+
+        return end
+
+    def find(self, subject: str) -> tuple[Receive, ...]:
+        """Everybody who wants a subject."""
+        found = self._found.get(subject)
+        if found is None:
+            if len(self._found) >= MAX_SUBJECTS:
+                self._found.clear()
+            found = tuple(receive for known, receive, _ in self._subscriptions if covers(known, subject))
+            self._found[subject] = found
+        return found
+
+    def wanted(self) -> list[str]:
+        """Every subject and family that somebody has subscribed to, but the bus for itself: it hears all statuses."""
+        counts = Counter(subject for subject, _, _ in self._subscriptions if not subject.startswith(BusProbe.subject))
+        counts[ParticipantStatus.subject] -= 1
+        return sorted(subject for subject, count in counts.items() if count > 0)
+
+    def find_repeats(self, subject: str) -> list[Receive]:
+        """Everybody who wants to have a subject's messages even if they have arrived before."""
+        return [receive for known, receive, repeats in self._subscriptions if repeats and covers(known, subject)]
+
+    def was_wanted(self, subject: str) -> bool:
+        """Whether a subscription that has ended covered it: what was on its way then still arrives."""
+        return any(covers(known, subject) for known in self._ended)
+
+
+class Losses:
+    """Gathers what `gaps` finds and what consumers had no room for. Counts `missed` and `overflow`."""
+
+    def __init__(self, observer: str, counters: Counter[str]) -> None:
+        self.gaps = GapTracker(self._note)
+        self._observer, self._counters = observer, counters
+        self._senders: dict[str, str] = {}  # by instance, to name them
+        self._unreported: Counter[tuple[str, str]] = Counter()
+
+    def observe(self, envelope: Envelope) -> bool:
+        """Note an arrival; False for one that was seen already."""
+        if envelope.instance not in self._senders:
+            if len(self._senders) >= MAX_SENDERS:
+                self._senders.clear()
+            self._senders[envelope.instance] = envelope.sender
+        return self.gaps.observe(envelope.instance, envelope.subject, envelope.seq)
+
+    def overflowed(self, envelope: Envelope) -> None:
+        """A consumer had no room for an envelope."""
+        self._counters["overflow"] += 1
+        self._note(envelope.instance, envelope.subject, 1)
+
+    def dropped(self, instance: str, missed: Mapping[str, int]) -> None:
+        """An instance has given up, by subject, so many recorded messages that the journal may not have."""
+        for subject, count in missed.items():
+            self._note(instance, subject, count)
+
+    def take(self) -> list[BusGap]:
+        """What was noticed since the last call."""
+        gaps = [
+            BusGap(
+                observer=self._observer,
+                sender=self._senders.get(instance, "unknown"),
+                instance=instance,
+                missed_subject=subject,
+                missed=missed,
+            )
+            for (instance, subject), missed in self._unreported.items()
+        ]
+        self._unreported.clear()
+        return gaps
+
+    def _note(self, instance: str, subject: str, missed: int) -> None:
+        self._counters["missed"] += missed
+        self._unreported[instance, subject] += missed
+
+
+class GapTracker:
+    """Counts what did not arrive, for each (instance, subject).
+
+    Numbers count from 1. A listener that comes late starts where it finds a stream; one that has heard a status beat
+    of an instance knows where each of its streams stood, so that a loss at the very end shows as well.
+    """
+
+    def __init__(self, on_gap: Callable[[str, str, int], None]) -> None:
+        """`on_gap(instance, subject, missed)` is called for each gap found."""
+        self._on_gap = on_gap
+        self._last: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._holes: OrderedDict[tuple[str, str], list[range]] = OrderedDict()  # what is missing below the last
+        self._beaten: OrderedDict[str, None] = OrderedDict()  # instances whose beat we have heard
+
+    def observe(self, instance: str, subject: str, seq: int) -> bool:
+        """Note one arrival; False if this number was seen already. One that was missed and is sent again is news."""
+        key = (instance, subject)
+        last = self._last.get(key)
+        if last is None:
+            last = 0 if instance in self._beaten and not is_said_again(subject) else seq - 1
+            self._bound()
+        elif seq <= last:
+            return self._fills_a_hole(key, seq)
+        self._last[key] = seq
+        if seq > last + 1:
+            self._miss(key, range(last + 1, seq))
+        return True
+
+    def beat(self, instance: str, last_seq: Mapping[str, int], wanted: Callable[[str], bool]) -> bool:
+        """Compare with what the instance says it has sent on each subject that is `wanted` here. Returns whether it is
+        known from an earlier beat."""
+        known = instance in self._beaten
+        for subject, seq in last_seq.items():
+            if not wanted(subject):
+                continue
+            key = (instance, subject)
+            last = self._last.get(key, 0 if known else seq)
+            if seq > last:
+                self._miss(key, range(last + 1, seq + 1))
+            self._last[key] = max(seq, last)
+            self._last.move_to_end(key)
+        self._beaten[instance] = None
+        self._beaten.move_to_end(instance)
+        self._bound()
+        return known
+
+    def forget(self, wanted: Callable[[str], bool]) -> None:
+        """A new subscription begins: what these subjects carried before is not our loss."""
+        for key in [key for key in self._last if wanted(key[1])]:
+            del self._last[key]
+            self._holes.pop(key, None)
+        self._beaten.clear()
+
+    def _miss(self, key: tuple[str, str], numbers: range) -> None:
+        self._on_gap(*key, len(numbers))
+        self._holes[key] = [*self._holes.get(key, ())[-MAX_HOLES + 1 :], numbers]
+        if len(self._holes) > MAX_STREAMS:
+            self._holes.popitem(last=False)
+
+    def _fills_a_hole(self, key: tuple[str, str], seq: int) -> bool:
+        for index, hole in enumerate(holes := self._holes.get(key, [])):
+            if seq in hole:
+                holes[index : index + 1] = [
+                    rest for rest in (range(hole.start, seq), range(seq + 1, hole.stop)) if rest
+                ]
+                return True
+        return False
+
+    def _bound(self) -> None:
+        while len(self._last) >= MAX_STREAMS:
+            (instance, _), _ = self._last.popitem(last=False)
+            self._beaten.pop(instance, None)  # or the forgotten stream would seem to begin anew, with a huge gap
+        while len(self._beaten) >= MAX_STREAMS:
+            self._beaten.popitem(last=False)

@@ -1,0 +1,41 @@
+"""How much a tool may do without leave, and of what kind it is: declared by the tool, and never lowered by its name."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+# Who is behind a query.
+
+USER: Final = "user"
+SCHEDULE: Final = "schedule"  # a job of `cron`, at its time
+AGENT: Final = "agent"  # a model, that has an agent do a task
+BACKGROUND: Final = frozenset({SCHEDULE})  # nobody waits for these answers, so that every user's turn goes first
+
+Safety = Literal["L0", "L1", "L2"]
+"""L0 reads only; L1 changes what can be undone, in the workspace; L2 is everything else, and whatever is undeclared."""
+
+Category = Literal["read", "write", "search", "shell", "web", "git", "data", "meta", "memory"]
+"""What a tool works on; `meta` is the conversation itself."""
+
+UNDECLARED_SAFETY: Safety = "L2"
+UNDECLARED_CATEGORY: Category = "data"
+
+Mode = Literal["default", "plan", "acceptEdits", "dontAsk", "bypassPermissions"]
+"""What is done about a call that nobody has decided: L1 and L2 ask; nothing but L0 is made; L1 is made; L1 and L2 are
+denied; everything is made."""
+
+ELEVATED_MODES: frozenset[Mode] = frozenset({"acceptEdits", "bypassPermissions"})
+"""Modes that do more without leave than the owner's settings say by themselves."""
+
+NON_INTERACTIVE: Mode = "dontAsk"
+"""The mode of whoever could not be asked."""
+
+
+# The names of the tools that a turn has by itself. Terminals read them, too, so this file imports nothing.
+
+CLARIFICATION = "request_clarification"  # by which a model asks its user something
+TODO_LIST = "todo"  # by which it keeps the list of what it has to do
+PROPOSE_PLAN = "propose_plan"  # by which it asks for approval of a plan
+PLAN_STEP = "plan_step"  # by which it says how far that is
+TOOL_SEARCH = "tool_search"  # by which it finds tools that it is not offered
+CALL_TOOL = "call_tool"  # by which it calls one of those

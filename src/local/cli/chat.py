@@ -1,0 +1,420 @@
+"""A conversation in a terminal: a prompt, an answer, and so on."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Literal
+from urllib.parse import quote
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+
+from local.cli.client import AnsweringSystem
+from local.cli.commands import approvals_of, is_plain, plain_renderer, terminal_renderer
+from local.cli.conversation import ExitStatus, ask
+from local.cli.main import date_and_time, visible
+from local.cli.render import waterfall
+from local.cli.renderer import Json, QueryProgress, Renderer
+from local.core.config_file import suggestion
+from local.core.errors import LocalError
+from local.reflection.commands import goal_words
+
+# What can be typed in a conversation beside questions: each command is a request that a program could make as well.
+
+DEFAULT_MODEL = "default"  # the one of the settings
+LISTED = 20
+PREVIEW = 60
+SHOWN_ID = 12  # characters, as `local2 sessions list` shows
+
+
+class Leave(Exception):
+    """The user has had enough."""
+
+
+class BadCommand(LocalError):
+    """A command that there is not, or that cannot be obeyed now; the text says what can."""
+
+    kind = "bad_command"
+
+
+def obey(chat: Chat, text: str) -> None:
+    """Do what a line that begins with a slash says. Raises `Leave`, `BadCommand`, `NoAnswer`."""
+    name, _, argument = text[1:].strip().partition(" ")
+    command = COMMANDS.get(name)
+    if command is None:
+        raise BadCommand(f"there is no /{name}; /help lists the commands")
+    command(chat, argument.strip())
+
+
+def _new(chat: Chat, argument: str) -> None:
+    """begin a new conversation"""
+    chat.resume(token_hex(16))
+    chat.say("a new conversation")
+
+
+def _sessions(chat: Chat, argument: str) -> None:
+    """list the latest conversations"""
+    rows = [each for each in chat.system.find().sessions() if not each["incognito"]][:LISTED]
+    lines = [
+        f"{each['session_id'][:SHOWN_ID]}  {date_and_time(each['updated_at'])}  {_short(each['title'])}"
+        for each in rows
+    ]
+    chat.say("\n".join(lines) or "there is none yet")
+
+
+def _resume(chat: Chat, argument: str) -> None:
+    """ID: go on with a conversation; the beginning of its id is enough"""
+    found = [each["session_id"] for each in chat.system.find().sessions() if each["session_id"].startswith(argument)]
+    if not argument:
+        raise BadCommand("/resume ID; /sessions lists the latest")
+    if not found:
+        raise BadCommand(f"no conversation begins with “{argument}”; /sessions lists the latest")
+    if len(found) > 1:
+        raise BadCommand(f"{len(found)} conversations begin with “{argument}”: {', '.join(found[:LISTED])}")
+    chat.options.model = None  # that conversation has its own
+    chat.resume(found[0])
+
+
+def _attach(chat: Chat, argument: str) -> None:
+    """FILE: send a file along with the next question"""
+    try:
+        content = Path(argument).expanduser().read_bytes()
+    except OSError as error:
+        raise BadCommand(f"{argument or 'no file'}: {error.strerror}") from None
+    file = chat.system.find().attach(Path(argument).name, content)
+    chat.options.attachments.append(file)
+    chat.say(f"{file['name']}, {file['size']} bytes, goes with the next question {file['note']}".rstrip())
+
+
+def _retry(chat: Chat, argument: str) -> None:
+    """ask the last question again"""
+    chat.ask(_last(chat)["query"])
+
+
+def _edit(chat: Chat, argument: str) -> None:
+    """put the last question into the prompt"""
+    chat.typed = _last(chat)["query"]
+
+
+def _memory(chat: Chat, argument: str) -> None:
+    """QUESTION: what is remembered about it"""
+    hits = chat.system.find().recall(argument or " ")
+    lines = [f"{hit['engram_id'][:8]}  {date_and_time(hit['asked_at'])}  {_short(hit['query'])}" for hit in hits]
+    chat.say("\n".join(lines) or "nothing relevant is remembered")
+
+
+def _pin(chat: Chat, argument: str) -> None:
+    """ID: have what was said there in every conversation"""
+    chat.system.find().request("POST", f"/memory/{_engram(chat, argument)}/pin")
+    chat.say("pinned")
+
+
+def _forget(chat: Chat, argument: str) -> None:
+    """ID: remove something remembered for good"""
+    engram = _engram(chat, argument)
+    repeated = chat.system.find().request("DELETE", f"/memory/{engram}").get("repeated_in") or []
+    also = f"; {len(repeated)} other answers may repeat it: {', '.join(each[:8] for each in repeated)}"
+    chat.say(f"removed{also if repeated else ''}")
+
+
+def _rate(chat: Chat, argument: str) -> None:
+    """+ or -: rate the last answer"""
+    if argument not in ("+", "-"):
+        raise BadCommand("/rate + or /rate -")
+    chat.system.find().rate(_last(chat)["query_id"], 1 if argument == "+" else -1)
+    chat.say("rated")
+
+
+def _tools(chat: Chat, argument: str) -> None:
+    """list the processes that serve tools"""
+    tools = [each for each in _participants(chat) if each["kind"] == "tool"]
+    chat.say("\n".join(f"{each['name']}  {each['state']}" for each in tools) or "there is none")
+
+
+def _model(chat: Chat, argument: str) -> None:
+    """NAME: which model answers in this conversation from now on; without a name the list"""
+    found = chat.system.find().request("GET", "/models")
+    there = [each for each in found["models"] if each["chat"]]
+    if not argument:
+        known = {each["session_id"]: each.get("model") for each in chat.system.find().sessions()}
+        chosen = chat.options.model or known.get(chat.options.session_id) or DEFAULT_MODEL
+        chosen = found["default"] if chosen == DEFAULT_MODEL else chosen
+        lines = [f"{'•' if each['id'] == chosen else ' '} {each['id']}  {_about(each)}".rstrip() for each in there]
+        chat.say("\n".join(lines or [f"• {found['default']}"]))
+        return
+    names = {name: each["id"] for each in there for name in (each["name"], f"{each['provider']}/{each['name']}")}
+    names |= {each["id"]: each["id"] for each in there} | {name: name for name in (DEFAULT_MODEL, found["default"])}
+    name = argument if argument in names else f"{argument}:latest"
+    if name not in names:
+        unfit = next((each["unfit"] for each in found["models"] if argument in (each["id"], each["name"])), "")
+        raise BadCommand(
+            f"{argument} cannot be chosen: {unfit}" if unfit
+            else f"there is no model {argument}; {suggestion(argument, [each['id'] for each in there])}"
+        )  # fmt: skip
+    chat.options.model = names[name]
+    chat.say(f"{found['default'] if name == DEFAULT_MODEL else names[name]} answers from now on")
+
+
+def _about(model: dict[str, Any]) -> str:
+    size = model["size"] and f"{model['size'] / 1e9:.1f} GB"
+    return " · ".join(filter(None, [size, model["default"] and "default", model["loaded"] and "loaded"]))
+
+
+def _profile(chat: Chat, argument: str) -> None:
+    """NAME: which kind of assistant answers from now on; without a name the list"""
+    found = chat.system.find().request("GET", "/profiles")
+    names = {name: each["name"] for each in found["profiles"] for name in (each["name"], *each["aliases"])}
+    if not argument:
+        chosen = chat.options.profile or "general"
+        lines = [
+            f"{'•' if each['name'] == chosen else ' '} {each['name']}  {each['description']}"
+            for each in found["profiles"]
+        ]
+        chat.say("\n".join([*lines, *found["problems"]]))
+        return
+    if argument not in names:
+        raise BadCommand(f"there is no profile {argument}; {suggestion(argument, names)}")
+    chat.options.profile = names[argument]
+    chat.say(f"{names[argument]} answers from now on")
+
+
+def _why(chat: Chat, argument: str) -> None:
+    """what the time of the last answer went into"""
+    chat.say("\n".join(waterfall(chat.system.find().trace(_last(chat)["query_id"]))))
+
+
+def _export(chat: Chat, argument: str) -> None:
+    """FILE: write this conversation as Markdown"""
+    text = chat.system.find().export(chat.options.session_id)
+    path = Path(argument or f"{chat.options.session_id[:8]}.md").expanduser()
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadCommand(f"{path}: {error.strerror}") from None
+    chat.say(f"the conversation is in {path}")
+
+
+def _think(chat: Chat, argument: str) -> None:
+    """show, fold or hide: what the model thinks"""
+    if argument not in ("show", "fold", "hide"):
+        raise BadCommand("/think show, /think fold or /think hide")
+    chat.options.think = argument  # type: ignore[assignment]
+
+
+def _help(chat: Chat, argument: str) -> None:
+    """this list"""
+    chat.say("\n".join(f"/{name:9} {command.__doc__}" for name, command in COMMANDS.items()))
+
+
+def _quit(chat: Chat, argument: str) -> None:
+    """leave, as Ctrl-D does"""
+    raise Leave
+
+
+COMMANDS: dict[str, Callable[[Chat, str], None]] = {
+    function.__name__[1:]: function
+    for function in (
+        _new, _sessions, _resume, _attach, _retry, _edit, _memory, _pin, _forget, _rate, _tools, _model, _profile, _why,
+        _export, _think, _help, _quit,
+    )
+}  # fmt: skip
+
+
+def _last(chat: Chat) -> dict[str, Any]:
+    if chat.last is None:
+        raise BadCommand("nothing has been answered here yet")
+    return chat.last
+
+
+def _engram(chat: Chat, argument: str) -> str:
+    """The whole id of an engram. Raises `BadCommand`."""
+    if not argument:
+        raise BadCommand("which one? /memory QUESTION lists the ids")
+    return quote(chat.system.find().whole_engram_id(argument), safe="")
+
+
+def _participants(chat: Chat) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = chat.system.find().request("GET", "/participants")["participants"]
+    return found
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= PREVIEW else f"{line[: PREVIEW - 1]}…"
+
+
+HISTORY = 200  # questions of this conversation that the arrow keys bring back
+
+
+@dataclass(slots=True)
+class ChatOptions:
+    """What the user has chosen, and can choose anew while talking. `tools` are those that the model is offered, as
+    POST /query is told; `attachments` go with the next question."""
+
+    session_id: str
+    think: Literal["show", "fold", "hide"] = "fold"
+    incognito: bool = False
+    tools: Json = field(default_factory=dict)
+    verbose: bool = False
+    mode: str | None = None
+    profile: str | None = None
+    model: str | None = None
+    attachments: list[Json] = field(default_factory=list)
+
+
+class Chat:
+    """Reads questions and commands until the user leaves. `last` is the latest answer, `typed` what was typed while it
+    came: it stands in the next prompt."""
+
+    def __init__(self, system: AnsweringSystem, options: ChatOptions) -> None:
+        self.system, self.options = system, options
+        self.last: Json | None = None
+        self.typed = ""
+        self._prompt: PromptSession[str] = PromptSession(
+            history=InMemoryHistory(), key_bindings=_keys(), multiline=True, prompt_continuation="  ",
+            completer=WordCompleter([f"/{name}" for name in COMMANDS], sentence=True), complete_while_typing=False,
+            enable_open_in_editor=True, bottom_toolbar=None if is_plain() else self._toolbar,
+        )  # fmt: skip
+        self._model = ""
+
+    def run(self) -> int:
+        """Talk; gives the exit status."""
+        self.resume(self.options.session_id)
+        self._model = str(self.system.find().health().get("model") or "")
+        while True:
+            try:
+                self._tell_goals()
+                text = self._read()
+                if text:
+                    self._answer(text)
+            except (EOFError, Leave):
+                return ExitStatus.ANSWERED
+            except LocalError as error:
+                self.say(f"{error}")
+
+    def say(self, text: str) -> None:
+        """Some lines of our own, where the answers stand."""
+        print("\n".join(visible(line) for line in text.split("\n")))  # noqa: T201
+
+    def ask(self, question: str) -> None:
+        """Ask in this conversation and show the answer."""
+        body: Json = {"query": question, "session_id": self.options.session_id, "query_id": token_hex(16)}
+        if self.options.attachments:
+            body["attachments"] = [file["id"] for file in self.options.attachments]
+        if self.options.incognito:
+            body["incognito"] = True
+        if self.options.tools:
+            body["tools"] = self.options.tools
+        body |= {
+            name: each for name in ("mode", "profile", "model") if (each := getattr(self.options, name)) is not None
+        }
+        progress = QueryProgress()
+        with self._typing_kept():
+            approvals = approvals_of(self.system, keep=self._keep)
+            ask(self.system.find_again, body, self._renderer(), self.say, progress=progress, approvals=approvals)
+        self.options.attachments = []
+        if progress.end is not None and progress.end.name == "response":
+            self.last = progress.end.data
+            self._model = str(self.last.get("model") or self._model)
+
+    def resume(self, session_id: str) -> None:
+        """Go on with a conversation: its questions can be brought back with the arrow keys."""
+        self.options.session_id, self.last = session_id, None
+        known = {each["session_id"] for each in self.system.find().sessions()}
+        turns = self.system.find().session(session_id)["turns"][-HISTORY:] if session_id in known else []
+        self._prompt.history = self._prompt.default_buffer.history = InMemoryHistory([turn["query"] for turn in turns])
+        if turns:
+            self.last = turns[-1]
+            self.say(f"… {turns[-1]['query']}\n\n{turns[-1]['answer']}\n")
+
+    def _tell_goals(self) -> None:
+        with suppress(LocalError):  # the next question says what is wrong
+            client = self.system.find()
+            for line in goal_words(client, client.health()):
+                self.say(line)
+
+    def _answer(self, text: str) -> None:
+        if text.startswith("/"):
+            obey(self, text)
+        else:
+            self.ask(text)
+
+    def _read(self) -> str:
+        typed, self.typed = self.typed, ""
+        while True:
+            try:
+                return self._prompt.prompt("› ", default=typed).strip()
+            except KeyboardInterrupt:  # clears the line
+                typed = ""
+
+    def _keep(self, typed: str) -> None:
+        self.typed += typed
+
+    def _renderer(self) -> Renderer:
+        if is_plain():
+            return plain_renderer(sys.stdout.write, verbose=self.options.verbose)
+        return terminal_renderer(self.options.think, verbose=self.options.verbose)
+
+    def _toolbar(self) -> FormattedText:
+        usage = (self.last or {}).get("usage") or {}
+        context = usage.get("context") or {}
+        gauge = f" · {100 * context['used'] // context['limit']} % of the window" if context.get("limit") else ""
+        files = f" · {len(self.options.attachments)} file(s)" if self.options.attachments else ""
+        secret = " · incognito" if self.options.incognito else ""
+        hints = "⏎ send · Alt-⏎ line · Ctrl-C stop · Ctrl-D leave · /help"
+        return FormattedText([("", f" {visible(self._model)}{gauge}{secret}{files}   {hints}")])
+
+    @contextmanager
+    def _typing_kept(self) -> Iterator[None]:
+        """Nothing that is typed meanwhile shows; it is kept for the next prompt."""
+        number = sys.stdin.fileno()
+        before = termios.tcgetattr(number)
+        quiet = termios.tcgetattr(number)
+        quiet[3] = quiet[3] & ~(termios.ECHO | termios.ICANON) | termios.NOFLSH  # Ctrl-C forgets nothing either
+        termios.tcsetattr(number, termios.TCSADRAIN, quiet)
+        try:
+            yield
+        finally:
+            self.typed += _pending(number)
+            termios.tcsetattr(number, termios.TCSADRAIN, before)
+
+
+def _pending(number: int) -> str:
+    typed = b""
+    while select.select([number], [], [], 0)[0] and (piece := os.read(number, 4096)):
+        typed += piece
+    return "".join(char for char in typed.decode("utf-8", "ignore") if char.isprintable() or char == "\n").strip("\n")
+
+
+def _keys() -> KeyBindings:
+    """Enter sends, unless the line ends with a backslash or three quotes are open; Alt-Enter makes a line."""
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.text.endswith("\\"):
+            buffer.delete_before_cursor()
+            buffer.insert_text("\n")
+        elif buffer.text.count('"""') % 2:
+            buffer.insert_text("\n")
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    return keys

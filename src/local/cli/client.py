@@ -1,0 +1,468 @@
+"""A program's hold on a running system over HTTP: ask, look at its health, follow its bus. Quick to import."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Self
+from urllib.parse import quote, urlencode, urlsplit
+
+import typer
+
+from local.cli.main import ApiOption, DataDir, JsonOption, visible, write_lines
+from local.core.data_dir import NotRunning, RunDirectory, holder, owner_token
+from local.core.environment import data_dir, environment
+from local.core.environment import data_dir as find_data_dir
+from local.core.errors import LocalError, NoAnswer, NoApi
+from local.core.text import as_utf8
+
+CONNECT_SECONDS = 10.0
+LISTED = 10  # of the ids that may be meant
+WHOLE_ID = 32  # characters of an id that is made by us
+ANSWER_SECONDS = 600.0
+TOO_MANY = "too_many_queries"
+STOPPING = "stopping"
+DOORS = 3  # that may close, one after the other, while one request is made
+RETRY_SECONDS = 1.0  # where a refusal does not say after how long to ask again
+SILENT_SECONDS = 40.0  # a stream has a comment every 15
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """One server-sent event: what it is, what it says, and the id to go on after it."""
+
+    name: str
+    data: Json
+    event_id: str
+
+
+class _DoorCloses(NoAnswer):
+    """The API ends, perhaps to start again: whoever connects next is served by the next one."""
+
+
+class SystemClient:
+    """Talks to one system, each request on a connection of its own. Every method raises `NoAnswer`."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        """`token` is shown where LOCAL2_API_TOKEN has none; see `owner_token`."""
+        self._url = url.rstrip("/")
+        try:
+            parts = urlsplit(self._url)
+            self._host, self._port, self._secure = parts.hostname, parts.port, parts.scheme == "https"
+        except ValueError as error:
+            raise self._unreachable(error) from None
+        if not self._host or parts.scheme not in ("http", "https"):
+            raise self._unreachable("no address of the form http://host:port")
+        self._path = parts.path
+        token = environment().api_token or token
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def health(self) -> Json:
+        """What GET /health says, whatever the system's state."""
+        return self.request("GET", "/health", also=(503,))
+
+    def ask(self, query: str, session_id: str) -> Json:
+        """Ask and wait for the whole answer; a system that has too much to do is asked again when it says."""
+        body, end = {"query": query, "session_id": session_id}, time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                return self.request("POST", "/query", body)
+            except NoAnswer as error:
+                pause = error.retry_after or RETRY_SECONDS
+                if error.kind != TOO_MANY or time.monotonic() + pause > end:
+                    raise
+                time.sleep(pause)
+
+    def rate(self, query_id: str, rating: int) -> None:
+        """Rate an answer: 1 or -1."""
+        self.request("POST", "/feedback", {"query_id": query_id, "rating": rating})
+
+    def recall(self, query: str) -> list[Json]:
+        """What GET /memory finds, best first."""
+        hits: list[Json] = self.request("GET", f"/memory?{urlencode({'query': query})}")["hits"]
+        return hits
+
+    def session(self, session_id: str) -> Json:
+        """What GET /sessions/{id} says."""
+        return self.request("GET", f"/sessions/{quote(session_id, safe='')}")
+
+    def export(self, session_id: str, form: str = "markdown") -> str:
+        """A whole conversation as Markdown, or as JSON."""
+        path = f"/sessions/{quote(session_id, safe='')}/export?format={form}"
+        with self._reporting(), closing(self._connection(ANSWER_SECONDS)) as connection:
+            return self._answer(connection, "GET", path, None, {}).read().decode()
+
+    def sessions(self) -> list[Json]:
+        """What GET /sessions lists, the latest first."""
+        sessions: list[Json] = self.request("GET", "/sessions")["sessions"]
+        return sorted(sessions, key=lambda session: -float(session["updated_at"]))  # pinned ones come first there
+
+    def trace(self, query_id: str) -> Json:
+        """What GET /query/{id}/trace says."""
+        return self.request("GET", f"/query/{quote(query_id, safe='')}/trace")
+
+    def whole_id(self, beginning: str) -> str:
+        """The id of the one session that begins so, or what was given if none does. Raises `NoAnswer` if several do."""
+        return _the_one(beginning, (each["session_id"] for each in self.sessions()), "sessions")
+
+    def whole_engram_id(self, beginning: str) -> str:
+        """The id of the one engram that begins so, as `whole_id` finds a session's. Raises `NoAnswer` if several do."""
+        if len(beginning) >= WHOLE_ID:
+            return beginning
+        return _the_one(beginning, (each["engram_id"] for each in self._engrams()), "engrams")
+
+    def _engrams(self) -> Iterator[Json]:
+        page = self.request("GET", "/memory?limit=100")
+        yield from page["engrams"]
+        while page["cursor"]:
+            page = self.request("GET", f"/memory?{urlencode({'limit': 100, 'cursor': page['cursor']})}")
+            yield from page["engrams"]
+
+    def attach(self, name: str, content: bytes) -> Json:
+        """Send a file; gives what is known of it, its id among it."""
+        return self.request("POST", f"/attachments?{urlencode({'name': name})}", content)
+
+    def query_events(self, body: Json) -> Iterator[StreamEvent]:
+        """Ask, and follow what happens from the moment the query is on record."""
+        return self._events("POST", "/query", body)
+
+    def events_after(self, query_id: str, event_id: str) -> Iterator[StreamEvent]:
+        """Follow a query from after an event, or from its beginning if that is empty; nothing if no more will come."""
+        return self._events("GET", f"/query/{query_id}/events", headers={"Last-Event-ID": event_id} if event_id else {})
+
+    @contextmanager
+    def follow(self, subjects: Sequence[str], seconds: float) -> Iterator[Iterator[Json]]:
+        """The envelopes on these subjects from now on; the iterator ends `seconds` after its first use."""
+        path = f"/events?{urlencode([('subject', subject) for subject in subjects])}"
+        with self._reporting(), closing(self._connection(CONNECT_SECONDS)) as connection:
+            response = self._answer(connection, "GET", path, None, {"Accept": "text/event-stream"})
+            response.readline()  # a comment: the subscriptions are in place
+            yield self._envelopes(connection, response, seconds)
+
+    def insist(self, method: str, path: str, body: Json | None = None, also: Sequence[int] = ()) -> Json:
+        """As `request`, of what may be done twice: where the door closes meanwhile, the next one is asked."""
+        for _ in range(DOORS):
+            with suppress(_DoorCloses):
+                return self._request(method, path, body, also)
+        return self._request(method, path, body, also)
+
+    def request(self, method: str, path: str, body: Json | bytes | None = None, also: Sequence[int] = ()) -> Json:
+        """One request and its answer as JSON; those with a status in `also` count as answers."""
+        if method == "GET":
+            return self.insist(method, path, also=also)
+        return self._request(method, path, body, also)
+
+    def _request(self, method: str, path: str, body: Json | bytes | None, also: Sequence[int]) -> Json:
+        with self._reporting(), closing(self._connection(ANSWER_SECONDS)) as connection:
+            response = self._answer(connection, method, path, body, {}, also)
+            text = response.read()
+        try:
+            value: Json = json.loads(text or b"{}")
+            return value
+        except ValueError:
+            raise NoAnswer("unreadable", f"{self._url}{path} answered with something that is not JSON") from None
+
+    def _events(
+        self, method: str, path: str, body: Json | None = None, headers: dict[str, str] | None = None
+    ) -> Iterator[StreamEvent]:
+        accept = {"Accept": "text/event-stream", **(headers or {})}
+        with self._reporting(), closing(self._connection(SILENT_SECONDS)) as connection:
+            yield from _parsed(self._answer(connection, method, path, body, accept))
+
+    def _connection(self, seconds: float) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        return kind(self._host or "", self._port, timeout=seconds)
+
+    def _answer(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: Json | bytes | None,
+        headers: dict[str, str], also: Sequence[int] = (),
+    ) -> http.client.HTTPResponse:  # fmt: skip
+        content, kind = (body, {}) if body is None or isinstance(body, bytes) else _as_json(body)
+        with suppress(BrokenPipeError, ConnectionResetError):  # who refuses a body reads no more of it, and says why
+            connection.request(method, f"{self._path}{path}", content, {**self._headers, **kind, **headers})
+        response = connection.getresponse()
+        if response.status >= 400 and response.status not in also:
+            raise _refusal(response, f"{self._url}{path}")
+        return response
+
+    def _envelopes(
+        self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse, seconds: float
+    ) -> Iterator[Json]:
+        end = time.monotonic() + seconds
+        connection.sock.settimeout(seconds)
+        with suppress(TimeoutError):
+            while (line := response.readline()) and time.monotonic() < end:
+                if line.startswith(b"data:"):
+                    yield json.loads(line.removeprefix(b"data:"))
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """Say in our own words what keeps a server from answering."""
+        try:
+            yield
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from None
+
+    def _unreachable(self, why: object) -> NoAnswer:
+        return NoAnswer("unreachable", f"no answer from {self._url}: {str(why) or type(why).__name__}")
+
+
+def _the_one(beginning: str, ids: Iterable[str], what: str) -> str:
+    found = [each for each in ids if each.startswith(beginning)]
+    if beginning in found or not found:
+        return beginning
+    if len(found) > 1:
+        text = f"{len(found)} {what} begin with {beginning!a}: {', '.join(found[:LISTED])}; give more of it"
+        raise NoAnswer("ambiguous", text)
+    return found[0]
+
+
+def _as_json(body: Json) -> tuple[bytes, dict[str, str]]:
+    return as_utf8(json.dumps(body, ensure_ascii=False)), {"Content-Type": "application/json"}
+
+
+def _refusal(response: http.client.HTTPResponse, url: str) -> NoAnswer:
+    pause = response.headers.get("Retry-After", "")
+    seconds = float(pause) if pause.isdecimal() else None
+    try:
+        error = json.loads(response.read())["error"]
+        sentence = f"{error['message']} (HTTP {response.status}, {error['kind']})"
+        kind = _DoorCloses if error["kind"] == STOPPING else NoAnswer
+        return kind(error["kind"], sentence, response.status, seconds)
+    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
+        return NoAnswer("refused", f"HTTP {response.status} from {url}, without a reason", response.status, seconds)
+
+
+def _parsed(response: http.client.HTTPResponse) -> Iterator[StreamEvent]:
+    fields: dict[str, str] = {}
+    while line := response.readline():
+        name, _, value = line.decode("utf-8").rstrip("\r\n").partition(":")
+        if name:
+            fields[name] = value.removeprefix(" ")
+        elif "data" in fields:
+            yield StreamEvent(fields.get("event", "message"), json.loads(fields["data"]), fields.get("id", ""))
+            fields = {}
+
+
+# The system that answers: the one that runs on the data directory, or else one that is started for a while.
+
+LOOK_SECONDS = 0.05  # between two looks at a system that somebody else is starting
+
+
+def running_system(api: str | None, directory: Path | None) -> SystemClient:
+    """A hold on the system that runs at that address, else on that data directory. Raises `NotRunning`, `NoApi`."""
+    return AnsweringSystem(api, directory, may_start=False).find()
+
+
+class AnsweringSystem:
+    """Found by its address, or by its data directory each time anew: it may have been started again elsewhere. Use as
+    `with`: a system that was started for us ends with it."""
+
+    def __init__(
+        self, api: str | None, directory: Path | None, *, may_start: bool, flags: Sequence[str] = (),
+        workspace: Path | None = None,
+    ) -> None:  # fmt: skip
+        """`flags` and the `workspace` are for a system that is started; one that runs and works elsewhere is told."""
+        self._api, self._directory, self._may_start, self._flags = api, data_dir(directory), may_start, flags
+        self._workspace, self._has_told = workspace, False
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def find(self) -> SystemClient:
+        """A hold on the system as it is now. Raises `NotRunning`, `NoApi`, `SystemDidNotStart`."""
+        if self._api is not None:
+            return SystemClient(self._api)
+        try:
+            return self._running()
+        except NotRunning:
+            if not self._may_start:
+                raise
+        self._start()
+        return self._running()
+
+    def find_again(self) -> SystemClient:
+        """As `find`, of a system that was there: it comes back, or its owner starts it again. Raises `NoAnswer`."""
+        try:
+            return self.find()
+        except LocalError as error:
+            raise NoAnswer("unreachable", str(error)) from None
+
+    def _running(self) -> SystemClient:
+        facts = RunDirectory(self._directory).facts()
+        if facts.api_url is None:
+            raise NoApi(f"the system on {self._directory} serves no HTTP API; start it with --api")
+        self._tell_workspace(facts.workspace)
+        return SystemClient(facts.api_url, owner_token(self._directory))
+
+    def _tell_workspace(self, used: str) -> None:
+        if self._workspace is None or used == str(self._workspace) or self._has_told:
+            return
+        self._has_told = True
+        line = f"the running system works in {used}, not in this folder: `local2 run --workspace .` would"
+        print(visible(line), file=sys.stderr)  # noqa: T201
+
+    def _start(self) -> None:
+        from local.stories.temporary_system import (
+            START_SECONDS,  # few questions do
+            SystemDidNotStart,  # few questions do
+            TemporarySystem,  # few questions do
+        )
+
+        print("starting LoCAL2 …", file=sys.stderr)  # noqa: T201
+        flags = [*self._flags, *(["--workspace", str(self._workspace)] if self._workspace else [])]
+        try:
+            self._stack.enter_context(TemporarySystem(self._directory, flags=flags))
+        except SystemDidNotStart:
+            if not self._is_started_elsewhere(time.monotonic() + START_SECONDS):
+                raise
+
+    def _is_started_elsewhere(self, until: float) -> bool:
+        """Whether a system runs here that somebody else was starting: it is waited for while its process lives."""
+        while holder(self._directory) is not None and time.monotonic() < until:
+            with suppress(NotRunning):
+                RunDirectory(self._directory).facts()
+                return True
+            time.sleep(LOOK_SECONDS)
+        return False
+
+
+# `local2 restart NAME`: one participant of the system that runs, with what its settings say by now.
+
+API, TOLD = "api", "participant"
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As /health and `local2 tap` call it.")]
+
+
+def restart(name: Name, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Stop a participant and start it again, with the settings that its file has now; or start one that your settings
+    name since the system runs.
+
+    Example: local2 restart web_search
+    """
+    child = _restarted(name, api, data_dir)
+    if _has_failed(child):
+        typer.echo(_said(child), err=True)
+        raise typer.Exit(1)
+    typer.echo(_said(child) + (f", process {child['pid']}" if child["pid"] else ""))
+
+
+def taken_over(name: str, directory: Path | None) -> str:
+    """Have the system that runs, if one does, take over what was decided of a participant; tells what came of it."""
+    try:
+        child = _restarted(name, None, directory)
+    except NotRunning:
+        return "no system runs: the next one has that"
+    except LocalError as error:
+        why = f"it has no {name}" if error.kind == "not_found" else visible(str(error))
+        return f"the system that runs has not taken that over: {why}"
+    return (
+        f"in the system that runs {_said(child)}" if _has_failed(child) else "the system that runs has taken that over"
+    )
+
+
+def _restarted(name: str, api: str | None, directory: Path | None) -> dict[str, Any]:
+    with running_system(api, directory) as client:
+        path = f"/participants/{quote(name, safe='')}/restart"
+        child: dict[str, Any] = _api_restarted(client, path) if name == API else client.insist("POST", path, {})[TOLD]
+    return child
+
+
+def _api_restarted(client: SystemClient, path: str) -> dict[str, Any]:
+    """The API itself, once. A door that closes before it has answered is being restarted, at the wish of this command
+    or of another one: the next door tells what came of it."""
+    try:
+        child: dict[str, Any] = client.request("POST", path, {})[TOLD]
+    except NoAnswer as error:
+        if error.kind != STOPPING:
+            raise
+        child = next(each for each in client.request("GET", "/participants")["participants"] if each["name"] == API)
+    return child
+
+
+def _has_failed(child: dict[str, Any]) -> bool:
+    return bool(child["state"] == "failed")
+
+
+def _said(child: dict[str, Any]) -> str:
+    if child["state"] == "gone":
+        return f"{child['name']} takes part no longer: {child['detail']}"
+    why = f"has failed: {visible(child['detail'])}" if _has_failed(child) else f"is {child['state']}"
+    return f"{child['name']} {why}"
+
+
+# `local2 status`: how the system is, with every process of it.
+
+NOT_WELL = 1
+
+
+def status(as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Show how the system is: its model, and each participant with its state, restarts and troubles.
+
+    Exit status: 0 if all is well, 1 if it starts or something is wrong, 2 if no system runs.
+
+    Example: local2 status
+    """
+    with AnsweringSystem(api, data_dir, may_start=False) as system:
+        try:
+            health = system.find().health()
+        except NoApi:
+            health = _on_bus(data_dir)
+    write_lines([json.dumps(health)] if as_json else status_lines(health))
+    if health["status"] != "ok":
+        raise typer.Exit(NOT_WELL)
+
+
+def status_lines(health: Json) -> Iterator[str]:
+    """What GET /health says, for people: the system in a line, what is wrong with it, and a line a participant."""
+    said = [health["status"], health.get("model"), _on(health.get("backend")), _version(health.get("version"))]
+    yield visible("  ".join(str(each) for each in said if each))
+    for name in ("problem", "notice"):
+        if health.get(name):
+            yield visible(f"{name}: {health[name]}")
+    if not health.get("participants"):
+        return
+    form = "{:<18} {:<8} {:<9} {:>7} {:>8}  {}"
+    yield form.format("participant", "kind", "state", "process", "restarts", "").rstrip()
+    for row in health["participants"]:
+        figures = [row["name"], row.get("kind") or "", row["state"], row.get("pid") or "-", row.get("restarts") or 0]
+        yield visible(form.format(*figures, _trouble(row))).rstrip()
+
+
+def _on(backend: str | None) -> str:
+    return f"on {backend}" if backend else ""
+
+
+def _version(version: str | None) -> str:
+    return f"version {version}" if version else ""
+
+
+def _trouble(row: Json) -> str:
+    problem = (row.get("details") or {}).get("problem")
+    return "; ".join(str(each) for each in (problem, row.get("detail")) if each)
+
+
+def _on_bus(data_dir: DataDir) -> Json:
+    """Of a system that serves no HTTP."""
+    import asyncio  # these two take longer than all that others import
+
+    from local.cli.doctor import health_on_bus
+
+    return asyncio.run(health_on_bus(find_data_dir(data_dir)))

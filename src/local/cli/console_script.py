@@ -1,0 +1,25 @@
+"""The command `local2` as an installation has it: it runs in LoCAL2's own environment, and makes that if need be."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+
+def main() -> None:
+    """Entry point."""
+    if os.name == "nt":
+        sys.exit("LoCAL2 runs on Linux and macOS; on Windows start it inside WSL")
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing yet is to be ended in order
+    from local.run.setup import RUN, PythonEnvironment, arrive
+
+    environment = PythonEnvironment()
+    if environment.is_entered:
+        arrive()
+    else:
+        environment.enter(RUN)
+    from local.cli.entry import main as run_command
+
+    run_command()

@@ -1,0 +1,67 @@
+"""The command line: `local2 run | ask | chat | sessions | memory | status | logs | tap | journal | model | …`."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from types import FrameType
+
+from local.core.errors import StartInterrupted
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point. Exit status 2, with one line, for whatever the user can mend."""
+    _open_missing_streams()
+    os.umask(0o077)  # what is written is for this user's eyes; the template and all children inherit it
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments[:1] == ["run"]:
+        _end_when_told()
+        _warm_up()
+    from local.cli.command_table import run_command  # which takes a tenth of a second, and may be interrupted
+
+    sys.exit(run_command(arguments))
+
+
+def _open_missing_streams() -> None:
+    """Where one of the three was closed, /dev/null takes its number: else the next file that is opened would get it."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123 - to the end of the process
+
+
+def _end_when_told() -> None:
+    """With one line, at once, from now on; whoever has more to do at its end says so later. With nohup, the terminal's
+    end is none."""
+    signal.signal(signal.SIGINT, _end)
+    signal.signal(signal.SIGTERM, _end)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _end)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    os.write(2, f"{StartInterrupted()}\n".encode())
+    os._exit(128 + number)
+
+
+def _warm_up() -> None:
+    """Import what all processes share, and leave the template behind with it. That this process goes on only then costs
+    less than two that import side by side: each would copy what the other writes to."""
+    gc.disable()  # a collection of garbage would take a tenth of the time, and leave holes in what is shared
+    import local.run.template_modules  # noqa: F401 - all that
+    from local.core.open_files import raise_open_files
+    from local.run.warm_up import PRELOAD
+    from local.runtime.template_fork import fork_template
+
+    raise_open_files()  # the template and all children inherit it
+    with suppress(OSError):  # the start itself says what is wrong
+        fork_template(PRELOAD)
+    gc.enable()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing yet is to be ended in order
+    main()

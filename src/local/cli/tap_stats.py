@@ -1,0 +1,480 @@
+"""`local2 tap graph`: who says what to whom, as all of them tell it themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from local.bus.bus import Bus
+from local.bus.envelope import Envelope
+from local.bus.message import PARTICIPANT_STATUS, Message, covers, delivery_of, is_family, is_subject, message_classes
+from local.bus.messages import ParticipantStatus
+from local.bus.security import Declaration, Declarations
+from local.cli.main import BusOption, DataDir, EndSeconds, JsonOption, sized, visible
+from local.cli.tap import UPKEEP, PlainView, Printer, Selection, listen, print_until_stopped, report_until_stopped
+from local.core.data_dir import SENDERS
+from local.core.environment import data_dir as find_data_dir
+from local.core.errors import LocalError, MalformedFrame
+
+# `local2 tap hz`: how often and how regularly something is said.
+
+WINDOW = 1_000
+
+
+def hz(
+    subject: Annotated[str, typer.Argument(help="A subject, a family or a pattern.")],
+    window: Annotated[int, typer.Option(min=1, help="How many intervals to look back.")] = WINDOW,
+    seconds: EndSeconds = None,
+    data_dir: DataDir = None,
+    bus: BusOption = None,
+) -> None:
+    """Show how often and how regularly something is said; arrivals are timed here, not by the senders' clocks.
+
+    Example: local2 tap hz generation.token
+    """
+    rate = ArrivalRate(window)
+    report_until_stopped(
+        subject,
+        lambda _: rate.add(time.monotonic()),
+        rate.report,
+        seconds=seconds,
+        data_dir=data_dir,
+        addresses=bus,
+    )
+
+
+class ArrivalRate:
+    """Keeps the times of the last `window` + 1 arrivals, in seconds."""
+
+    def __init__(self, window: int = WINDOW) -> None:
+        self._times: deque[float] = deque(maxlen=window + 1)
+        self._reported = 0
+        self._count = 0
+
+    def add(self, now: float) -> None:
+        """Note one arrival."""
+        self._times.append(now)
+        self._count += 1
+
+    def report(self) -> str:
+        """Rate and spread, in the words of `ros2 topic hz`; or that nothing has come since the last report."""
+        new, self._reported = self._count - self._reported, self._count
+        if new == 0 or len(self._times) < 2:
+            return "no new messages" if new == 0 else "one message, no interval yet"
+        gaps = [later - earlier for earlier, later in pairwise(self._times)]
+        mean = statistics.fmean(gaps)
+        rate = f"{1 / mean:.3f}" if mean > 0 else "inf"
+        spread = f"min: {min(gaps):.4f}s max: {max(gaps):.4f}s std dev: {statistics.pstdev(gaps, mean):.5f}s"
+        return f"average rate: {rate}  {spread} window: {len(gaps)}"
+
+
+# `local2 tap bw`: how many bytes are said in a second.
+
+
+def bw(
+    subject: Annotated[str, typer.Argument(help="A subject, a family or a pattern.")] = "*",
+    window: Annotated[int, typer.Option(min=1, help="How many messages to look back.")] = WINDOW,
+    seconds: EndSeconds = None,
+    data_dir: DataDir = None,
+    bus: BusOption = None,
+) -> None:
+    """Show how many bytes of payload are said in a second, and how large messages are.
+
+    Example: local2 tap bw generation. --seconds 10
+    """
+    bandwidth = Bandwidth(window)
+    report_until_stopped(
+        subject,
+        lambda envelope: bandwidth.add(time.monotonic(), len(envelope.payload)),
+        lambda: bandwidth.report(time.monotonic()),
+        seconds=seconds,
+        data_dir=data_dir,
+        addresses=bus,
+    )
+
+
+class Bandwidth:
+    """Keeps the times in seconds and the sizes in bytes of the last `window` messages."""
+
+    def __init__(self, window: int = WINDOW) -> None:
+        self._messages: deque[tuple[float, int]] = deque(maxlen=window)
+        self._count = self._reported = 0
+
+    def add(self, now: float, size: int) -> None:
+        """Note one message."""
+        self._messages.append((now, size))
+        self._count += 1
+
+    def report(self, now: float) -> str:
+        """Bytes a second from the first message of the window until `now`, and the sizes; or that nothing new came."""
+        new, self._reported = self._count - self._reported, self._count
+        if new == 0:
+            return "no new messages"
+        sizes = [size for _, size in self._messages]
+        elapsed = now - self._messages[0][0]
+        rate = f"{sized(round(sum(sizes) / elapsed))}/s" if elapsed > 0 else "inf"
+        mean = sized(round(sum(sizes) / len(sizes)))
+        return f"average: {rate}  mean: {mean} min: {sized(min(sizes))} max: {sized(max(sizes))} window: {len(sizes)}"
+
+
+LISTEN_SECONDS = 6.0  # everybody says every five how it is
+Text = Callable[["BusGraph"], str]
+
+Seconds = Annotated[float, typer.Option(min=0.1, help="How long to listen; all beat every 5 s.")]
+
+
+def graph(
+    seconds: Seconds = LISTEN_SECONDS,
+    all_subjects: Annotated[bool, typer.Option("--all", help="Also status beats, journal and leases.")] = False,
+    dot: Annotated[bool, typer.Option("--dot", help="For Graphviz.")] = False,
+    as_json: JsonOption = False,
+    data_dir: DataDir = None,
+    bus: BusOption = None,
+) -> None:
+    """Show which subjects go from whom to whom, by what participants have declared and say that they hear.
+
+    Example: local2 tap graph --dot | dot -Tsvg -o bus.svg
+    """
+    if dot and as_json:
+        raise typer.BadParameter("--dot and --json exclude each other; give one of them")
+    show: Text = BusGraph.as_dot if dot else BusGraph.as_json if as_json else BusGraph.as_text
+    draw_and_print(lambda found: show(found if all_subjects else found.without_upkeep()), seconds, data_dir, bus)
+
+
+def draw_and_print(show: Text, seconds: float, data_dir: Path | None, addresses: str | None) -> None:
+    """Listen, then print what `show` makes of the graph. Raises `LocalError`: no such system or bus."""
+    folder = find_data_dir(data_dir) / SENDERS
+
+    async def work(bus: Bus, printer: Printer[str], stop: asyncio.Event) -> None:
+        drawn = BusGraph(Declarations(folder).read)
+        await listen(bus, Selection((PARTICIPANT_STATUS,)), drawn.receive, printer, stop, seconds=seconds)
+        text = show(drawn)
+        printer.offer(text, len(text))
+
+    print_until_stopped(PlainView(), work, data_dir=data_dir, addresses=addresses)
+
+
+class Arrow(NamedTuple):
+    """A subject or family that goes from one participant to another; `consumer` if it is delivered by the journal."""
+
+    subject: str
+    sender: str
+    receiver: str
+    consumer: str
+
+
+@dataclass(frozen=True, slots=True)
+class BusMember:
+    """Somebody who takes part: what they may say, and what they hear, each with its durable consumer's name or none."""
+
+    kind: str
+    says: frozenset[str]
+    hears: dict[str, str]
+
+
+class BusGraph:
+    """Made from status beats, and from what `declared` gives for a sender's name. `members` are known by that."""
+
+    def __init__(self, declared: Callable[[str], Declaration | None]) -> None:
+        self._declared = declared
+        self.members: dict[str, BusMember] = {}
+
+    def receive(self, envelope: Envelope) -> None:
+        """Take a status beat; the last one of a participant counts."""
+        try:
+            status = ParticipantStatus.decode(envelope.payload)
+        except MalformedFrame:
+            return  # those who take part report it
+        declaration = self._declared(envelope.sender)
+        says = declaration.says if declaration else frozenset()
+        if status.state == "stopping":
+            self.members.pop(envelope.sender, None)
+        else:
+            self.members[envelope.sender] = BusMember(status.kind, says, dict(status.subscriptions))
+
+    def without_upkeep(self) -> BusGraph:
+        """The graph without what is said all the time to keep the system going."""
+        smaller = BusGraph(self._declared)
+        smaller.members = {
+            name: BusMember(
+                each.kind, frozenset(filter(_is_worth_showing, each.says)),
+                {subject: consumer for subject, consumer in each.hears.items() if _is_worth_showing(subject)},
+            )
+            for name, each in self.members.items()
+        }  # fmt: skip
+        return smaller
+
+    def arrows(self) -> list[Arrow]:
+        """Sorted; the subject of each is the narrower one of what is said and what is heard."""
+        return sorted(
+            Arrow(said if covers(heard, said) else heard, sender, receiver, consumer)
+            for sender, speaker in self.members.items()
+            for receiver, hearer in self.members.items()
+            for said in speaker.says
+            for heard, consumer in hearer.hears.items()
+            if covers(heard, said) or covers(said, heard)
+        )
+
+    def as_text(self) -> str:
+        """A line for each subject: from whom, to whom; durable consumers with a `*`."""
+        return "\n".join(self._lines()) or "nobody was heard; a participant says every 5 s how it is: listen longer"
+
+    def as_dot(self) -> str:
+        """A directed graph for Graphviz: participants are boxes, subjects ellipses, durable arrows bold."""
+        lines = ["digraph bus {", "  rankdir=LR;"]
+        lines += [f"  {_quoted(f'{name}')} [shape=box];" for name in sorted(self.members)]
+        arrows = self.arrows()
+        lines += [f"  {_quoted(f'{arrow.subject} ')} [shape=ellipse];" for arrow in _first_of_each(arrows)]
+        said = {(arrow.sender, arrow.subject) for arrow in arrows}
+        lines += [f"  {_quoted(sender)} -> {_quoted(f'{subject} ')};" for sender, subject in sorted(said)]
+        heard = {(arrow.subject, arrow.receiver, arrow.consumer) for arrow in arrows}
+        lines += [
+            f"  {_quoted(f'{subject} ')} -> {_quoted(receiver)}{' [style=bold]' if consumer else ''};"
+            for subject, receiver, consumer in sorted(heard)
+        ]
+        return "\n".join([*lines, "}"])
+
+    def as_json(self) -> str:
+        """participants[{name, kind, says, hears}] and arrows[{subject, sender, receiver, consumer}]."""
+        members = [
+            {"name": name, "kind": each.kind, "says": sorted(each.says), "hears": each.hears}
+            for name, each in sorted(self.members.items())
+        ]
+        arrows = [{**arrow._asdict(), "consumer": arrow.consumer or None} for arrow in self.arrows()]
+        return json.dumps({"participants": members, "arrows": arrows})
+
+    def _lines(self) -> Iterator[str]:
+        arrows = self.arrows()
+        for first in _first_of_each(arrows):
+            of_subject = [arrow for arrow in arrows if arrow.subject == first.subject]
+            senders = sorted({arrow.sender for arrow in of_subject})
+            receivers = sorted({f"{arrow.receiver}{'*' if arrow.consumer else ''}" for arrow in of_subject})
+            yield visible(f"{first.subject or '(everything)':<28} {', '.join(senders)} → {', '.join(receivers)}")
+
+
+def _first_of_each(arrows: list[Arrow]) -> list[Arrow]:
+    return list({arrow.subject: arrow for arrow in reversed(arrows)}.values())[::-1]
+
+
+def _is_worth_showing(subject: str) -> bool:
+    return subject != "" and not any(covers(upkeep, subject) for upkeep in UPKEEP)
+
+
+def _quoted(text: str) -> str:
+    escaped = visible(text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+# `local2 tap delay`: how long messages are on their way.
+
+
+def delay(
+    subject: Annotated[str, typer.Argument(help="A subject, a family or a pattern.")] = "*",
+    window: Annotated[int, typer.Option(min=1, help="How many messages to look back.")] = WINDOW,
+    seconds: EndSeconds = None,
+    data_dir: DataDir = None,
+    bus: BusOption = None,
+) -> None:
+    """Show how long messages are on their way to this tap, by the clock of their sender and that of this machine.
+
+    Example: local2 tap delay participant.status
+    """
+    delays = Delays(window)
+    report_until_stopped(
+        subject,
+        lambda envelope: delays.add(time.time() - envelope.sent_at),
+        delays.report,
+        seconds=seconds,
+        data_dir=data_dir,
+        addresses=bus,
+    )
+
+
+class Delays:
+    """Keeps the last `window` of them, in seconds."""
+
+    def __init__(self, window: int = WINDOW) -> None:
+        self._delays: deque[float] = deque(maxlen=window)
+        self._count = self._reported = 0
+
+    def add(self, seconds: float) -> None:
+        """Note one; below zero where the sender's clock is ahead."""
+        self._delays.append(seconds)
+        self._count += 1
+
+    def report(self) -> str:
+        """The mean and spread in milliseconds, or that nothing has come since the last report."""
+        new, self._reported = self._count - self._reported, self._count
+        if new == 0:
+            return "no new messages"
+        delays = [1000 * seconds for seconds in self._delays]
+        spread = f"min: {min(delays):.2f} ms max: {max(delays):.2f} ms std dev: {statistics.pstdev(delays):.2f} ms"
+        return f"average delay: {statistics.fmean(delays):.2f} ms  {spread} window: {len(delays)}"
+
+
+# `local2 tap info`: what a subject is for, and who says and hears it.
+
+
+class UnknownSubject(LocalError):
+    """Neither a subject nor a family."""
+
+    kind = "bad_subject"
+
+
+def info(
+    subject: Annotated[str, typer.Argument(help="A subject (query.received) or a family (tool.request.).")],
+    seconds: Seconds = LISTEN_SECONDS,
+    as_json: JsonOption = False,
+    data_dir: DataDir = None,
+    bus: BusOption = None,
+) -> None:
+    """Show what a subject says, how it is delivered, its fields, and who says and hears it now.
+
+    Example: local2 tap info query.received
+    """
+    if not is_subject(subject.removesuffix(".")):
+        raise UnknownSubject(f"{subject!r}: expected a subject (query.received) or a family (tool.request.)")
+    draw_and_print(lambda drawn: SubjectInfo(subject, drawn).text(as_json=as_json), seconds, data_dir, bus)
+
+
+class SubjectInfo:
+    """What the protocol and the participants say of one subject or family."""
+
+    def __init__(self, subject: str, drawn: BusGraph) -> None:
+        self._subject = subject
+        self._kinds = [
+            kind for kind in message_classes() if covers(kind.subject, subject) or covers(subject, kind.subject)
+        ]
+        members = sorted(drawn.members.items())
+        self._senders = [name for name, each in members if any(map(self._meets, each.says))]
+        self._receivers = [
+            (name, consumer) for name, each in members for heard, consumer in each.hears.items() if self._meets(heard)
+        ]
+
+    def text(self, *, as_json: bool) -> str:
+        """For people, or as one JSON object: subject, messages, senders[], receivers[{name, consumer}]."""
+        if as_json:
+            receivers = [{"name": name, "consumer": consumer or None} for name, consumer in self._receivers]
+            told = {"subject": self._subject, "messages": list(map(_described, self._kinds))}
+            return json.dumps({**told, "senders": self._senders, "receivers": receivers})
+        lines = [line for kind in self._kinds for line in _lines_of(kind)]
+        if not self._kinds:
+            lines.append(f"{self._subject}: no message of ours; {delivery_of(self._subject)}")
+        heard = [f"{name} (durable, as {consumer})" if consumer else name for name, consumer in self._receivers]
+        return "\n".join(
+            [*lines, f"said by: {', '.join(self._senders) or '-'}", f"heard by: {', '.join(heard) or '-'}"]
+        )
+
+    def _meets(self, other: str) -> bool:
+        return covers(other, self._subject) or (is_family(self._subject) and covers(self._subject, other))
+
+
+def _described(kind: type[Message]) -> dict[str, object]:
+    fields = {name: _type_of(kind, name) for name in kind.model_fields}
+    about = inspect.cleandoc(kind.__doc__ or "")
+    return {
+        "subject": kind.subject,
+        "name": kind.__name__,
+        "delivery": str(kind.delivery),
+        "about": about,
+        "fields": fields,
+    }
+
+
+def _lines_of(kind: type[Message]) -> list[str]:
+    about = inspect.cleandoc(kind.__doc__ or "").split("\n")
+    fields = [f"    {name}: {_type_of(kind, name)}" for name in kind.model_fields]
+    return [f"{kind.subject}  {kind.__name__}, {kind.delivery}", *(f"  {line}" for line in about), *fields]
+
+
+def _type_of(kind: type[Message], name: str) -> str:
+    annotation = kind.model_fields[name].annotation
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
+
+
+# `local2 tap list`: which subjects are in use, by whom, and how much.
+
+EVERYTHING = Selection(("*",))
+
+
+def list_subjects(
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long to listen.")] = 5.0,
+    as_json: JsonOption = False,
+    data_dir: DataDir = None,
+    bus: BusOption = None,
+) -> None:
+    """Show which subjects are in use: count, rate, bytes, publishers."""
+    print_until_stopped(
+        PlainView(),
+        lambda bus, printer, stop: count_subjects(bus, printer, stop, seconds, as_json=as_json),
+        data_dir=data_dir,
+        addresses=bus,
+    )
+
+
+async def count_subjects(
+    bus: Bus, printer: Printer[str], stop: asyncio.Event, seconds: float, *, as_json: bool = False
+) -> None:
+    """Count for `seconds` or until `stop` is set, then print the table."""
+    table = SubjectTable()
+    elapsed = max(await listen(bus, EVERYTHING, table.add, printer, stop, seconds=seconds), 1e-3)
+    text = table.as_json(elapsed) if as_json else "\n".join(table.as_text(elapsed))
+    printer.offer(text, len(text))
+
+
+@dataclass(slots=True)
+class SubjectFigures:
+    """One subject: messages, payload bytes, and who published them."""
+
+    count: int = 0
+    size: int = 0
+    publishers: set[str] = field(default_factory=set)
+
+
+class SubjectTable:
+    """Counts envelopes by subject."""
+
+    def __init__(self) -> None:
+        self.figures: dict[str, SubjectFigures] = {}
+
+    def add(self, envelope: Envelope) -> None:
+        """Count one envelope."""
+        figures = self.figures.setdefault(envelope.subject, SubjectFigures())
+        figures.count += 1
+        figures.size += len(envelope.payload)
+        figures.publishers.add(envelope.sender)
+
+    def as_text(self, seconds: float) -> Iterator[str]:
+        """A table for people, the busiest subject first; `seconds` is how long was counted."""
+        form = "{:<28} {:>8} {:>10} {:>12} {:>10}  {}"
+        yield form.format("subject", "count", "rate/s", "bytes", "mean", "publishers")
+        for subject, row in sorted(self.figures.items(), key=lambda entry: (-entry[1].count, entry[0])):
+            rate, mean = f"{row.count / seconds:.1f}", f"{row.size / row.count:.0f}"
+            publishers = visible(", ".join(sorted(row.publishers)))
+            yield form.format(subject, row.count, rate, row.size, mean, publishers)
+
+    def as_json(self, seconds: float) -> str:
+        """The figures as one JSON object: seconds, subjects[{subject, count, rate, bytes, mean_bytes, publishers}]."""
+        subjects = [
+            {
+                "subject": subject,
+                "count": row.count,
+                "rate": row.count / seconds,
+                "bytes": row.size,
+                "mean_bytes": row.size / row.count,
+                "publishers": sorted(row.publishers),
+            }
+            for subject, row in sorted(self.figures.items())
+        ]
+        return json.dumps({"seconds": round(seconds, 3), "subjects": subjects})

@@ -1,0 +1,62 @@
+"""The table of contents of LoCAL2: which capabilities there are, and what each of them adds to the system.
+
+A capability is one folder below `local`. Its `__init__.py` holds a `CAPABILITY`, which names modules instead of
+importing them, so that reading the whole table costs nothing. To remove a capability, delete its folder and its line.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+NAMES = (
+    "bus",
+    "journal",
+    "models",
+    "generator",
+    "permissions",
+    "memory",
+    "critic",
+    "reward",
+    "web",
+    "files",
+    "attachments",
+    "shell",
+    "hooks",
+    "skills",
+    "cron",
+    "swarm",
+    "reflection",
+    "mcp",
+    "instructions",
+    "users",
+    "cli",
+    "stories",
+    "run",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """What one folder adds to the system. `participants` are "module:Class" by the name in `system.yaml`, `messages`
+    modules with message classes, `routes` functions "module:function" that add HTTP routes to a router, `commands`
+    "module:attribute" by the command's name, and `hidden` those of them that `--help` leaves out."""
+
+    participants: Mapping[str, str] = field(default_factory=dict)
+    messages: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ()
+    commands: Mapping[str, str] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
+
+
+@cache
+def capabilities() -> Mapping[str, Capability]:
+    """Every capability by the name of its folder, in the order of `NAMES`."""
+    return {name: importlib.import_module(f"local.{name}").CAPABILITY for name in NAMES}
+
+
+def participants() -> dict[str, str]:
+    """Our own participants as "module:Class" by the name that `system.yaml` uses."""
+    return {name: target for each in capabilities().values() for name, target in each.participants.items()}

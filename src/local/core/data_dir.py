@@ -1,0 +1,349 @@
+"""Where a running system can be found: one private directory for each data directory."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import logging
+import math
+import os
+import secrets
+import stat
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from local.core.bus_address import BusAddress
+from local.core.environment import environment
+from local.core.errors import AlreadyRunning, ConfigError, LocalError, StoreGone
+from local.core.files import write_private
+
+if TYPE_CHECKING:
+    from local.core.config import SystemConfig
+
+
+# One system for each data directory, also when somebody takes the directory or its lock away while it runs.
+
+
+class DataDirLock:
+    """Use as a context manager. The lock lies beside the data: what is in the temporary folder may be cleaned away, or
+    be elsewhere for others."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir, self._path = data_dir, data_dir / "lock"
+
+    def __enter__(self) -> Self:
+        """Raises `AlreadyRunning`, `ConfigError`."""
+        self._file = self._taken()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def is_lost(self) -> bool:
+        """Whether another system would not find the lock that this one holds."""
+        try:
+            return not os.path.samestat(os.fstat(self._file.fileno()), self._path.stat())
+        except OSError:
+            return True
+
+    def take_again(self) -> None:
+        """Take the lock in the directory that is there now. Raises `StoreGone`, `AlreadyRunning`, `ConfigError`."""
+        if not self._data_dir.is_dir():
+            raise StoreGone(self._data_dir)
+        file = self._taken()
+        self._file.close()
+        self._file = file
+
+    def _taken(self) -> FileIO:
+        try:
+            file = self._path.open("a+b", buffering=0)
+        except OSError as error:
+            raise unusable(self._data_dir, error) from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with file:
+                file.seek(0)
+                raise AlreadyRunning(self._who_runs(file.read().decode(errors="replace"))) from None
+        with suppress(OSError):  # on a full disk the lock holds all the same, and does not say whose it is
+            file.truncate(0)
+            file.write(str(os.getpid()).encode())
+        return file
+
+    def _who_runs(self, pid: str) -> str:
+        who = f"process {pid}" if pid else "another process that is still starting"
+        return f"a system runs on {self._data_dir} already ({who}); stop it, or give another --data-dir"
+
+
+def holder(data_dir: Path) -> int | None:
+    """The process whose lock lies in a data directory, if it lives; nobody is kept from the lock by this look."""
+    try:
+        pid = int((data_dir / "lock").read_bytes())
+        os.kill(pid, 0)
+    except (OSError, ValueError, OverflowError):
+        return None
+    return pid if pid > 0 else None
+
+
+def unusable(data_dir: Path, error: OSError) -> LocalError:
+    """What to tell somebody whose data directory cannot be used."""
+    what = f"{data_dir} cannot hold the data: {error.strerror}"
+    return ConfigError(f"{what}; give another folder with --data-dir or LOCAL2_DATA_DIR")
+
+
+# The owner's token: who shows it over HTTP is the owner of the system, wherever they are.
+
+FILE_NAME = "api_token"
+TOKEN_PREFIX = "local2-"  # of every token that we make, so that one which is not known any more is told from any key
+
+
+def new_token() -> str:
+    """A fresh one, which nobody guesses."""
+    return TOKEN_PREFIX + secrets.token_urlsafe(32)
+
+
+def owner_token(data_dir: Path) -> str | None:
+    """LOCAL2_API_TOKEN, else what stands in `api_token`; None where neither is there, or the file is not ours."""
+    if given := environment().api_token:
+        return given
+    try:
+        return (data_dir / FILE_NAME).read_text(encoding="utf-8").strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+def make_owner_token(data_dir: Path) -> str:
+    """The owner's token; made, for the eyes of this Unix user alone, if there is none. Raises `OSError`."""
+    path = data_dir / FILE_NAME
+    if token := owner_token(data_dir):
+        if path.exists():
+            path.chmod(0o600)
+        return token
+    write_private(path, f"{new_token()}\n")
+    return owner_token(data_dir) or ""
+
+
+# A temporary folder that is in use for as long as the process lives that holds it, however that ends.
+
+
+class HeldFolder:
+    """Made if need be, private to the user, and held until `close` or the end of the process: the lock is on the
+    folder itself. Raises `OSError`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        while True:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._handle = os.open(path, os.O_RDONLY)
+            with suppress(OSError):  # where folders cannot be locked nobody clears them either
+                fcntl.flock(self._handle, fcntl.LOCK_SH)
+            if _has_its_name(self._handle, path):
+                return
+            self.close()  # it was cleared at this moment
+
+    def close(self) -> None:
+        """Hold it no longer."""
+        os.close(self._handle)
+
+
+def clear_unheld(path: Path, names: Sequence[str]) -> bool:
+    """Remove a folder of this user that nobody holds, with the files in it that match `names`.
+
+    One with anything else in it stays; so does one that is not ours or cannot be locked. Returns whether it is gone.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        if os.fstat(handle).st_uid != os.getuid():
+            return False
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for file in (file for name in names for file in path.glob(name)):
+            file.unlink()
+        path.rmdir()
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _has_its_name(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+FACTS = "facts.json"
+FILES = ("pub", "sub", FACTS, "facts.part")
+YOUNG_SECONDS = 60.0
+KEYS, SENDERS = "keys", "senders"  # folders of the data directory
+
+log = logging.getLogger(__name__)
+
+
+class NotRunning(LocalError):
+    """No system runs on this data directory."""
+
+    kind = "not_running"
+
+
+def is_encrypted(publish_to: str, system: SystemConfig) -> bool:
+    """Whether a bus at an address takes those alone who have keys."""
+    return publish_to.startswith("tcp://") and system.bus_security == "curve"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a running system tells those who come later: its process, its model servers, its HTTP address.
+
+    `routing` is `Routing` as JSON, `chat_model` the model that answers with a window of
+    `chat_num_ctx` tokens. Holds no secret.
+    """
+
+    pid: int
+    publish_to: str
+    subscribe_to: str
+    curve: bool
+    model_url: str
+    model_backend: str
+    api_url: str | None
+    routing: Mapping[str, Any] = field(default_factory=dict)
+    chat_model: str = ""
+    chat_num_ctx: int = 32_000
+    ollama_url: str = ""
+    workspace: str = ""  # the folder that the assistant works in
+
+
+class RunDirectory:
+    """Lock, sockets and facts of the system on `data_dir`; short, because a socket's path holds 107 bytes at most."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.data_dir = data_dir
+        try:
+            base = Path(tempfile.gettempdir()) / f"local2-{os.getuid()}"
+            self.path = base / hashlib.sha256(str(data_dir).encode()).hexdigest()[:12]
+            for directory in (base, self.path):
+                _make_private(directory)
+        except OSError as error:
+            why = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+            raise ConfigError(f"{why}; make the folder for temporary files writable, or set TMPDIR") from None
+
+    @contextmanager
+    def lock(self) -> Iterator[DataDirLock]:
+        """Be the only system on this data directory. Raises `AlreadyRunning`, `ConfigError`."""
+        with DataDirLock(self.data_dir) as lock, closing(HeldFolder(self.path)):
+            try:
+                yield lock
+            finally:
+                self._facts_file.unlink(missing_ok=True)
+
+    def clear_others(self) -> int:
+        """Remove the directories of systems that were killed or have never been started; returns how many. Young ones
+        stay: whoever has made one may be about to use it."""
+        made_before = time.time() - YOUNG_SECONDS
+        others = [path for path in self.path.parent.iterdir() if path != self.path and _changed_at(path) < made_before]
+        return sum(clear_unheld(path, FILES) for path in others if _facts_in(path) is None)
+
+    def make_data_dir(self) -> None:
+        """Make the data directory unless it is there; it is for this user's eyes alone. Raises `ConfigError`."""
+        try:
+            self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            mode = self.data_dir.stat().st_mode
+            if mode & stat.S_ISVTX:  # such as /tmp, which is not ours to close
+                raise ConfigError(f"{self.data_dir} is a folder of everybody's; give one of your own with --data-dir")
+            if mode & 0o077:
+                log.warning("%s was open to other users of this machine, and is closed to them now", self.data_dir)
+                self.data_dir.chmod(0o700)
+        except OSError as error:
+            raise unusable(self.data_dir, error) from None
+
+    def make_owner_token(self) -> None:
+        """Have the owner's token in the data directory. Raises `ConfigError`."""
+        try:
+            make_owner_token(self.data_dir)
+        except OSError as error:
+            raise unusable(self.data_dir, error) from None
+
+    def bus_address(self, system: SystemConfig) -> BusAddress:
+        """Where the bus of this system is, and in which folders lie its keys and what everybody has declared."""
+        publish_to = system.bus_pub_address or f"ipc://{self.path / 'pub'}"
+        subscribe_to = system.bus_sub_address or f"ipc://{self.path / 'sub'}"
+        return self._address(publish_to, subscribe_to, curve=is_encrypted(publish_to, system))
+
+    def tell(self, facts: Facts) -> bool:
+        """Write down what others need to find the system; False if there is no room for it."""
+        part = self.path / "facts.part"
+        try:
+            part.write_text(json.dumps(asdict(facts)))
+        except OSError:
+            return False
+        part.replace(self._facts_file)
+        return True
+
+    def facts(self) -> Facts:
+        """What the running system has told. Raises `NotRunning`, also when it was killed and could not take it back."""
+        facts = _facts_in(self.path)
+        if facts is None:
+            raise NotRunning(f"no system runs on {self.data_dir}; start one with `local2 run`")
+        return facts
+
+    def running_bus(self) -> BusAddress:
+        """The bus of the running system. Raises `NotRunning`."""
+        facts = self.facts()
+        return self._address(facts.publish_to, facts.subscribe_to, curve=facts.curve)
+
+    def named_bus(self, publish_to: str, subscribe_to: str, *, curve: bool) -> BusAddress:
+        """The bus at these addresses. If it is not that of this directory's system, nobody here knows who says what
+        there: that is for its proxy to check."""
+        address = self._address(publish_to, subscribe_to, curve=curve)
+        try:
+            own = self.running_bus()
+        except NotRunning:
+            return replace(address, senders=None)
+        is_own = (own.publish_to, own.subscribe_to) == (publish_to, subscribe_to)
+        return address if is_own else replace(address, senders=None)
+
+    def _address(self, publish_to: str, subscribe_to: str, *, curve: bool) -> BusAddress:
+        keyring = self.data_dir / KEYS if curve else None
+        return BusAddress(publish_to, subscribe_to, keyring=keyring, senders=self.data_dir / SENDERS)
+
+    @property
+    def _facts_file(self) -> Path:
+        return self.path / FACTS
+
+
+def _make_private(directory: Path) -> None:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = directory.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise ConfigError(f"{directory} is not private to this user; remove it and start again")
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # another start has cleared it
+        return math.inf
+
+
+def _facts_in(path: Path) -> Facts | None:
+    """What the system of a run directory has told; None if it has told nothing, or does not run any more."""
+    try:
+        facts = Facts(**json.loads((path / FACTS).read_text()))
+        os.kill(facts.pid, 0)
+    except (OSError, ValueError, TypeError):
+        return None
+    return facts

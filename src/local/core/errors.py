@@ -1,0 +1,550 @@
+"""Every exception that we raise on purpose: one base, children named for the fact, in a file for each part."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+# The base of every exception that we raise on purpose.
+
+# Before the host of an address: anything up to an @ there; or a password with what no address has there, such as a
+# slash, which is told from a port by not being a number.
+_USER_AND_PASSWORD = re.compile(
+    r"""(?<=://)(?:[^\s/?\#"'<>]*@|[^\s/?\#@:\["'<>]*:(?!\d{0,5}(?:[/?\#\s"'<>]|$))[^\s@"'<>]*@)"""
+)
+
+
+def without_passwords(text: str) -> str:
+    """A text in which addresses have lost user and password: `http://…@host`."""
+    return _USER_AND_PASSWORD.sub("…@", text) if "@" in text and "://" in text else text
+
+
+class LocalError(Exception):
+    """Base of all our errors. `str()` of it is a sentence for a person, without passwords in addresses; `kind` is the
+    word for a program."""
+
+    kind = "error"
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(without_passwords(arg) if isinstance(arg, str) else arg for arg in args))
+
+
+class BadRequest(LocalError):
+    """What cannot be done because of what was asked. Nothing is wrong with whoever was asked: who asks is told, and the
+    log has no fault of it."""
+
+    kind = "invalid"
+
+
+class ConfigError(LocalError):
+    """A setting that is missing, unknown or of the wrong kind. Says file, line, key and what was expected."""
+
+    kind = "config"
+
+
+# What can go wrong with messages on their way.
+
+
+class MalformedFrame(LocalError):
+    """A frame, header or payload that is not what the protocol says."""
+
+    kind = "malformed"
+
+
+class UnsupportedVersion(MalformedFrame):
+    """An envelope of another protocol version."""
+
+    kind = "unsupported_version"
+
+    def __init__(self, theirs: int, ours: int) -> None:
+        super().__init__(f"envelope of protocol version {theirs}; this program speaks version {ours}")
+        self.theirs, self.ours = theirs, ours
+
+
+class FrameTooLarge(LocalError):
+    """A message that does not fit into one frame."""
+
+    kind = "too_large"
+
+    def __init__(self, subject: str, size: int, limit: int) -> None:
+        super().__init__(
+            f"a message {subject} of {size:,} bytes is too large for the bus, which takes {limit:,} at most; several"
+            " smaller ones would pass"
+        )
+        self.subject, self.size, self.limit = subject, size, limit
+
+
+class UnsendableMessage(LocalError):
+    """A message that no frame can carry: a subject that is none, or text that is no Unicode."""
+
+    kind = "unsendable"
+
+
+class UndeclaredMessage(UnsendableMessage):
+    """A message that its sender has not declared: everybody would refuse it."""
+
+    kind = "undeclared"
+
+    def __init__(self, sender: str, subject: str) -> None:
+        super().__init__(
+            f"{sender} has not declared that it says {subject}: write the message's class into `publishes` of the"
+            f" participant {sender}, or for a client of another kind {sender}: [{subject}] under `bus_clients` in"
+            " system.yaml"
+        )
+        self.sender, self.subject = sender, subject
+
+
+class DeclarationNotWritten(LocalError):
+    """What a participant may say could not be written down, so that nobody would listen to it."""
+
+    kind = "declaration_not_written"
+
+
+class BusNotReady(LocalError):
+    """The proxy did not answer the handshake in time."""
+
+    kind = "bus_not_ready"
+
+    def __init__(self, address: str, seconds: float) -> None:
+        super().__init__(f"the bus at {address} did not answer within {seconds:g} s")
+        self.address, self.seconds = address, seconds
+
+
+class BadBusAddress(LocalError):
+    """A bus address that ZeroMQ cannot connect to."""
+
+    kind = "bad_bus_address"
+
+
+class BlobNotStored(LocalError):
+    """A large field could not be written to the blob store."""
+
+    kind = "blob_not_stored"
+
+
+class BusClosed(LocalError):
+    """The bus was closed while it was in use."""
+
+    kind = "bus_closed"
+
+
+class PublishTimeout(LocalError):
+    """A message could not be handed to the transport in time."""
+
+    kind = "publish_timeout"
+
+    def __init__(self, subject: str, seconds: float) -> None:
+        super().__init__(
+            f"the bus did not take the message {subject} within {seconds:g} s;"
+            " `local2 status` shows whether its proxy runs"
+        )
+        self.subject, self.seconds = subject, seconds
+
+
+class RequestTimeout(LocalError):
+    """Nobody answered a request in time. `whom` is who was asked, where the request says so."""
+
+    kind = "timeout"
+
+    def __init__(self, subject: str, seconds: float, whom: str = "") -> None:
+        silent = f"{whom} did not answer" if whom else f"nobody answered {subject}"
+        super().__init__(f"{silent} within {seconds:g} s; `local2 status` shows who is there")
+        self.subject, self.seconds = subject, seconds
+        self.details = {"subject": subject}
+
+
+class NotConfirmed(LocalError):
+    """The journal did not confirm a message in time. It may yet be on record: the same id may be sent again."""
+
+    kind = "not_confirmed"
+
+    def __init__(self, subject: str, seconds: float) -> None:
+        super().__init__(
+            f"the journal did not confirm the message {subject} within {seconds:g} s; it may yet be on record, so ask"
+            " again under the same id; `local2 status` shows how the journal is"
+        )
+        self.subject, self.seconds = subject, seconds
+
+
+class NoJournal(LocalError):
+    """A durable consumer on a bus without a journal."""
+
+    kind = "no_journal"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the durable consumer {name} needs a journal, and this bus has none")
+        self.name = name
+
+
+class JournalFull(LocalError):
+    """The disk has no room for new work; what was accepted before goes on when there is space."""
+
+    kind = "journal_full"
+
+
+class JournalGone(JournalFull):
+    """The journal's file was taken away while the system runs: new work is refused until it is back."""
+
+    kind = "journal_gone"
+
+
+# What keeps a model from an answer.
+
+
+class ModelError(LocalError):
+    """The model server failed or cannot do what was asked; the text says what to do about it."""
+
+    kind = "model_error"
+
+    def __init__(self, message: str, *, kind: str = "model_error", status: int | None = None) -> None:
+        super().__init__(message)
+        self.kind, self.status = kind, status
+
+
+class NoSuchModel(ModelError, BadRequest):
+    """A model that is not here, or a name that no model can have."""
+
+
+class ModelBusy(ModelError):
+    """The model server wants to be asked later: after `retry_after` seconds, None if it does not say."""
+
+    def __init__(self, message: str, *, kind: str, status: int | None, retry_after: float | None) -> None:
+        super().__init__(message, kind=kind, status=status)
+        self.retry_after = retry_after
+
+
+class ContextTooLarge(LocalError):
+    """What must be in a prompt does not fit into the model's context. `parts` are tokens by part, estimated."""
+
+    kind = "context_overflow"
+
+    def __init__(self, limit: int, parts: Mapping[str, int]) -> None:
+        numbers = ", ".join(f"{part} {tokens:,}" for part, tokens in parts.items())
+        found = f"too large for the context of {limit:,} tokens: {numbers}"
+        super().__init__(f"{found}; shorten the question, offer fewer tools or raise num_ctx")
+        self.limit, self.parts = limit, dict(parts)
+
+
+# What can go wrong with participants and their processes, and for commands that talk to a system.
+
+
+class HandedBack(LocalError):
+    """Work that was begun and is left to whoever serves next, as when a participant is asked to stop."""
+
+    kind = "handed_back"
+
+
+class IllegalTransition(LocalError):
+    """An action that the table does not allow in this state; nothing was changed."""
+
+    kind = "illegal_transition"
+
+    def __init__(self, state: str, action: str) -> None:
+        super().__init__(f"action {action} is not allowed in state {state}")
+        self.state, self.action = state, action
+
+
+class AlreadyRunning(LocalError):
+    """A second instance on the same data."""
+
+    kind = "already_running"
+
+
+class UnknownParticipant(BadRequest):
+    """A name that no participant of this system has."""
+
+    kind = "unknown_participant"
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no participant {name}; there are {', '.join(sorted(known))}")
+        self.name = name
+
+
+class UnknownConsumer(BadRequest):
+    """A durable consumer that the journal does not know."""
+
+    kind = "unknown_consumer"
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no durable consumer {name}; there are {', '.join(sorted(known)) or 'none'}")
+        self.name = name
+
+
+class StartFailed(LocalError):
+    """A participant that the system cannot do without did not start."""
+
+    kind = "start_failed"
+
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(f"{name} could not be started: {detail}; its own log lines above say why")
+        self.name, self.detail = name, detail
+
+
+class StartInterrupted(LocalError):
+    """Somebody has ended the system before it was ready."""
+
+    kind = "start_interrupted"
+
+    def __init__(self) -> None:
+        super().__init__("LoCAL2 was stopped before it was ready")
+
+
+class SetUpFailed(LocalError):
+    """The environment cannot be made; the text says what failed and what to do about it."""
+
+    kind = "set_up_failed"
+
+
+class NoAnswer(LocalError):
+    """A system did not answer, or answered with an error; the text is the system's own.
+
+    `status` is the HTTP status and `retry_after` the seconds after which it may be asked again, None where there is
+    none.
+    """
+
+    def __init__(self, kind: str, message: str, status: int | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.kind, self.status, self.retry_after = kind, status, retry_after
+
+
+class NoApi(LocalError):
+    """A system runs, but nobody can ask it over HTTP."""
+
+    kind = "no_api"
+
+
+class BadQuestion(BadRequest):
+    """Something is wrong with what was to be asked."""
+
+    kind = "bad_question"
+
+
+# What can go wrong with what is kept.
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class StoreFailed(LocalError):
+    """A database could not be opened, read or written; the text names the file and SQLite's reason."""
+
+    kind = "store_failed"
+
+
+class StoreUnwritable(StoreFailed):
+    """Nothing could be written, and nothing of it was; it works again by itself once what is in the way has gone."""
+
+
+class StoreFull(StoreUnwritable):
+    """The disk has no room for what was to be written."""
+
+    kind = "store_full"
+
+
+class StoreReadOnly(StoreUnwritable):
+    """The file system takes no changes at present, as after a fault of the disk."""
+
+    kind = "store_read_only"
+
+
+def refused_by_disk(path: Path, number: int | None) -> StoreUnwritable | None:
+    """The failure to write a file where `errno` says that nobody can write there at present; None if it is another."""
+    if number in _FULL:
+        return StoreFull(f"{path}: the disk is full; free some space and try again")
+    if number == errno.EROFS:
+        return StoreReadOnly(f"{path}: the file system is read-only; make it writable and try again")
+    return None
+
+
+class StoreGone(StoreUnwritable):
+    """The file that is open has lost its name: whatever was written to it would be lost."""
+
+    kind = "store_gone"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} is gone: it was removed or moved away while the system runs; nothing can be kept until it is back,"
+            " or the system is started anew"
+        )
+        self.path = path
+
+
+class StoreLocked(StoreFailed):
+    """Another process is in the middle of a commit, perhaps frozen there."""
+
+    kind = "store_locked"
+
+
+class StoreFenced(LocalError):
+    """A newer process has taken over the store; this one must not act on it any more."""
+
+    kind = "fenced"
+
+
+class StoreReplaced(StoreFenced):
+    """Another file lies where the one was that this process has open; its successor is to open that one."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} was replaced by another file while this process had it open")
+        self.path = path
+
+
+class StoreDamaged(StoreFailed):
+    """A row that does not match its checksum was met. Opening the store with a full check salvages what is sound."""
+
+    kind = "store_damaged"
+
+
+class BackupRefused(LocalError):
+    """A copy that cannot be made, or cannot be put back there; the text says why."""
+
+    kind = "backup_refused"
+
+
+class UntrustedFact(BadRequest):
+    """A fact about the user that is not the user's own word."""
+
+    kind = "untrusted_fact"
+
+    def __init__(self, slot: str, origin: str) -> None:
+        super().__init__(f"{slot}: what comes from {origin} is no fact about the user; only the user's own word is")
+        self.slot, self.origin = slot, origin
+
+
+class IndexBroken(LocalError):
+    """A vector index that cannot be opened, read or written. It is rebuilt; until then words alone are searched."""
+
+    kind = "index_broken"
+
+
+class NotOnRecord(BadRequest):
+    """No such session or query in the store."""
+
+    kind = "not_found"
+
+
+class PinRefused(BadRequest):
+    """A pin that would not show in the prompt; the text says why."""
+
+    kind = "conflict"
+
+
+class SessionInUse(BadRequest):
+    """A session that cannot be deleted yet."""
+
+    kind = "conflict"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"a query of session {session_id} is open; wait for its end or cancel it, then delete")
+
+
+class BadCursor(BadRequest):
+    """A text that is no place in a list."""
+
+    kind = "invalid"
+
+    def __init__(self, cursor: str) -> None:
+        super().__init__(f"{cursor[:80]!r} is no cursor; take that of the page before")
+
+
+class SessionExists(BadRequest):
+    """A branch that was to have the id of another session."""
+
+    kind = "conflict"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"there is a session {session_id} already; take a new session_id")
+
+
+class TurnStillOpen(BadRequest):
+    """A branch that would begin with a turn that has not ended."""
+
+    kind = "conflict"
+
+    def __init__(self, session_id: str, query_id: str) -> None:
+        what = f"query {query_id} of session {session_id} is open"
+        super().__init__(f"{what}; wait for its end or cancel it, then branch")
+
+
+class RecordUnreadable(StoreFailed):
+    """The journal could not say what is on record; the text is its own."""
+
+    kind = "unavailable"
+
+
+class RecordNotRedacted(StoreFailed):
+    """The journal could not remove what was to be deleted; the text is its own."""
+
+    kind = "unavailable"
+
+
+class AttachmentRefused(BadRequest):
+    """A file that is not taken in. `kind` is too_large, unsupported_media_type, or invalid if nothing can be read."""
+
+    def __init__(self, name: str, reason: str, *, kind: str) -> None:
+        super().__init__(f"{name}: {reason}")
+        self.name, self.kind = name, kind
+
+
+class AttachmentMissing(BadRequest):
+    """An attachment that is not (or no longer) there."""
+
+    kind = "not_found"
+
+    def __init__(self, attachment_id: str) -> None:
+        super().__init__(f"there is no attachment {attachment_id[:80]}; send the file with POST /attachments first")
+        self.attachment_id = attachment_id
+
+
+# What keeps a tool from a result; the texts are for the model.
+
+
+class ToolError(LocalError):
+    """A tool could not do what it was asked; the text is for the model, `kind` for programs. `tainted` says that words
+    of strangers are in it."""
+
+    kind = "tool_error"
+
+    def __init__(self, message: str, *, kind: str = "tool_error", tainted: bool = False) -> None:
+        super().__init__(message)
+        self.kind, self.tainted = kind, tainted
+
+
+class ToolGone(ToolError):
+    """Nobody answers for a tool now. What one with effects has `begun` may have happened or not."""
+
+    def __init__(self, why: str, *, begun: bool = False) -> None:
+        doubt = "; whether the call had its effect is not known" if begun else ""
+        super().__init__(f"{why}{doubt}", kind="outcome_unknown" if begun else "unavailable")
+
+
+class FetchRefused(ToolError):
+    """An address that may not be fetched: no public web address, or one in disguise."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"{without_passwords(url)[:200]!a} may not be fetched: {reason}", kind="refused")
+        self.url, self.reason = url, reason
+
+
+class SearchUnavailable(ToolError):
+    """A search provider could not look, which is not the same as finding nothing. `retry_after` is in seconds."""
+
+    def __init__(self, provider: str, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{provider} could not search: {reason}", kind="unavailable")
+        self.provider, self.reason, self.retry_after = provider, reason, retry_after
+
+
+class SandboxMissing(ToolError):
+    """Nothing is here that could contain a command. `fix` says how to get it."""
+
+    def __init__(self, why: str, fix: str) -> None:
+        super().__init__(f"{why}: {fix}", kind="unavailable")
+        self.why, self.fix = why, fix
+
+
+class SandboxRefused(ToolError):
+    """A workspace or a folder that no command may be given."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why, kind="refused")

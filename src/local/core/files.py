@@ -1,0 +1,131 @@
+"""By what processes in our sandboxes are known from outside, whatever they do: who they are in their user namespace."""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+# Pauses between attempts that grow.
+
+
+class Backoff:
+    """Pauses that double, from `first` to at most `longest` seconds."""
+
+    __slots__ = ("_first", "_longest", "_next")
+
+    def __init__(self, first: float, longest: float) -> None:
+        self._first, self._longest, self._next = first, longest, first
+
+    def next(self) -> float:
+        """The pause before the next attempt."""
+        pause = self._next
+        self._next = min(2 * pause, self._longest)
+        return pause
+
+    def reset(self) -> None:
+        """Something has changed: begin anew with the first pause."""
+        self._next = self._first
+
+
+CONTAINED_ID = "64729"  # a number that no other program's sandboxes have; outside it is whoever runs LoCAL2
+_PROC = Path("/proc")
+
+
+def contained_processes() -> set[int]:
+    """The processes that share our network, by process id. Of a sandbox that is there for as long as this takes, at
+    least the process that holds it is among them; a sandbox has all that its processes start."""
+    own_users, own_network = _namespace("self", "user"), _namespace("self", "net")
+    found = set()
+    for name in _processes():
+        if _namespace(name, "user") != own_users and _is_ours(name) and _namespace(name, "net") in (own_network, ""):
+            found.add(int(name))
+    return found
+
+
+def is_held_by(inode: int, *, but: set[int]) -> bool:
+    """Whether a process that we may look into, and is none of these, holds the socket of that number."""
+    socket = f"socket:[{inode}]"
+    for name in _processes():
+        if int(name) not in but:
+            with suppress(OSError), os.scandir(_PROC / name / "fd") as descriptors:
+                if any(_link(descriptor.path) == socket for descriptor in descriptors):
+                    return True
+    return False
+
+
+def _processes() -> list[str]:
+    try:
+        return [name for name in os.listdir(_PROC) if name.isdecimal()]  # noqa: PTH208 - half the time
+    except OSError:
+        return []  # no Linux
+
+
+def _is_ours(name: str) -> bool:
+    try:
+        inside, _, count = (_PROC / name / "uid_map").read_bytes().split()
+    except (OSError, ValueError):
+        return False
+    return (inside.decode(), count) == (CONTAINED_ID, b"1")
+
+
+def _namespace(name: str, kind: str) -> str:
+    """Empty where it is not told."""
+    return _link(f"{_PROC}/{name}/ns/{kind}")
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)  # noqa: PTH115 - a third of the time
+    except OSError:
+        return ""
+
+
+# A folder whose files one process at a time changes.
+
+
+@contextmanager
+def locked_folder(path: Path) -> Iterator[None]:
+    """Waits for whoever has it, and holds it meanwhile: the lock is on the folder itself. Raises `OSError`."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+# Small files for the eyes of this Unix user alone.
+
+OWNER_ONLY = 0o600
+
+
+def write_private(path: Path, text: str, mode: int = OWNER_ONLY) -> None:
+    """Write a whole file durably in place of what is there, of that mode from its first byte on. Raises `OSError`."""
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+# Moments that all processes of a machine share. What is done every so often is done at them, so that a process
+# wakes once for all of it, and what others say then has come together.
+
+_EARLY = 1e-3  # of a period, by which a timer that was set for a tick may go off before it
+
+
+def tick_number(now: float, seconds: float) -> int:
+    """How many whole periods of so many seconds the clock has behind it. `now` is of `time.monotonic`, the clock of
+    event loops, too, which all processes share."""
+    return math.floor(now / seconds + _EARLY)
+
+
+def until_next_tick(now: float, seconds: float) -> float:
+    """How many seconds it is to the end of this period."""
+    return (tick_number(now, seconds) + 1) * seconds - now

@@ -1,0 +1,41 @@
+"""Results of self-tests of models, each in a small file of its own, so that a model is tested once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from local.core.files import write_private
+
+log = logging.getLogger(__name__)
+FOLDER = "self_tests"  # in the data directory
+
+
+class SelfTestFile:
+    """The result of one test of one model. `key` names what it depends on: the model, how it is asked, the test set."""
+
+    def __init__(self, data_dir: Path, test: str, key: Sequence[str]) -> None:
+        self._key = list(key)
+        digest = hashlib.blake2b(json.dumps(self._key).encode(), digest_size=8).hexdigest()
+        self._path = data_dir / FOLDER / f"{test}-{digest}.json"
+
+    def read(self) -> dict[str, Any] | None:
+        """The result, None where there is none that can be read."""
+        try:
+            stored = json.loads(self._path.read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+        result = stored.get("result") if isinstance(stored, dict) and stored.get("key") == self._key else None
+        return result if isinstance(result, dict) else None
+
+    def write(self, result: dict[str, Any]) -> None:
+        """Store a result. A disk that does not take it is logged: the test runs again after the next start."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_private(self._path, json.dumps({"key": self._key, "result": result}, ensure_ascii=False))
+        except OSError as error:
+            log.warning("the result of a self-test could not be stored: %s", error)

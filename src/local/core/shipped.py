@@ -1,0 +1,12 @@
+"""Where that lies which is shipped beside the code. Quick to import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def shipped_dir() -> Path:
+    """The folder with `config`, `stories` and the locks: the checkout, or what a wheel carries of it."""
+    package = Path(__file__).resolve().parents[1]
+    carried = package / "shipped"
+    return carried if carried.is_dir() else package.parents[1]

@@ -1,0 +1,353 @@
+"""The jobs, how far each has come, and its runs, in one SQLite file."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import uuid
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from local.core.database import OwnedDatabase
+from local.core.schedule import Schedule, read_schedule, time_zone
+
+# A job: what is asked, when, and how; and one run of it.
+
+Missed = Literal["once", "all", "none"]
+_NAMESPACE = uuid.UUID("0c1a6c0e-9d5e-4d3a-8f52-3b7f0f6f2c44")
+
+
+class RunState(StrEnum):
+    """Where a run stands. `due` is on record here and nowhere else, `asked` a query on record; the others are ends."""
+
+    DUE = "due"
+    ASKED = "asked"
+    ANSWERED = "answered"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"  # nobody has asked it: the system could not take it in time, or its job's budget was spent
+    MISSED = "missed"
+
+
+OPEN = frozenset({RunState.DUE, RunState.ASKED})
+
+
+@dataclass(frozen=True)
+class Job:
+    """What does not change of it. Times are whole seconds since 1970. Without `session_id` each run is a conversation
+    of its own; `mode` is that of its queries. `missed` says what becomes of times that have passed while nothing could
+    run: one run for all of them, one for each, or none. `tainted` is that of the conversation in which it was made. A
+    budget that is None is none."""
+
+    job_id: str
+    name: str
+    prompt: str
+    schedule: str
+    time_zone: str
+    created_at: int
+    missed: Missed = "once"
+    session_id: str | None = None
+    user_id: str | None = None
+    mode: str = "dontAsk"
+    tainted: bool = False
+    created_by: str = ""
+    max_runs_a_day: int = 100
+    max_tokens_a_day: int | None = None
+
+    @cached_property
+    def times(self) -> Schedule:
+        """When the job is due. Raises `BadSchedule`."""
+        return read_schedule(self.schedule, time_zone(self.time_zone), self.created_at)
+
+    def day_begins(self, now: int) -> int:
+        """When the day of its time zone has begun in which `now` is."""
+        local = datetime.fromtimestamp(now, time_zone(self.time_zone))
+        return int(local.replace(hour=0, minute=0, second=0, microsecond=0).timestamp())
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """One run: of which job, for which time. One that a person has started is `by_hand`, and its time is when. It is
+    asked anew, as the next `attempt`, where its query has ended without having had a turn."""
+
+    job_id: str
+    scheduled_at: int
+    state: RunState = RunState.DUE
+    by_hand: bool = False
+    attempt: int = 1
+    detail: str = ""
+    tokens: int = 0
+    begun_at: float = 0.0
+    ended_at: float | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The id of a run, equal whenever the run is decided."""
+        return f"{self.job_id}.{self.scheduled_at}{'h' if self.by_hand else ''}"
+
+    @property
+    def query_id(self) -> str:
+        """The id of its query: the same whenever it is asked, so that it is one query."""
+        return uuid.uuid5(_NAMESPACE, f"{self.run_id}.{self.attempt}").hex
+
+
+# Which runs of a job are due: decided from what is known of it and the time on the wall, and nothing else.
+
+ON_TIME_SECONDS = 90  # what was due longer ago was missed
+MOST_AT_ONCE = 100  # runs that are made up for, where each is to be
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgress:
+    """How far a job has come. `decided` is the time up to which all that was due is decided; `is_busy` whether a run is
+    not over: until it is nothing else is due, and what comes due meanwhile is decided then. `spent_by_all` says that no
+    job may run any more today, and why."""
+
+    decided: int
+    is_enabled: bool = True
+    is_busy: bool = False
+    runs_today: int = 0
+    tokens_today: int = 0
+    spent_by_all: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DueRuns:
+    """What is to be stored, in one transaction: up to when that decides, and the runs, those among them that are not to
+    be made and why."""
+
+    decided: int
+    runs: tuple[JobRun, ...] = ()
+
+
+def due_runs(job: Job, progress: JobProgress, now: int) -> DueRuns | None:
+    """What is to be done about a job now; None if nothing is.
+
+    A clock that was put back makes times come again: they have been stored under the same ids, and run once.
+    """
+    if progress.is_busy:
+        return None
+    if now < progress.decided:
+        return DueRuns(now)
+    if not progress.is_enabled:
+        return None
+    last, count = job.times.last(progress.decided, now)
+    if last is None:
+        return None
+    if job.missed == "all":
+        times = job.times.between(progress.decided, now, MOST_AT_ONCE)
+    elif job.missed == "once" or now - last <= ON_TIME_SECONDS:
+        times = [last]
+    else:
+        return DueRuns(now, (JobRun(job.job_id, last, RunState.MISSED, detail=_missed(count)),))
+    *earlier, latest = (JobRun(job.job_id, time) for time in times)
+    latest = replace(latest, detail=_missed(count - len(times)))
+    return DueRuns(now, _within_budget(job, progress, (*earlier, latest)))
+
+
+def next_due(job: Job, progress: JobProgress) -> int | None:
+    """When a job is due next, as far as is known now; None if it is not."""
+    if not progress.is_enabled or progress.is_busy:
+        return None
+    return job.times.after(progress.decided)
+
+
+def budget_spent(job: Job, progress: JobProgress) -> str:
+    """Why a job may not run any more today; empty if it may."""
+    if progress.runs_today >= job.max_runs_a_day:
+        return f"its budget is spent: {job.max_runs_a_day} runs a day"
+    if job.max_tokens_a_day is not None and progress.tokens_today >= job.max_tokens_a_day:
+        return f"its budget is spent: {progress.tokens_today} of {job.max_tokens_a_day} tokens a day"
+    return progress.spent_by_all
+
+
+def _within_budget(job: Job, progress: JobProgress, runs: tuple[JobRun, ...]) -> tuple[JobRun, ...]:
+    """The runs, those beyond the budget refused."""
+    spent = budget_spent(job, progress)
+    left = 0 if spent else job.max_runs_a_day - progress.runs_today
+    why = spent or f"its budget is spent: {job.max_runs_a_day} runs a day"
+    return (*runs[:left], *(replace(run, state=RunState.REFUSED, detail=why) for run in runs[left:]))
+
+
+def _missed(count: int) -> str:
+    return f"{count} {'time was' if count == 1 else 'times were'} missed" if count else ""
+
+
+log = logging.getLogger(__name__)
+
+FILE_NAME = "cron.db"
+KEPT_RUNS = 500  # of each job, beside those that are not over
+
+JobState = Literal["active", "paused", "removed"]
+
+_MIGRATIONS = (
+    """
+    CREATE TABLE jobs (
+        job_id TEXT PRIMARY KEY,
+        body TEXT NOT NULL,
+        state TEXT NOT NULL,
+        decided INTEGER NOT NULL,
+        told TEXT NOT NULL DEFAULT ''
+    ) WITHOUT ROWID;
+    CREATE TABLE runs (
+        job_id TEXT NOT NULL,
+        scheduled_at INTEGER NOT NULL,
+        by_hand INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        detail TEXT NOT NULL,
+        tokens INTEGER NOT NULL,
+        begun_at REAL NOT NULL,
+        ended_at REAL,
+        told TEXT NOT NULL DEFAULT '',
+        PRIMARY KEY (job_id, scheduled_at, by_hand)
+    ) WITHOUT ROWID;
+    CREATE INDEX runs_by_begin ON runs (job_id, begun_at);
+    """,
+)
+_RUN = "job_id, scheduled_at, by_hand, state, attempt, detail, tokens, begun_at, ended_at"
+_PUT = (
+    f"INSERT INTO runs ({_RUN}) VALUES (:job_id, :scheduled_at, :by_hand, :state, :attempt, :detail, :tokens,"
+    " :begun_at, :ended_at) ON CONFLICT (job_id, scheduled_at, by_hand) DO UPDATE SET state = excluded.state,"
+    " attempt = excluded.attempt, detail = excluded.detail, tokens = excluded.tokens, begun_at = excluded.begun_at,"
+    " ended_at = excluded.ended_at"
+)
+_THIS_RUN = "WHERE job_id = :job_id AND scheduled_at = :scheduled_at AND by_hand = :by_hand"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJob:
+    """A job with how far it has come: all that was due up to `decided` is decided. `is_told` says whether everybody can
+    know its state."""
+
+    job: Job
+    state: JobState
+    decided: int
+    is_told: bool = True
+
+
+class JobStore(OwnedDatabase):
+    """Use as `async with`. Whoever opened the file last is its owner. Every coroutine returns after its commit; raises
+    `StoreFailed`, `StoreFull`, `StoreFenced`."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, _MIGRATIONS)
+
+    async def jobs(self) -> list[StoredJob]:
+        """Every job, the oldest first; with those that are removed and of which nobody was told yet. One that is not
+        as it was written is left out, and the log says so."""
+        found = await self.run(lambda db: [_stored(row) for row in db.execute("SELECT * FROM jobs")])
+        return sorted(filter(None, found), key=lambda stored: (stored.job.created_at, stored.job.job_id))
+
+    async def add(self, job: Job) -> None:
+        """A new one; the same again changes nothing."""
+        body = json.dumps(asdict(job))
+        sql = "INSERT OR IGNORE INTO jobs (job_id, body, state, decided) VALUES (?, ?, 'active', ?)"
+        await self.write(lambda db: db.execute(sql, (job.job_id, body, job.created_at)).rowcount)
+
+    async def change(self, job_id: str, state: JobState, decided: int) -> None:
+        """Have a job paused, go on, or be removed."""
+        sql = "UPDATE jobs SET state = ?, decided = ?, told = '' WHERE job_id = ?"
+        await self.write(lambda db: db.execute(sql, (state, decided, job_id)).rowcount)
+
+    async def job_told(self, job_id: str, state: JobState) -> None:
+        """Everybody can know that; nothing is kept of a job that is removed."""
+
+        def work(db: sqlite3.Connection) -> None:
+            db.execute("UPDATE jobs SET told = state WHERE job_id = ? AND state = ?", (job_id, state))
+            if state == "removed":
+                db.execute("DELETE FROM runs WHERE job_id = ?", (job_id,))
+                db.execute("DELETE FROM jobs WHERE job_id = ?", (job_id,))
+
+        await (self.erase(work) if state == "removed" else self.write(work))
+
+    async def decide(self, job_id: str, due: DueRuns, now: float) -> list[JobRun]:
+        """Note what was decided; gives the runs that are new. One time of a job is one run, and one that was missed can
+        still be made, where a clock was wrong."""
+
+        def work(db: sqlite3.Connection) -> list[JobRun]:
+            db.execute("UPDATE jobs SET decided = ? WHERE job_id = ?", (due.decided, job_id))
+            fresh = [_begun(run, now) for run in due.runs if _is_new(db, run)]
+            db.executemany(_PUT, map(_values, fresh))
+            _drop_old(db, job_id)
+            return fresh
+
+        return await self.write(work)
+
+    async def keep(self, run: JobRun) -> None:
+        """How a run stands now."""
+        await self.write(lambda db: db.execute(_PUT, _values(run)).rowcount)
+
+    async def run_told(self, run: JobRun) -> None:
+        """Everybody can know how a run stands."""
+        sql = f"UPDATE runs SET told = state {_THIS_RUN} AND state = :state"
+        await self.write(lambda db: db.execute(sql, _values(run)).rowcount)
+
+    async def open_runs(self) -> list[JobRun]:
+        """The runs that are not over, the oldest first."""
+        return await self._runs("WHERE state IN ('due', 'asked') ORDER BY scheduled_at, by_hand", ())
+
+    async def untold_runs(self) -> list[JobRun]:
+        """The runs of which not everybody can know how they stand."""
+        return await self._runs("WHERE state != 'due' AND told != state ORDER BY scheduled_at", ())
+
+    async def history(self, job_id: str, limit: int) -> list[JobRun]:
+        """The runs of a job, the latest first."""
+        return await self._runs("WHERE job_id = ? ORDER BY scheduled_at DESC LIMIT ?", (job_id, limit))
+
+    async def spent(self, job_id: str, since: int) -> tuple[int, int]:
+        """How many runs of a job were begun since then, and the tokens that they took."""
+        sql = (
+            "SELECT count(*), coalesce(sum(tokens), 0) FROM runs WHERE job_id = ? AND begun_at >= ?"
+            " AND state NOT IN ('missed', 'refused')"
+        )
+        return await self.run(lambda db: tuple(db.execute(sql, (job_id, since)).fetchone()))
+
+    async def spent_by_all(self, since: int) -> int:
+        """The tokens that the runs of all jobs took which were begun since then."""
+        sql = "SELECT coalesce(sum(tokens), 0) FROM runs WHERE begun_at >= ?"
+        return await self.run(lambda db: int(db.execute(sql, (since,)).fetchone()[0]))
+
+    async def _runs(self, where: str, values: tuple[Any, ...]) -> list[JobRun]:
+        return await self.run(lambda db: [_run(row) for row in db.execute(f"SELECT {_RUN} FROM runs {where}", values)])
+
+
+def _is_new(db: sqlite3.Connection, run: JobRun) -> bool:
+    known = db.execute(f"SELECT state FROM runs {_THIS_RUN}", _values(run)).fetchone()
+    return known is None or (known["state"] == RunState.MISSED and run.state != RunState.MISSED)
+
+
+def _drop_old(db: sqlite3.Connection, job_id: str) -> None:
+    db.execute(
+        "DELETE FROM runs WHERE job_id = ? AND ended_at IS NOT NULL AND scheduled_at < (SELECT scheduled_at FROM runs"
+        " WHERE job_id = ? ORDER BY scheduled_at DESC LIMIT 1 OFFSET ?)",
+        (job_id, job_id, KEPT_RUNS),
+    )
+
+
+def _begun(run: JobRun, now: float) -> JobRun:
+    return replace(run, begun_at=now, ended_at=None if run.state in OPEN else now)
+
+
+def _values(run: JobRun) -> dict[str, Any]:
+    return {**asdict(run), "state": run.state.value}
+
+
+def _run(row: sqlite3.Row) -> JobRun:
+    return JobRun(**{**dict(row), "state": RunState(row["state"]), "by_hand": bool(row["by_hand"])})
+
+
+def _stored(row: sqlite3.Row) -> StoredJob | None:
+    try:
+        job = TypeAdapter(Job).validate_json(row["body"], strict=True)
+    except ValidationError:
+        log.error("%s: the job %s is not as it was written; it is left out", FILE_NAME, row["job_id"])
+        return None
+    return StoredJob(job, row["state"], row["decided"], row["told"] == row["state"])

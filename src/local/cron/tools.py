@@ -1,0 +1,225 @@
+"""Jobs that are done at set times: the tools for them, what doors ask of them, and the clock that begins them."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo, Message
+from local.bus.messages import QueryFailed, ResponseGeneration, ToolRequest
+from local.core.errors import LocalError, ToolError
+from local.core.schedule import time_zone
+from local.cron.messages import CronJobRecord, CronRequest, CronResult, NewJob
+from local.cron.scheduler import BadJob, CronConfig, CronScheduler, JobMaker, run_record
+from local.cron.store import StoredJob
+from local.memory.messages import OWNER
+from local.queries.asker import Asker
+from local.runtime.participant import Resources, on
+from local.tools.group import ToolGroup
+from local.tools.tool import Tool, ToolOutput
+
+# What each tool for jobs is.
+
+
+class CronTool(Tool):
+    """A tool for the jobs of whoever asks. How much it may do, it says itself."""
+
+    trusted = True  # and says where it shows the words of a job that was made under taint
+    category = "meta"
+
+    def __init__(self, config: CronConfig, scheduler: CronScheduler) -> None:
+        super().__init__(config)
+        self._scheduler = scheduler
+
+
+# The tool that tells which jobs there are.
+
+
+class CronListTool(CronTool):
+    """List the user's scheduled jobs: what is asked, when, and when next."""
+
+    name = "cron_list"
+    safety = "L0"
+
+    async def run(self) -> ToolOutput:
+        """A line for each."""
+        book = self._scheduler.book
+        jobs = [book.record(stored) for stored in book.listed(self.asked_by().user_id or OWNER)]
+        text = "\n".join(map(job_line, jobs)) or "There are no scheduled jobs."
+        return ToolOutput(text, tainted=any(job.tainted for job in jobs))
+
+
+def job_line(job: CronJobRecord) -> str:
+    """A job in one line, for a model."""
+    when = f"{job.schedule} ({job.time_zone})"
+    return f"{job.job_id}: {job.name!r}, {when}, {_next(job)}: {' '.join(job.prompt.split())[:300]}"
+
+
+def _next(job: CronJobRecord) -> str:
+    if not job.enabled:
+        return "paused"
+    if job.next_at is None:
+        return "over"
+    return f"next {datetime.fromtimestamp(job.next_at, time_zone(job.time_zone or 'UTC')):%A, %Y-%m-%d %H:%M}"
+
+
+# The tool that makes a job.
+
+ID_CHARACTERS = 12
+
+
+class CronAddTool(CronTool):
+    """Have a question or task put to you at set times, also when the user is away. Only if the user asks for it."""
+
+    name = "cron_add"
+    effect = "write"
+    safety = "L2"
+
+    async def run(
+        self,
+        prompt: Annotated[str, Field(max_length=20_000, description="What is to be asked then, complete in itself")],
+        schedule: Annotated[
+            str, "'0 9 * * 1-5' (cron: minute hour day month weekday), 'at 2026-12-24T18:00', 'in 10m' or 'every 30m'"
+        ],
+        name: Annotated[str, "What the job is called"] = "",
+        time_zone: Annotated[str, "Such as Europe/Berlin; empty is the user's"] = "",
+        answer_in: Annotated[Literal["own", "here"], "A conversation of its own each time, or this one"] = "own",
+    ) -> str:
+        """The job, and when it runs first."""
+        trace, request = self.asked_by(), self.request()
+        order = NewJob(
+            prompt=prompt, schedule=schedule, name=name, time_zone=time_zone or None,
+            session_id=(trace.session_id or request.query_id) if answer_in == "here" else None,
+        )  # fmt: skip
+        job_id = hashlib.sha256(request.call_id.encode()).hexdigest()[:ID_CHARACTERS]
+        maker = JobMaker(job_id, trace.user_id, by=f"{self.name} {request.call_id}", tainted=request.tainted)
+        try:
+            stored = await self._scheduler.book.add(order, maker)
+        except LocalError as error:
+            raise ToolError(str(error), kind=error.kind) from None
+        self._scheduler.wake()
+        return f"The job is made. {job_line(self._scheduler.book.record(stored))}"
+
+
+# The tool that removes a job.
+
+
+class CronRemoveTool(CronTool):
+    """Remove one of the user's scheduled jobs for good."""
+
+    name = "cron_remove"
+    effect = "write"
+    safety = "L2"
+
+    async def run(self, job_id: Annotated[str, "As cron_list tells it"]) -> str:
+        """That the job is gone."""
+        try:
+            stored = await self._scheduler.remove(job_id, self.asked_by().user_id or OWNER)
+        except LocalError as error:
+            raise ToolError(str(error), kind=error.kind) from None
+        return f"The job {stored.job.name!r} is removed."
+
+
+AT_ONCE = 8
+OF_JOBS = (CronListTool, CronRemoveTool)
+ENDS = (ResponseGeneration, QueryFailed)  # of runs, which nobody follows here
+STATES: Any = {"pause": "paused", "resume": "active"}
+
+
+class Cron(ToolGroup):
+    """Asks at set times what it was told to ask; the generator answers, as it answers people."""
+
+    name = "cron"
+    Config = CronConfig
+    publishes = (CronScheduler,)
+    tools = (CronListTool, CronAddTool, CronRemoveTool)
+
+    def __init__(self, config: CronConfig, tools: Sequence[Tool], scheduler: CronScheduler) -> None:
+        super().__init__(config, tools)
+        self._scheduler, self._has_had_jobs = scheduler, False
+
+    @classmethod
+    def build(cls, config: CronConfig, resources: Resources) -> Cron:
+        """With the jobs in the data directory."""
+        scheduler = CronScheduler.of(resources.data_dir, config)
+        kinds: tuple[type[CronTool], ...] = (CronListTool, CronAddTool, CronRemoveTool)
+        return cls(config, [kind(config, scheduler) for kind in kinds], scheduler).with_records(resources)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Look at the clock, beside what every group does."""
+        async with super().lifespan(), Asker(self.bus, hears=ENDS) as asker:
+            await self.bus.ready()
+            async with self._scheduler.running(self.bus, asker):
+                yield
+
+    def offered(self) -> Iterable[Tool]:
+        """What lists and removes jobs once there has been one: each schema is a part of every prompt."""
+        self._has_had_jobs = self._has_had_jobs or bool(self._scheduler.book.listed())
+        return [tool for tool in self._tools.values() if self._has_had_jobs or not isinstance(tool, OF_JOBS)]
+
+    async def call(self, request: ToolRequest, envelope: Envelope) -> Message | None:
+        """One call of one of the tools; before the first job is told of, it is told what can be done with it."""
+        result = await super().call(request, envelope)
+        await self._offer_more()
+        return result
+
+    async def _offer_more(self) -> None:
+        if not self._has_had_jobs and len(list(self.offered())) == len(self._tools):
+            await self.announce()
+
+    def figures(self) -> dict[str, int]:
+        """How many jobs there are, and how many of them have a run under way."""
+        return {"jobs": len(self._scheduler.book.listed()), "jobs_running": self._scheduler.busy}
+
+    @on(CronRequest, concurrency=AT_ONCE)
+    async def answer(self, request: CronRequest, envelope: Envelope) -> CronResult:
+        """A door asks for jobs, or wants something done with one."""
+        try:
+            return await self._answer(request, envelope)
+        except LocalError as failure:
+            return CronResult(verb=request.verb, error=ErrorInfo.of(failure))
+
+    def error_reply(self, message: Message, error: Exception) -> Message | None:
+        """What a model or a door is told of what went wrong."""
+        if isinstance(message, CronRequest):
+            return CronResult(verb=message.verb, error=ErrorInfo(kind="internal", message=str(error)))
+        return super().error_reply(message, error)
+
+    async def _answer(self, request: CronRequest, envelope: Envelope) -> CronResult:
+        scheduler, verb = self._scheduler, request.verb
+        if verb == "list":
+            return self._told(verb, scheduler.book.listed(request.of_user))
+        if verb == "add":
+            return self._told(verb, [await self._add(request, envelope)])
+        stored = scheduler.book.get(request.job_id, request.of_user)
+        if verb == "run":
+            return self._told(verb, [stored], [await scheduler.run_now(stored)])
+        if verb == "history":
+            return self._told(verb, [stored], await scheduler.history(request.job_id, request.limit))
+        if verb == "remove":
+            stored = await scheduler.remove(request.job_id, request.of_user)
+        else:
+            stored = await scheduler.book.put(request.job_id, request.of_user, STATES[verb])
+        scheduler.wake()
+        return self._told(verb, [stored])
+
+    async def _add(self, request: CronRequest, envelope: Envelope) -> StoredJob:
+        if request.order is None:
+            raise BadJob("order: is missing; expected prompt and schedule")
+        job_id = uuid.UUID(envelope.id).hex[:ID_CHARACTERS]  # the same for a request that comes again
+        stored = await self._scheduler.book.add(request.order, JobMaker(job_id, request.of_user, request.by))
+        self._scheduler.wake()
+        await self._offer_more()
+        return stored
+
+    def _told(self, verb: str, jobs: Sequence[StoredJob], runs: Sequence[Any] = ()) -> CronResult:
+        records = tuple(self._scheduler.book.record(stored) for stored in jobs)
+        return CronResult(verb=verb, jobs=records, runs=tuple(map(run_record, runs)))

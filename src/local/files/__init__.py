@@ -1,0 +1,10 @@
+"""Files of the workspace: reading, editing, searching, undo and git."""
+
+from local.core.capability import Capability
+
+CAPABILITY = Capability(
+    participants={"files": "local.files.participant:FileTools"},
+    messages=("local.files.messages",),
+    routes=("local.files.routes:add_routes",),
+    commands={"undo": "local.files.commands:undo_app"},
+)

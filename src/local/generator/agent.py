@@ -1,0 +1,449 @@
+"""The agent that answers users: every query gets onto its record, and from there to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+from local.bus.envelope import Envelope
+from local.bus.message import MAIN_RESPONDENT, ErrorInfo, Message
+from local.bus.messages import (
+    AnswerDialog,
+    AnswerOptions,
+    BusDead,
+    ContextGauge,
+    ConversationRequest,
+    ConversationResult,
+    QueryAccepted,
+    QueryCancel,
+    QueryFailed,
+    QueryReceived,
+    ResponseGeneration,
+    SessionBranched,
+    SessionChanged,
+    SessionDeleted,
+)
+from local.bus.vocabulary import BACKGROUND
+from local.core import failpoints
+from local.core.errors import LocalError, NotOnRecord
+from local.critic.messages import RewardEvent
+from local.generator.client_calls import ClientCalls
+from local.generator.history import ConversationService, StoredTurn, TurnPlace, TurnStatus
+from local.generator.output import asked_of, stored_outcome, trace_of
+from local.generator.respondent import Respondent, RespondentPolicy
+from local.generator.session_changes import IncognitoSessions, RecordDeletion, SessionChanges, new_branch
+from local.generator.sessions import SessionFilter, SessionRecord
+from local.generator.turn import SideEffectPolicy, fitting_views
+from local.journal.client import messages_on_record
+from local.journal.messages import JournalRead, JournalRedact
+from local.mcp.messages import ClientToolRequest, ClientToolResult
+from local.memory.messages import OWNER, MemoryDeleted
+from local.models.chat import Json
+from local.queries.asker import JOURNAL
+from local.queries.errors import QueryIdTaken
+from local.runtime.participant import on
+
+# Answers questions about the generator's record: sessions, one session, its turns, one query; and has them changed.
+
+LATEST = 50  # turns that are told of a whole session
+
+
+class ConversationRequestHandler:
+    """Reads a `ConversationService` in the words of the protocol, and has sessions named, branched and deleted."""
+
+    def __init__(
+        self,
+        conversation: ConversationService,
+        sessions: SessionRecord,
+        changes: SessionChanges,
+        prelude: Callable[[Sequence[Json], date, str | None], Sequence[Json]],
+        delete: Callable[[str], Awaitable[tuple[int, int]]],
+        prompt: Callable[[date, str | None, AnswerOptions | None], Json],
+    ) -> None:
+        """`prelude(history, today, user_id)` is what the model gets before a question; `delete(session_id)` gives the
+        numbers of turns and of messages on record that it has emptied; `prompt(today, user_id, options)` is the system
+        prompt, section by section."""
+        self._conversation, self._sessions, self._changes = conversation, sessions, changes
+        self._prelude, self._delete_session, self._prompt = prelude, delete, prompt
+        self._work: dict[str, Callable[[ConversationRequest], Awaitable[Json]]] = {
+            "sessions": self._listing,
+            "session": self._session,
+            "turns": self._turns,
+            "find": self._find,
+            "change": self._change,
+            "branch": self._branch,
+            "delete": self._delete,
+            "query": self._query,
+            "prompt": self._prompt_sections,
+        }
+
+    async def answer(self, request: ConversationRequest) -> ConversationResult:
+        """The record asked for, or an error that says why there is none."""
+        try:
+            if request.of_user is not None and request.verb != "prompt":
+                await self._require(request.key, request.of_user)
+            return ConversationResult(verb=request.verb, value=await self._work[request.verb](request))
+        except LocalError as error:
+            return ConversationResult(verb=request.verb, error=ErrorInfo.of(error))
+
+    async def _require(self, session_id: str, user_id: str) -> None:
+        if ((await self._sessions.head(session_id)).user_id or OWNER) != user_id:
+            raise NotOnRecord(f"there is no session {session_id}")
+
+    async def _listing(self, request: ConversationRequest) -> Json:
+        wanted = SessionFilter(request.key, OWNER, request.among, request.query)
+        sessions, cursor = await self._sessions.listing(wanted, request.cursor, request.limit)
+        return {"sessions": sessions, "cursor": cursor}
+
+    async def _session(self, request: ConversationRequest) -> Json:
+        page = await self._sessions.page(request.key, TurnPlace(), LATEST)
+        turns, head = page.turns[::-1], page.head
+        history = await self._conversation.history(head.session_id)
+        gauge = next(filter(None, map(_gauge, reversed(turns))), None)
+        line = await self._line(head.session_id)
+        return {
+            "session_id": head.session_id,
+            "user_id": head.user_id,
+            "incognito": head.incognito,
+            **{name: line.get(name) for name in ("title", "pinned", "branched_from", "model")},
+            "branches": await self._sessions.family(head.session_id),
+            "messages": self._prelude(history, date.today(), head.user_id),
+            "turns": [_summary(turn) for turn in turns],
+            "total": head.total,
+            "context": gauge and gauge.model_dump(),
+        }
+
+    async def _line(self, session_id: str) -> Json:
+        """A session as it is listed; nothing of one whose history a client keeps."""
+        sessions, _ = await self._sessions.listing(SessionFilter(among=[session_id]))
+        return sessions[0] if sessions else {}
+
+    async def _turns(self, request: ConversationRequest) -> Json:
+        place = TurnPlace(request.order, request.at, request.position)
+        page = await self._sessions.page(request.key, place, request.limit)
+        turns = fitting_views(page.turns, page.contexts)
+        more = page.has_more or len(turns) < len(page.turns)
+        head = page.head
+        return {
+            "session_id": head.session_id, "user_id": head.user_id, "incognito": head.incognito, "total": head.total,
+            "turns": turns, "more": more,
+        }  # fmt: skip
+
+    async def _find(self, request: ConversationRequest) -> Json:
+        head = await self._sessions.head(request.key)
+        hits = await self._sessions.find(request.key, request.query)
+        return {"session_id": head.session_id, "user_id": head.user_id, "hits": [hit._asdict() for hit in hits]}
+
+    async def _change(self, request: ConversationRequest) -> Json:
+        await self._changes.change(request.key, request.labels)
+        return await self._line(request.key)
+
+    async def _branch(self, request: ConversationRequest) -> Json:
+        point = await self._changes.branch(request.key, request.before, request.branch_id)
+        origin = {"session_id": point.session_id, "query_id": point.before}
+        return {"session_id": request.branch_id, "branched_from": origin, "incognito": point.incognito}
+
+    async def _delete(self, request: ConversationRequest) -> Json:
+        copied_to = await self._sessions.copied_to(request.key)
+        turns, messages = await self._delete_session(request.key)
+        deleted = {"session_id": request.key, "deleted_turns": turns, "redacted_messages": messages}
+        return {**deleted, "copied_to": copied_to}
+
+    async def _query(self, request: ConversationRequest) -> Json:
+        turn = await self._conversation.turn(request.key)
+        if turn is None:
+            raise NotOnRecord(f"there is no query {request.key}")
+        outcome = None if turn.outcome is None else json.loads(turn.outcome)
+        return {**_summary(turn), "outcome_subject": turn.outcome_subject, "outcome": outcome}
+
+    async def _prompt_sections(self, request: ConversationRequest) -> Json:
+        return self._prompt(date.today(), request.of_user, request.options)
+
+
+def _gauge(turn: StoredTurn) -> ContextGauge | None:
+    """How full the window was at the turn's last prompt."""
+    outcome = stored_outcome(turn)
+    return outcome.usage.context if isinstance(outcome, ResponseGeneration) else None
+
+
+def _summary(turn: StoredTurn) -> dict[str, Any]:
+    return {
+        "query_id": turn.query_id,
+        "session_id": turn.session_id,
+        "user_id": turn.user_id,
+        "query": turn.query,
+        "status": turn.status,
+        "answer": turn.answer,
+        "attempt": turn.attempt,
+        "created_at": turn.created_at,
+        "finished_at": turn.finished_at,
+    }
+
+
+CONSUMER, CANCELS = "generator", "generator_cancels"  # a cancellation does not wait behind the query it is for
+QUERIES_AT_ONCE = 1024  # waiting and running
+LOOK_UPS_AT_ONCE = 8
+CLIENT_CALLS_AT_ONCE = 64  # some of which wait for a person
+LANE_WIDTH = 32  # of one session: more than may wait, so that what is too much is refused and not left waiting
+
+
+class GeneratorAgent(Respondent):
+    """Answers what users ask, and keeps the record of it."""
+
+    name = "generator"
+    publishes = (QueryAccepted, QueryReceived, QueryFailed, AnswerDialog, RecordDeletion, SessionChanges)
+    policy = RespondentPolicy(MAIN_RESPONDENT, "conversation.db")
+    speaks_as = policy.respondent_id
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Serve as a respondent, and have the journal deliver what has no published end. Incognito sessions end."""
+        async with super().lifespan():
+            seconds = self._settings.tool_timeout_seconds
+            self._clients = ClientCalls(lambda: self.bus, self._offered, self._gate, seconds)
+            self._deletion = RecordDeletion(
+                self.bus,
+                self._conversation,
+                self._outcomes,
+                prompts=self._fitter,
+                files=self._attachments,
+                is_told=self._turns.is_told,
+            )
+            sessions = SessionRecord(self._conversation, self.policy.respondent_id)
+            self._changes = SessionChanges(self.bus, sessions)
+            self._requests = ConversationRequestHandler(
+                self._conversation, sessions, self._changes,
+                self._prompts.prelude, self._deletion.delete, self._prompts.shown,
+            )  # fmt: skip
+            idle_seconds = self._settings.incognito_minutes * 60
+            async with IncognitoSessions(self._conversation, self._deletion, idle_seconds).end_in_time():
+                handing_in = asyncio.create_task(self._outcomes.hand_in_what_is_open(), name="hand in what is open")
+                try:
+                    yield
+                finally:
+                    handing_in.cancel()
+
+    @on(QueryReceived)
+    async def compute(self, message: QueryReceived, envelope: Envelope) -> None:
+        """The live copy of what `receive` gets: its turn is computed ahead, in memory, and nobody hears of it yet."""
+        failpoints.reach("generator.heard_live")
+        asked = asked_of(message, envelope, self._offered())
+        if message.task is None and message.origin not in BACKGROUND and self._may_compute(asked):
+            self._speculations.begin(asked)
+
+    @on(QueryReceived, durable=CONSUMER, concurrency=QUERIES_AT_ONCE, lane_width=LANE_WIDTH)
+    async def receive(self, message: QueryReceived, envelope: Envelope) -> BusDead | None:
+        """A query, until it has ended: answered, refused, known already; it is never ignored."""
+        failpoints.reach("generator.delivered")
+        asked = asked_of(message, envelope, self._tools.known(time.monotonic()), self.attempts.get(envelope.id, 1))
+        stored = self._turns.get(message.query_id) or await self._turns.accept(asked)
+        if stored.query != message.query:
+            taken = QueryIdTaken(stored.query_id)
+            return self._dead(envelope, taken.kind, str(taken))
+        if stored.outcome is not None:
+            await self._outcomes.publish(stored)
+            return None
+        failpoints.reach("turn.accepted")
+        telling = asyncio.create_task(self._tell_acceptance(stored), name=f"accept {stored.query_id}")
+        try:
+            await self._turns.run(stored)
+            await telling
+        finally:
+            telling.cancel()
+        return None
+
+    @on(QueryCancel)
+    async def stop(self, message: QueryCancel, envelope: Envelope) -> None:
+        """The live copy of what `cancel` gets: a running turn stops as soon as its tools do."""
+        self._speculations.drop(message.query_id)
+        self._turns.stop(message.query_id)
+
+    @on(QueryCancel, durable=CANCELS, concurrency=QUERIES_AT_ONCE)
+    async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
+        """End a query early: with what was said so far, or as failed if it has not begun. A program's call is none:
+        its tool ends it, or the gatekeeper."""
+        if self._clients.knows(message.query_id):
+            return
+        self._speculations.drop(message.query_id)
+        await self._turns.cancel(message.query_id)
+
+    @on(BusDead, durable=CONSUMER)
+    async def give_up(self, dead: BusDead, envelope: Envelope) -> None:
+        """The journal gives a query, or the letter that says so, to nobody any more, because processes died of it."""
+        if envelope.sender != JOURNAL or dead.participant != CONSUMER or dead.error.kind != "gave_up":
+            return
+        stored = await self._conversation.turn(envelope.correlation_id)
+        if stored is None:
+            await self._outcomes.fail_unstored(envelope.trace(), dead.error)
+        else:
+            await self._outcomes.end(stored, TurnStatus.FAILED, dead.error.kind, dead.error.message)
+
+    @on(RewardEvent, durable=CONSUMER)
+    async def learn_reward(self, event: RewardEvent, envelope: Envelope) -> None:
+        """Users have rated an answer, perhaps one of the other respondent's."""
+        await self._take_reward(event)
+
+    @on(MemoryDeleted, durable=CONSUMER)
+    async def forget(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
+        """A user wants nobody to keep anything of an exchange."""
+        self._speculations.drop_all()
+        await self._deletion.forget(deleted)
+
+    @on(SessionChanged, durable=CONSUMER)
+    async def learn_labels(self, changed: SessionChanged, envelope: Envelope) -> None:
+        """A session was named or pinned, perhaps by a process that could not store it any more."""
+        await self._changes.changed(changed)
+
+    @on(SessionBranched, durable=CONSUMER)
+    async def learn_branch(self, branched: SessionBranched, envelope: Envelope) -> None:
+        """A session branches off another one, perhaps by the word of a process that could not store it any more."""
+        await self._changes.branched(branched, envelope)
+
+    @on(ConversationRequest, concurrency=LOOK_UPS_AT_ONCE)
+    async def look_up(self, request: ConversationRequest, envelope: Envelope) -> ConversationResult:
+        """Somebody wants to see the record."""
+        return await self._requests.answer(request)
+
+    @on(ClientToolRequest, concurrency=CLIENT_CALLS_AT_ONCE)
+    async def call_for_client(self, request: ClientToolRequest, envelope: Envelope) -> ClientToolResult:
+        """A program wants to know the tools that there are, or have one called."""
+        if request.verb == "list":
+            return ClientToolResult(verb="list", tools=tuple(self._offered().values()))
+        try:
+            return ClientToolResult(verb="call", result=await self._clients.make(request, envelope.trace()))
+        except LocalError as error:
+            return ClientToolResult(verb="call", error=ErrorInfo.of(error))
+
+    def error_reply(self, message: Message, error: Exception) -> Message | None:
+        """What the door is told when a query could not be taken or the record not be read."""
+        info = ErrorInfo.of(error)
+        if isinstance(message, QueryReceived):
+            return QueryFailed(query_id=message.query_id, error=info)
+        if isinstance(message, ConversationRequest):
+            return ConversationResult(verb=message.verb, error=info)
+        if isinstance(message, ClientToolRequest):
+            return ClientToolResult(verb=message.verb, error=info)
+        return None
+
+    async def _tell_acceptance(self, stored: StoredTurn) -> None:
+        await self.bus.publish(QueryAccepted(query_id=stored.query_id, attempt=stored.attempt), trace_of(stored))
+
+
+# The second respondent: answers what the first one has answered, to compare the two, while nobody needs the model.
+
+CONSUMER_B, DELETIONS = "generator_b", "generator_b_deletions"  # a deletion does not wait behind a turn
+ANSWERS_AT_ONCE = 1024
+READ_SECONDS = 5.0
+OLD_SECONDS = 3600.0  # what was answered before it took part is not worth a model's time
+
+
+class SecondRespondent(Respondent):
+    """The generator with another id, and perhaps another model. No user hears of it, and none waits for it.
+
+    It answers from its own conversations: the users' questions and its own answers to them.
+    """
+
+    name = "generator_b"
+    publishes = (JournalRead, JournalRedact)
+    settings = "generator"
+    linger_ms = 200
+    policy = RespondentPolicy(
+        "B",
+        "conversation_b.db",
+        purpose="respondent_b",
+        loads_model=False,  # that could push out the one that users wait for
+        has_own_model=True,
+    )
+    speaks_as = policy.respondent_id
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Serve as a respondent, and delete what users delete."""
+        async with super().lifespan():
+            self._deletion = RecordDeletion(self.bus, self._conversation, self._outcomes, prompts=self._fitter)
+            self._sessions = SessionRecord(self._conversation, self.policy.respondent_id)
+            yield
+
+    @on(ResponseGeneration, durable=CONSUMER_B, concurrency=ANSWERS_AT_ONCE)
+    async def answer_too(self, response: ResponseGeneration, envelope: Envelope) -> None:
+        """A first answer, until there is a second one. No other end of a query is worth one."""
+        if not _is_to_be_compared(response):
+            return
+        failpoints.reach("generator_b.delivered")
+        query_id = response.query_id
+        stored = self._turns.get(query_id) or await self._store(response, envelope)
+        if stored is None or stored.outcome is not None:
+            if stored is not None:
+                await self._outcomes.publish(stored)
+            return
+        self._side_effects[query_id] = SideEffectPolicy(response.tool_calls)
+        try:
+            await self._turns.run(stored)
+        finally:
+            self._side_effects.pop(query_id, None)
+        failpoints.reach("generator_b.answered")
+
+    @on(BusDead, durable=CONSUMER_B)
+    async def give_up(self, dead: BusDead, envelope: Envelope) -> None:
+        """The journal gives a first answer to nobody any more, because processes died of it."""
+        stored = await self._conversation.turn(envelope.correlation_id)
+        if (
+            stored is not None
+            and envelope.sender == JOURNAL
+            and dead.participant == CONSUMER_B
+            and dead.error.kind == "gave_up"
+        ):
+            await self._outcomes.end(stored, TurnStatus.FAILED, dead.error.kind, dead.error.message)
+
+    @on(RewardEvent, durable=CONSUMER_B)
+    async def learn_reward(self, event: RewardEvent, envelope: Envelope) -> None:
+        """What an answer of its own was worth to a user."""
+        await self._take_reward(event)
+
+    @on(SessionBranched, durable=CONSUMER_B)
+    async def branch(self, branched: SessionBranched, envelope: Envelope) -> None:
+        """A session branches off another one: here it begins with what was answered by this respondent."""
+        await self._sessions.branch(new_branch(branched, envelope.user_id))
+
+    @on(SessionDeleted, durable=DELETIONS)
+    async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
+        """A session is deleted: what runs of it ends, and all of it leaves this record."""
+        self._fitter.drop(deleted.deleted_session_id)
+        for stored in await self._conversation.session(deleted.deleted_session_id):
+            if stored.outcome is None:
+                await self._turns.drop(stored)
+        await self._conversation.delete_session(deleted.deleted_session_id)
+
+    @on(MemoryDeleted, durable=DELETIONS)
+    async def forget(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
+        """A user wants nobody to keep anything of an exchange: a turn for it ends, and leaves this record."""
+        stored = await self._conversation.turn(deleted.query_id)
+        if stored is not None and stored.outcome is None:
+            await self._turns.drop(stored)
+        await self._deletion.forget(deleted)
+
+    async def _store(self, response: ResponseGeneration, envelope: Envelope) -> StoredTurn | None:
+        """The query on this record, put there now unless it is; None for one that was deleted or is old."""
+        known = await self._conversation.turn(response.query_id)
+        if known is not None:
+            return known if known.outcome is not None else replace(known, attempt=known.attempt + 1)
+        if time.time() - envelope.sent_at > OLD_SECONDS:
+            return None
+        for asked, asked_by in await messages_on_record(self.bus, response.query_id, (QueryReceived,), READ_SECONDS):
+            if asked.query == response.query:
+                stored, _ = await self._conversation.accept(
+                    asked_of(asked, asked_by, self._tools.known(time.monotonic()))
+                )
+                return stored
+        return None
+
+
+def _is_to_be_compared(response: ResponseGeneration) -> bool:
+    is_answer = response.respondent_id == MAIN_RESPONDENT and response.status == "answered"
+    return is_answer and response.in_history and not response.incognito and response.origin not in BACKGROUND

@@ -1,0 +1,210 @@
+"""`local2 sessions …`: the conversations: list, search, show, rename, pin, unpin, delete, export, branch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
+
+import typer
+
+from local.cli.client import SystemClient, running_system
+from local.cli.main import (
+    STANDARD_OUTPUT,
+    ApiOption,
+    ConfigDir,
+    DataDir,
+    JsonOption,
+    date_and_time,
+    visible,
+    write_found,
+    write_lines,
+)
+from local.memory.commands import repeated_lines
+
+# `local2 prompt`: what the model is told.
+
+prompt_app = typer.Typer(help="What the model is told.")
+
+
+@prompt_app.callback()
+def prompt_callback() -> None:
+    """What the model is told."""
+
+
+@prompt_app.command("show")
+def show_prompt(
+    prompt: Annotated[str | None, typer.Option(metavar="NAME", help="A variant of generator.yaml.")] = None,
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="With this session of a running system; its beginning will do.")
+    ] = None,
+    profile: Annotated[str | None, typer.Option(metavar="NAME", help="As this kind of assistant.")] = None,
+    as_json: JsonOption = False,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Print what the model gets before a question, with where it is from and what it costs: of the system that runs,
+    else by the settings. With a session, the messages."""
+    from local.generator.prompt_source import as_text, in_words, messages, sections
+
+    if session is not None:
+        told = messages(prompt, session, config_dir, data_dir)
+        typer.echo(json.dumps(list(told), ensure_ascii=False, indent=1) if as_json else as_text(told))
+        return
+    shown = sections(prompt, profile, config_dir, data_dir)
+    typer.echo(json.dumps(shown, ensure_ascii=False, indent=1) if as_json else in_words(shown))
+
+
+Json = dict[str, Any]
+FORMATS = ("markdown", "json")
+Session = Annotated[str, typer.Argument(metavar="ID", help="A conversation; the beginning of its id will do.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many at most.")]
+
+session_app = typer.Typer(
+    help="The conversations: list, search, show, rename, pin, unpin, delete, export, branch.",
+)
+
+
+@session_app.command("list")
+def list_sessions(
+    limit: Limit = 20, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None
+) -> None:
+    """Show the pinned conversations, with a *, and then the latest first.
+
+    Example: local2 sessions list -n 5
+    """
+    found = running_system(api, data_dir).request("GET", f"/sessions?limit={limit}")
+    write_found(found, _lines(found["sessions"]), as_json=as_json, nothing="there is no conversation yet")
+
+
+@session_app.command()
+def search(
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="All of them, in whatever case.")],
+    limit: Limit = 20,
+    as_json: JsonOption = False,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show the conversations in whose title, or one of whose turns, words are.
+
+    Example: local2 sessions search coffee black
+    """
+    query = urlencode({"query": " ".join(words), "limit": limit})
+    found = running_system(api, data_dir).request("GET", f"/sessions?{query}")
+    write_found(found, _lines(found["sessions"]), as_json=as_json, nothing="no conversation has these words")
+
+
+@session_app.command()
+def show(session: Session, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Show what was asked and answered.
+
+    Example: local2 sessions show 1f6e
+    """
+    client = running_system(api, data_dir)
+    found = client.export(client.whole_id(session), "json" if as_json else "markdown")
+    write_lines([json.dumps(json.loads(found))] if as_json else map(visible, found.rstrip("\n").split("\n")))
+
+
+@session_app.command()
+def rename(
+    session: Session,
+    title: Annotated[list[str] | None, typer.Argument(metavar="TITLE", help="Without one: its first question.")] = None,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Give a conversation a title.
+
+    Example: local2 sessions rename 1f6e Holidays in spring
+    """
+    _label(running_system(api, data_dir), session, {"title": " ".join(title or []) or None})
+
+
+@session_app.command()
+def pin(session: Session, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Have a conversation stand first in the list.
+
+    Example: local2 sessions pin 1f6e
+    """
+    _label(running_system(api, data_dir), session, {"pinned": True})
+
+
+@session_app.command()
+def unpin(session: Session, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Undo that.
+
+    Example: local2 sessions unpin 1f6e
+    """
+    _label(running_system(api, data_dir), session, {"pinned": False})
+
+
+@session_app.command()
+def delete(session: Session, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Remove a conversation for good, also from the record and the memory; name what may repeat it.
+
+    Example: local2 sessions delete 1f6e
+    """
+    client = running_system(api, data_dir)
+    done = client.request("DELETE", _path(client, session))
+    said = [
+        f"{done['session_id']} is removed, with {done['deleted_turns']} turns",
+        *repeated_lines(done["repeated_in"]),
+    ]
+    said += [f"{len(done['copied_to'])} branches keep copies:", *done["copied_to"]] if done["copied_to"] else []
+    write_lines([json.dumps(done)] if as_json else map(visible, said))
+
+
+@session_app.command()
+def export(
+    session: Session,
+    form: Annotated[str, typer.Option("--format", help="markdown or json.")] = "markdown",
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of the standard output.")] = None,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write a whole conversation as it is.
+
+    Example: local2 sessions export 1f6e --output holidays.md
+    """
+    if form not in FORMATS:
+        raise typer.BadParameter(f"{form!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+    client = running_system(api, data_dir)
+    write_lines([client.export(client.whole_id(session), form).removesuffix("\n")], output or STANDARD_OUTPUT)
+
+
+@session_app.command()
+def branch(
+    session: Session,
+    before: Annotated[str, typer.Option(metavar="QUERY", help="The query from which on it is to be another one.")],
+    as_json: JsonOption = False,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Begin a conversation with the turns before a query of another one, and print its id.
+
+    Example: local2 ask -s "$(local2 sessions branch 1f6e --before q7)" "And in autumn?"
+    """
+    client = running_system(api, data_dir)
+    made = client.request("POST", f"{_path(client, session)}/branch", {"before": before})
+    write_lines([json.dumps(made) if as_json else made["session_id"]])
+
+
+def _lines(sessions: Sequence[Json]) -> Iterator[str]:
+    """A line for each: the beginning of its id, its latest turn, how many, its title; and below that what a search has
+    found in it."""
+    for row in sessions:
+        mark, waits = "*" if row["pinned"] else " ", f"  ({row['open']} open)" if row.get("open") else ""
+        head = f"{mark} {row['session_id'][:12]:<12}  {date_and_time(row['updated_at'])}  {row['turns']:>4}"
+        yield visible(f"{head}  {' '.join(row['title'].split())}{waits}")
+        if match := row.get("match"):
+            yield visible(f"    {match['query_id']}: {' '.join(match['excerpt'].split())}")
+
+
+def _label(client: SystemClient, session: str, labels: Json) -> None:
+    row = client.request("PATCH", _path(client, session), labels)
+    write_lines(_lines([row]))
+
+
+def _path(client: SystemClient, session: str) -> str:
+    return f"/sessions/{quote(client.whole_id(session), safe='')}"

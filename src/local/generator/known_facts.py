@@ -1,0 +1,177 @@
+"""What is known of users before they are asked: their facts, as the memory last answered, and exchanges of earlier
+conversations that fit a question.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from local.bus.bus import Bus
+from local.bus.envelope import Trace, new_id
+from local.bus.messages import ContextItem, ParticipantStatus
+from local.core.errors import LocalError
+from local.core.text import harmless
+from local.memory.messages import OWNER, MemoryRequest, MemoryResult, RecalledEngram
+from local.memory.service import plain, presentable
+from local.runtime.runner import KEPT, Presence
+
+log = logging.getLogger(__name__)
+
+MEMORY = "memory"
+ANSWER_SECONDS = 0.5  # that a user's first turn waits for the memory at most
+START_SECONDS = 3.0  # that it waits for a memory which is only starting
+RETRY_SECONDS = 10.0  # before a memory that did not answer is asked again: each time a turn waits for it
+RECALL_SECONDS = 0.15  # that a turn waits for recalled exchanges at most
+LONGEST_RECALLED = 300  # characters of a question, and of an answer
+
+
+@dataclass(frozen=True, slots=True)
+class FactLines:
+    """What the memory says of a user, most important first, one line for each fact or pin: "slot: value (said DATE)".
+    `engrams` are the ids of the engrams that stated the facts of a slot."""
+
+    lines: tuple[str, ...] = ()
+    engrams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def as_items(self) -> tuple[ContextItem, ...]:
+        """The lines for the context block. Those of one slot are one item, so that a correction replaces them all."""
+        by_slot: dict[str, list[str]] = {}
+        for line in self.lines:
+            slot, colon, _ = line.partition(": ")
+            by_slot.setdefault(slot if colon else line, []).append(line)
+        return tuple(
+            ContextItem(kind="fact", key=slot, text="\n".join(lines), engram_ids=self.engrams.get(slot, ()))
+            for slot, lines in by_slot.items()
+        )
+
+
+class FactsCache:
+    """Each user's lines as the memory last answered. It is asked at a user's first turn, when it says that they have
+    changed, and if it may have said so unheard. A turn waits for one that lives, and a user's first for one to come."""
+
+    publishes = ("memory.request.facts", "memory.request.recall")
+
+    def __init__(
+        self, ask: Callable[[str], Awaitable[FactLines | None]], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`ask(user)` has the lines from the memory, None if it does not say before a user would notice the wait."""
+        self._ask, self._clock = ask, clock
+        self._lines: dict[str, FactLines] = {}
+        self._ask_at: dict[str, float] = {}  # when a user's lines are to be had anew, infinite where they are current
+        self._changes: Counter[str] = Counter()  # that were heard of, by user
+        self._presence, self._memory, self._is_coming = Presence(MEMORY, clock), "", False
+
+    async def changed(self, user: str) -> None:
+        """The memory says that a user's lines have changed: they are had anew at once, before a turn needs them."""
+        self._changes[user] += 1
+        self._ask_at.pop(user, None)
+        await self._ask_for(user)
+
+    def heard(self, status: ParticipantStatus) -> None:
+        """A participant lives. A memory that was started anew is asked again."""
+        if status.children:
+            self._is_coming = any(child.name == MEMORY and child.state in KEPT for child in status.children)
+        if self._presence.heard(status) and status.instance != self._memory:
+            self._memory = status.instance
+            self.ask_again()
+
+    def ask_again(self) -> None:
+        """Something may not have been heard. What is known counts until there is an answer."""
+        self._ask_at.clear()
+
+    @property
+    def memory_lives(self) -> bool:
+        """Whether there is a memory that can be asked."""
+        return self._presence.lives
+
+    def known(self, user_id: str | None) -> FactLines:
+        """A user's lines without asking."""
+        return self._lines.get(user_id or OWNER, FactLines())
+
+    def is_known(self, user_id: str | None) -> bool:
+        """Whether the memory has ever said what it knows of this user."""
+        return (user_id or OWNER) in self._lines
+
+    def are_current(self, user_id: str | None) -> bool:
+        """Whether nobody has to be asked for a user's lines."""
+        is_to_be_had = self._presence.lives or self.are_missing(user_id)
+        return self._clock() < self._ask_at.get(user_id or OWNER, -math.inf) or not is_to_be_had
+
+    def are_missing(self, user_id: str | None) -> bool:
+        """Whether there is a memory, and it has never said what it knows of this user."""
+        return (user_id or OWNER) not in self._lines and (self._presence.lives or self._is_coming)
+
+    async def current(self, user_id: str | None) -> FactLines:
+        """A user's lines; what is known, or nothing, where the memory does not say."""
+        user = user_id or OWNER
+        if not self.are_current(user):
+            await self._presence.lives_within(START_SECONDS)
+            await self._ask_for(user)
+        return self.known(user)
+
+    async def _ask_for(self, user: str) -> None:
+        changes = -1
+        while changes != self._changes[user]:  # an answer that a change has overtaken is none
+            changes = self._changes[user]
+            lines = await self._ask(user)
+        if lines is None:
+            self._ask_at[user] = self._clock() + RETRY_SECONDS
+        else:
+            self._lines[user] = lines
+            self._ask_at[user] = math.inf
+
+
+async def ask_memory(bus: Bus, user: str) -> FactLines | None:
+    """What the memory says of a user; None if it does not answer."""
+    request, trace = MemoryRequest(verb="facts"), Trace(new_id(), user_id=user)
+    try:
+        result = await bus.request(request, MemoryResult, ANSWER_SECONDS, trace)
+    except LocalError as error:
+        log.warning("the facts of the user are not known now: %s", error)
+        return None
+    if result.error:
+        return None
+    engrams: dict[str, tuple[str, ...]] = {}
+    for fact in result.facts:
+        slot = plain(fact.slot)
+        if fact.superseded_at is None:
+            engrams[slot] = (*engrams.get(slot, ()), fact.engram_id)
+    return FactLines(presentable(result.lines), engrams)
+
+
+async def recall(
+    bus: Bus, query: str, limit: int, user_id: str | None, session_id: str | None
+) -> tuple[RecalledEngram, ...]:
+    """The exchanges of other sessions that clearly fit a question, best first; none if the memory does not answer in
+    time. What no longer holds is not among them."""
+    request = MemoryRequest(verb="recall", query=query, limit=limit, not_session=session_id)
+    trace = Trace(new_id(), None, session_id, user_id)
+    try:
+        result = await bus.request(request, MemoryResult, RECALL_SECONDS, trace)
+    except LocalError as error:
+        log.info("nothing was recalled: %s", error)
+        return ()
+    holding = (hit for hit in result.hits if not hit.superseded_by and not hit.outdated)
+    return tuple(holding)[:limit]
+
+
+def recalled_item(hit: RecalledEngram) -> ContextItem:
+    """A recalled exchange for the context block, on one line."""
+    day = time.strftime("%Y-%m-%d", time.localtime(hit.asked_at))
+    source = f" (from {'the web' if hit.origin == 'web' else 'a tool'}, unverified)" if hit.tainted else ""
+    if hit.note_of is not None:
+        text = f"{day}, a note of the assistant{source}: {shortened(hit.answer)}"
+    else:
+        text = f"{day}, the user: {shortened(hit.query)} | the assistant{source}: {shortened(hit.answer)}"
+    return ContextItem(kind="recalled", key=hit.engram_id, text=text, engram_ids=(hit.engram_id,))
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text, on one line, without anything that a model or its server takes for a mark."""
+    text = harmless(" ".join(text.split()))
+    return text if len(text) <= LONGEST_RECALLED else f"{text[: LONGEST_RECALLED - 2].rstrip()} …"

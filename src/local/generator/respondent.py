@@ -1,0 +1,454 @@
+"""Whoever answers queries: a model as orchestrator, tools on the bus, one turn for each query."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from typing import Any, ClassVar, Self
+
+from local.attachments.attachments import AttachmentStore
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo
+from local.bus.messages import BusDead, ParticipantStatus, QueryReceived, ToolResult, ToolSchema, ToolSchemaRequest
+from local.bus.vocabulary import PROPOSE_PLAN
+from local.core.errors import ConfigError, ModelError
+from local.critic.messages import RewardEvent
+from local.generator.config import GeneratorConfig
+from local.generator.fitting import PromptFitter
+from local.generator.history import END, ConversationService, NewTurn, PriorContext, StoredTurn, TaintRecord
+from local.generator.known_facts import FactsCache, ask_memory, recall
+from local.generator.output import OutcomePublisher, TurnOutput, trace_of
+from local.generator.permissions import PermissionClient
+from local.generator.prompt import ATTACHMENTS_SHARE as SHARE
+from local.generator.prompt import AttachedFiles, PromptBuilder, PromptKnowledge, SkillIndex, ask_for_skills, fitting
+from local.generator.queue import SessionQueue, Speculations, TurnQueue
+from local.generator.runner import TurnRunner
+from local.generator.running_reward import RunningReward
+from local.generator.steps import TurnInput, parse_step
+from local.generator.taint import TurnTaint
+from local.generator.tool_calls import TurnContext
+from local.generator.tool_list import MOST, OfferRules, ToolListRecord, TurnOffer, kind_of
+from local.generator.tool_registry import ToolRegistry
+from local.generator.turn import SideEffectPolicy, Turn
+from local.instructions.texts import StandingTextFiles, soul_history
+from local.memory.messages import UserFacts
+from local.models.chat import ChatModel, ModelInfo
+from local.models.leases import Leases, Priority, purpose_of
+from local.models.router import Router, connect
+from local.models.settings import DefaultModel, ModelSizes, Routing, Tier
+from local.permissions.messages import ApprovalDecision
+from local.runtime.participant import Kind, Participant, Publications, Resources, on
+from local.runtime.runner import SILENT_SECONDS
+from local.skills.messages import READ_SKILL, SkillsChanged
+
+# In what one respondent differs from another.
+
+
+@dataclass(frozen=True, slots=True)
+class RespondentPolicy:
+    """In what one respondent differs from another: its id, the file of its record in the data directory, the `purpose`
+    of its turns if no user waits for any, whether its model is loaded at the start, and whether the model that was
+    configured is its own, so that none takes its place when it is not there."""
+
+    respondent_id: str
+    record: str
+    purpose: str = ""
+    loads_model: bool = True
+    has_own_model: bool = False
+
+    def texts(self, resources: Resources, window: int) -> StandingTextFiles | None:
+        """What the owner has written for the prompts; the main respondent keeps the versions of the soul."""
+        if not resources.layers:
+            return None
+        history = None if self.has_own_model else soul_history(resources.data_dir)
+        fit = partial(fitting, window=window)
+        return StandingTextFiles(resources.layers[-1], resources.workspace_folder, fit, history)
+
+    def model(self, config: GeneratorConfig, resources: Resources, routing: Routing) -> str:
+        """The name of the model that answers. Raises `ConfigError` if there is none."""
+        if not self.has_own_model or config.model == resources.chat_model:
+            return routing.first("chat", config.model)
+        routing.locate(config.model)
+        return config.model
+
+
+# Looks at an agent's model when the agent starts, and has it loaded, so that the first query need not wait; looks
+# again while there is a problem with it.
+
+log = logging.getLogger(__name__)
+
+
+LOOK_AGAIN_SECONDS = 5.0
+
+
+class WarmUp:
+    """`details` says for the status beat how far it is: load (loading, loaded), or the problem there was."""
+
+    def __init__(self, model: ChatModel, name: str, options: Mapping[str, Any]) -> None:
+        self._model, self._name, self._options = model, name, options
+        self.details: dict[str, str] = {}
+        self._has_problem = asyncio.Event()
+
+    async def watch(self, warm_up: Callable[[], Awaitable[object]]) -> None:
+        """`warm_up()`, and again every few seconds for as long as there is a problem, until cancelled."""
+        await warm_up()
+        while await self._has_problem.wait():
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            self._has_problem.clear()
+            await warm_up()
+
+    def turn_to(self, name: str) -> None:
+        """Another model answers from now on: look at that one."""
+        self._name = name
+        self._has_problem.set()
+
+    def away(self, reason: str) -> None:
+        """A call has found out that no model server answers."""
+        self._note(reason)
+
+    async def run(self, learn: Callable[[ModelInfo], object]) -> None:
+        """Say at once what the first query would run into. `learn` is told what the server knows of the model."""
+        if not await self.look(learn):
+            return
+        try:
+            self.details = {"load": "loading"}
+            await self._model.load(self._name, self._options)
+            self.details = {"load": "loaded"}
+        except ModelError as error:
+            self._tell(str(error))
+
+    async def look(self, learn: Callable[[ModelInfo], object]) -> bool:
+        """Tell `learn` what the server knows of the model, without having it loaded; False if there is none."""
+        try:
+            learn(await self._model.show(self._name))
+        except ModelError as error:
+            self._tell(str(error))
+            return False
+        self.details = {}
+        return True
+
+    def _tell(self, problem: str) -> None:
+        if self.details != {"problem": problem}:
+            log.warning("%s", problem)
+        self._note(problem)
+
+    def _note(self, problem: str) -> None:
+        self.details = {"problem": problem}
+        self._has_problem.set()
+
+
+YOUNG_SECONDS = 3.0  # of a process, in which its first turns wait for the tools that there were before it
+
+
+class Respondent(Participant):
+    """Base of those that answer: runs turns that are on its record. Knows tools by their schemas alone."""
+
+    kind = Kind.AGENT
+    Config = GeneratorConfig
+    policy: ClassVar[RespondentPolicy]
+    publishes: ClassVar[Publications] = (
+        TurnOutput,
+        OutcomePublisher,
+        FactsCache,
+        SkillIndex,
+        Leases,
+        ToolSchemaRequest,
+    )
+
+    def __init__(
+        self,
+        config: GeneratorConfig,
+        model: ChatModel,
+        conversation: ConversationService,
+        *,
+        answers_as: str | None = None,
+        leases: Leases | None = None,
+        attachments: AttachmentStore | None = None,
+        texts: StandingTextFiles | None = None,
+        sizes: ModelSizes | None = None,
+        most_tools: Mapping[Tier, int] = MOST,
+        default: DefaultModel | None = None,
+    ) -> None:
+        """`answers_as` is the name to sign with, where it is not the model's that was asked for; `most_tools` how many
+        tools a model of each size is offered at most; `default` follows the owner's choice, without it the model of the
+        settings answers."""
+        super().__init__(config)
+        self._settings, self._options, self._answers_as = config, config.model_options, answers_as
+        self._model, self._conversation, self._leases = model, conversation, leases or Leases()
+        self._attachments, self._skills = attachments, SkillIndex(lambda: ask_for_skills(self.bus))
+        self._default = default or DefaultModel(Routing(endpoints={}, default=""), (), config.model)
+        self._warm_up = WarmUp(model, self._default.name, self._options)
+        self._fitter = PromptFitter(
+            model, config.fast_model or config.model, config.num_ctx, conversation, self._leases, config.model
+        )
+        self._measured = set[str]()  # models whose window is known
+        self._tools, self._gate = ToolRegistry(), PermissionClient(lambda: self.bus, config.hooks, config.never_called)
+        self._facts = FactsCache(lambda user: ask_memory(self.bus, user))
+        files = AttachedFiles(attachments, model, lambda name: partial(self._fitter.of(name).characters, share=SHARE))
+        self._sizes = sizes or ModelSizes(model)
+        most = {tier: min(most_tools[tier], config.max_offered_tools or sys.maxsize) for tier in Tier}
+        self._rules = OfferRules(most, config.offer.add, frozenset(config.offer.remove), config.work_phases)
+        self._tool_lists = ToolListRecord(conversation, self.policy.respondent_id)
+        self._known = PromptKnowledge(self._offered, self._skills, self._gate.settings_mode, texts, self._sizes)
+        self._prompts = PromptBuilder(
+            config,
+            self.policy.respondent_id,
+            files,
+            self._facts,
+            self._known,
+            lambda *what: recall(self.bus, *what),
+            lambda: self._default.name,
+        )
+        self._side_effects: dict[str, SideEffectPolicy] = {}  # of turns that may not make every call, by query_id
+        self._rewards = RunningReward(conversation, self.policy.respondent_id)
+        self._speculations = Speculations(conversation, self._runner)
+        self._taints = TaintRecord(conversation, self.policy.respondent_id)
+        self._news = asyncio.Event()  # a tool has come, or a query was cancelled
+        self._outcomes: OutcomePublisher
+        self._turns: TurnQueue
+
+    @classmethod
+    def build(cls, config: GeneratorConfig, resources: Resources) -> Self:
+        """With the models of the roles chat, fast and vision; the conversation is one file. Raises `ConfigError`."""
+        routing = resources.routing
+        if routing is None:
+            raise ConfigError(f"the {cls.name} needs a model server, and none is known here")
+        name = cls.policy.model(config, resources, routing)
+        model = connect(routing, timeout_seconds=config.timeout_seconds, limit="timeout_seconds in generator.yaml")
+        own = {"model": name}
+        own["fast_model"] = routing.first("fast", config.fast_model or name)
+        if config.vision_model or routing.config.roles.vision:
+            own["vision_model"] = routing.first("vision", config.vision_model or name)
+        return cls(
+            config.model_copy(update=own),
+            model,
+            ConversationService(resources.data_dir / cls.policy.record, cls.policy.respondent_id),
+            answers_as="stand-in" if resources.model_backend == "stand_in" else None,  # which goes by any name
+            leases=Leases(routing.locate),
+            attachments=AttachmentStore(resources.data_dir / "attachments"),
+            texts=cls.policy.texts(resources, config.num_ctx),
+            sizes=ModelSizes(model, routing.stated_size),
+            most_tools={tier: routing.most_tools(tier.value) for tier in Tier},
+            default=DefaultModel(routing, () if cls.policy.has_own_model else resources.layers, name),
+        )
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Open the record, serve, and at the end hand back what is running."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._model.close)
+            await stack.enter_async_context(self._conversation)
+            await self._rewards.by_prompt()
+            self._tools.expect(await self._conversation.latest_tools(), time.monotonic() + YOUNG_SECONDS)
+            self._outcomes = OutcomePublisher(self.bus, self._conversation)
+            line = SessionQueue(self._settings.max_concurrent_turns, self._settings.max_waiting_turns)
+            self._turns = TurnQueue(self._conversation, self._outcomes, line, self._prepare, self._news)
+            warm_up = self._warm_up.run if self.policy.loads_model else self._warm_up.look
+            watching = self._warm_up.watch(partial(warm_up, self._learn_model))
+            warming_up = asyncio.create_task(watching, name="warm up")
+            stack.callback(warming_up.cancel)
+            await stack.enter_async_context(self._skills.is_open())
+            await stack.enter_async_context(self._leases.are_open(self.bus))
+            await stack.enter_async_context(self._fitter.is_open())
+            await stack.enter_async_context(self._turns.is_open())
+            await stack.enter_async_context(self._speculations.is_open())
+            yield
+
+    async def announce(self) -> None:
+        """Ask who the tools are, and have users' facts said anew: what was said before was perhaps not heard."""
+        self._facts.ask_again()
+        await self.bus.publish(ToolSchemaRequest())
+
+    def hand_back(self) -> None:
+        """Leave the turns to the next process."""
+        self._speculations.drop_all()
+        self._turns.hand_back()
+
+    def figures(self) -> dict[str, int]:
+        """How many turns run, may run, wait for the model and wait for a place."""
+        return self._turns.figures()
+
+    def details(self) -> dict[str, str]:
+        """Which model answers, whether it was loaded at the start, or what was wrong with it; and its rewards."""
+        reward = ", ".join(each.in_words() for each in self._rewards.latest)
+        more = {"prompt": self._settings.variant, "reward": reward, "instructions": self._known.problems}
+        self._follow_choice()
+        model = {"model": self._answers_as or self._default.name}
+        return {**model, **self._warm_up.details, **{name: text for name, text in more.items() if text}}
+
+    @on(ToolSchema)
+    async def learn(self, schema: ToolSchema, envelope: Envelope) -> BusDead | None:
+        """A tool says what it is: whoever may say its results, and nobody else."""
+        if not self.may_publish(envelope, ToolResult.subject + schema.tool):
+            return self._dead(envelope, "refused_tool", f"{envelope.sender} is not the tool {schema.tool}")
+        refusal = self._tools.announce(schema, envelope.sender, envelope.instance, time.monotonic())
+        if refusal is None:
+            self._news.set()
+            self._skills.learn(schema)
+            return None
+        log.warning("%s", refusal)
+        return self._dead(envelope, "refused_tool", refusal)
+
+    @on(ParticipantStatus)
+    async def notice(self, status: ParticipantStatus, envelope: Envelope) -> ToolSchemaRequest | None:
+        """A participant lives or leaves: a tool, or the memory perhaps."""
+        self._facts.heard(status)
+        self._gate.status(status)
+        if status.children:
+            self._tools.outages.supervised(status.children)
+        if status.kind != Kind.TOOL:
+            return None
+        sender, instance, now = envelope.sender, envelope.instance, time.monotonic()
+        if status.state == "stopping":
+            self._tools.left(sender, instance, now)
+            return None
+        self._tools.outages.heard(sender, status.child)
+        known = self._tools.heard(sender, instance, now)
+        return None if known else ToolSchemaRequest()
+
+    @on(ApprovalDecision)
+    async def hear_decision(self, decision: ApprovalDecision, envelope: Envelope) -> None:
+        """Somebody has said whether a call is to be made."""
+        self._gate.decided(decision)
+
+    @on(UserFacts)
+    async def hear_facts(self, facts: UserFacts, envelope: Envelope) -> None:
+        """The memory says that what it knows of a user has changed."""
+        self._speculations.drop_all()
+        await self._facts.changed(facts.of_user)
+
+    @on(SkillsChanged)
+    async def hear_of_skills(self, changed: SkillsChanged, envelope: Envelope) -> None:
+        """There are other skills, or they say something else."""
+        self._speculations.drop_all()
+        self._skills.ask_again()
+
+    async def _take_reward(self, event: RewardEvent) -> None:
+        if event.respondent_id == self.policy.respondent_id:
+            await self._rewards.note(event.query_id, event.reward, event.rated_at)
+            await self._rewards.by_prompt()
+
+    async def _prepare(self, stored: StoredTurn) -> TurnRunner:
+        """What runs a turn whose time has come: from its beginning, or from its last stored step."""
+        computed = await self._speculations.take(stored)
+        if computed is not None:
+            return computed
+        attempt, until = stored.attempt, self._tools.settled_at
+        if attempt > 1:
+            attempt = await self._conversation.next_attempt(stored.query_id)
+            until = time.monotonic() + SILENT_SECONDS
+        await self._tools_back(stored, until)
+        past: PriorContext | None = stored.beginning
+        steps: list[str] = []
+        if past is None or attempt > 1:
+            past, steps = await self._conversation.beginning(stored)
+        return await self._runner(stored, past, steps, attempt)
+
+    async def _runner(
+        self, query: NewTurn | StoredTurn, past: PriorContext, steps: Sequence[str] = (), attempt: int = 1
+    ) -> TurnRunner:
+        self._follow_choice()
+        asked = QueryReceived.decode(query.body.encode())
+        is_ours = asked.history is None
+        if asked.history is not None:
+            said = (*asked.history, *asked.continued)
+            past = PriorContext(None, asked.history, await self._taints.is_history_tainted(said))
+        question = await self._prompts.question(asked, past, date.today(), query.user_id, query.session_id)
+        turn = Turn(question, [parse_step(step) for step in steps], self._side_effects.get(query.query_id))
+        output = TurnOutput(
+            self.bus, self._conversation, trace_of(query), self._settings.agent_id,
+            query.query_id, self.policy.respondent_id, attempt,
+        )  # fmt: skip
+        await self._measure(question.model)
+        offer = await self._offer_of(query.session_id if is_ours else None, question.model, question, query.user_id)
+        context = self._context(question.model, purpose_of(question.origin, question.task), offer)
+        earlier = partial(self._taints.earlier, asked.history, query.session_id, getattr(query, "position", END))
+        taint = TurnTaint(turn, self._settings, earlier, self._attachments)
+        return TurnRunner(turn, context, output, query.session_id if is_ours else None, taint)
+
+    async def _offer_of(
+        self, session_id: str | None, model_name: str, question: TurnInput, user_id: str | None
+    ) -> TurnOffer:
+        """The tools that the model of a turn is offered: those of its session, if it is one of ours."""
+        tier, options = await self._sizes.ask(model_name), question.options
+        kind = kind_of(tier, options)
+        wanted = [READ_SKILL] if self._known.skills.known(user_id) else []
+        plans = options is not None and options.mode == "plan" and self._gate.may_ask(question)
+        return TurnOffer(
+            self._rules,
+            tier,
+            None if session_id is None else self._tool_lists.of(session_id, kind),
+            (*wanted, *((PROPOSE_PLAN,) if plans else ())),
+            kind,
+            is_final=session_id is not None
+            and self._sizes.is_known(model_name)
+            and self._tools.are_settled(time.monotonic()),
+        )
+
+    def _may_compute(self, asked: NewTurn) -> bool:
+        """Whether a query's turn can be computed ahead with what is known now."""
+        return (
+            self._offered().keys() >= self._tools.known(time.monotonic())
+            and self._turns.may_begin(asked.session_id)
+            and self._prompts.is_current(asked.user_id)
+        )
+
+    async def _tools_back(self, stored: StoredTurn, until: float) -> None:
+        """Wait until a turn has its tools, or is cancelled, or the time has come."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(until - time.monotonic()):
+                while not self._turns.is_cancelled(stored.query_id) and not self._offered().keys() >= set(stored.tools):
+                    self._news.clear()
+                    await self._news.wait()
+
+    def _context(self, model_name: str, purpose: str, offer: TurnOffer) -> TurnContext:
+        return TurnContext(
+            model=self._model,
+            prompts=self._fitter.of(model_name),
+            tools=self._tools,
+            model_name=model_name,
+            answers_as=self._answers_as,
+            options=self._options,
+            priority=Priority(self._leases, model_name, self.policy.purpose or purpose),
+            tool_timeout_seconds=self._settings.tool_timeout_seconds,
+            max_answer_tokens=self._settings.max_answer_tokens,
+            blobs=self.bus.blobs,
+            offer=offer,
+            gate=self._gate,
+            on_away=self._warm_up.away,
+        )
+
+    def _offered(self) -> dict[str, ToolSchema]:
+        return self._tools.offered(time.monotonic())
+
+    def _follow_choice(self) -> None:
+        """The owner may have chosen another default model since."""
+        if self._default.refresh():
+            log.info("%s answers from now on, as models.yaml says", self._default.name)
+            self._warm_up.turn_to(self._default.name)
+            if isinstance(self._model, Router):
+                self._model.follow(self._default.chain)
+
+    async def _measure(self, model: str) -> None:
+        """Learn the window of a model that was chosen; of the one of the start the warm-up tells."""
+        if model in self._measured or model == self._settings.model:
+            return
+        with suppress(ModelError):  # the turn's own call says what is wrong
+            info = await self._model.show(model)
+            self._fitter.of(model).window.at_most(info.context_length or self._settings.num_ctx)
+            self._measured.add(model)
+
+    def _learn_model(self, info: ModelInfo) -> None:
+        self._sizes.learn(self._default.name, info)
+        self._fitter.of(self._default.name).window.at_most(info.context_length or self._settings.num_ctx)
+
+    def _dead(self, envelope: Envelope, kind: str, message: str) -> BusDead:
+        error = ErrorInfo(kind=kind, message=message)
+        return BusDead(participant=self.name, envelope_id=envelope.id, dead_subject=envelope.subject, error=error)

@@ -1,0 +1,274 @@
+"""What users change about a session: its title, its pin, and where they go on from an earlier place of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+
+from local.attachments.attachments import AttachmentStore
+from local.bus.bus import Bus
+from local.bus.envelope import Envelope, Trace, new_id
+from local.bus.messages import SessionBranched, SessionChanged, SessionDeleted
+from local.core.errors import (
+    HandedBack,
+    LocalError,
+    NotOnRecord,
+    RecordNotRedacted,
+    RequestTimeout,
+    SessionInUse,
+    StoreFenced,
+)
+from local.generator.fitting import PromptFitter
+from local.generator.history import ConversationService, StoredTurn, TurnStatus
+from local.generator.output import OutcomePublisher
+from local.generator.sessions import BranchPoint, Labels, NewBranch, SessionRecord
+from local.journal.client import redact_on_record
+from local.journal.messages import JournalRedact
+from local.memory.messages import MemoryDeleted
+
+# What users delete goes from the journal, from everybody who keeps something of it, then from our own record.
+
+JOURNAL_SECONDS = 5.0
+SEARCH_SECONDS = 30.0  # where the journal looks through all that it has
+
+
+class RecordDeletion:
+    """Deletes from one respondent's record. What fails half-way is still there, and can be deleted again."""
+
+    publishes = (SessionDeleted, JournalRedact)
+
+    def __init__(
+        self,
+        bus: Bus,
+        conversation: ConversationService,
+        outcomes: OutcomePublisher,
+        *,
+        prompts: PromptFitter | None = None,
+        files: AttachmentStore | None = None,
+        is_told: Callable[[str], bool] = lambda engram_id: False,
+    ) -> None:
+        """`prompts` may be summarising a session; `files` are what queries name, if they are this one's to delete;
+        `is_told` says whether a turn that runs has something of an engram in the block before its question."""
+        self._is_told = is_told
+        self._bus, self._conversation, self._outcomes = bus, conversation, outcomes
+        self._prompts, self._files = prompts, files
+        self._deleting: set[str] = set()  # sessions
+
+    async def delete(self, session_id: str) -> tuple[int, int]:
+        """Remove a session; returns the numbers of turns and of messages on record that have lost their content.
+
+        Raises `SessionInUse`, `NotOnRecord`, `RequestTimeout` while there is no journal, `RecordNotRedacted`,
+        `StoreFailed`.
+        """
+        turns = await self._conversation.session(session_id)
+        if any(turn.status is TurnStatus.OPEN for turn in turns):
+            raise SessionInUse(session_id)
+        with self._deletes(session_id):
+            redacted = await self._delete_elsewhere(session_id, turns, [turn for turn in turns if not turn.published])
+            deleted = await self._conversation.delete_session(session_id)
+        if not deleted and not redacted:
+            raise NotOnRecord(f"there is no session {session_id}")
+        return deleted, redacted
+
+    async def drop(self, session_id: str) -> None:
+        """Remove a session of which nothing runs: whatever of it is open will have no end. Raises as `delete`."""
+        with self._deletes(session_id):
+            await self._delete_elsewhere(session_id, await self._conversation.session(session_id))
+            await self._conversation.drop_session(session_id)
+
+    @contextmanager
+    def _deletes(self, session_id: str) -> Iterator[None]:
+        """Meanwhile the memory's word that it has forgotten the session's exchanges waits: to a query that is still
+        here it would mean that its copies in branches are to go, too."""
+        self._deleting.add(session_id)
+        try:
+            yield
+        finally:
+            self._deleting.discard(session_id)
+
+    async def drop_query(self, query_id: str) -> None:
+        """Remove one query that was never a turn of its session. Raises as `delete`."""
+        await redact_on_record(self._bus, JournalRedact(query_id=query_id), JOURNAL_SECONDS)
+        await self._discard_files(query_id=query_id)
+        await self._conversation.drop_query(query_id)
+
+    async def forget(self, deleted: MemoryDeleted) -> None:
+        """Remove a whole exchange with its copies in branches, and what other turns have recalled of it. Done again it
+        comes to the same.
+
+        Raises `HandedBack` while a turn runs that knows of it, and `StoreFailed`: not now, but later.
+        """
+        if await self._is_known_to_open_turn(deleted):
+            raise HandedBack("a turn runs that knows what is to be forgotten")
+        await self._discard_files(query_id=deleted.query_id)
+        await self._conversation.forget(deleted.query_id)
+        if await self._conversation.forget_recalled(deleted.engram_id):
+            await self._redact_mentions(deleted.engram_id)
+
+    async def _delete_elsewhere(
+        self, session_id: str, turns: Sequence[StoredTurn], unpublished: Sequence[StoredTurn] = ()
+    ) -> int:
+        """Everywhere but on our own record, which goes last: as long as it is there all this can be done again.
+
+        An outcome that reached the journal only later would bring back what was deleted.
+        """
+        user_id = turns[0].user_id if turns else None
+        try:
+            async with asyncio.timeout(JOURNAL_SECONDS):
+                for turn in unpublished:
+                    await self._outcomes.publish(turn)
+                redacted = await redact_on_record(self._bus, JournalRedact(session_id=session_id), JOURNAL_SECONDS)
+                notice = SessionDeleted(deleted_session_id=session_id)
+                await self._bus.publish(notice, Trace(new_id(), user_id=user_id))  # of no session: it is to stay
+        except TimeoutError:
+            raise RequestTimeout(JournalRedact.subject, JOURNAL_SECONDS, JournalRedact.answered_by) from None
+        self._stop_summarising(session_id)
+        await self._discard_files(session_id=session_id)
+        return redacted
+
+    async def _is_known_to_open_turn(self, deleted: MemoryDeleted) -> bool:
+        told = self._is_told(deleted.engram_id)
+        if told or await self._conversation.is_recalled_by_open_turn(deleted.engram_id):
+            return True
+        for session_id in await self._conversation.sessions_with(deleted.query_id):
+            self._stop_summarising(session_id)
+            if session_id in self._deleting or await self._has_open_turn(session_id):
+                return True
+        return False
+
+    async def _has_open_turn(self, session_id: str) -> bool:
+        return any(turn.status is TurnStatus.OPEN for turn in await self._conversation.session(session_id))
+
+    async def _redact_mentions(self, engram_id: str) -> None:
+        """What recalled it may have been published only after the memory has seen to that."""
+        try:
+            await redact_on_record(self._bus, JournalRedact(mentioned=engram_id), SEARCH_SECONDS)
+        except RequestTimeout as error:
+            raise RecordNotRedacted(str(error)) from None
+
+    def _stop_summarising(self, session_id: str) -> None:
+        if self._prompts is not None:
+            self._prompts.drop(session_id)
+
+    async def _discard_files(self, *, session_id: str = "", query_id: str = "") -> None:
+        if self._files is not None:
+            named = await self._conversation.attachments_of(session_id=session_id, query_id=query_id)
+            await asyncio.to_thread(self._files.discard, named)
+
+
+# When incognito sessions end: with the process, and when nothing was asked in them for long. So does what was asked
+# incognito in a session that is kept, and refused.
+
+log = logging.getLogger(__name__)
+
+LOOKS = 10  # within the time that a session may be idle
+LONGEST_PAUSE_SECONDS = 60.0
+
+
+class IncognitoSessions:
+    """The incognito sessions of one record."""
+
+    def __init__(self, conversation: ConversationService, deletion: RecordDeletion, idle_seconds: float) -> None:
+        self._conversation, self._deletion, self._idle_seconds = conversation, deletion, idle_seconds
+
+    @asynccontextmanager
+    async def end_in_time(self) -> AsyncIterator[None]:
+        """Enter it before anything is served: what an earlier process has left is deleted first. Leave it when nothing
+        runs any more: all there are then end, with what is still open in them."""
+        started = time.time()
+        await self._drop_all()
+        ending = asyncio.create_task(self._end_idle(started), name="end incognito sessions")
+        try:
+            yield
+        finally:
+            ending.cancel()
+        await asyncio.wait({ending})
+        await self._drop_all()  # not when the process comes to grief: the next one sees to that
+
+    async def _drop_all(self) -> None:
+        try:
+            for session_id in await self._conversation.incognito_sessions():
+                await self._deletion.drop(session_id)
+            for query_id in await self._conversation.refused_incognito():
+                await self._deletion.drop_query(query_id)
+        except StoreFenced:
+            log.info("incognito sessions are left to the process that has the record now")
+        except LocalError as error:
+            log.error("an incognito session is still on record, and is deleted as soon as that is possible: %s", error)
+
+    async def _end_idle(self, started: float) -> None:
+        """Those of an earlier process, which could not be deleted at the start, count as idle."""
+        while True:
+            await asyncio.sleep(min(self._idle_seconds / LOOKS, LONGEST_PAUSE_SECONDS))
+            try:
+                await self.end_idle_since(max(started, time.time() - self._idle_seconds))
+            except LocalError as error:
+                log.warning("an incognito session could not be deleted: %s", error)
+
+    async def end_idle_since(self, then: float) -> None:
+        """Delete those in which nothing has happened since `then`, in seconds since 1970, and what was incognito and
+        refused before. Raises as a deletion does."""
+        for session_id in await self._conversation.incognito_sessions(then):
+            try:
+                await self._deletion.delete(session_id)
+            except SessionInUse:
+                log.debug("incognito session %s is waiting for an answer", session_id)
+        for query_id in await self._conversation.refused_incognito(then):
+            await self._deletion.drop_query(query_id)
+
+
+SECONDS = 10.0  # for the journal, as a query has
+
+
+class SessionChanges:
+    """Puts a change on record, then into the store: of what was cut off in between the journal tells again."""
+
+    publishes = (SessionChanged, SessionBranched)
+
+    def __init__(self, bus: Bus, sessions: SessionRecord) -> None:
+        self._bus, self._sessions = bus, sessions
+
+    async def change(self, session_id: str, labels: Mapping[str, str | bool | None]) -> None:
+        """Set `title` or `pinned`, or both. Raises `NotOnRecord`, `NotConfirmed`, `StoreFailed`."""
+        head, known = await self._sessions.head(session_id), await self._sessions.labels(session_id)
+        changed = SessionChanged.model_validate(
+            {"title": known.title, "pinned": known.pinned, **labels, "session_id": session_id,
+             "changed_at": max(time.time(), known.changed_at)}
+        )  # fmt: skip
+        await self._bus.publish(changed, Trace(new_id(), None, session_id, head.user_id), seconds=SECONDS)
+        await self.changed(changed)
+
+    async def branch(self, session_id: str, before: str, branch_id: str) -> BranchPoint:
+        """Have a session `branch_id` begin with the turns before a query; returns where it is left. The same again is
+        the same branch. Raises as `change`, `TurnStillOpen` and `SessionExists`."""
+        point = await self._sessions.branch_point(session_id, before)
+        if await self._sessions.require_new(branch_id, point):
+            branched = SessionBranched(
+                session_id=branch_id, branched_from=point.session_id, before=point.before, incognito=point.incognito,
+                branched_at=time.time(),
+            )  # fmt: skip
+            await self._bus.publish(branched, Trace(new_id(), None, branch_id, point.user_id), seconds=SECONDS)
+            await self._sessions.branch(new_branch(branched, point.user_id))
+        return point
+
+    async def changed(self, changed: SessionChanged) -> None:
+        """Store what was said; an older word changes nothing."""
+        await self._sessions.keep_labels(changed.session_id, labels_in(changed))
+
+    async def branched(self, branched: SessionBranched, envelope: Envelope) -> None:
+        """Make the branch that was told of; nothing if it is there."""
+        await self._sessions.branch(new_branch(branched, envelope.user_id))
+
+
+def labels_in(changed: SessionChanged) -> Labels:
+    """Labels as the record keeps them."""
+    return Labels(changed.title, changed.pinned, changed.changed_at)
+
+
+def new_branch(branched: SessionBranched, user_id: str | None) -> NewBranch:
+    """A branch as the record makes it."""
+    point = BranchPoint(branched.branched_from, branched.before, user_id, branched.incognito)
+    return NewBranch(branched.session_id, point, branched.branched_at)

@@ -1,0 +1,357 @@
+"""Sessions that begin with the turns of another one, up to where they branch off. In the caller's transaction.
+
+The turns are copied, under ids of their own: what is asked in a branch, and what is deleted there, leaves the session
+that it has branched off as it is. The branch keeps them when that session is deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from local.core import text as text_search
+from local.core.errors import BadCursor, NotOnRecord, SessionExists, TurnStillOpen
+from local.core.text import Needle, TextHit, excerpt, find_in_session, matches
+from local.generator.history import SAID, ConversationService, SessionHead, TurnPage, TurnPlace, head_of, page_of
+
+_NAMESPACE = uuid.UUID("6c0f0a35-9d0b-4f0e-8a0c-51f1f2a3c7de")
+_COPIED = (
+    "query_id, respondent_id, session_id, user_id, envelope_id, query, body, in_history, status, attempt, tools,"
+    " answer, outcome_subject, outcome, published, created_at, finished_at, incognito, copy_of, model"
+)
+_COPY = (
+    f"INSERT OR IGNORE INTO turns ({_COPIED}) SELECT :copy, respondent_id, :branch, user_id, :copy, query,"
+    " json_set(body, '$.query_id', :copy, '$.session_id', :branch), in_history, status, attempt, tools, answer,"
+    " outcome_subject, json_set(outcome, '$.query_id', :copy, '$.session_id', :branch), 1, created_at, finished_at,"
+    " incognito, coalesce(copy_of, query_id), model FROM turns WHERE position = :position"
+)
+_TAINT = (
+    "INSERT OR IGNORE INTO taints SELECT :copy, :own, :branch FROM taints"
+    " WHERE query_id = :old AND respondent_id = :own"
+)
+_SENT = (
+    "INSERT OR IGNORE INTO exchanges SELECT :copy, :own, body FROM exchanges"
+    " WHERE query_id = :old AND respondent_id = :own"
+)
+_FAMILY = (
+    "WITH RECURSIVE up(id) AS (SELECT :session UNION SELECT branched_from FROM branches JOIN up ON session_id = up.id"
+    " WHERE respondent_id = :own), family(id) AS (SELECT id FROM up UNION SELECT session_id FROM branches"
+    " JOIN family ON branched_from = family.id WHERE respondent_id = :own)"
+    " SELECT session_id, branched_from, before, (SELECT query_id FROM turns WHERE turns.session_id ="
+    " branches.session_id AND turns.respondent_id = :own AND copy_of IS NULL AND refused IS NULL"
+    " ORDER BY position LIMIT 1) AS first FROM branches WHERE respondent_id = :own"
+    " AND session_id IN (SELECT id FROM family) ORDER BY branched_at, session_id"
+)
+
+
+class BranchPoint(NamedTuple):
+    """Where a session is left: before a query that was asked in it, not copied there. With whose it is."""
+
+    session_id: str
+    before: str
+    user_id: str | None
+    incognito: bool
+
+
+class NewBranch(NamedTuple):
+    """A session that begins with the turns before a point. `branched_at` is seconds since 1970."""
+
+    session_id: str
+    point: BranchPoint
+    branched_at: float
+
+
+def branch_point(db: sqlite3.Connection, respondent_id: str, session_id: str, before: str) -> BranchPoint:
+    """Before a copied query it is where the session is left that it was copied from, if there is that still.
+
+    Raises `NotOnRecord`, and `TurnStillOpen` while one of the turns has no end that would be copied.
+    """
+    head = head_of(db, respondent_id, session_id)
+    found = _turn(db, respondent_id, before)
+    if found is None or found["session_id"] != session_id or found["refused"] is not None:
+        raise NotOnRecord(f"there is no query {before} in session {session_id}")
+    original = _turn(db, respondent_id, found["copy_of"]) if found["copy_of"] else None
+    place = original or found
+    sql = "SELECT query_id FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND status = 'open'"
+    still_open = db.execute(sql, (place["session_id"], respondent_id, place["position"])).fetchone()
+    if still_open is not None:
+        raise TurnStillOpen(session_id, still_open["query_id"])
+    return BranchPoint(place["session_id"], place["query_id"], head.user_id, head.incognito)
+
+
+def require_new(db: sqlite3.Connection, respondent_id: str, session_id: str, point: BranchPoint) -> bool:
+    """Whether there is no such session yet; False for this very branch. Raises `SessionExists` for any other one."""
+    key = (session_id, respondent_id)
+    row = db.execute("SELECT * FROM branches WHERE session_id = ? AND respondent_id = ?", key).fetchone()
+    if row is not None and (row["branched_from"], row["before"], row["user_id"]) == point[:3]:
+        return False
+    if row is not None or db.execute("SELECT 1 FROM turns WHERE session_id = ? AND respondent_id = ?", key).fetchone():
+        raise SessionExists(session_id)
+    return True
+
+
+def branch(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
+    """Make the new session, with what this record has of those turns; nothing if there is one already."""
+    point, own = new.point, respondent_id
+    row = (new.session_id, own, point.user_id, point.incognito, point.session_id, point.before, new.branched_at)
+    if not db.execute("INSERT OR IGNORE INTO branches VALUES (?, ?, ?, ?, ?, ?, ?)", row).rowcount:
+        return
+    place = _turn(db, own, point.before)
+    if place is None or place["session_id"] != point.session_id:
+        return
+    key = (point.session_id, own, place["position"])
+    where = "FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ?"
+    ended = f"SELECT position, query_id {where} AND status != 'open' AND refused IS NULL ORDER BY position"
+    for turn in db.execute(ended, key).fetchall():
+        copied = {"copy": copy_id(new.session_id, turn["query_id"]), "branch": new.session_id, "own": own}
+        db.execute(_COPY, {**copied, "position": turn["position"]})
+        for sql in (_TAINT, _SENT):
+            db.execute(sql, {**copied, "old": turn["query_id"]})
+    (said,) = db.execute(f"SELECT count(*) {SAID}", key).fetchone()
+    summary = (
+        "INSERT OR IGNORE INTO summaries SELECT ?, respondent_id, through, body FROM summaries"
+        " WHERE session_id = ? AND respondent_id = ? AND through <= ?"
+    )
+    db.execute(summary, (new.session_id, point.session_id, own, said))
+    lists = (
+        "INSERT OR IGNORE INTO tool_lists SELECT ?, respondent_id, kind, body FROM tool_lists"
+        " WHERE session_id = ? AND respondent_id = ?"
+    )
+    db.execute(lists, (new.session_id, point.session_id, own))
+
+
+def copy_id(session_id: str, query_id: str) -> str:
+    """The id that a query has in a branch: always the same, so that a branch which is made again is the same."""
+    return uuid.uuid5(_NAMESPACE, f"{session_id}\n{query_id}").hex
+
+
+def family_of(db: sqlite3.Connection, respondent_id: str, session_id: str) -> list[dict[str, Any]]:
+    """All branches of a session, of the one that it has branched off, and of theirs: where each was left, and the
+    `first` query that was asked in it, None if there is none yet."""
+    return [dict(row) for row in db.execute(_FAMILY, {"session": session_id, "own": respondent_id})]
+
+
+def copied_to(db: sqlite3.Connection, respondent_id: str, session_id: str) -> list[str]:
+    """The other sessions that hold copies of the turns of one."""
+    sql = (
+        "SELECT DISTINCT session_id FROM turns WHERE respondent_id = :own AND session_id != :session AND copy_of IN"
+        " (SELECT query_id FROM turns WHERE session_id = :session AND respondent_id = :own) ORDER BY session_id"
+    )
+    return [row["session_id"] for row in db.execute(sql, {"own": respondent_id, "session": session_id})]
+
+
+def _turn(db: sqlite3.Connection, respondent_id: str, query_id: str) -> sqlite3.Row | None:
+    sql = "SELECT position, query_id, session_id, refused, copy_of FROM turns WHERE query_id = ? AND respondent_id = ?"
+    row: sqlite3.Row | None = db.execute(sql, (query_id, respondent_id)).fetchone()
+    return row
+
+
+# How users have named their sessions, and which they have pinned. In the caller's transaction.
+
+
+class Labels(NamedTuple):
+    """Without `title` a session is called as its first query. `changed_at` is seconds since 1970, 0 for never."""
+
+    title: str | None = None
+    pinned: bool = False
+    changed_at: float = 0.0
+
+
+def labels_of(db: sqlite3.Connection, respondent_id: str, session_id: str) -> Labels:
+    """Raises `NotOnRecord` for a session that there is not."""
+    head_of(db, respondent_id, session_id)
+    sql = "SELECT title, pinned, changed_at FROM labels WHERE session_id = ? AND respondent_id = ?"
+    row = db.execute(sql, (session_id, respondent_id)).fetchone()
+    return Labels() if row is None else Labels(row["title"], bool(row["pinned"]), row["changed_at"])
+
+
+def keep_labels(db: sqlite3.Connection, respondent_id: str, session_id: str, labels: Labels) -> None:
+    """Store them, unless there are later ones, or the session is gone."""
+    db.execute(
+        "INSERT INTO labels SELECT :session, :own, :title, :pinned, :at WHERE EXISTS (SELECT 1 FROM turns"
+        " WHERE session_id = :session AND respondent_id = :own UNION SELECT 1 FROM branches"
+        " WHERE session_id = :session AND respondent_id = :own)"
+        " ON CONFLICT DO UPDATE SET title = excluded.title, pinned = excluded.pinned, changed_at = excluded.changed_at"
+        " WHERE excluded.changed_at >= changed_at",
+        {"session": session_id, "own": respondent_id, "title": labels.title, "pinned": labels.pinned,
+         "at": labels.changed_at},
+    )  # fmt: skip
+
+
+# The sessions of a record as users see them listed: the pinned ones, then the most recent, a page at a time, and
+# those in which something was said. In the caller's transaction.
+
+TITLE_CHARACTERS = 80  # of the question by which a session is called that has no title of its own
+
+_TURNS = (
+    "SELECT session_id, count(*) AS turns, sum(status = 'open') AS open, min(created_at) AS started_at,"
+    " max(coalesce(finished_at, created_at)) AS touched_at, min(position) AS first,"
+    " min(CASE WHEN copy_of IS NULL THEN position END) AS own"
+    " FROM turns WHERE respondent_id = :own AND in_history AND refused IS NULL AND {among} GROUP BY session_id"
+)
+_EMPTY_BRANCHES = (
+    "SELECT session_id, 0, 0, branched_at, branched_at, NULL, NULL FROM branches WHERE respondent_id = :own AND {among}"
+    " AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session_id = branches.session_id"
+    " AND turns.respondent_id = branches.respondent_id AND refused IS NULL)"
+)
+_LISTED = (
+    f"WITH sums AS ({_TURNS} UNION ALL {_EMPTY_BRANCHES}) SELECT sums.session_id,"
+    " coalesce(first.user_id, branches.user_id) AS user_id, turns, open, started_at,"
+    " max(touched_at, coalesce(branches.branched_at, 0)) AS updated_at,"
+    f" coalesce(labels.title, substr(called.query, 1, {TITLE_CHARACTERS}), '') AS title,"
+    " labels.title IS NOT NULL AS renamed, coalesce(labels.pinned, 0) AS pinned,"
+    " coalesce(first.incognito, branches.incognito) AS incognito, branches.branched_from, branches.before,"
+    " (SELECT model FROM turns WHERE turns.session_id = sums.session_id AND respondent_id = :own AND refused IS NULL"
+    " ORDER BY position DESC LIMIT 1) AS model,"
+    " CASE WHEN json_valid(first.body) THEN json_extract(first.body, '$.origin') END AS origin"
+    " FROM sums LEFT JOIN turns AS first ON first.position = sums.first"
+    " LEFT JOIN turns AS called ON called.position = coalesce(sums.own, sums.first)"
+    " LEFT JOIN labels ON labels.session_id = sums.session_id AND labels.respondent_id = :own"
+    " LEFT JOIN branches ON branches.session_id = sums.session_id AND branches.respondent_id = :own"
+)
+_ORDER = "ORDER BY pinned DESC, updated_at DESC, session_id LIMIT :limit"
+_AFTER = (
+    "(pinned < :pinned OR (pinned = :pinned AND"
+    " (updated_at < :updated_at OR (updated_at = :updated_at AND session_id > :session_id))))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Which sessions are wanted: of one user unless `user_id` is empty, where those without one are those of `unnamed`;
+    of these `among`; those in which each word of `query` is in one question with its answer, or in the title."""
+
+    user_id: str = ""
+    unnamed: str = ""
+    among: Collection[str] | None = None
+    query: str = ""
+
+
+def sessions_of(
+    db: sqlite3.Connection, respondent_id: str, wanted: SessionFilter, cursor: str = "", limit: int = 1000
+) -> tuple[list[dict[str, Any]], str | None]:
+    """A page of sessions with their title, number of turns and times, and the cursor of the next page. With a `query`
+    each has its latest `match`: query_id and excerpt, or null where it is in the title. Raises `BadCursor`."""
+    needles = [Needle(word) for word in wanted.query.split()]
+    found = matches(db, respondent_id, needles) if needles else {}
+    parameters: dict[str, Any] = {"own": respondent_id, "user": wanted.user_id, "unnamed": wanted.unnamed}
+    conditions, among = [":user IN ('', coalesce(user_id, :unnamed))"], "1"
+    if wanted.among is not None:
+        among = "session_id IN (SELECT value FROM json_each(:among))"
+        parameters["among"] = json.dumps(list(wanted.among))
+    if needles:
+        titled = " AND ".join(needle.condition("title", parameters) for needle in needles)
+        conditions.append(f"(session_id IN (SELECT value FROM json_each(:found)) OR ({titled}))")
+        parameters["found"] = json.dumps(list(found))
+    if cursor:
+        conditions.append(_AFTER)
+        parameters |= _place(cursor)
+    sql = f"SELECT * FROM ({_LISTED.format(among=among)}) WHERE {' AND '.join(conditions)} {_ORDER}"
+    rows = db.execute(sql, {**parameters, "limit": limit + 1}).fetchall()
+    sessions = [_session(row) for row in rows[:limit]]
+    for session in sessions if needles else ():
+        session["match"] = _match(db, found.get(session["session_id"]), needles)
+    return sessions, _cursor(sessions[-1]) if len(rows) > limit else None
+
+
+def _session(row: sqlite3.Row) -> dict[str, Any]:
+    session = dict(row)
+    for flag in ("incognito", "pinned", "renamed"):
+        session[flag] = bool(session[flag])
+    before, origin = session.pop("before"), session["branched_from"]
+    session["branched_from"] = origin and {"session_id": origin, "query_id": before}
+    session["origin"] = session["origin"] or "user"
+    return session
+
+
+def _match(db: sqlite3.Connection, position: int | None, needles: Sequence[Needle]) -> dict[str, Any] | None:
+    if position is None:
+        return None
+    row = db.execute("SELECT query_id, query, answer FROM turns WHERE position = ?", (position,)).fetchone()
+    texts = [text for text in (row["query"], row["answer"]) if text]
+    where = next((text for text in texts if needles[0].is_in(text)), texts[0])
+    return {"query_id": row["query_id"], "excerpt": excerpt(where, needles[0])}
+
+
+def _cursor(session: dict[str, Any]) -> str:
+    return f"{session['pinned']:d},{session['updated_at']!r},{session['session_id']}"
+
+
+def _place(cursor: str) -> dict[str, Any]:
+    try:
+        pinned, updated_at, session_id = cursor.split(",", 2)
+        return {"pinned": int(pinned), "updated_at": float(updated_at), "session_id": session_id}
+    except ValueError:
+        raise BadCursor(cursor) from None
+
+
+# What one respondent's record says of whole sessions: listed, searched, paged, named and branched.
+
+
+class SessionRecord:
+    """Kept beside the turns. What only reads does so in a thread of its own and holds up no turn. Raises as
+    `ConversationService` does, and `NotOnRecord` for a session that there is not."""
+
+    def __init__(self, conversation: ConversationService, respondent_id: str) -> None:
+        self._conversation, self._own = conversation, respondent_id
+
+    async def listing(
+        self, wanted: SessionFilter, cursor: str = "", limit: int = 1000
+    ) -> tuple[list[dict[str, Any]], str | None]:
+        """A page of sessions, and the cursor of the next one. Raises `BadCursor`."""
+
+        def work(db: sqlite3.Connection) -> tuple[list[dict[str, Any]], str | None]:
+            text_search.prepare(db)
+            return sessions_of(db, self._own, wanted, cursor, limit)
+
+        return await self._conversation.read(work)
+
+    async def head(self, session_id: str) -> SessionHead:
+        """Whose a session is, and how many turns it has."""
+        return await self._conversation.read(lambda db: head_of(db, self._own, session_id))
+
+    async def page(self, session_id: str, place: TurnPlace, limit: int) -> TurnPage:
+        """At most `limit` turns of a session before or after a place."""
+        return await self._conversation.read(lambda db: page_of(db, self._own, session_id, place, limit))
+
+    async def find(self, session_id: str, text: str) -> list[TextHit]:
+        """Where a text stands in a session."""
+
+        def work(db: sqlite3.Connection) -> list[TextHit]:
+            text_search.prepare(db)
+            return find_in_session(db, self._own, session_id, text)
+
+        return await self._conversation.read(work)
+
+    async def labels(self, session_id: str) -> Labels:
+        """How a session is called, and whether it is pinned."""
+        return await self._conversation.read(lambda db: labels_of(db, self._own, session_id))
+
+    async def keep_labels(self, session_id: str, labels: Labels) -> None:
+        """Store them, unless there are later ones, or no session."""
+        await self._conversation.write(lambda db: keep_labels(db, self._own, session_id, labels))
+
+    async def branch_point(self, session_id: str, before: str) -> BranchPoint:
+        """Where a branch begins that goes on before a query. Raises `TurnStillOpen`."""
+        return await self._conversation.read(lambda db: branch_point(db, self._own, session_id, before))
+
+    async def require_new(self, session_id: str, point: BranchPoint) -> bool:
+        """Whether a branch is still to be made. Raises `SessionExists` where there is another session of that id."""
+        own = self._own
+        return await self._conversation.read(lambda db: require_new(db, own, session_id, point))
+
+    async def branch(self, new: NewBranch) -> None:
+        """Have a new session begin with the ended turns of another one that come before a query; once."""
+        await self._conversation.write(lambda db: branch(db, self._own, new))
+
+    async def family(self, session_id: str) -> list[dict[str, Any]]:
+        """The branches of a session, of the one that it has branched off, and so on."""
+        return await self._conversation.read(lambda db: family_of(db, self._own, session_id))
+
+    async def copied_to(self, session_id: str) -> list[str]:
+        """The other sessions that hold copies of its turns."""
+        return await self._conversation.read(lambda db: copied_to(db, self._own, session_id))

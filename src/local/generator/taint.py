@@ -1,0 +1,100 @@
+"""What taint means for one turn: looked up when it is first needed, which in most turns is never."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from local.attachments.attachments import AttachmentStore
+from local.bus.messages import ToolCallRecord
+from local.core.errors import AttachmentMissing
+from local.generator.config import GeneratorConfig
+from local.generator.history import EarlierRecord
+from local.generator.turn import NOT_MADE, Turn
+from local.taint.links import DeltaFilter, LinkPolicy, loose_words_in
+from local.taint.policy import FETCH, SEARCH, Provenance, TaintPolicy, calls_in, parsed
+
+MOST_SOURCES = 5
+
+
+async def nothing_earlier() -> EarlierRecord:
+    """A turn before which nothing was said."""
+    return EarlierRecord()
+
+
+def _named(record: ToolCallRecord) -> list[str]:
+    """Who speaks in the result of a call."""
+    if record.result is None or not (record.tainted or record.tool in (FETCH, SEARCH)):
+        return []
+    hosts = [url.netloc for source in record.sources if (url := parsed(source)) is not None]
+    return hosts or [record.tool]
+
+
+@dataclass(slots=True)
+class TurnTaint:
+    """`earlier` finds what was said before; what its steps bring is added each time."""
+
+    turn: Turn
+    settings: GeneratorConfig = field(default_factory=GeneratorConfig)
+    earlier: Callable[[], Awaitable[EarlierRecord]] = nothing_earlier
+    files: AttachmentStore | None = None
+    _before: tuple[EarlierRecord, list[ToolCallRecord], list[str]] | None = None
+
+    async def policy(self) -> TaintPolicy:
+        """What decides about the calls of the model's last message."""
+        opened = [
+            str(record.args.get("url", ""))
+            for record in self.turn.records
+            if record.tool == FETCH and not (record.error is not None and record.error.kind in NOT_MADE)
+        ]
+        items = self.turn.parts(()).context.items
+        public = next((item.text for item in items if item.kind == "date"), "")
+        return TaintPolicy(await self.provenance(), opened, self.settings.may_write, public)
+
+    async def provenance(self) -> Provenance:
+        """What is known by now of where things come from."""
+        if self._before is None:
+            earlier = await self.earlier()
+            named = earlier.attachments
+            texts = await asyncio.to_thread(self._texts, named) if named else []
+            self._before = earlier, calls_in(earlier.outcomes), texts
+        earlier, calls, texts = self._before
+        question = self.turn.question
+        others = (*earlier.others, *(() if question.own_words else (question.query,)))
+        return Provenance.of(
+            tuple(text for text in dict.fromkeys((*earlier.queries, *question.spoken)) if text not in others),
+            (*question.private, *texts, *others),
+            [*calls, *self.turn.records],
+            self.settings.always_readable,
+        )
+
+    async def link_filter(self) -> DeltaFilter:
+        """What takes out of the next message the links that nobody has given."""
+        question = self.turn.question
+        texts = [str(each.get("content") or "") for each in question.prelude if each.get("role") != "system"]
+        results = [record.result for record in self.turn.records if record.result is not None]
+        earlier = (each for exchange in self.turn.parts(()).exchanges for each in exchange.messages)
+        results += [str(each.get("content") or "") for each in earlier if each.get("role") == "tool"]
+        known = (*texts, question.query, *question.private, question.summary.story, *question.summary.facts, *results)
+        return DeltaFilter(LinkPolicy(await self.provenance(), loose_words_in(known)))
+
+    async def sources(self) -> tuple[str, ...]:
+        """Whose words are before the model, the latest first, as a person knows them: hosts, files, tools."""
+        await self.provenance()
+        assert self._before is not None, "that has looked"
+        _, earlier, texts = self._before
+        named = [name for record in reversed([*earlier, *self.turn.records]) for name in _named(record)]
+        if texts or self.turn.question.attached.text:
+            named.append("an attached file")
+        return tuple(dict.fromkeys(named))[:MOST_SOURCES] or ("an earlier part of it",)
+
+    def _texts(self, attachments: Sequence[str]) -> list[str]:
+        """What stands in files of earlier questions, as far as they are still there."""
+        found = []
+        for attachment_id in attachments if self.files is not None else ():
+            try:
+                found.append(self.files.get(attachment_id).text)  # type: ignore[union-attr]
+            except AttachmentMissing:
+                continue
+        return found

@@ -1,0 +1,400 @@
+"""The tool calls of a turn: made side by side, each with its time limit, their results kept for whoever goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from local.bus.blobs import BlobStore
+from local.bus.message import ErrorInfo
+from local.bus.messages import (
+    PlanArguments,
+    PlanCreated,
+    PlanStep,
+    StepArguments,
+    TodoArguments,
+    TodoUpdated,
+    ToolCallRecord,
+    ToolRequest,
+    ToolResult,
+    ToolSchema,
+    latest_plan,
+)
+from local.bus.vocabulary import CLARIFICATION, NON_INTERACTIVE, PLAN_STEP, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
+from local.core import failpoints
+from local.core.errors import LocalError, MalformedFrame, RequestTimeout, ToolError, ToolGone
+from local.generator import builtin_tools as plans
+from local.generator import builtin_tools as todo_list
+from local.generator import builtin_tools as tool_finder
+from local.generator.builtin_tools import SCHEMAS, ResultReader
+from local.generator.context import ROUND_SHARE
+from local.generator.fitting import PromptFitter
+from local.generator.hooks import TurnHooks
+from local.generator.output import TurnOutput
+from local.generator.permissions import PermissionClient
+from local.generator.steps import READ_RESULT, NextStep, PlannedCall, TurnState, parse_record
+from local.generator.taint import TurnTaint
+from local.generator.tool_list import TurnOffer
+from local.generator.tool_registry import ToolRegistry
+from local.generator.turn import Turn, refused
+from local.models.chat import ChatModel
+from local.models.leases import Leases, Priority
+from local.permissions.messages import QUESTIONS_OF_THE_MODEL, GrantRequest, GrantResult
+from local.taint.policy import NOT_GIVEN, PRIVATE_WORDS, REFUSALS, TAINTED, TaintPolicy
+
+# Leave for the calls of one turn: which of them need it, what is asked, and what the model reads if there is none.
+
+DENIED, UNANSWERED = "denied", "unanswered"
+QUESTIONS = {
+    NOT_GIVEN: "Neither you nor a search has given that address in this conversation.",
+    PRIVATE_WORDS: "Some of what it would search for is private to you.",
+    TAINTED: "",  # the sources say it
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalFlow:
+    """`gate` is None where nothing is ever asked."""
+
+    turn: Turn
+    gate: PermissionClient | None
+    output: TurnOutput
+    taint: TurnTaint
+
+    def may_lift(self, record: ToolCallRecord, schema: ToolSchema | None) -> bool:
+        """Whether a person may allow what the rule of taint has refused."""
+        if self.gate is None or schema is None or record.error is None or record.error.kind not in REFUSALS:
+            return False
+        return schema.safety != "L0" or self._mode != NON_INTERACTIVE
+
+    def is_needed(self, schema: ToolSchema) -> bool:
+        """Whether calls of a tool need leave; one that only reads is asked at once, unless the owner has it denied, and
+        a user answers by giving it."""
+        if self.gate is None:
+            return False
+        return schema.safety != "L0" or schema.tool in QUESTIONS_OF_THE_MODEL or self.gate.denies(schema.tool)
+
+    async def of(
+        self, call: PlannedCall, refusal: ErrorInfo | None, on_asked: Callable[[], object], must_ask: str = ""
+    ) -> GrantResult | ToolCallRecord:
+        """Leave for a call, or its record if there is none; `refusal` is that of the rule of taint, `must_ask` why a
+        hook wants a person to decide."""
+        assert self.gate is not None, "without a gate nobody comes here"
+        tainted = self.turn.tainted and call.tool not in self.taint.settings.may_write
+        request = GrantRequest(
+            query_id=self.turn.question.query_id,
+            respondent_id=self.turn.question.respondent_id,
+            call_id=call.call_id,
+            tool=call.tool,
+            args=call.args,
+            mode=self._mode,
+            tainted=tainted,
+            sources=await self.taint.sources() if tainted else (),
+            refusal="" if refusal is None else QUESTIONS[refusal.kind],
+            must_ask=must_ask,
+            **self.turn.question.whose,
+        )
+        try:
+            result = await self.output.ask_leave(self.gate, request, on_asked)
+        except ToolError as error:
+            return refused(call, refusal.kind, refusal.message) if refusal else refused(call, error.kind, str(error))
+        failpoints.reach("turn.granted")
+        if result.verdict == "granted":
+            return result
+        if refusal is not None and not result.by:
+            return refused(call, refusal.kind, refusal.message)
+        if call.tool == CLARIFICATION:
+            return refused(call, UNANSWERED, f"{result.why}; go on without an answer, and say what you assume")
+        if call.tool == PROPOSE_PLAN:
+            return refused(
+                call, DENIED, f"the plan is not approved: {result.why}; propose another one, or go on without"
+            )
+        return refused(call, DENIED, f"{call.tool} was not run: {result.why}")
+
+    @property
+    def _mode(self) -> str | None:
+        options = self.turn.question.options
+        return None if options is None else options.mode
+
+
+# What a turn works with.
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """What a turn works with. `answers_as` is the name to sign with, where it is not the model's; `on_away` is
+    told when no model server answers for now."""
+
+    model: ChatModel
+    prompts: PromptFitter
+    tools: ToolRegistry
+    model_name: str
+    options: Mapping[str, Any]
+    tool_timeout_seconds: float
+    max_answer_tokens: int = 8192
+    answers_as: str | None = None
+    priority: Priority = field(default_factory=lambda: Priority(Leases(), ""))
+    clock: Callable[[], float] = field(default=time.monotonic)
+    blobs: BlobStore | None = None
+    offer: TurnOffer = field(default_factory=TurnOffer)
+    gate: PermissionClient | None = None  # without one, no call asks for leave, and no tool gets a grant
+    on_away: Callable[[str], object] = field(default=lambda _: None)
+
+
+# The tools that a turn is itself: on the bus they are like any other, and their calls are answered here.
+
+
+class BuiltinTools:
+    """Answers the calls of one turn."""
+
+    def __init__(self, turn: Turn, context: TurnContext, output: TurnOutput) -> None:
+        self._turn, self._context, self._output = turn, context, output
+
+    async def answer(
+        self, request: ToolRequest, leave: GrantResult | None, offered: Mapping[str, ToolSchema]
+    ) -> ToolResult:
+        """What such a tool answers, beside what is offered; everybody hears of it, and of what it has changed."""
+        if request.tool == READ_RESULT:
+            result = await self._part(request)
+        elif request.tool == TOOL_SEARCH:
+            others = (schema for name, schema in offered.items() if name != TOOL_SEARCH)
+            result = _result(request, tool_finder.told_of_search(str(request.args["query"]), others))
+        elif request.tool == PLAN_STEP:
+            return await self._follow(request)
+        elif request.tool == TODO_LIST:
+            return await self._keep_list(request)
+        elif leave is None:  # nobody was asked, so that nobody has answered
+            raise ToolError(f"{request.tool}: there is nobody who could be asked", kind="unavailable")
+        else:
+            result = _result(request, plans.approved(leave) if request.tool == PROPOSE_PLAN else leave.answer or "")
+        await self._output.tell(request, result)
+        return result
+
+    async def propose(self, call: PlannedCall) -> None:
+        """A plan is about to be shown to the user: everybody hears of it, once."""
+        told = PlanArguments.model_validate(call.args)
+        created = PlanCreated(
+            query_id=self._turn.question.query_id,
+            respondent_id=self._turn.question.respondent_id,
+            call_id=call.call_id,
+            title=told.title,
+            steps=told.steps,
+        )
+        await self._output.tell_once(created, call.call_id)
+
+    async def _part(self, request: ToolRequest) -> ToolResult:
+        """A part of a result that was cut off earlier in this turn."""
+        room = partial(self._context.prompts.characters, share=ROUND_SHARE / 2)
+        cut = [record for record in self._turn.records if record.whole is not None]
+        return await ResultReader(cut, self._context.blobs, room).answer(request)
+
+    async def _follow(self, request: ToolRequest) -> ToolResult:
+        told = StepArguments.model_validate(request.args)
+        whose = request.model_dump(include={"query_id", "respondent_id", "call_id"})
+        plan = latest_plan(dict(call) for call in self._turn.records)
+        if plan is None or (fault := plans.fault_of_move(plan, told)):
+            error = ErrorInfo(kind="bad_arguments", message=f"{PLAN_STEP}: {fault if plan else 'there is no plan'}")
+            result = ToolResult(**whose, tool=PLAN_STEP, error=error)
+            await self._output.tell(request, result)
+            return result
+        moved = PlanStep(**{**whose, "call_id": plan.call_id}, index=told.step - 1, state=told.state)
+        result = _result(request, plans.followed(plan.moved(told)))
+        await self._output.tell(request, result, moved)
+        return result
+
+    async def _keep_list(self, request: ToolRequest) -> ToolResult:
+        items = TodoArguments.model_validate(request.args).items
+        result = _result(request, todo_list.told_of_list(items))
+        whose = request.model_dump(include={"query_id", "respondent_id", "call_id"})
+        await self._output.tell(request, result, TodoUpdated(**whose, items=items))
+        return result
+
+
+def _result(request: ToolRequest, text: str) -> ToolResult:
+    named = request.model_dump(include={"query_id", "respondent_id", "call_id", "tool"})
+    return ToolResult(**named, result=text)
+
+
+_NAMESPACE = uuid.UUID("0d3f6b7e-58d7-4c52-8a8e-9b1f1c6c2e4d")
+
+
+def request_id(call_id: str, respondent_id: str) -> str:
+    """The id of the envelope that makes a call: always the same, so that a tool knows a call that is made again."""
+    return uuid.uuid5(_NAMESPACE, f"{call_id}\n{respondent_id}").hex
+
+
+class ToolCalls:
+    """Makes what the model's last message calls. `results` are those that have come, by call_id."""
+
+    def __init__(self, turn: Turn, context: TurnContext, output: TurnOutput, taint: TurnTaint) -> None:
+        self._turn, self._context, self._output, self._taint = turn, context, output, taint
+        self._policy: TaintPolicy | None = None  # of the calls under way, if the turn is tainted
+        self._query_id, self._respondent_id = turn.question.query_id, turn.question.respondent_id
+        self.results: dict[str, ToolCallRecord] = {}
+        self._kept: dict[str, ToolCallRecord] = {}  # by an earlier process
+        self._offered: Mapping[str, ToolSchema] = {}
+        self._unsent: set[str] = set()  # call_ids of the calls under way, as the next
+        self._unsettled: set[str] = set()
+        self._waiting: set[str] = set()  # for a person
+        self._leave = ApprovalFlow(turn, context.gate, output, taint)
+        hooks = context.gate.hooks if context.gate else ()
+        self._hooks = TurnHooks(hooks, turn, output) if hooks else None
+        self._own = BuiltinTools(turn, context, output)
+
+    async def recall(self) -> None:
+        """Take the results that an earlier process got of the calls that it had begun."""
+        records = [parse_record(body) for body in await self._output.kept_results()]
+        self._kept = {record.call_id: record for record in records}
+
+    async def make(self, offered: Mapping[str, ToolSchema]) -> NextStep:
+        """Make the calls, of tools as they were offered to the model; returns when all have ended."""
+        turn, self._offered = self._turn, offered
+        self._policy = await self._taint.policy() if turn.tainted else None
+        calls, self.results = turn.calls_to_make(offered, self._kept, self._policy)
+        lifted = {call.call_id: self.results.pop(call.call_id).error for call in self._liftable()}
+        calls += [call for call in turn.last_calls if call.call_id in lifted]
+        self._unsent = {call.call_id for call in calls}
+        self._unsettled = set(self._unsent)
+        async with asyncio.TaskGroup() as group:
+            for call in calls:
+                group.create_task(self._make(call, lifted.get(call.call_id)), name=call.call_id)
+        if not calls:
+            turn.requests_sent()
+        failpoints.reach("turn.results_in")
+        return turn.tools_settled(self.results)
+
+    def _liftable(self) -> list[PlannedCall]:
+        """What the rule of taint has refused just now, and a person may allow."""
+        refused = self.results.keys() - self._kept.keys()
+        return [
+            call
+            for call in self._turn.last_calls
+            if call.call_id in refused
+            and self._leave.may_lift(self.results[call.call_id], self._offered.get(call.tool))
+        ]
+
+    async def _make(self, call: PlannedCall, refusal: ErrorInfo | None) -> None:
+        leave: GrantResult | ToolCallRecord | None = None
+        must_ask = ""
+        if self._hooks is not None:
+            call, refusal, leave, must_ask = await self._hooked(self._hooks, call, refusal)
+        if leave is None and (refusal is not None or must_ask or self._leave.is_needed(self._offered[call.tool])):
+            try:
+                if call.tool == PROPOSE_PLAN:
+                    await self._own.propose(call)
+                leave = await self._leave.of(call, refusal, partial(self._asked, call), must_ask)
+            finally:
+                self._decided(call)
+        if isinstance(leave, ToolCallRecord):
+            self._left(call)
+            self._unsettled.discard(call.call_id)
+            self.results[call.call_id] = leave
+        else:
+            self.results[call.call_id] = await self._result(call, leave)
+
+    async def _hooked(
+        self, hooks: TurnHooks, call: PlannedCall, refusal: ErrorInfo | None
+    ) -> tuple[PlannedCall, ErrorInfo | None, ToolCallRecord | None, str]:
+        """A call as hooks have left it, what the rule of taint says of it then, its record if it is not made, and why
+        a person is to decide."""
+        schema = self._offered[call.tool]
+        hooked = await hooks.before(call, schema, self._policy)
+        if hooked.call is call:
+            return call, refusal, hooked.record, hooked.asks
+        if hooked.record is not None and self._leave.may_lift(hooked.record, schema):
+            return hooked.call, hooked.record.error, None, hooked.asks
+        return hooked.call, None, hooked.record, hooked.asks
+
+    def _asked(self, call: PlannedCall) -> None:
+        """A person is asked about a call."""
+        if not self._waiting:
+            self._turn.leave_asked()
+        self._waiting.add(call.call_id)
+
+    def _decided(self, call: PlannedCall) -> None:
+        if call.call_id in self._waiting:
+            self._waiting.discard(call.call_id)
+            if not self._waiting and self._turn.state is TurnState.WAITING_FOR_LEAVE:
+                self._turn.leave_decided()
+                self._output.flush()  # it came before the request
+
+    async def _result(self, call: PlannedCall, leave: GrantResult | None) -> ToolCallRecord:
+        """The result, or what kept us from one: whatever goes wrong here is for the model to read."""
+        context = self._context
+        seconds = self._seconds_for(self._offered[call.tool])
+        record = ToolCallRecord(call_id=call.call_id, tool=call.tool, args=call.args)
+        started = context.clock()
+        try:
+            settled = await self._request(call, leave, seconds)
+        except LocalError as failure:
+            self._left(call)
+            late = isinstance(failure, RequestTimeout)
+            message = f"did not answer within {seconds:g} s" if late else f"gave no answer: {failure}"
+            error = ErrorInfo(kind=failure.kind, message=f"{call.tool} {message}")
+            duration_ms = round((context.clock() - started) * 1000, 3)
+            return record.model_copy(update={"error": error, "duration_ms": duration_ms})
+        fields = ("result", "error", "sources", "links", "whole", "recalled", "undoable", "duration_ms")
+        tainted = settled.tainted or not self._offered[call.tool].trusted
+        record = record.model_copy(update={name: getattr(settled, name) for name in fields} | {"tainted": tainted})
+        if self._hooks is not None:
+            record = await self._hooks.after(call, record)
+        if self._unsettled:  # the last one is stored with the step
+            self._output.keep_result(call.call_id, record.model_dump_json())
+        return record
+
+    async def _request(self, call: PlannedCall, leave: GrantResult | None, seconds: float) -> ToolResult:
+        request = ToolRequest(
+            query_id=self._query_id,
+            respondent_id=self._respondent_id,
+            call_id=call.call_id,
+            tool=call.tool,
+            args=call.args,
+            same_host=self._policy is not None and self._policy.stays_on_host(call.tool, call.args),
+            tainted=self._policy is not None,
+            grant=None if leave is None else leave.grant,
+        )
+        try:
+            if call.tool in SCHEMAS:
+                self._left(call)
+                return await self._own.answer(request, leave, self._offered)
+            if why := self._context.tools.trouble(call.tool, self._context.clock()):
+                raise ToolGone(why)
+            result = await self._answer(call, request, seconds)
+        finally:
+            self._unsettled.discard(call.call_id)
+        if result.call_id != call.call_id:
+            fault = f"the answer to call {call.call_id} is a result of call {result.call_id}"
+            self._output.reject(fault, result)
+            raise MalformedFrame(fault)
+        return result
+
+    async def _answer(self, call: PlannedCall, request: ToolRequest, seconds: float) -> ToolResult:
+        """What the tool answers, for as long as there is hope that it will. Raises `ToolGone`."""
+        envelope_id = request_id(call.call_id, self._respondent_id)
+        asking = asyncio.ensure_future(self._output.ask_tool(request, seconds, envelope_id, lambda: self._left(call)))
+        hoping = asyncio.ensure_future(self._context.tools.given_up(call.tool))
+        try:
+            await asyncio.wait({asking, hoping}, return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result()
+            raise ToolGone(hoping.result(), begun=self._offered[call.tool].effect == "write")
+        finally:
+            asking.cancel()
+            hoping.cancel()
+            await asyncio.gather(asking, hoping, return_exceptions=True)
+
+    def _left(self, call: PlannedCall) -> None:
+        """A request is on its way, or none will be."""
+        self._unsent.discard(call.call_id)
+        if not self._unsent and self._turn.state is TurnState.DISPATCHING_TOOL:
+            self._turn.requests_sent()
+
+    def _seconds_for(self, schema: ToolSchema) -> float:
+        """A second more than the tool gives itself, so that its own words about being late come first."""
+        says = "timeout_seconds" in schema.model_fields_set
+        return 1.0 + (schema.timeout_seconds if says else self._context.tool_timeout_seconds)

@@ -1,0 +1,634 @@
+"""One query being answered: decides what comes next, from what was asked and what has happened. No I/O."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, pairwise
+from types import MappingProxyType
+from typing import Any
+
+from pydantic_core import to_json
+
+from local.bus.message import MAIN_RESPONDENT, MAX_ARGUMENTS_DEPTH, ErrorInfo, is_deeper
+from local.bus.messages import (
+    AnswerOptions,
+    ClientCall,
+    ContextGauge,
+    ModelSpan,
+    ResponseGeneration,
+    ToolCallRecord,
+    ToolSchema,
+    TurnTotals,
+)
+from local.bus.vocabulary import CALL_TOOL, PLAN_STEP, TOOL_SEARCH
+from local.generator.builtin_tools import FAULTS, SCHEMAS, found_by, schema_as_text
+from local.generator.context import PromptParts
+from local.generator.history import StoredTurn
+from local.generator.steps import (
+    AS_TEXT,
+    CALLING,
+    READ_RESULT,
+    TABLE,
+    TOO_MANY_CALLS,
+    ModelStep,
+    NudgeStep,
+    PartialMessage,
+    PlannedCall,
+    Status,
+    Step,
+    ToolStep,
+    TurnAction,
+    TurnInput,
+    TurnState,
+    limit_met,
+    notes_of,
+    signature,
+    total_usage,
+    usage_of,
+)
+from local.generator.steps import NextStep as NextStep
+from local.models.chat import Delta, Json, ToolCall
+from local.models.client import find_text_calls
+from local.runtime.machine import Machine
+from local.taint.policy import RECALL, REFUSALS, TaintPolicy
+
+# Which calls of a model are made, and which need no tool: the asker's, too many, made before, or not to be made.
+
+MAX_CALLS_AT_ONCE = 16
+SAME_CALL_REFUSED = 3
+SAME_CALL_ENDS_LOOP = 4
+UNKNOWN_TOOL, NOT_OFFERED = "unknown_tool", "not_offered"
+UNKNOWN_ENDS = 2  # rounds of calls of tools that there are not: then the model has to answer in words
+TOLD_IN_RESULTS = frozenset({READ_RESULT, PLAN_STEP, TOOL_SEARCH, CALL_TOOL})  # results say how these are called
+NOT_MADE = (
+    frozenset({TOO_MANY_CALLS, UNKNOWN_TOOL, NOT_OFFERED, "repeated_call", "denied", "not_granted"}) | REFUSALS
+)  # kinds of what is refused here
+_REFUSED = frozenset({"denied", "not_granted"}) | REFUSALS
+NOT_FOR_A_SECOND = "is not run for the second respondent, because it changes something; go on without its result"
+TOO_DEEP = "nested too deep"  # the one argument of a call whose arguments are
+_TOLD = "arguments; answer with what its results say, or ask for something else"
+
+
+def planned(
+    calls: Sequence[ToolCall], question: TurnInput, step: int, *, offers_tools: bool
+) -> tuple[PlannedCall, ...]:
+    """The calls of a message, which is that step, that are made. Calls of the asker's functions, with whose results the
+    asker goes on, come without others beside them."""
+    options = question.options or AnswerOptions()
+    calls = [call if call.name in options.function_names else unwrapped(call) for call in calls]
+    wanted = [call for call in calls if call.name in options.function_names] or (calls if offers_tools else ())
+    return tuple(
+        PlannedCall(call_id=f"{question.query_id}:{step}:{index}", tool=call.name, args=_sayable(call.arguments))
+        for index, call in enumerate(wanted[:1] if options.one_call else wanted)
+    )
+
+
+def unwrapped(call: ToolCall) -> ToolCall:
+    """A call by way of `call_tool` as the call of the tool that it names: everything else goes by that one."""
+    name, args = call.arguments.get("name"), call.arguments.get("args", {})
+    if call.name != CALL_TOOL or not isinstance(name, str) or not isinstance(args, dict):
+        return call
+    if name.strip() in ("", CALL_TOOL) or call.arguments.keys() - {"name", "args"}:
+        return call
+    return replace(call, name=name.strip(), arguments=args)
+
+
+def _sayable(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments with the replacement character for half a character, which nobody could be sent; of those that are
+    nested too deep for a message, nothing but that."""
+    if is_deeper(dict(args), MAX_ARGUMENTS_DEPTH):
+        return {TOO_DEEP: True}
+    text = json.dumps(args, ensure_ascii=False)
+    if text.isascii():
+        return dict(args)
+    said: dict[str, Any] = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return said
+
+
+def client_calls(calls: Iterable[PlannedCall], question: TurnInput) -> tuple[ClientCall, ...]:
+    """The calls that the asker is to make: those of its own functions."""
+    names = question.options.function_names if question.options else ()
+    own = [call for call in calls if call.tool in names]
+    return tuple(ClientCall(call_id=call.call_id, function=call.tool, arguments=call.args) for call in own)
+
+
+def settle(
+    call: PlannedCall,
+    index: int,
+    offered: Mapping[str, ToolSchema],
+    steps: Sequence[Step],
+    room: int,
+    side_effects: SideEffectPolicy | None,
+    policy: TaintPolicy | None,
+    listed: Collection[str] | None = None,
+) -> ToolCallRecord | None:
+    """The record of a call that is not made, by the first rule that says so; None for one that is. `listed` are the
+    tools that the model is told of, None if these are all that are `offered`."""
+    record = settle_here(call, index, offered, steps, room, listed)
+    if record is None and side_effects is not None:
+        record = side_effects.settle(call, offered[call.tool])
+    if record is None and policy is not None:
+        record = settle_tainted(call, offered[call.tool], policy)
+    return record
+
+
+def settle_here(
+    call: PlannedCall,
+    index: int,
+    offered: Mapping[str, ToolSchema],
+    steps: Sequence[Step],
+    room: int = MAX_CALLS_AT_ONCE,
+    listed: Collection[str] | None = None,
+) -> ToolCallRecord | None:
+    """The record of a call that no tool has to answer, or None. `index` is its place in the model's message, `room` how
+    many more calls the turn may have."""
+    if index >= MAX_CALLS_AT_ONCE:
+        return refused(call, TOO_MANY_CALLS, f"at most {MAX_CALLS_AT_ONCE} calls are made at once")
+    if index >= room:
+        return refused(call, TOO_MANY_CALLS, "no more calls can be made for this question; answer with what you have")
+    schema = offered.get(call.tool)
+    if schema is None and listed is not None and call.tool in listed:
+        return refused(call, "unavailable", f"{call.tool} is not there now; go on without it")
+    if schema is None:
+        names = ", ".join(sorted(offered if listed is None else listed)) or "none"
+        text = f"there is no such tool, {call.tool!r}; answer in words. The tools that there are now: {names}"
+        return refused(call, UNKNOWN_TOOL, text)
+    if listed is not None and call.tool not in listed and not is_told(call.tool, steps, offered):
+        text = f"{call.tool} was not in your list; call it with these arguments: {schema_as_text(schema)}"
+        return refused(call, NOT_OFFERED, text)
+    if TOO_DEEP in call.args:
+        return refused(call, "bad_arguments", f"{call.tool}: arguments are {TOO_DEEP}, at most {MAX_ARGUMENTS_DEPTH}")
+    if call.tool in FAULTS and (fault := FAULTS[call.tool](call.args)):
+        return refused(call, "bad_arguments", fault)
+    if schema.repeatable:
+        return None
+    times = sum(call.signature in asked for asked in rounds(steps))
+    if times + 1 >= SAME_CALL_REFUSED:
+        return refused(call, "repeated_call", f"{call.tool} was called {times} times with the same {_TOLD}")
+    if alternates([*rounds(steps), frozenset({call.signature})]):
+        return refused(call, "repeated_call", f"the same two calls are made in turn, with the same {_TOLD}")
+    return _recorded(call, steps)
+
+
+def is_told(tool: str, steps: Sequence[Step], offered: Mapping[str, ToolSchema]) -> bool:
+    """Whether the model has been told in this turn how a tool that is not on its list is called."""
+    records = [record for step in steps if isinstance(step, ToolStep) for record in step.records]
+    if tool in TOLD_IN_RESULTS or any(record.tool == tool for record in records):
+        return True
+    return tool in found_by(records, {name: schema for name, schema in offered.items() if name not in SCHEMAS})
+
+
+def asks_for_what_is_not_there(steps: Sequence[Step]) -> bool:
+    """Whether the model has been told that there is no such tool, and has called nothing else since."""
+    ended = [step.records for step in steps if isinstance(step, ToolStep)][-UNKNOWN_ENDS:]
+    errors = [record.error.kind if record.error else "" for records in ended for record in records]
+    return len(ended) == UNKNOWN_ENDS and all(kind == UNKNOWN_TOOL for kind in errors)
+
+
+def settle_tainted(call: PlannedCall, schema: ToolSchema, policy: TaintPolicy) -> ToolCallRecord | None:
+    """The record of a call that is not made because words of strangers are before the model, or None."""
+    refusal = policy.refusal(call.tool, call.args, schema.effect)
+    return None if refusal is None else refused(call, refusal.kind, refusal.message)
+
+
+def rounds(steps: Sequence[Step]) -> list[frozenset[str]]:
+    """What each message asked for whose calls have ended."""
+    ended = [step for step, after in pairwise(steps) if isinstance(step, ModelStep) and isinstance(after, ToolStep)]
+    return [frozenset(call.signature for call in step.calls) for step in ended]
+
+
+def is_loop(steps: Sequence[Step]) -> bool:
+    """Whether the model goes round in circles: it asks for the same again and again, or for two things in turn."""
+    asked = Counter(call.signature for step in steps if isinstance(step, ModelStep) for call in step.calls)
+    return max(asked.values(), default=0) >= SAME_CALL_ENDS_LOOP or alternates(rounds(steps))
+
+
+def is_in_vain(steps: Sequence[Step]) -> bool:
+    """Whether the model has called one tool at least twice, and no call has brought anything: each has failed, or has
+    found that nothing is remembered. What a person has refused does not count."""
+    ended = [step.records for step in steps if isinstance(step, ToolStep)]
+    if len(ended) < 2 or not {record.tool for record in ended[0]} & {record.tool for record in ended[-1]}:
+        return False
+    return all(map(_brought_nothing, chain.from_iterable(ended)))
+
+
+def in_vain(steps: Sequence[Step], tool: str) -> bool:
+    """Whether a tool has been called, and no call of it has brought anything."""
+    records = [record for step in steps if isinstance(step, ToolStep) for record in step.records if record.tool == tool]
+    return bool(records) and all(map(_brought_nothing, records))
+
+
+def _brought_nothing(record: ToolCallRecord) -> bool:
+    if record.error is not None:
+        return record.error.kind not in _REFUSED
+    return record.tool == RECALL and not record.sources
+
+
+def alternates(asked: Sequence[frozenset[str]]) -> bool:
+    """Whether the last four messages ask for one thing and another in turn, twice."""
+    if len(asked) < 4:
+        return False
+    first, second, third, fourth = asked[-4:]
+    return first == third != second == fourth
+
+
+def _recorded(call: PlannedCall, steps: Sequence[Step]) -> ToolCallRecord | None:
+    """The result of the same call made earlier in this turn, under the id of this one."""
+    made = {
+        planned.call_id
+        for step in steps
+        if isinstance(step, ModelStep)
+        for planned in step.calls
+        if planned.signature == call.signature
+    }
+    for step in steps:
+        for record in step.records if isinstance(step, ToolStep) else ():
+            if record.call_id in made and record.result is not None:
+                return under_id(call, record)
+    return None
+
+
+def under_id(call: PlannedCall, record: ToolCallRecord) -> ToolCallRecord:
+    """The record of an equal call as that of this one, which cost no time."""
+    return record.model_copy(update={"call_id": call.call_id, "duration_ms": 0.0})
+
+
+def cut_off(call: PlannedCall) -> ToolCallRecord:
+    """The record of a call whose result nobody waits for any more."""
+    return refused(call, "cancelled", f"{call.tool} was cancelled before it had answered; it may have done its work")
+
+
+def refused(call: PlannedCall, kind: str, message: str) -> ToolCallRecord:
+    """The record of a call that is not made, for a reason that the model reads."""
+    return ToolCallRecord(
+        call_id=call.call_id, tool=call.tool, args=call.args, error=ErrorInfo(kind=kind, message=message)
+    )
+
+
+class SideEffectPolicy:
+    """What a second respondent may not do, and what it takes from the main one instead of having it done again.
+
+    `made` are the calls of the main respondent, in order; what is taken from them is marked as its own.
+    """
+
+    def __init__(self, made: Iterable[ToolCallRecord] = ()) -> None:
+        self._made: dict[str, ToolCallRecord] = {}
+        for record in made:
+            was_made = record.error is None or record.error.kind not in NOT_MADE
+            if was_made and record.tool != READ_RESULT:  # by its call_id it means another call here
+                key = signature(record.tool, record.args)
+                if key not in self._made or self._made[key].result is None:
+                    self._made[key] = record
+
+    def settle(self, call: PlannedCall, schema: ToolSchema) -> ToolCallRecord | None:
+        """The record of a call that must not be made, or was made already; None for any other."""
+        if schema.effect == "write" or schema.safety != "L0":
+            return refused(call, "fenced", f"{call.tool} {NOT_FOR_A_SECOND}")
+        record = self._made.get(call.signature)
+        return None if record is None else under_id(call, record).model_copy(update={"made_by": MAIN_RESPONDENT})
+
+
+TOLD = ("prompt", "profile", "incognito", "in_history", "origin")  # what an answer says of its question
+EMPTY_ANSWERS_ALLOWED = 2
+ANSWER_NOW = "Answer the question now, in plain text, with what you have. No more tool calls are possible."
+NO_WORDS = "the model called tools or said nothing instead of answering in words, asked"
+SAY_SOMETHING = "Your last message was empty. Answer the question in plain text."
+
+
+class Turn:
+    """Feed it what happens; it says what comes next. `steps` is its whole memory: a turn made from the steps of
+    another continues it. `side_effects` settles the calls that are not to be made."""
+
+    def __init__(
+        self, question: TurnInput, steps: Sequence[Step] = (), side_effects: SideEffectPolicy | None = None
+    ) -> None:
+        self.question, self._side_effects = question, side_effects
+        self.steps: list[Step] = list(steps)
+        self.acts = False  # whether it is offered a tool that does more than read
+        self.is_small = False  # whether its model is
+        self.listed: frozenset[str] | None = None  # the tools that its model is told of; None: all that it may call
+        self.on_change: Callable[[TurnState, TurnAction, TurnState], None] = lambda before, action, after: None
+        self._machine: Machine[TurnState, TurnAction] = Machine(
+            TABLE, TurnState.IDLE, lambda *change: self.on_change(*change)
+        )
+        self._status: Status = "answered"
+        self._error: ErrorInfo | None = None
+        self._spoken = PartialMessage()
+        self._gauge = next((step.usage.context for step in reversed(self._model_steps())), None)
+        self._beginning = question.beginning or PromptParts.beginning(
+            question.prelude, question.query, question.summary, question.attached
+        )
+
+    @property
+    def state(self) -> TurnState:
+        """The state in which the turn is."""
+        return self._machine.state
+
+    @property
+    def content(self) -> str:
+        """What the model has said so far of the message it is saying."""
+        return self._spoken.content
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls in the message that the model is saying."""
+        return tuple(map(unwrapped, self._spoken.calls))
+
+    def begin(self) -> NextStep:
+        """The query has been accepted (or a restarted process goes on with it)."""
+        self._machine.advance(TurnAction.RECEIVE_QUERY)
+        self._machine.advance(TurnAction.START_GENERATION)
+        last = self.steps[-1] if self.steps else None
+        return self._after_model(last) if isinstance(last, ModelStep) else NextStep.CALL_MODEL
+
+    @property
+    def tainted(self) -> bool:
+        """Whether words of strangers are before the model: from here on it may want what they want."""
+        return self.question.tainted or any(step.tainted for step in self.steps)
+
+    # What the model is asked
+
+    def parts(self, tools: Sequence[Json]) -> PromptParts:
+        """Everything that the next prompt is about, uncut."""
+        steps = list(self.question.continued)
+        if self._starts_afresh:
+            return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
+        steps += [message for step in self.steps for message in step.as_messages()]
+        if self.totals.steps and not self.offers_tools and not self._own_functions:
+            steps.append({"role": "user", "content": ANSWER_NOW})
+        return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
+
+    def begin_with(self, parts: PromptParts) -> None:
+        """From now on its prompts begin with these parts: a summary stands for the exchanges that they are without."""
+        self._beginning = parts
+
+    @property
+    def records(self) -> tuple[ToolCallRecord, ...]:
+        """How the turn's calls have ended, in order."""
+        return tuple(record for step in self.steps if isinstance(step, ToolStep) for record in step.records)
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether the model may still call tools."""
+        return not (limit_met(self.totals) or self._starts_afresh) and not (
+            self.steps and (is_loop(self.steps) or asks_for_what_is_not_there(self.steps))
+        )
+
+    @property
+    def _starts_afresh(self) -> bool:
+        """Whether a small model, which would go on calling tools in vain, is asked the question alone: without tools,
+        and without the calls, which it would only repeat."""
+        return self.is_small and is_in_vain(self.steps)
+
+    @property
+    def totals(self) -> TurnTotals:
+        """How much of its limits the turn has used."""
+        return self.question.limits.totals(self.steps, acts=self.acts)
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model is asked to think; not after an empty answer, which thinking models tend to give."""
+        return self.question.think and not self._empty_messages()
+
+    # What the model says
+
+    def hear(self, delta: Delta) -> None:
+        """Take in one delta of the message that the model is saying."""
+        self._spoken.hear(delta)
+
+    def functions(self, offered: Iterable[Json]) -> list[Json]:
+        """What the model is told that it may call: the tools that are `offered`, and the asker's own functions. The
+        tools stay when no more calls are made, as the beginning of the prompt has to stay the same; but not for a
+        model that calls one all the same."""
+        last = self.steps[-1] if self.steps else None
+        insists = self._starts_afresh or (isinstance(last, ModelStep) and last.is_empty)
+        stay = self.offers_tools or (self.totals.steps > 0 and not insists and not self._own_functions)
+        return [*(offered if stay else ()), *self._own_functions]
+
+    @property
+    def _own_functions(self) -> tuple[Json, ...]:
+        return self.question.options.functions if self.question.options else ()
+
+    def calls_in_text(self, functions: Sequence[Json]) -> list[ToolCall]:
+        """The calls that the model wrote as text in the message that it is saying; none if that is an answer."""
+        options = self.question.options
+        wants_form = options is not None and options.form is not None
+        if self.calls or (wants_form and not functions):
+            return []
+        calls = find_text_calls(self.content, functions, "JSON" if wants_form else self.question.query)
+        is_repeating = self.is_small and calls and in_vain(self.steps, calls[0].name)
+        return calls[:1] if is_repeating else calls  # what it goes on to write are guesses
+
+    def repeats_itself(self, functions: Sequence[Json]) -> bool:
+        """Whether a small model has written a call as text a second time in its message, or one that was made in vain:
+        it would only go on so until its tokens end."""
+        if not self.is_small or not self.content.rstrip().endswith("}"):
+            return False
+        calls = self.calls_in_text(functions)
+        made = [signature(call.name, call.arguments) for call in calls]
+        return len(set(made)) < len(made) or bool(calls and in_vain(self.steps, calls[0].name))
+
+    def message_ended(self, calls_in_text: Sequence[ToolCall] = (), span: ModelSpan | None = None) -> NextStep:
+        """The model has finished its message: decide. `calls_in_text` are calls found where content was expected,
+        `span` is when all of it was said."""
+        if calls_in_text:
+            self._spoken.was_calls(calls_in_text)
+        spoken, self._spoken = self._spoken, PartialMessage()
+        done = spoken.done
+        step = ModelStep(
+            content=spoken.content,
+            thinking=spoken.thinking,
+            calls=planned(spoken.calls, self.question, len(self.steps), offers_tools=self.offers_tools)
+            if spoken.calls
+            else (),
+            model=done.model,
+            usage=usage_of(done, span, self._gauge),
+            degraded=tuple(spoken.notes),
+            cut_off=spoken.is_cut_off,
+            tainted=self.tainted,
+        )
+        self.steps.append(step)
+        return self._after_model(step)
+
+    def begin_message(self, *notes: str, gauge: ContextGauge | None = None) -> None:
+        """The model is asked (again, if the prompt was too long). `notes` say what it had to be asked without, `gauge`
+        how full its window is."""
+        self._gauge = gauge
+        self._spoken = PartialMessage(notes=list(notes))
+
+    # What the tools do
+
+    def calls_to_make(
+        self,
+        offered: Mapping[str, ToolSchema],
+        kept: Mapping[str, ToolCallRecord] = MappingProxyType({}),
+        policy: TaintPolicy | None = None,
+    ) -> tuple[list[PlannedCall], dict[str, ToolCallRecord]]:
+        """The calls of the last message that a tool has to answer, and those already settled, by call_id. `kept` are
+        results that an earlier process got of them; `policy` is that of a tainted turn."""
+        self._machine.advance(TurnAction.DISPATCH_TOOL)
+        calls = self.last_calls
+        settled = {call.call_id: kept[call.call_id] for call in calls if call.call_id in kept}
+        made = {call.signature for call in calls if call.call_id in kept}
+        open_calls, room = list[PlannedCall](), self.totals.max_calls - self.totals.calls
+        for index, call in enumerate(calls):
+            if call.call_id in kept:
+                continue
+            record = settle(call, index, offered, self.steps, room, self._side_effects, policy, self.listed)
+            if record is not None:
+                settled[call.call_id] = record
+            elif offered[call.tool].repeatable or call.signature not in made:
+                open_calls.append(call if policy is None else call.with_args(policy.as_given(call.tool, call.args)))
+                made.add(call.signature)
+        return open_calls, settled
+
+    def leave_asked(self) -> None:
+        """A person is asked about an open call."""
+        self._machine.advance(TurnAction.ASK_LEAVE)
+
+    def leave_decided(self) -> None:
+        """Nobody is asked any more."""
+        self._machine.advance(TurnAction.LEAVE_DECIDED)
+
+    def requests_sent(self) -> None:
+        """Every open call is on its way."""
+        self._machine.advance(TurnAction.REQUEST_SENT)
+
+    def tools_settled(self, records: Mapping[str, ToolCallRecord]) -> NextStep:
+        """All calls of the last message have ended; `records` by call_id. A call without one was the same as an earlier
+        one of the message and shares its record."""
+        calls = self.last_calls
+        made = {call.signature: records[call.call_id] for call in reversed(calls) if call.call_id in records}
+        ordered = tuple(records.get(call.call_id) or under_id(call, made[call.signature]) for call in calls)
+        all_late = all(record.error is not None and record.error.kind == "timeout" for record in ordered)
+        self.steps.append(ToolStep(records=ordered))
+        self._machine.advance(TurnAction.TOOL_TIMEOUT if all_late else TurnAction.TOOL_RESULT)
+        return NextStep.CALL_MODEL
+
+    def cancel(self, results: Mapping[str, ToolCallRecord] = MappingProxyType({})) -> NextStep:
+        """The user wants no more of it. `results` are what the calls under way have brought, by call_id."""
+        if self.state in CALLING:
+            records = (results.get(call.call_id) or cut_off(call) for call in self.last_calls)
+            self.steps.append(ToolStep(records=tuple(records)))
+        if self._ends_by(TurnAction.CANCEL):
+            self._status = "cancelled"
+        return NextStep.PUBLISH
+
+    def fail(self, error: ErrorInfo) -> NextStep:
+        """Something ended it that a model cannot mend."""
+        if self._ends_by(TurnAction.FAIL):
+            self._status, self._error = "failed", error
+        return NextStep.PUBLISH
+
+    def published(self) -> None:
+        """The response is out."""
+        self._machine.advance(TurnAction.PUBLISHED)
+
+    def response(self, cut_off: ModelSpan | None = None) -> ResponseGeneration:
+        """The answer and its record; what was said so far if it ended early, perhaps in a call that was `cut_off`."""
+        steps = self._model_steps()
+        said = [step for step in steps if step.content.strip()]
+        thoughts = [*(step.thinking for step in steps), self._spoken.thinking]
+        notes = [*self.question.notes, *(note for step in steps for note in step.degraded), *self._spoken.notes]
+        notes += notes_of(self.totals)
+        if self._empty_messages():
+            notes.append(f"the model gave an empty answer {self._empty_messages()} times and was asked again")
+        return ResponseGeneration(
+            query_id=self.question.query_id,
+            respondent_id=self.question.respondent_id,
+            status=self._status,
+            query=self.question.query,
+            answer=self.content or (said[-1].content if said else ""),
+            cut_off=bool(said and not self.content and said[-1].cut_off),
+            thinking="\n\n".join(text for text in thoughts if text),
+            tool_calls=self.records,
+            client_calls=client_calls(self.last_calls, self.question) if self._own_functions else (),
+            model=next((step.model for step in reversed(steps) if step.model), ""),
+            remember=self.question.options is not None and self.question.options.remember,
+            usage=total_usage([step.usage for step in steps], cut_off, self._gauge, self.totals),
+            degraded=tuple(dict.fromkeys(notes)),
+            tainted=self.tainted,
+            error=self._error,
+            agent=self.question.task.name if self.question.task else "",
+            **{name: getattr(self.question, name) for name in TOLD},
+        )
+
+    def _ends_by(self, action: TurnAction) -> bool:
+        """Take an action that ends a turn early; False if it comes too late to do so."""
+        before = self.state
+        return self._machine.advance(action) is not before
+
+    def _after_model(self, step: ModelStep) -> NextStep:
+        if step.calls and not client_calls(step.calls, self.question):
+            return NextStep.CALL_TOOLS
+        if not step.is_empty:
+            self._machine.advance(TurnAction.FINISH)
+            return NextStep.PUBLISH
+        empty = self._empty_messages()
+        if empty > EMPTY_ANSWERS_ALLOWED:
+            wrote_calls = any(AS_TEXT in note for step in self._model_steps() for note in step.degraded)
+            what = f"{NO_WORDS} {empty} times" if wrote_calls else f"the model gave an empty answer {empty} times"
+            return self.fail(ErrorInfo(kind="empty_answer", message=what))
+        if empty == EMPTY_ANSWERS_ALLOWED:
+            self.steps.append(NudgeStep(text=SAY_SOMETHING))
+        return NextStep.CALL_MODEL
+
+    @property
+    def last_calls(self) -> tuple[PlannedCall, ...]:
+        """What the model's last message calls."""
+        last = self.steps[-1] if self.steps else None
+        return last.calls if isinstance(last, ModelStep) else ()
+
+    def _model_steps(self) -> list[ModelStep]:
+        return [step for step in self.steps if isinstance(step, ModelStep)]
+
+    def _empty_messages(self) -> int:
+        return sum(step.is_empty for step in self._model_steps())
+
+
+# A turn as it stands in the record, with everything that a page shows of it.
+
+PAGE_BYTES = 48_000  # of turns in one answer: more would travel as a file of its own
+_OF_ANSWER = ("thinking", "tool_calls", "model", "usage", "degraded", "cut_off", "tainted")
+
+
+def turn_view(turn: StoredTurn, context: str | None = None) -> Json:
+    """The turn as JSON. `attachments` are ids; what only an answer has is empty before there is one. `context` is what
+    the model was told from the memory, as JSON."""
+    outcome = {} if turn.outcome is None else json.loads(turn.outcome)
+    answer = outcome if turn.outcome_subject == ResponseGeneration.subject else {}
+    shown = {
+        "query_id": turn.query_id,
+        "session_id": turn.session_id,
+        "copy_of": turn.copy_of,
+        "query": turn.query,
+        "attachments": json.loads(turn.body).get("attachments", []),
+        "status": turn.status,
+        "attempt": turn.attempt,
+        "answer": turn.answer,
+        "error": outcome.get("error"),
+        "context": None if context is None else json.loads(context),
+        "created_at": turn.created_at,
+        "finished_at": turn.finished_at,
+    }
+    empty: Json = {"thinking": "", "tool_calls": [], "model": "", "usage": None, "degraded": []}
+    shown |= {**empty, "cut_off": False, "tainted": False}
+    shown |= {name: answer[name] for name in _OF_ANSWER if name in answer}
+    for call in shown["tool_calls"]:
+        call.pop("made_by", None)  # the main respondent makes its calls itself
+    return shown
+
+
+def fitting_views(turns: Sequence[StoredTurn], contexts: Mapping[str, str]) -> list[Json]:
+    """The first of these turns, as many as travel in one message, at least one if there is any."""
+    fitting, room = list[Json](), PAGE_BYTES
+    for turn in turns:
+        view = turn_view(turn, contexts.get(turn.query_id))
+        room -= len(to_json(view))
+        if room < 0 and fitting:
+            break
+        fitting.append({**view, "position": turn.position})
+    return fitting

@@ -1,0 +1,220 @@
+"""`local2 trust`: the folders that the assistant works in where a command is typed in them, and that instruct it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from local.cli.main import ConfigDir, DataDir, JsonOption, echo_listed, visible
+from local.core.config import layers_for, load_system
+from local.core.environment import data_dir as find_data_dir
+from local.core.environment import environment, settings_dir
+from local.core.errors import BadQuestion, ConfigError
+from local.instructions.profiles import ALIASES, ProfileRegistry, Profiles
+from local.instructions.texts import Soul, TextProposal, TextProposals, TextVersion
+from local.instructions.trust import AGENTS, FILE, FOLDER, TrustRegistry, read_instructions, read_profiles
+from local.runtime.participant import WORKSPACE
+
+# `local2 profiles …`: which kinds of assistant there are, and what each is told and may use.
+
+profile_app = typer.Typer(help="Kinds of assistants: list, show.")
+
+
+@profile_app.command("list")
+def list_profiles(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
+    """List them, and a line for each file that is no good."""
+    found = _found(config_dir, data_dir)
+    if as_json:
+        listed = [asdict(profile) for profile in found.by_name.values()]
+        typer.echo(json.dumps({"profiles": listed, "problems": found.problems}, ensure_ascii=False))
+        return
+    for profile in found.by_name.values():
+        typer.echo(f"{profile.name:12} {visible(profile.description)}  ({visible(profile.origin)})")
+    for problem in found.problems:
+        typer.echo(f"! {visible(problem)}")
+
+
+@profile_app.command()
+def show(name: str, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
+    """Print what one is told, and what it may use.
+
+    Example: local2 profiles show code
+    """
+    profile = _found(config_dir, data_dir).find(name)
+    aliases = [alias for alias, meant in ALIASES.items() if meant == profile.name]
+    told = {
+        "name": ", ".join([profile.name, *aliases]),
+        "description": profile.description,
+        "from": profile.origin,
+        "tools": "all" if profile.tools is None else ", ".join(profile.tools),
+        "model": profile.model,
+        "temperature": profile.temperature,
+        "max_tokens": profile.max_tokens,
+    }
+    lines = [f"{key:12} {visible(str(value))}" for key, value in told.items() if value is not None]
+    text = [visible(line) for line in profile.instructions.splitlines()]
+    typer.echo("\n".join([*lines, *(["", *text] if text else [])]))
+
+
+def _found(config_dir: Path | None, data_dir: Path | None) -> Profiles:
+    layers = layers_for(config_dir)
+    named = load_system(layers, {}, environment()).workspace
+    return ProfileRegistry(layers[-1], named.expanduser() if named else find_data_dir(data_dir) / WORKSPACE).read()
+
+
+# The lines in which a text's versions and its proposed change are shown at a terminal.
+
+
+def history_lines(kept: Sequence[TextVersion]) -> Iterator[str]:
+    """The latest first: when, by whom, and how many lines came and went."""
+    before = {each.number: earlier.text for earlier, each in pairwise(kept)}
+    for each in reversed(kept):
+        changes = [line[0] for line in difflib.ndiff(before.get(each.number, "").splitlines(), each.text.splitlines())]
+        lines = f"+{changes.count('+')} -{changes.count('-')}"
+        yield f"{each.number:>4}  {each.changed_at}  {lines:>9}  {visible(each.by)}"
+
+
+def proposal_lines(proposal: TextProposal) -> Iterator[str]:
+    """The lines that would go and come, after who has proposed them."""
+    yield f"proposed by {visible(proposal.by)}, {proposal.proposed_at}"
+    yield from map(visible, proposal.diff())
+
+
+# `local2 soul …`: the assistant's character and what it knows of its user, version by version.
+
+Number = Annotated[int, typer.Argument(metavar="VERSION", help="As `local2 soul history` numbers them.", min=1)]
+
+soul_app = typer.Typer(help="The assistant's character, in SOUL.md: show, history, revert, proposal.")
+
+
+@soul_app.command("show")
+def soul_commands_show(
+    version: Annotated[int | None, typer.Option(min=1, help="An earlier one.")] = None,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Print what the model is told, as it is now or was.
+
+    Example: local2 soul show --version 2
+    """
+    soul = Soul(settings_dir(config_dir), find_data_dir(data_dir))
+    text = soul.text()
+    if version is not None:
+        text = soul.history.version(version).text
+    typer.echo(text or f"there is no soul yet: write {soul.path}")
+
+
+@soul_app.command()
+def history(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
+    """List its versions, the latest first: when, by whom, and how many lines came and went."""
+    soul = Soul(settings_dir(config_dir), find_data_dir(data_dir))
+    soul.text()
+    kept = soul.history.versions()
+    if as_json:
+        typer.echo(json.dumps({"versions": [asdict(each) for each in kept]}, ensure_ascii=False))
+        return
+    for line in history_lines(kept):
+        typer.echo(line)
+    if not kept:
+        typer.echo(f"no version is kept yet: write {soul.path}")
+
+
+@soul_app.command()
+def revert(number: Number, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
+    """Go back to a version; what there is now stays one.
+
+    Example: local2 soul revert 2
+    """
+    soul = Soul(settings_dir(config_dir), find_data_dir(data_dir))
+    soul.revert(number)
+    typer.echo(f"{soul.path} is as version {number} was, from the next question on")
+
+
+@soul_app.command()
+def proposal(
+    approve: Annotated[bool, typer.Option("--approve", help="Have the soul become that.")] = False,
+    reject: Annotated[bool, typer.Option("--reject", help="Leave it as it is.")] = False,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show what the dreamer would change, if anything; approve it, or reject it.
+
+    Example: local2 soul proposal --approve
+    """
+    if approve and reject:
+        raise BadQuestion("give one of --approve and --reject")
+    soul = Soul(settings_dir(config_dir), find_data_dir(data_dir))
+    proposals = TextProposals(soul)
+    if approve:
+        typer.echo(f"{soul.path} is as {proposals.approve().by} proposed; `local2 soul revert` goes back")
+    elif reject:
+        proposals.reject()
+        typer.echo("rejected")
+    elif waiting := proposals.waiting():
+        typer.echo("\n".join(proposal_lines(waiting)))
+    else:
+        typer.echo("no change is proposed")
+
+
+def trust(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder (default: this one).")] = Path(),
+    listing: Annotated[bool, typer.Option("--list", help="Show which are trusted.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Trust it no longer.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Without a question: you know what it instructs.")] = False,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Trust a folder: `local2 ask` and `chat` work in it where they start a system, its files count as yours though it
+    was cloned, and what it instructs in .local2/LOCAL2.md counts, as it is now."""
+    if listing and remove:
+        raise BadQuestion("give one of --list and --remove")
+    registry = TrustRegistry(settings_dir(config_dir))
+    if listing:
+        echo_listed(_lines(registry), "no folder is trusted")
+    elif remove:
+        registry.distrust(folder)
+        typer.echo(f"{folder.resolve()} is trusted no longer")
+    else:
+        _trust(registry, folder.resolve(), config_dir, find_data_dir(data_dir), yes=yes)
+
+
+def _lines(registry: TrustRegistry) -> Iterator[str]:
+    for path, entry in registry.all().items():
+        folder = Path(path)
+        state = registry.instructions(folder).refused or registry.profiles(folder).refused
+        yield f"{visible(path)}  since {entry.trusted_at}" + (f"  ({visible(state)})" if state else "")
+
+
+def _trust(registry: TrustRegistry, folder: Path, config_dir: Path | None, data_dir: Path, *, yes: bool) -> None:
+    _require_workspace(folder, config_dir, data_dir)
+    seen, profiles = read_instructions(folder), read_profiles(folder)
+    if refused := seen.refused or profiles.refused:
+        raise ConfigError(refused)
+    texts = [(folder / FOLDER / FILE, seen.text)] if seen.text else []
+    texts += [(folder / FOLDER / AGENTS / name, text) for name, text in profiles.files]
+    for path, text in texts:
+        typer.echo(f"{visible(str(path))} instructs:")
+        typer.echo("\n".join(f"    {visible(line)}" for line in text.splitlines()))
+    if texts and not yes and not typer.confirm("Trust this folder, and have the assistant told this?"):
+        raise typer.Exit(1)
+    registry.trust(folder, seen, profiles)
+    typer.echo(f"{folder} is trusted; `local2 trust --remove` takes it back")
+
+
+def _require_workspace(folder: Path, config_dir: Path | None, data_dir: Path) -> None:
+    """Raises `ConfigError` for what no system could work in."""
+    from local.core.config import (
+        layers_for,  # which take time to import
+        load_system,  # which take time to import
+    )
+    from local.files.workspace import require_allowed
+
+    layers = layers_for(config_dir)
+    require_allowed(folder, load_system(layers, {}, environment()), data_dir, layers)

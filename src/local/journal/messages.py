@@ -1,0 +1,220 @@
+"""What the journal and its clients say to each other. All of it is ephemeral: what is lost is said again."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from local.bus.message import Data, Delivery, ErrorInfo, Message
+
+
+class JournalOpened(Message):
+    """The journal, when it begins to serve and after each reconnection: resend what it has not confirmed, attach."""
+
+    subject = "journal.opened"
+    delivery = Delivery.EPHEMERAL
+
+
+class JournalConfirmed(Message):
+    """The journal to one publisher's instance: its messages with these ids are on disk. `refused` are ids that it
+    cannot take, for the reason in `error`."""
+
+    subject = "journal.confirmed."
+    delivery = Delivery.EPHEMERAL
+    family_key = "instance"
+    instance: str
+    ids: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    error: ErrorInfo | None = None
+
+
+class ConsumerClaim(Data):
+    """A durable consumer that a process serves. `subjects` are whole ones and families. With `linger_ms` a delivery may
+    wait so long for others to travel with it: nobody waits for what this consumer does."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")  # a word of a subject
+    subjects: tuple[str, ...] = Field(min_length=1)
+    max_in_flight: int = Field(256, ge=1)
+    lane_width: int = Field(1, ge=1)  # how many of one session may be in flight at a time
+    linger_ms: int = Field(0, ge=0, le=500)
+
+
+class JournalAttach(Message):
+    """A process that serves durable consumers: when they are ready, every few seconds, and when the journal has
+    opened. The sender's instance is given what was not acknowledged yet."""
+
+    subject = "journal.attach"
+    delivery = Delivery.EPHEMERAL
+    consumers: tuple[ConsumerClaim, ...] = Field(min_length=1, max_length=100)
+
+
+class JournalDetach(Message):
+    """A process that serves a durable consumer, when it ends in order: what it holds is handed back."""
+
+    subject = "journal.detach"
+    delivery = Delivery.EPHEMERAL
+    consumer: str
+
+
+class JournalFenced(Message):
+    """The journal to an instance whose place another one has taken: it is given nothing any more, and should end."""
+
+    subject = "journal.fenced."
+    delivery = Delivery.EPHEMERAL
+    family_key = "consumer"
+    consumer: str
+    instance: str
+
+
+class JournalDeliver(Message):
+    """The journal to the instance that serves a durable consumer: entry `number` for the `attempt`th time. `frame` is
+    the envelope as it was on the wire; `after` the entry of the same session that has to begin first, 0 for none."""
+
+    subject = "journal.deliver."
+    delivery = Delivery.EPHEMERAL
+    family_key = "consumer"
+    consumer: str
+    instance: str
+    number: int
+    attempt: int
+    after: int = 0
+    frame: str
+
+
+class JournalFlush(Message):
+    """A process that serves a durable consumer, when somebody waits for what that does: what has arrived for it so far
+    is to be given at once. `mark` is the sender's, to tell the answers apart."""
+
+    subject = "journal.hurry"
+    delivery = Delivery.EPHEMERAL
+    consumer: str
+    mark: int
+
+
+class JournalFlushed(Message):
+    """The journal to the instance that was in a hurry: what had arrived for its consumer before that `mark` has been
+    given to it, as much as it takes at a time."""
+
+    subject = "journal.given."
+    delivery = Delivery.EPHEMERAL
+    family_key = "consumer"
+    consumer: str
+    instance: str
+    mark: int
+
+
+class JournalAck(Message):
+    """A durable consumer: it is done with these, for good."""
+
+    subject = "journal.ack"
+    delivery = Delivery.EPHEMERAL
+    consumer: str
+    numbers: tuple[int, ...]
+
+
+class JournalFailed(Message):
+    """A process that serves a durable consumer, when a handler has raised: entry `number` is to be given again after a
+    while, or to become a dead letter with this `reason`."""
+
+    subject = "journal.failed"
+    delivery = Delivery.EPHEMERAL
+    consumer: str
+    number: int
+    attempt: int
+    reason: str
+
+
+class JournalRedeliver(Message):
+    """Whoever has mended what dead letters were due to: those with these numbers, or all, are to be given again to a
+    consumer, or to each that was given up with them."""
+
+    subject = "journal.redeliver"
+    delivery = Delivery.EPHEMERAL
+    is_request = True
+    answered_by = "journal"
+    consumer: str | None = None
+    numbers: tuple[int, ...] = ()  # none is all
+
+
+class JournalRedelivered(Message):
+    """The journal's answer to that: by consumer, which messages are on record as to be given again, or why none is."""
+
+    subject = "journal.redelivered"
+    delivery = Delivery.EPHEMERAL
+    numbers: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    error: ErrorInfo | None = None
+
+
+class JournalWorking(Message):
+    """A process that serves durable consumers, four times a second while it works: by consumer and number, the
+    attempts in flight."""
+
+    subject = "journal.working"
+    delivery = Delivery.EPHEMERAL
+    attempts: dict[str, dict[int, int]]
+
+
+# What processes that serve durable consumers say to the journal
+ConsumerMessage = JournalAttach | JournalDetach | JournalAck | JournalFailed | JournalFlush | JournalWorking
+
+
+class JournalRead(Message):
+    """Whoever wants to know what is on record: entries above `after`, and below `before` if that is given, that match
+    everything given; oldest first, or if there is only `before` latest first."""
+
+    subject = "journal.read"
+    delivery = Delivery.EPHEMERAL
+    is_request = True
+    answered_by = "journal"
+    subjects: tuple[str, ...] = ()  # whole ones and families; none is everything
+    correlation_id: str | None = None
+    correlation_ids: tuple[str, ...] = Field((), max_length=100)  # any of these; none is everything
+    session_id: str | None = None
+    after: int = 0
+    before: int | None = None
+    limit: int = Field(100, ge=1, le=1000)
+
+    @property
+    def is_backwards(self) -> bool:
+        """Whether the latest entry comes first."""
+        return self.before is not None and not self.after
+
+
+class JournalEntry(Data):
+    """One message on record. The payload of a redacted one is gone from the end of its frame."""
+
+    number: int
+    committed_at: float  # seconds since 1970
+    redacted: bool
+    frame: str
+
+
+class JournalEntries(Message):
+    """The journal's answer to that. There may be more if there are `limit` of them, or if `more` says so."""
+
+    subject = "journal.entries"
+    delivery = Delivery.EPHEMERAL
+    entries: tuple[JournalEntry, ...] = ()
+    more: bool = False
+    error: ErrorInfo | None = None
+
+
+class JournalRedact(Message):
+    """Whoever deletes something: the payloads of a session, of everything one query caused, and those that mention a
+    text, whichever are given, are to leave the journal, too."""
+
+    subject = "journal.redact"
+    delivery = Delivery.EPHEMERAL
+    is_request = True
+    answered_by = "journal"
+    session_id: str | None = None
+    query_id: str | None = None
+    mentioned: str | None = Field(None, min_length=16)
+
+
+class JournalRedacted(Message):
+    """The journal's answer to that: how many payloads it has removed, or why it could not."""
+
+    subject = "journal.redacted"
+    delivery = Delivery.EPHEMERAL
+    count: int = 0
+    error: ErrorInfo | None = None

@@ -1,0 +1,322 @@
+"""The journal: keeps every confirmed and recorded message, and gives durable consumers what they have not done."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import ClassVar, Self
+
+from pydantic import Field
+
+from local.bus.blobs import BlobStore, references
+from local.bus.envelope import MARK, Envelope, decode
+from local.bus.message import MEMORY_DELETED, SESSION_DELETED, ErrorInfo, Message
+from local.bus.receiving import FILE_NAME as REJECTED
+from local.bus.receiving import RejectLog
+from local.core.config import Settings
+from local.core.errors import LocalError, MalformedFrame, StoreDamaged, StoreUnwritable
+from local.journal.delivery import MAX_FAILURES, DeliveryLimits
+from local.journal.messages import (
+    JournalConfirmed,
+    JournalDeliver,
+    JournalEntries,
+    JournalEntry,
+    JournalFenced,
+    JournalFlushed,
+    JournalOpened,
+    JournalRead,
+    JournalRedact,
+    JournalRedacted,
+    JournalRedeliver,
+    JournalRedelivered,
+)
+from local.journal.schema import FILE_NAME, Stored
+from local.journal.store import JournalStore
+from local.journal.writer import JournalWriter
+from local.runtime.participant import Kind, Participant, Resources, on
+
+# What was deleted leaves the record: payloads, and the large fields that lie outside them.
+
+PAGE = 20
+NOTICES = (MEMORY_DELETED, SESSION_DELETED)  # which say what is deleted, perhaps to somebody who has not heard it yet
+YOUNG_SECONDS = 60.0  # what refers to a large field is on record by then, or was never to be
+
+
+class JournalRedaction:
+    """The redaction of one journal. Without a blob store or samples of rejected frames there are none to clear up."""
+
+    def __init__(self, store: JournalStore, blobs: BlobStore | None, rejects: RejectLog | None) -> None:
+        self._store, self._blobs, self._rejects = store, blobs, rejects
+
+    async def carry_out(self, request: JournalRedact) -> int:
+        """Remove the payloads asked for; returns how many. Can be repeated when it has failed. Raises `StoreFailed`."""
+        count, large = 0, set[str]()
+        if request.session_id is not None:
+            large |= await self._large_fields(session_id=request.session_id)
+            count += await self._store.redact_session(request.session_id)
+        if request.query_id is not None:
+            large |= await self._large_fields(correlation_id=request.query_id)
+            count += await self._store.redact_query(request.query_id)
+        if request.mentioned is not None:
+            count += await self._redact_mentions(request.mentioned, large)
+        await self._remove_unused(large)
+        if self._rejects is not None:
+            self._rejects.clear()  # nobody can tell whose words are in the samples
+        return count
+
+    async def sweep(self, age_seconds: float) -> None:
+        """Remove the large fields that nothing on record refers to: of what was never kept, or is not any more.
+
+        Those younger than `age_seconds` are left: what refers to them may be on its way. Raises `StoreFailed`.
+        """
+        if self._blobs is not None:
+            await self._remove_unused(await asyncio.to_thread(self._blobs.older_than, age_seconds))
+
+    async def size_of_large_fields(self) -> int:
+        """The bytes on the disk of large fields."""
+        return 0 if self._blobs is None else await asyncio.to_thread(self._blobs.size)
+
+    async def _redact_mentions(self, text: str, large: set[str]) -> int:
+        """Also of those that mention it in a large field."""
+        holders = set() if self._blobs is None else await asyncio.to_thread(self._blobs.mentioning, text)
+        large |= holders
+        count = 0
+        for sought in (text, *holders):
+            async with aclosing(self._store.mentioning(sought)) as pages:
+                async for page in pages:
+                    large |= _references(page)
+                    ids = [one.entry.envelope_id for one in page if one.entry.subject not in NOTICES]
+                    count += await self._store.redact_envelopes(ids)
+        return count
+
+    async def _large_fields(self, *, session_id: str | None = None, correlation_id: str | None = None) -> set[str]:
+        names: set[str] = set()
+        after = 0
+        while page := await self._store.read(
+            limit=PAGE, after=after, session_id=session_id, correlation_id=correlation_id
+        ):
+            names |= _references(page)
+            after = page[-1].number
+        return names
+
+    async def _remove_unused(self, names: set[str]) -> None:
+        if self._blobs is None or not names:
+            return
+        async with aclosing(self._store.mentioning(MARK)) as pages:
+            async for page in pages:
+                names -= _references(page)
+        for name in names:
+            await asyncio.to_thread(self._blobs.remove, name)
+
+
+def size_of_references(frame: bytes) -> int:
+    """The bytes of the large fields that a frame refers to; none for one whose payload is gone."""
+    try:
+        return sum(references(decode(frame).payload).values())
+    except MalformedFrame:
+        return 0
+
+
+def _references(page: list[Stored]) -> set[str]:
+    return {name for one in page if not one.redacted for name in references(decode(one.entry.frame).payload)}
+
+
+log = logging.getLogger(__name__)
+
+DAY = 24 * 60 * 60.0
+READ_BYTES = 48 * 1024  # of frames in one answer: more would travel as a file of its own
+HOUSEKEEPING_SECONDS = 600.0
+
+
+class JournalConfig(Settings):
+    """`journal.yaml`; the comments there say what each key means."""
+
+    max_age_days: float = Field(365.0, gt=0)
+    max_megabytes: float = Field(2048.0, gt=0)
+    ack_wait_seconds: float = Field(1.0, gt=0)
+    max_deliver: int = Field(3, ge=1)
+    max_failures: int = Field(MAX_FAILURES, ge=1)
+
+
+class Journal(Participant):
+    """Numbers, commits and confirms; see `JournalWriter`. Its own messages wait for nobody."""
+
+    name = "journal"
+    kind = Kind.SERVICE
+    Config = JournalConfig
+    journaled: ClassVar[bool] = False
+    publishes = (JournalOpened, JournalConfirmed, JournalDeliver, JournalFlushed, JournalFenced)
+
+    def __init__(
+        self,
+        config: JournalConfig,
+        store: JournalStore,
+        blobs: BlobStore | None = None,
+        rejects: RejectLog | None = None,
+    ) -> None:
+        """`blobs` is where the large fields lie of what it keeps; `rejects` holds samples of what nobody took."""
+        super().__init__(config)
+        self._settings, self._store = config, store
+        self._redaction = JournalRedaction(store, blobs, rejects)
+        self._damage = ""
+
+    @classmethod
+    def build(cls, config: JournalConfig, resources: Resources) -> Self:
+        """With its file below the data directory."""
+        folder = resources.data_dir
+        return cls(config, JournalStore(folder / FILE_NAME), BlobStore(folder / "blobs"), RejectLog(folder / REJECTED))
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Open the file, listen, and only then serve."""
+        settings = self._settings
+        async with self._store as store, self._suspecting(), asyncio.TaskGroup() as tasks:
+            self._writer = JournalWriter(
+                self.bus,
+                store,
+                DeliveryLimits(settings.ack_wait_seconds, settings.max_deliver, settings.max_failures),
+            )
+            if store.damage is not None:
+                self._damage = str(store.damage)
+                log.error("%s", self._damage)
+            self._writer.subscribe()
+            await self.bus.ready()
+            working = [tasks.create_task(self._writer.run()), tasks.create_task(self._keep_house())]
+            yield
+            await self._writer.catch_up()  # what is committed has to be told: cancelled in between, it would not be
+            for task in working:
+                task.cancel()
+            await asyncio.wait(working)
+            await self._writer.finish()
+
+    @asynccontextmanager
+    async def _suspecting(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except* StoreDamaged:
+            self._store.suspect()
+            raise
+
+    async def announce(self) -> None:
+        """Have everybody send again what is not confirmed, and attach."""
+        self._writer.reconnected()
+        self.bus.post(JournalOpened())
+
+    def figures(self) -> dict[str, int]:
+        """How much was committed, and what is pending for whom."""
+        return self._writer.figures()
+
+    def details(self) -> dict[str, str]:
+        """What is wrong with it, if anything is."""
+        problem = self._writer.problem or self._damage
+        return {"problem": problem} if problem else {}
+
+    @on(JournalRead, concurrency=8)
+    async def read(self, request: JournalRead, envelope: Envelope) -> JournalEntries:
+        """Somebody wants to know what is on record."""
+        entries: list[JournalEntry] = []
+        room = READ_BYTES
+        async with aclosing(self._find(request)) as found:
+            async for stored in found:
+                room -= len(stored.entry.frame)
+                if room < 0 and entries:
+                    return JournalEntries(entries=tuple(entries), more=True)
+                frame = stored.entry.frame.decode()
+                entries.append(
+                    JournalEntry(
+                        number=stored.number, committed_at=stored.committed_at, redacted=stored.redacted, frame=frame
+                    )
+                )
+        return JournalEntries(entries=tuple(entries), more=len(entries) == request.limit)
+
+    @on(JournalRedact, concurrency=8)
+    async def redact(self, request: JournalRedact, envelope: Envelope) -> JournalRedacted:
+        """Somebody has deleted something: its payloads go, and the large fields that nobody else refers to."""
+        await self._writer.catch_up()
+        count = await self._redaction.carry_out(request)
+        await self._sweep(YOUNG_SECONDS)
+        return JournalRedacted(count=count)
+
+    @on(JournalRedeliver, concurrency=8)
+    async def redeliver(self, request: JournalRedeliver, envelope: Envelope) -> JournalRedelivered:
+        """Somebody has mended what dead letters were due to."""
+        return JournalRedelivered(numbers=await self._writer.dead_letters.redeliver(request))
+
+    def error_reply(self, message: Message, error: Exception) -> Message | None:
+        """Why the record could not be read or changed."""
+        info = ErrorInfo.of(error)
+        if isinstance(error, StoreDamaged):
+            self._damage = str(error)
+            self._store.suspect()
+        match message:
+            case JournalRead():
+                return JournalEntries(error=info)
+            case JournalRedact():
+                return JournalRedacted(error=info)
+            case JournalRedeliver():
+                return JournalRedelivered(error=info)
+        return None
+
+    async def _find(self, request: JournalRead) -> AsyncGenerator[Stored, None]:
+        """What is asked for; not all of it in memory at a time."""
+        after, before, left = request.after, request.before, request.limit
+        while left:
+            page = await self._store.read(
+                limit=min(left, PAGE),
+                after=after,
+                before=before,
+                subjects=request.subjects,
+                session_id=request.session_id,
+                correlation_id=request.correlation_id,
+                correlation_ids=request.correlation_ids,
+            )
+            for stored in page:
+                yield stored
+            if len(page) < PAGE:
+                return
+            after, before = (after, page[-1].number) if request.is_backwards else (page[-1].number, before)
+            left = max(0, left - PAGE)
+
+    async def _keep_house(self) -> None:
+        """Verify the file once, and remove now and then what is too old or too much."""
+        await self._verify()
+        sweeps = False  # not before whoever waited for this process has sent again what it had to say
+        while True:
+            try:
+                elsewhere = 0
+                if sweeps:
+                    await self._sweep(HOUSEKEEPING_SECONDS)
+                    elsewhere = await self._redaction.size_of_large_fields()
+                age = self._settings.max_age_days * DAY
+                removed = await self._store.retain(age, self._max_bytes, elsewhere, size_of_references)
+                if removed:
+                    log.info("%d messages that nobody needs any more were removed", removed)
+                if removed and sweeps:
+                    await self._sweep(HOUSEKEEPING_SECONDS)
+            except LocalError as error:
+                log.warning("nothing could be removed: %s", error)
+            await asyncio.sleep(HOUSEKEEPING_SECONDS)
+            sweeps = True
+
+    async def _verify(self) -> None:
+        """Look through the whole file; on a disk in trouble that is done later. Raises `StoreDamaged`."""
+        while True:
+            try:
+                damage = await self._store.verify()
+            except StoreUnwritable as error:
+                log.warning("the journal is looked through later: %s", error)
+                await asyncio.sleep(HOUSEKEEPING_SECONDS)
+                continue
+            if damage is not None:
+                raise StoreDamaged(f"{damage}; the journal is opened anew")
+            return
+
+    async def _sweep(self, age_seconds: float) -> None:
+        if not self._writer.problem:  # else what refers to a large field may be waiting for room
+            await self._redaction.sweep(age_seconds)
+
+    @property
+    def _max_bytes(self) -> int:
+        return int(self._settings.max_megabytes * 1024 * 1024)

@@ -1,0 +1,9 @@
+"""Tools of MCP servers, and LoCAL2 as an MCP server."""
+
+from local.core.capability import Capability
+
+CAPABILITY = Capability(
+    messages=("local.mcp.messages",),
+    routes=("local.mcp.routes:add_mcp_routes", "local.mcp.routes:add_tool_routes"),
+    commands={"mcp": "local.mcp.commands:mcp_app"},
+)

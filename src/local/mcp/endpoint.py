@@ -1,0 +1,54 @@
+"""`/mcp`: the tools of `local2 mcp` over streamable HTTP, for whoever the guard has found out asks."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from starlette.types import Receive, Scope, Send
+
+if TYPE_CHECKING:
+    from local.api.context import ApiContext
+    from local.mcp.sessions import MCPSessions
+
+SESSIONS = "local.mcp.sessions"
+END_SECONDS = 5.0
+
+
+class MCPEndpoint:
+    """Answers requests while it is `running`. The SDK, which takes a second to import, comes with the first one."""
+
+    def __init__(self) -> None:
+        self._stopping = asyncio.Event()
+        self._beginning = asyncio.Lock()
+        self._sessions: MCPSessions | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Leaving it ends every session."""
+        try:
+            yield
+        finally:
+            self.stop()
+            if self._serving is not None:
+                await asyncio.wait([self._serving], timeout=END_SECONDS)
+
+    def stop(self) -> None:
+        """End what waits."""
+        self._stopping.set()
+
+    async def answer(self, context: ApiContext, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request to the API whose parts these are."""
+        async with self._beginning:
+            if self._sessions is None:
+                module = await asyncio.to_thread(importlib.import_module, SESSIONS)
+                sessions: MCPSessions = module.MCPSessions(context)
+                ready = asyncio.Event()
+                self._serving = asyncio.create_task(sessions.serve(ready, self._stopping), name="mcp sessions")
+                await ready.wait()
+                self._sessions = sessions
+        await self._sessions.answer(scope, receive, send)

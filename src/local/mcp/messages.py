@@ -1,0 +1,43 @@
+"""What is said of the tools that programs call by themselves, through a door and not in a turn."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from local.bus.message import Delivery, ErrorInfo, Message
+from local.bus.messages import ToolResult, ToolSchema
+
+ClientToolVerb = Literal["list", "call"]
+
+
+class ClientToolRequest(Message):
+    """A door, when a program wants to know which tools there are (list), or calls one (call: `tool`, `args`) under an
+    id of a query that is none. `client` is what the program calls itself; `asks` whether a person is asked where that
+    takes leave, which is denied otherwise."""
+
+    subject = "client.tool.request."
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    is_request = True
+    answered_by = "generator"
+    verb: ClientToolVerb
+    query_id: str = ""
+    tool: str = ""
+    args: dict[str, Any] = Field({})
+    client: str = ""
+    asks: bool = False
+
+
+class ClientToolResult(Message):
+    """The generator's answer to that: the tools that there are, or the result of the call, `tainted` where it may hold
+    words of strangers."""
+
+    subject = "client.tool.result."
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    verb: ClientToolVerb
+    tools: tuple[ToolSchema, ...] = ()
+    result: ToolResult | None = None
+    error: ErrorInfo | None = None

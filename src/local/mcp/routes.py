@@ -1,0 +1,138 @@
+"""The tools that programs may call by themselves, and calls of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from fastapi import Path as InPath
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from local.api.context import api
+from local.api.http import Id, JsonResponse, PathId, read_body, takes
+from local.api.security import Access, open_to
+from local.bus.envelope import new_id
+
+# An answer of the MCP SDK on its way: each refusal is a JSON-RPC error with one sentence, however the SDK says it.
+
+INVALID_REQUEST = -32600
+NO_MESSAGE = "body: expected one JSON-RPC request, notification or response, as an object"
+FAULTS: Mapping[int, str] = {
+    400: "content-type: expected application/json",
+    405: "this version of the protocol is spoken with POST alone",
+    406: "accept: expected application/json, text/event-stream",
+}
+
+
+class MCPAnswer:
+    """Is the `send` of one request."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._refusal: Message | None = None
+        self._body = b""
+
+    async def __call__(self, message: Message) -> None:
+        """Pass a part of the answer on, or keep it until a refusal is whole."""
+        if message["type"] == "http.response.start" and message["status"] >= 400:
+            self._refusal = message
+        elif self._refusal is None:
+            await self._send(message)
+        else:
+            self._body += message.get("body", b"")
+            if not message.get("more_body", False):
+                await self._refuse(self._refusal)
+
+    async def _refuse(self, start: Message) -> None:
+        body = json.dumps(_as_error(self._body, start["status"])).encode()
+        headers = MutableHeaders(raw=list(start.get("headers", ())))
+        headers["content-type"], headers["content-length"] = "application/json", str(len(body))
+        await self._send({**start, "headers": headers.raw})
+        await self._send({"type": "http.response.body", "body": body})
+
+
+def _as_error(body: bytes, status: int) -> dict[str, Any]:
+    """What was said as a JSON-RPC error. A message of several lines is a validator's, about each kind of message."""
+    try:
+        told: dict[str, Any] = json.loads(body)
+        error = {**told["error"]}
+    except (ValueError, TypeError, KeyError):
+        said = FAULTS.get(status) or body.decode(errors="replace") or f"refused with {status}"
+        return {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": said}}
+    if "\n" in error["message"]:
+        error["message"] = NO_MESSAGE
+    return {**told, "error": error}
+
+
+# The system for programs that speak the Model Context Protocol, over streamable HTTP.
+
+
+def add_mcp_routes(routes: APIRouter) -> None:
+    """The route /mcp."""
+    for method in ("POST", "GET", "DELETE"):
+        routes.add_api_route("/mcp", exchange, methods=[method])
+
+
+@open_to(Access.USERS)
+async def exchange(request: Request) -> Response:
+    """One message of a client, its stream of what the server says, or the end of its session."""
+    return _ByEndpoint()
+
+
+class _ByEndpoint(Response):
+    """Is written by the SDK."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await api().mcp.answer(api(), scope, receive, send)
+
+
+CLIENT = "a program over HTTP"
+
+ToolName = Annotated[str, InPath(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+
+
+class ToolCallBody(BaseModel):
+    """The body of POST /tools/{tool}/calls. `client` is what the program calls itself, as whoever is asked will read
+    it; the same `query_id` again is the same call."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    args: Annotated[dict[str, Any], Field(default_factory=dict)]
+    client: Annotated[str, StringConstraints(min_length=1, max_length=80)] = CLIENT
+    query_id: Id | None = None
+
+
+def add_tool_routes(routes: APIRouter) -> None:
+    """The routes under /tools."""
+    routes.add_api_route("/tools", listing, methods=["GET"])
+    routes.add_api_route("/tools/{tool}/calls", call, methods=["POST"], openapi_extra=takes(ToolCallBody))
+    routes.add_api_route("/tools/calls/{query_id}/cancel", cancel, methods=["POST"])
+
+
+@open_to(Access.OWNER)
+async def listing() -> Response:
+    """The tools that a program may call, with their levels and the schemas of their arguments."""
+    told = {"tool", "description", "parameters", "safety", "category", "effect", "trusted", "timeout_seconds"}
+    found = (await api().client_tools.offered()).values()
+    return JsonResponse({"tools": [schema.model_dump(include=told) for schema in found]})
+
+
+@open_to(Access.OWNER)
+async def call(tool: ToolName, request: Request) -> Response:
+    """Have a tool called, and wait for its result; what takes leave is denied, or asked if the owner has it so."""
+    body = await read_body(request, ToolCallBody)
+    query_id = body.query_id or f"call-{new_id()}"
+    result = await api().client_tools.call(tool, body.args, query_id, body.client)
+    return JsonResponse(result)
+
+
+@open_to(Access.OWNER)
+async def cancel(query_id: PathId) -> Response:
+    """Stop a call: its question is withdrawn, its tool ended."""
+    await api().client_tools.cancel(query_id)
+    return JsonResponse({"query_id": query_id, "status": "cancelling"}, 202)

@@ -1,0 +1,79 @@
+"""What is said to a server that runs, by the official SDK, which takes a second to import: only where one is used."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+from mcp import Client, MCPError
+from mcp.types import CONNECTION_CLOSED
+
+from local.core.errors import ToolError
+from local.mcp.client import CLOSED, ApprovedTool, RemoteServer, digest_of, output_of, remote_streams, streams_of
+from local.sandbox.process import ContainedServer
+from local.tools.tool import ToolOutput
+
+logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # what it fails of is told to whoever has called
+
+MAX_PAGES = 100
+Json = dict[str, Any]
+
+
+class MCPSession:
+    """Every method raises `ToolError`, with what the server says or why it cannot be understood; of the kind `closed`
+    where it has ended."""
+
+    def __init__(self, client: Client, name: str, lost: Callable[[str], object]) -> None:
+        self._client, self._name, self._lost = client, name, lost
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, server: ContainedServer | RemoteServer, name: str) -> AsyncIterator[MCPSession]:
+        """Begin one; `name` is what `mcp.json` calls the server. Raises whatever the SDK does with a bad server."""
+        if isinstance(server, RemoteServer):
+            async with Client(remote_streams(server), cache=None) as client:
+                yield cls(client, name, server.lose)
+        else:
+            async with Client(streams_of(server), cache=None) as client:
+                yield cls(client, name, lambda why: None)
+
+    async def tools(self) -> list[Json]:
+        """What the server says of its tools now, as it says it."""
+        told, cursor = list[Json](), None
+        with self._reporting():
+            for _ in range(MAX_PAGES):
+                page = await self._client.list_tools(cursor=cursor)
+                told += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
+                cursor = page.next_cursor
+                if not cursor:
+                    break
+        return told
+
+    async def require(self, tool: ApprovedTool) -> None:
+        """Raises `ToolError` (not_approved) for a tool that is not what it was when it was approved."""
+        if tool.digest not in map(digest_of, await self.tools()):
+            raise ToolError(
+                f"what {self._name} says of {tool.server_name} is not what was approved, so it was not called; the"
+                f" owner can look at it with `local2 mcp approve {self._name}`",
+                kind="not_approved",
+            )
+
+    async def call(self, tool: ApprovedTool, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Call a tool."""
+        with self._reporting():
+            return output_of(await self._client.call_tool(tool.server_name, dict(arguments)))
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except MCPError as error:
+            kind = CLOSED if error.code == CONNECTION_CLOSED else "tool_error"
+            if kind == CLOSED:
+                self._lost(error.message)
+            raise ToolError(f"{self._name} says: {error.message}", kind=kind) from None
+        except (ValueError, RuntimeError) as error:
+            line = str(error).partition("\n")[0]
+            raise ToolError(f"{self._name} said something that cannot be understood: {line}") from None

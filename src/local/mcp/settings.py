@@ -1,0 +1,134 @@
+"""`mcp.json` in the user's folder of settings: servers of tools, in the format that others share."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal, Self
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+
+from local.core.config import Settings
+from local.core.config_file import Values, expanded
+from local.core.errors import ConfigError
+
+FILE_NAME = "mcp.json"
+SERVERS = "mcpServers"
+
+Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # which no program can be given
+Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
+_LOOPBACK = re.compile(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}")
+
+
+class MCPServerConfig(Settings):
+    """One of `mcpServers`: the command that serves, or the url where something serves by streamable HTTP, and below
+    them what only we know. Keys of other clients are left alone. `expanded` is what they mean where they are used."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    type: Literal["stdio", "http", "streamable-http"] | None = None
+    command: Text = ""
+    args: tuple[Text, ...] = ()
+    env: dict[Annotated[str, Field(pattern=r"^\w+$")], Text] = Field(default_factory=dict)
+    url: Text = ""
+    headers: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$")], Line] = Field(default_factory=dict)
+    network: bool = False
+    readable: tuple[Path, ...] = ()
+    safety: Literal["L0", "L1", "L2"] = "L2"
+    category: Literal["read", "write", "search", "shell", "web", "git", "data", "meta", "memory"] = "meta"
+    timeout_seconds: float = Field(60, gt=0, le=3600)
+    start_seconds: float = Field(30, gt=0, le=600)
+    skill: Path | None = None  # which has brought it, and the digest of its files as they were approved
+    skill_digest: str = ""
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("expected a command that serves, or the url of a server, and not both")
+        if self.type is not None and (self.type == "stdio") != bool(self.command):
+            raise ValueError(f"{self.type} has {'a command' if self.type == 'stdio' else 'a url'}")
+        return self
+
+    def expanded(self, name: str, variable: Values, secret_of: Callable[[str], str]) -> Self:
+        """With the values of variables and secrets, for the server that is called so. Raises `ConfigError` that says
+        which key names what is not there, or a url that may not be asked."""
+        plain = partial(_value, name, variable, None)
+        secret = partial(_value, name, variable, secret_of)
+        said = {
+            "command": plain("command", self.command),
+            "args": tuple(plain("args", each) for each in self.args),
+            "env": {key: secret(f"env.{key}", each) for key, each in self.env.items()},
+            "url": plain("url", self.url),
+            "headers": {key: secret(f"headers.{key}", each) for key, each in self.headers.items()},
+        }
+        if self.url:
+            _require_safe(f"{FILE_NAME}: {SERVERS}.{name}.url", str(said["url"]))
+        return self.model_copy(update=said)
+
+
+def load_mcp_servers(folder: Path) -> dict[str, MCPServerConfig]:
+    """The servers by name; none without the file. Raises `ConfigError`, which names the file and the entry."""
+    path = folder / FILE_NAME
+    try:
+        text = path.read_text(encoding="utf-8")
+        entries = json.loads(text).get(SERVERS, {})
+        return {name: _entry(path, name, entry) for name, entry in entries.items()}
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, AttributeError) as error:
+        expected = f'expected {{"{SERVERS}": {{"name": {{"command": "…", "args": […]}}}}}}'
+        raise ConfigError(f"{path}: {expected}; {error}") from None
+
+
+def _entry(path: Path, name: str, entry: object) -> MCPServerConfig:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", name):
+        raise ConfigError(f"{path}: {name!r} cannot be a server's name: up to 32 letters, digits, _ and -")
+    try:
+        return MCPServerConfig.model_validate_json(json.dumps(entry), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, (SERVERS, name, *first["loc"])))
+        raise ConfigError(f"{path}: {place}: {first['msg']}") from None
+
+
+def _value(server: str, variable: Values, secret_of: Callable[[str], str] | None, key: str, text: str) -> str:
+    try:
+        return expanded(text, variable, secret_of)
+    except ConfigError as error:
+        raise ConfigError(f"{FILE_NAME}: {SERVERS}.{server}.{key}: {error}") from None
+
+
+def _require_safe(place: str, url: str) -> None:
+    """Only over TLS, or to this machine: what is sent holds keys and private words."""
+    parts = _parts(url)
+    if parts is None or parts.username is not None or parts.fragment or parts.scheme not in ("https", "http"):
+        raise ConfigError(f"{place}: expected an address such as https://host/mcp, without user and password")
+    if not is_private(url):
+        raise ConfigError(f"{place}: {parts.hostname} is another machine: expected https, as it gets what is private")
+
+
+def is_private(url: str) -> bool:
+    """Whether what is sent there is read on the way by nobody: over TLS, or to this machine."""
+    parts = _parts(url)
+    return parts is not None and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(url)))
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is on this machine."""
+    parts = _parts(url)
+    host = parts.hostname or "" if parts else ""
+    return host in ("localhost", "::1") or _LOOPBACK.fullmatch(host) is not None
+
+
+def _parts(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    return parts if parts.hostname else None

@@ -1,0 +1,199 @@
+"""The tools of one server, in a process of their own: `local.mcp.tools:NAME` for each in `mcp.json`.
+
+Which tools there are stands in what was approved: the server itself is started with the first call.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, ClassVar, Self, cast
+
+from local.core.environment import variable
+from local.core.errors import ConfigError, SandboxMissing, SandboxRefused, ToolError
+from local.core.secrets import SecretStore
+from local.mcp.client import ApprovedTool, LoginPrompt, MCPConnection, RemoteLogin, RemoteServer, Start, read_approved
+from local.mcp.settings import MCPServerConfig
+from local.runtime.participant import Resources
+from local.sandbox.process import ContainedCommand, ContainedServer, SandboxLimits
+from local.sandbox.sandbox import SandboxView, sandbox_of_this_machine
+from local.skills.library import ServingSkill
+from local.tools.group import ToolGroup
+from local.tools.tool import Arguments, Tool, ToolOutput
+
+# A tool of a server as the model calls it.
+
+
+class ApprovedArguments(Arguments):
+    """The schema that was approved. The server itself checks what it is given."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self.schema = dict(schema)
+
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as they are."""
+        return dict(arguments)
+
+
+class MCPTool(Tool):
+    """A tool of a server. Its results hold the words of strangers, and nobody knows what it does: so each call is
+    made at most once, and asks first, unless the owner has set another level."""
+
+    approved: ClassVar[ApprovedTool]
+
+    def __init__(self, config: MCPServerConfig, connection: MCPConnection) -> None:
+        super().__init__(config)
+        self.timeout_seconds = config.timeout_seconds
+        self._connection = connection
+
+    @classmethod
+    @cache
+    def arguments(cls) -> Arguments:
+        """What was approved."""
+        return ApprovedArguments(cls.approved.parameters)
+
+    @classmethod
+    def made_of(cls, approved: ApprovedTool, config: MCPServerConfig) -> type[MCPTool]:
+        """The class of one tool."""
+        attributes = {
+            "__doc__": approved.description, "name": approved.name, "approved": approved, "safety": config.safety,
+            "category": config.category, "effect": "read" if config.safety == "L0" else "write",
+        }  # fmt: skip
+        return cast("type[MCPTool]", type(f"{cls.__name__}_{approved.name}", (cls,), attributes))
+
+    async def run(self, /, **arguments: Any) -> ToolOutput:
+        """Call it."""
+        return await self._connection.call(self.approved, arguments)
+
+
+log = logging.getLogger(__name__)
+
+FOLDER = "mcp"
+LOGIN_SECONDS = 300.0  # for a person to log in
+
+
+class MCPGroup(ToolGroup):
+    """The tools that were approved of one server, which is called `server`."""
+
+    Config = MCPServerConfig
+    server: ClassVar[str] = ""
+
+    def __init__(
+        self, config: MCPServerConfig, tools: Sequence[MCPTool], connection: MCPConnection | None, off: str = ""
+    ) -> None:
+        super().__init__(config, tools)
+        self._connection, self._off = connection, off
+
+    @classmethod
+    def build(cls, config: MCPServerConfig, resources: Resources) -> Self:
+        """With what was approved, if anything can contain the server. Raises `ConfigError`."""
+        approved = read_approved(approved_file(resources.data_dir, cls.server))
+        try:
+            connection = connect(cls.server, config, resources.data_dir, resources.layers[1:])
+            connection.may_call = partial(_require_leave, cls.server, config, resources.data_dir)
+        except SandboxMissing as missing:
+            return cls(config, [], None, str(missing))
+        try:
+            require = _skill_check(config)
+            if require is not None:
+                require()
+        except ToolError as error:
+            return cls(config, [], None, str(error))
+        if not approved:
+            return cls(config, [], None, f"no tool of it is approved; do so with `local2 mcp approve {cls.server}`")
+        kinds = tuple(MCPTool.made_of(tool, config) for tool in approved)
+        made = cast("type[Self]", type(cls.__name__, (cls,), {"tools": kinds}))
+        return made(config, [kind(config, connection) for kind in kinds], connection).with_records(resources)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """The server ends with it."""
+        async with super().lifespan():
+            if self._off:
+                log.warning("the MCP server %s is not used: %s", self.server, self._off)
+            try:
+                yield
+            finally:
+                if self._connection is not None:
+                    await self._connection.close()
+
+    def details(self) -> dict[str, str]:
+        """Why nothing is offered, or why the server is not there, if so."""
+        if self._connection is None:
+            return {"off": self._off}
+        return {"server": self._connection.trouble} if self._connection.trouble else {}
+
+
+def __getattr__(name: str) -> type[MCPGroup]:
+    """The class of a server's tools, by its name."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    said = {"name": participant_name(name), "server": name, "__module__": __name__}
+    return cast("type[MCPGroup]", type(name, (MCPGroup,), said))
+
+
+def participant_name(server: str) -> str:
+    """What the participant is called that has a server's tools."""
+    return f"mcp_{server}"
+
+
+def approved_file(data_dir: Path, server: str) -> Path:
+    """The file that says which tools of a server were approved."""
+    return data_dir / FOLDER / f"{server}.json"
+
+
+def connect(
+    server: str, config: MCPServerConfig, data_dir: Path, settings: Sequence[Path], visitor: LoginPrompt | None = None
+) -> MCPConnection:
+    """A connection to a server: in a sandbox with a folder of its own, below the data directory, and what it may read;
+    or at its url, where `visitor` logs in. Raises `SandboxMissing`, and `ConfigError` for what no server may see or
+    what is not there."""
+    store = SecretStore(data_dir)
+    meant = config.expanded(server, variable, store.get)
+    if meant.url:
+        start = _remote(meant, RemoteLogin(server, meant.url, store), visitor)
+    else:
+        start = _contained(server, meant, data_dir, settings)
+    seconds = LOGIN_SECONDS if visitor else meant.start_seconds
+    return MCPConnection(server, start, seconds, _skill_check(config))
+
+
+def _require_leave(server: str, config: MCPServerConfig, data_dir: Path) -> None:
+    """Raises `ToolError` (not_approved) for a skill's server of which nothing is approved any more."""
+    if config.skill is not None and not approved_file(data_dir, server).exists():
+        raise ToolError(f"the tools of the skill {config.skill.name} are approved no longer", kind="not_approved")
+
+
+def _skill_check(config: MCPServerConfig) -> Callable[[], None] | None:
+    """What raises `ToolError` as soon as the skill that has brought a server is another one; None for any other."""
+    return None if config.skill is None else ServingSkill(config.skill, config.skill_digest).require
+
+
+def _contained(server: str, config: MCPServerConfig, data_dir: Path, settings: Sequence[Path]) -> Start:
+    folder = data_dir / FOLDER / server
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        skills = (config.skill,) if config.skill else ()
+        view = SandboxView(folder, config.readable, (data_dir, *settings), skills=skills, network=config.network)
+    except SandboxRefused as refused:
+        raise ConfigError(f"mcp.json: {server}: {refused}") from None
+    sandbox, limits = sandbox_of_this_machine(), SandboxLimits()
+    command = ContainedCommand((config.command, *config.args), environment={"HOME": str(folder), **config.env})
+
+    @asynccontextmanager
+    async def start() -> AsyncIterator[ContainedServer]:
+        async with ContainedServer.contained(sandbox.launch(command, view, limits), limits) as contained:
+            yield contained
+
+    return start
+
+
+def _remote(config: MCPServerConfig, login: RemoteLogin, visitor: LoginPrompt | None) -> Start:
+    @asynccontextmanager
+    async def start() -> AsyncIterator[RemoteServer]:
+        yield RemoteServer(config.url, config.headers, config.timeout_seconds, login, visitor)
+
+    return start

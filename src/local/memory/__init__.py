@@ -1,0 +1,14 @@
+"""What is remembered: exchanges, facts about the user, and how they are found again."""
+
+from local.core.capability import Capability
+
+CAPABILITY = Capability(
+    participants={
+        "memory": "local.memory.agent:MemoryAgent",
+        "memory_tools": "local.memory.tools:MemoryTools",
+        "search_memory": "local.memory.tools:SearchMemoryTool",
+    },
+    messages=("local.memory.messages",),
+    routes=("local.memory.routes:add_routes",),
+    commands={"memory": "local.memory.commands:memory_app"},
+)

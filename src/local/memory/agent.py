@@ -1,0 +1,672 @@
+"""The agent that remembers: stores every exchange, has it classified, notes what is said of it, and is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field
+
+from local.bus.bus import Bus
+from local.bus.envelope import Envelope, Trace, new_id
+from local.bus.message import ErrorInfo, Message
+from local.bus.messages import ResponseGeneration, SessionDeleted
+from local.core import failpoints
+from local.core.config import Settings
+from local.core.errors import (
+    ConfigError,
+    JournalFull,
+    LocalError,
+    ModelError,
+    NotConfirmed,
+    NotOnRecord,
+    PublishTimeout,
+    RecordNotRedacted,
+    RequestTimeout,
+    StoreFailed,
+)
+from local.critic.messages import CritiqueResult, PairwiseResult, UserFeedback
+from local.journal.client import redact_on_record
+from local.journal.messages import JournalRedact
+from local.memory.classifier import Classifier, stated_at_once
+from local.memory.classifier_test import ClassifierFitness
+from local.memory.embeddings import Embedder, MiniLmEmbedder, ServedEmbedder
+from local.memory.messages import (
+    OWNER,
+    EngramRecord,
+    EntryRecord,
+    MemoryAnnotated,
+    MemoryDeleted,
+    MemoryIngested,
+    MemoryRequest,
+    MemoryResult,
+    OutcomeRecord,
+    UserFacts,
+)
+from local.memory.record import Deletion, EditOutcome, HandEdit
+from local.memory.records import (
+    SHORT,
+    answer_rating,
+    change_records,
+    cursor_of,
+    deleted,
+    dreamt_notes,
+    engram_record,
+    exchange_of,
+    fact_records,
+    notes_of,
+    page,
+    place_of,
+    recalled,
+    scores,
+)
+from local.memory.service import Condition, EngramService, MemoryStatus, examine
+from local.memory.store import AnswerRating, Ingested, engram_id
+from local.models.arbiter import QuietPeriod
+from local.models.chat import ChatModel
+from local.models.leases import Leases
+from local.models.router import connect
+from local.reflection.messages import DreamMade
+from local.runtime.participant import Kind, Participant, Resources, on
+
+# How memories are deleted everywhere: from the store, then from the journal, and then everybody is told.
+
+log = logging.getLogger(__name__)
+
+JOURNAL_SECONDS = 10.0
+RETRY_SECONDS = 30.0
+NOT_NOW = (RequestTimeout, RecordNotRedacted, NotConfirmed, PublishTimeout, JournalFull, StoreFailed)
+_NAMESPACE = uuid.UUID("b5f0c1de-9f3a-4a55-8a07-6a8a3b1f2f64")
+
+
+class Deletions:
+    """What was deleted from the store is on a list there until the rest is done, too, whatever dies in between.
+
+    `problem` says why that could not be done now; empty if nothing is left to do.
+    """
+
+    publishes = (MemoryDeleted, JournalRedact)
+
+    def __init__(self, bus: Bus, engrams: EngramService) -> None:
+        self._bus, self._engrams = bus, engrams
+        self._news, self._one_at_a_time = asyncio.Event(), asyncio.Lock()
+        self.problem = ""
+
+    async def delete(self, user_id: str, engram_id: str) -> EngramRecord:
+        """Delete an exchange, everywhere, and return what it was; repeat it after a failure.
+
+        Raises `NotOnRecord`, `StoreFailed`, and `RecordNotRedacted` where the rest has to wait for the journal.
+        """
+        try:
+            record = engram_record(await self._engrams.get(user_id, engram_id))
+            await self._engrams.delete(user_id, engram_id)
+        except NotOnRecord:
+            begun = {each.engram_id: each for each in await self._engrams.deletions() if each.user_id == user_id}
+            if engram_id not in begun:
+                raise
+            record = deleted(begun[engram_id])
+        try:
+            await self.finish()
+        except NOT_NOW as error:
+            self._news.set()
+            text = f"it is deleted from the memory; from the journal as soon as that is possible: {error}"
+            raise RecordNotRedacted(text) from None
+        return record
+
+    async def delete_session(self, session_id: str) -> None:
+        """Delete all exchanges of a session from the store; the rest is done in the background."""
+        await self._engrams.delete_session(session_id)
+        self._news.set()
+
+    async def run(self) -> None:
+        """Finish what was begun, in this process or an earlier one, until cancelled."""
+        while True:
+            self._news.clear()
+            seconds = None
+            try:
+                await self.finish()
+            except NOT_NOW as error:
+                log.warning("a deletion waits: %s", error)
+                seconds = RETRY_SECONDS
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._news.wait()
+
+    async def finish(self) -> None:
+        """Do what is left to do of every deletion. Raises one of `NOT_NOW`."""
+        async with self._one_at_a_time:
+            try:
+                for deletion in await self._engrams.deletions():
+                    await self._finish(deletion)
+                self.problem = ""
+            except LocalError as error:
+                self.problem = str(error)
+                raise
+
+    async def _finish(self, deletion: Deletion) -> None:
+        if not deletion.redacted:
+            what = JournalRedact(query_id=deletion.query_id, mentioned=deletion.engram_id)
+            await redact_on_record(self._bus, what, JOURNAL_SECONDS)
+            # From here on nothing is redacted any more: that would take the message below, which names the engram,
+            # from those who have not got it yet.
+            await self._engrams.note_redacted(deletion.engram_id)
+        message = MemoryDeleted(
+            engram_id=deletion.engram_id, query_id=deletion.query_id, respondent_id=deletion.respondent_id
+        )
+        envelope_id = uuid.uuid5(_NAMESPACE, deletion.engram_id).hex
+        trace = Trace(new_id(), None, None, deletion.user_id)  # not the query's: its record is closed
+        await self._bus.publish(message, trace, envelope_id=envelope_id, seconds=JOURNAL_SECONDS)
+        await self._engrams.finish_deletion(deletion.engram_id)
+
+
+# Chooses what embeds: the model server's own model if it has one, else the one that comes with the program.
+
+
+class EmbeddingChoice:
+    """Made once for a process: vectors of two models cannot be compared, so nobody changes over while it runs.
+
+    A server that does not answer is waited for if its model has made the vectors there are, as all of them would have
+    to be made anew, twice. `problem` says so meanwhile.
+    """
+
+    def __init__(self, model: ChatModel, name: str, leases: Leases, *, is_served: bool) -> None:
+        """`is_served` is False where the server's vectors mean nothing."""
+        self._model, self._name, self._leases, self._is_served = model, name, leases, is_served
+        self._chosen: Embedder | None = None
+        self.problem = ""
+
+    async def run(self, engrams: EngramService) -> None:
+        """Choose, and have the memory use it."""
+        while True:
+            try:
+                self._chosen = await self._choose(engrams)
+                engrams.use(self._chosen)
+                self.problem = ""
+                return
+            except ModelError as error:
+                log.warning("words alone are searched until the embedding model answers: %s", error)
+                self.problem = str(error)
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def embed(self, texts: Sequence[str]) -> tuple[str, tuple[tuple[float, ...], ...]]:
+        """The name of the chosen model and its vectors of these texts, each of length 1. Raises `ModelError`."""
+        if self._chosen is None:
+            raise ModelError(self.problem or "the embedding model is not chosen yet; try again", kind="unavailable")
+        return self._chosen.name, tuple(map(tuple, (await self._chosen.embed_documents(texts)).tolist()))
+
+    async def _choose(self, engrams: EngramService) -> Embedder:
+        if not self._is_served:
+            return MiniLmEmbedder()
+        try:
+            return await ServedEmbedder.connect(self._model.embed, self._name, in_background=self._in_background)
+        except ModelError as error:
+            if error.kind != "model_missing" and await engrams.embedded_by() == self._name:
+                raise
+            log.info("memories are embedded by the bundled model: %s", error)
+            return MiniLmEmbedder()
+
+    async def _in_background(self, model: str, texts: Sequence[str]) -> list[list[float]]:
+        return await self._leases.in_background(model, "embedding", partial(self._model.embed, model, texts))
+
+
+# Answers requests of others to the memory.
+
+CATCH_UP_SECONDS = 0.5
+AT_ONCE = ("embed", "facts", "recall")  # facts are made of exchanges later, by a model; a turn waits for a recall
+BEHIND = (
+    f"the latest exchanges may be missing: the memory has not caught up with the journal within {CATCH_UP_SECONDS} s"
+)
+SHOWN_CHARS = 300  # of each text of an outcome: several of them travel within a frame
+
+
+class MemoryRequestHandler:
+    """Everything is asked on behalf of one user, who sees nothing of the others'. `told(user_id)` is called when what
+    a model is told of a user may have changed; `caught_up(seconds)` waits for answers that are on record and not yet
+    stored, so that whoever has an answer finds it here, too."""
+
+    def __init__(
+        self,
+        engrams: EngramService,
+        embedding: EmbeddingChoice,
+        deletions: Deletions,
+        told: Callable[[str], Awaitable[None]],
+        caught_up: Callable[[float], Awaitable[bool]],
+    ) -> None:
+        self._engrams, self._embedding, self._deletions, self._told = engrams, embedding, deletions, told
+        self._caught_up = caught_up
+
+    async def answer(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        """What was asked for, or an error that says why there is none."""
+        work = {
+            "search": self._search,
+            "recall": self._recall,
+            "list": self._list,
+            "get": self._get,
+            "delete": self._delete,
+            "pin": self._pin,
+            "unpin": self._unpin,
+            "facts": self._facts,
+            "repeated": self._repeated,
+            "export": self._export,
+            "embed": self._embed,
+            "notes": self._notes,
+            "restore": self._restore,
+            "entries": self._entries,
+            "edit": self._edit,
+        }[request.verb]
+        try:
+            is_behind = request.verb not in AT_ONCE and not await self._caught_up(CATCH_UP_SECONDS)
+            result = await work(request, user_id)
+            return result.model_copy(update={"degraded": (*result.degraded, BEHIND)}) if is_behind else result
+        except LocalError as error:
+            info = ErrorInfo.of(error)
+        except ValueError as error:
+            info = ErrorInfo(kind="invalid", message=str(error))
+        return MemoryResult(verb=request.verb, error=info)
+
+    async def _search(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        found = await self._engrams.search(user_id, request.query, limit=request.limit, not_session=request.not_session)
+        hits = page([recalled(hit) for hit in found.hits])
+        return MemoryResult(verb=request.verb, hits=hits, nearest=scores(found.nearest), degraded=found.degraded)
+
+    async def _recall(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        found = await self._engrams.recall(user_id, request.query, limit=request.limit, not_session=request.not_session)
+        return MemoryResult(verb=request.verb, hits=page(list(map(recalled, found.hits))), degraded=found.degraded)
+
+    async def _list(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        before, before_id = math.inf if request.before is None else request.before, ""
+        if request.cursor:
+            before, before_id = place_of(request.cursor)
+        limit = request.limit + 1  # one to see if it ends
+        engrams = await self._engrams.recent(user_id, limit=limit, before=before, before_id=before_id)
+        shown = page([engram_record(engram, SHORT) for engram in engrams[: request.limit]])
+        if len(shown) == len(engrams):
+            return MemoryResult(verb=request.verb, engrams=shown)
+        last = shown[-1]
+        return MemoryResult(verb=request.verb, engrams=shown, more_before=last.asked_at, cursor=cursor_of(last))
+
+    async def _get(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        engram = await self._engrams.get(user_id, request.engram_id)
+        return MemoryResult(
+            verb=request.verb,
+            engrams=(engram_record(engram),),
+            changes=change_records(await self._engrams.changes(user_id, request.engram_id)),
+            facts=fact_records(await self._engrams.facts_of(user_id, request.engram_id)),
+        )
+
+    async def _delete(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        try:
+            record = await self._deletions.delete(user_id, request.engram_id)
+        finally:
+            await self._told(user_id)
+        repeated_in = await self._engrams.repeated_in(user_id, request.engram_id)
+        return MemoryResult(verb=request.verb, engrams=(record,), repeated_in=repeated_in)
+
+    async def _repeated(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        """Whoever may delete the session, which is of one user, may know."""
+        repeated_in = await self._engrams.session_repeated_in(request.of_session)
+        return MemoryResult(verb=request.verb, repeated_in=repeated_in)
+
+    async def _pin(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        await self._engrams.pin(user_id, request.engram_id)
+        return await self._pinned(request, user_id)
+
+    async def _unpin(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        await self._engrams.unpin(user_id, request.engram_id)
+        return await self._pinned(request, user_id)
+
+    async def _pinned(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        await self._told(user_id)
+        return MemoryResult(
+            verb=request.verb, engrams=(engram_record(await self._engrams.get(user_id, request.engram_id)),)
+        )
+
+    async def _facts(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        told = await self._engrams.told_lines(user_id)
+        stated = await (self._engrams.fact_history if request.history else self._engrams.facts)(user_id)
+        latest_first = sorted(stated, key=lambda fact: -fact.stated_at)
+        facts = sorted(page(fact_records(latest_first)), key=lambda fact: (fact.slot, fact.stated_at))
+        return MemoryResult(
+            verb=request.verb, facts=tuple(facts), lines=told.lines, pinned=told.pinned, left_out=told.left_out
+        )
+
+    async def _notes(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        notes = await self._engrams.notes.current(user_id)
+        return MemoryResult(verb=request.verb, engrams=page([engram_record(note, SHORT) for note in notes]))
+
+    async def _restore(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        await self._engrams.notes.restore(user_id, request.engram_id)
+        return MemoryResult(
+            verb=request.verb, engrams=(engram_record(await self._engrams.get(user_id, request.engram_id)),)
+        )
+
+    async def _entries(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        start = int(request.cursor or 0)
+        kept = (await self._engrams.by_hand.entries(user_id))[start:]
+        shown = page([EntryRecord.model_validate(asdict(entry)) for entry in kept])
+        cursor = str(start + len(shown)) if len(shown) < len(kept) else ""
+        return MemoryResult(verb=request.verb, entries=shown, cursor=cursor)
+
+    async def _edit(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        edits, book = [HandEdit(**edit.model_dump()) for edit in request.edits], self._engrams.by_hand
+        if request.applies:
+            outcomes = await book.apply(user_id, edits, new_id(), time.time())
+            await self._told(user_id)
+        else:
+            outcomes = await book.compare(user_id, edits)
+        return MemoryResult(verb=request.verb, outcomes=tuple(map(_shown, outcomes)))
+
+    async def _embed(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        """Vectors of texts that are kept nowhere."""
+        model, vectors = await self._embedding.embed(request.texts)
+        return MemoryResult(verb=request.verb, vectors=vectors, embedded_by=model)
+
+    async def _export(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        lines, cursor = await self._engrams.export(user_id, request.cursor)
+        return MemoryResult(verb=request.verb, lines=tuple(lines), cursor=cursor)
+
+
+def _shown(outcome: EditOutcome) -> OutcomeRecord:
+    before, text, why = (
+        each if len(each) <= SHOWN_CHARS else f"{each[: SHOWN_CHARS - 1]}…"
+        for each in (outcome.before, outcome.text, outcome.why)
+    )
+    return OutcomeRecord(line=outcome.line, kind=outcome.kind, what=outcome.what, before=before, text=text, why=why)
+
+
+CONSUMER = "memory"
+SESSIONS_AT_ONCE = 32
+REQUESTS_AT_ONCE = 8
+CONTEXT_TOKENS = 32_000  # where nobody says how large the window is
+Annotation = Literal["score", "sentiment", "winner", "pinned", "restored"]
+_ANNOTATING: dict[str, Annotation] = {"pin": "pinned", "unpin": "pinned", "restore": "restored"}  # by verb
+LOOK_SECONDS = 1.0  # between two looks at how the store is, while it changes
+_MEMORY_NAMESPACE = uuid.UUID("0c6d2d5c-8f0f-4f1b-9d4e-1f8f6d6f3a0b")
+
+
+class MemoryConfig(Settings):
+    """`memory.yaml`; the comments there say what each key means."""
+
+    classify: bool = True
+    model: str | None = None
+    num_ctx: int | None = Field(None, ge=512)
+    timeout_seconds: float = Field(120, gt=0)
+    embedding_model: str = "nomic-embed-text"
+
+
+class MemoryAgent(Participant):
+    """Owns the engrams. Whatever it is given a second time changes nothing."""
+
+    name = "memory"
+    kind = Kind.AGENT
+    linger_ms = 200
+    Config = MemoryConfig
+    publishes = (MemoryIngested, MemoryAnnotated, UserFacts, Classifier, Deletions, Leases)
+
+    def __init__(
+        self,
+        config: MemoryConfig,
+        model: ChatModel,
+        model_name: str,
+        engrams: EngramService,
+        embedding: EmbeddingChoice,
+        leases: Leases | None = None,
+        signs_as: str | None = None,
+        fitness: ClassifierFitness | None = None,
+    ) -> None:
+        super().__init__(config)
+        self._fitness = fitness
+        self._settings, self._model, self._model_name = config, model, model_name
+        self._signs_as = signs_as or model_name  # its name for people
+        self._engrams, self._embedding, self._leases = engrams, embedding, leases or Leases()
+        self._quiet = QuietPeriod()
+        self._status: MemoryStatus | None = None
+        self._told: dict[str, tuple[str, ...]] = {}  # the lines of each user that were last announced
+        self._telling = asyncio.Lock()
+        self._is_announced = asyncio.Event()
+
+    @classmethod
+    def build(cls, config: MemoryConfig, resources: Resources) -> Self:
+        """With the models of the roles fast and embed. Raises `ConfigError`."""
+        routing = resources.routing
+        if routing is None:
+            raise ConfigError("the memory needs a model server, and none is known here")
+        model = connect(routing, timeout_seconds=config.timeout_seconds, limit="timeout_seconds in memory.yaml")
+        leases = Leases(routing.locate)
+        is_served = resources.model_backend != "stand_in"
+        embed = routing.first("embed", config.embedding_model)
+        embedding = EmbeddingChoice(model, embed, leases, is_served=is_served)
+        name = routing.first("fast", config.model or routing.first("chat", resources.chat_model))
+        config = config.model_copy(update={"num_ctx": config.num_ctx or resources.chat_num_ctx})
+        # It goes by any model's name, but users shall know it.
+        signs_as = None if is_served else "stand-in"
+        engrams = EngramService(resources.data_dir / "engrams")
+        fitness = None  # the stand-in has its rules, which are no model's
+        if is_served:
+            window = config.num_ctx or CONTEXT_TOKENS
+            fitness = ClassifierFitness(
+                model, name, window, leases, resources.data_dir, lambda model: routing.locate(model)[1]
+            )
+        return cls(config, model, name, engrams, embedding, leases, signs_as, fitness)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Open the store; choose the embedding model, classify and finish deletions in the background."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._model.close)
+            self._engrams.embed_when(self._quiet.begins)
+            await stack.enter_async_context(self._engrams)
+            await stack.enter_async_context(self._leases.are_open(self.bus))
+            self._deletions = Deletions(self.bus, self._engrams)
+            self._requests = MemoryRequestHandler(
+                self._engrams, self._embedding, self._deletions, self._tell_facts, self.caught_up
+            )
+            self._classifier = Classifier(
+                self.bus, self._engrams, self._model, self._model_name, self._settings.num_ctx or CONTEXT_TOKENS,
+                self._leases, self._tell_facts, self._quiet.begins, signs_as=self._signs_as,
+                fitness=self._fitness,
+            )  # fmt: skip
+            works = {
+                "choice of the embedding model": self._search_by_meaning(),
+                "deletions": self._deletions.run(),
+                "figures": self._look(),
+            }
+            if self._settings.classify:
+                works["classification"] = self._classifier.run()
+            tasks = [asyncio.create_task(work, name=name) for name, work in works.items()]
+            stack.push_async_callback(_end, tasks)
+            for task in tasks:
+                task.add_done_callback(_log_end)
+            yield
+
+    async def announce(self) -> None:
+        """Say which users there are facts of: whoever missed a change hears of it now."""
+        try:
+            for user_id in await self._engrams.told_users():
+                self._told.pop(user_id, None)
+                await self._tell_facts(user_id)
+        finally:
+            self._is_announced.set()
+
+    @on(ResponseGeneration, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
+    async def ingest(self, response: ResponseGeneration, envelope: Envelope) -> None:
+        """An answer: it is stored at once, and looked at later."""
+        for note in notes_of(response, envelope, time.time()):
+            await self._engrams.notes.keep(note)
+        exchange = exchange_of(response, envelope, time.time())
+        if exchange is None:
+            return
+        findings = await stated_at_once(exchange, self._engrams) if self._settings.classify else ()
+        ingested = await self._engrams.ingest(exchange, findings)
+        if not ingested.is_stored:
+            return
+        failpoints.reach("memory.stored")
+        self._quiet.disturbed()
+        self._classifier.wake()
+        if findings:  # the next question may need them before a model has looked at the exchange
+            await self._tell_facts(exchange.user_id)
+        told = MemoryIngested(
+            engram_id=exchange.engram_id, query_id=exchange.query_id, respondent_id=exchange.respondent_id
+        )
+        await self._publish(told, exchange.engram_id, envelope)
+        failpoints.reach("memory.told")
+        if ingested is Ingested.RATED:
+            await self._settle_early_rating(exchange.query_id, exchange.respondent_id, envelope)
+
+    @on(DreamMade, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
+    async def dream(self, made: DreamMade, envelope: Envelope) -> None:
+        """What was seen in a dream is noted."""
+        for note in dreamt_notes(made, envelope):
+            await self._engrams.notes.keep(note)
+
+    @on(CritiqueResult, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
+    async def grade(self, result: CritiqueResult, envelope: Envelope) -> None:
+        """A critic's grade; one that gave none leaves the engram as it is."""
+        score = result.score if result.expected is None else result.expected
+        if score is not None and await self._engrams.grade(result.query_id, result.respondent_id, score):
+            await self._tell_annotation(result.query_id, result.respondent_id, "score", score, envelope)
+
+    @on(PairwiseResult, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
+    async def compare(self, result: PairwiseResult, envelope: Envelope) -> None:
+        """Which of two answers a critic holds for the better one."""
+        if result.winner is None:
+            return
+        for respondent_id in ("A", "B"):
+            if await self._engrams.compare(result.query_id, respondent_id, result.winner):
+                await self._tell_annotation(result.query_id, respondent_id, "winner", result.winner, envelope)
+
+    @on(UserFeedback, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
+    async def rate(self, feedback: UserFeedback, envelope: Envelope) -> None:
+        """A user's rating; the latest one counts."""
+        rating = answer_rating(feedback, envelope)
+        if await self._engrams.ratings.rate(rating):
+            await self._tell_rating(rating, envelope)
+
+    @on(SessionDeleted, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
+    async def forget(self, deleted: SessionDeleted, envelope: Envelope) -> None:
+        """A session is gone, and with it everything that was said in it."""
+        await self._deletions.delete_session(deleted.deleted_session_id)
+        for user_id in list(self._told):
+            await self._tell_facts(user_id)
+
+    @on(MemoryRequest, concurrency=REQUESTS_AT_ONCE)
+    async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
+        """Somebody wants something of the memory."""
+        result = await self._requests.answer(request, envelope.user_id or OWNER)
+        if what := _ANNOTATING.get(request.verb):
+            for engram in result.engrams:
+                cause = envelope._replace(correlation_id=engram.query_id, session_id=engram.session_id)
+                value = float(engram.pinned or what == "restored")
+                await self._tell_annotation(engram.query_id, engram.respondent_id, what, value, cause)
+        return result
+
+    def error_reply(self, message: Message, error: Exception) -> Message | None:
+        """What whoever asked is told when the answer could not be made."""
+        if not isinstance(message, MemoryRequest):
+            return None
+        info = ErrorInfo.of(error)
+        return MemoryResult(verb=message.verb, error=info)
+
+    def figures(self) -> dict[str, int]:
+        """What waits to be embedded, classified and deleted elsewhere, and how many replies could not be read."""
+        status = self._status
+        if status is None:
+            return {}
+        return {
+            "embeddings_pending": status.pending,
+            "classifications_pending": status.unclassified,
+            "classifications_unparsed": status.unparsed,
+            "deletions_pending": status.deletions,
+        }
+
+    def details(self) -> dict[str, str]:
+        """Which models it uses, how its index is, and what is wrong with any of them."""
+        tested = None if self._fitness is None else self._fitness.known
+        told = {
+            "classifier": self._signs_as if self._settings.classify else "off",
+            "classifier_self_test": tested.in_words() if tested else "",
+            "model_problem": self._classifier.problem,
+            "embedding_problem": self._embedding.problem,
+            "deletion_problem": self._deletions.problem,
+        }
+        if self._status is not None:
+            status = self._status
+            told |= {"embedding_model": status.model, "index": status.index, "index_problem": status.trouble}
+        return {name: text for name, text in told.items() if text}
+
+    async def _search_by_meaning(self) -> None:
+        await self._is_announced.wait()  # what is loaded now costs a second of a core: the others' start comes first
+        await self._embedding.run(self._engrams)
+
+    async def _look(self) -> None:
+        while True:
+            with suppress(StoreFailed):  # whoever has work to do there says so
+                async for status in self._engrams.changes_of_status():
+                    self._status = status
+                    await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _settle_early_rating(self, query_id: str, respondent_id: str, cause: Envelope) -> None:
+        rating = await self._engrams.ratings.early(query_id, respondent_id)
+        if rating is not None:
+            await self._tell_rating(rating, cause)
+            await self._engrams.ratings.settle(query_id, respondent_id)
+
+    async def _tell_rating(self, rating: AnswerRating, cause: Envelope) -> None:
+        await self._tell_annotation(rating.query_id, rating.respondent_id, "sentiment", rating.sentiment, cause)
+
+    async def _tell_annotation(
+        self, query_id: str, respondent_id: str, what: Annotation, value: float | str | None, cause: Envelope
+    ) -> None:
+        key = engram_id(query_id, respondent_id)
+        message = MemoryAnnotated(
+            engram_id=key, query_id=query_id, respondent_id=respondent_id, what=what, value=value
+        )  # fmt: skip
+        await self._publish(message, f"{key}/{what}", cause)
+
+    async def _publish(self, message: MemoryIngested | MemoryAnnotated, key: str, cause: Envelope) -> None:
+        """Publish what follows from a message, under an id that is the same when it is delivered again."""
+        envelope_id = uuid.uuid5(_MEMORY_NAMESPACE, f"{cause.id}/{key}").hex
+        await self.bus.publish(message, cause.trace(), envelope_id=envelope_id)
+
+    async def _tell_facts(self, user_id: str) -> None:
+        """Say that what a model is told of a user has changed, if it has."""
+        async with self._telling:
+            lines = (await self._engrams.told_lines(user_id)).lines
+            if lines != self._told.get(user_id, ()):
+                self._told[user_id] = lines
+                self.bus.post(UserFacts(of_user=user_id), Trace(new_id(), None, None, user_id))
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+def _log_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        log.error("%s: ended with %s: %s", task.get_name(), type(error).__name__, error)
+
+
+# What can be said of a memory from outside, with or without its process: for the doctor.
+
+__all__ = ["DIRECTORY", "Condition", "examine", "try_bundled_model"]
+
+DIRECTORY = "engrams"  # in the data directory
+
+
+async def try_bundled_model(directory: Path | None = None) -> str:
+    """Embed something with the bundled model, or the one in a directory; returns its name. Raises `ModelError`."""
+    embedder = MiniLmEmbedder(directory)
+    await embedder.embed_queries(["Does it work?"])
+    return embedder.name

@@ -1,0 +1,337 @@
+"""Has a model look at the exchanges in store, one after the other, in the background.
+
+The newest conversation goes first, each in its order: what was just said may be needed next. Where the user takes
+something back that an older exchange may have stated, which is still in line, the older ones go first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from enum import StrEnum
+from functools import partial
+from typing import Final
+
+from local.bus.bus import Bus
+from local.bus.envelope import Trace
+from local.core.errors import ModelError, NotOnRecord, StoreFailed
+from local.core.files import Backoff
+from local.core.model_reply import UnreadableReply
+from local.core.text import masked
+from local.memory import statements as prompt
+from local.memory.classifier_test import ClassifierFitness
+from local.memory.facts import Classified, FactFinding, FactOperation
+from local.memory.messages import MemoryClassified
+from local.memory.records import fact_records
+from local.memory.service import EngramService
+from local.memory.statements import MAX_CHARACTERS, ClassifierReply, read, stated_plainly
+from local.memory.store import USERS_RESPONDENT, Engram, EngramDraft, StatedFact, own_words
+from local.models.chat import ChatModel, whole_reply
+from local.models.leases import Leases
+from local.runtime.machine import Machine, Table, TransitionLog
+
+# What is believed of the claims about a user that a model makes, or that the rules for plain sentences find.
+
+
+async def stated_at_once(exchange: EngramDraft, engrams: EngramService) -> tuple[FactFinding, ...]:
+    """What the user states or takes back in plain sentences of a new exchange; no model is asked."""
+    if not exchange.by_user or exchange.incognito or exchange.respondent_id != USERS_RESPONDENT:
+        return ()
+    own = own_words(masked(exchange.query))[:MAX_CHARACTERS]
+    claims = stated_plainly(own)
+    if not claims:
+        return ()
+    known = await engrams.facts(exchange.user_id)
+    classified, _ = await decided_claims(ClassifierReply(intent="statement", facts=list(claims)), own, known)
+    return classified.findings
+
+
+async def doubted(
+    reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]
+) -> tuple[Classified, tuple[str, ...]]:
+    """What a model says that has failed its self-test: its facts are not confirmed, and it takes nothing back. What
+    plain sentences state is confirmed without it."""
+    plain = ClassifierReply(intent=reply.intent, facts=list(stated_plainly(own_words)))
+    sure, _ = await decided_claims(plain, own_words, known)
+    claimed, refused = await decided_claims(reply, own_words, known)
+    unsure = [replace(each, confirmed=False) for each in claimed.findings if each.way is not FactOperation.RETRACT]
+    if unsure and sure.findings:
+        unsure = list(await asyncio.to_thread(_news, unsure, sure.findings))
+    return replace(claimed, findings=(*sure.findings, *unsure)), refused
+
+
+async def decided_claims(
+    reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]
+) -> tuple[Classified, tuple[str, ...]]:
+    """See `grounding.decide`, which is loaded with the first reply that claims something."""
+    if not reply.facts and not reply.entities:
+        return Classified(True, reply.intent), ()
+    return await asyncio.to_thread(_decide, reply, own_words, known)
+
+
+async def news(findings: Sequence[FactFinding], stated: Sequence[StatedFact]) -> tuple[FactFinding, ...]:
+    """The findings of an exchange that say more than what is stored as stated there already."""
+    if not findings or not stated:
+        return tuple(findings)
+    return await asyncio.to_thread(_news, findings, stated)
+
+
+async def looks_back(refused: Sequence[str]) -> bool:
+    """See `grounding.needs_what_was_said_before`."""
+    return bool(refused) and await asyncio.to_thread(_looks_back, refused)
+
+
+def _looks_back(refused: Sequence[str]) -> bool:
+    from local.memory.statements import needs_what_was_said_before
+
+    return needs_what_was_said_before(refused)
+
+
+def _decide(reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]) -> tuple[Classified, tuple[str, ...]]:
+    from local.memory.statements import decide  # its tables take a tenth of a second and three megabytes
+
+    return decide(reply, own_words, known)
+
+
+def _news(
+    findings: Sequence[FactFinding], stated: Sequence[StatedFact] | Sequence[FactFinding]
+) -> tuple[FactFinding, ...]:
+    from local.memory.statements import news
+
+    return news(findings, stated)
+
+
+log = logging.getLogger(__name__)
+
+CALLS = 3  # of the model for one exchange: the first, and two more where the reply cannot be read
+BATCH = 32  # exchanges that are taken from the store together
+STORE_SECONDS = 0.5  # what the model has decided waits so long at most for more to be stored with it
+HOLD_SECONDS = 0.1  # a model that takes longer is seen at work
+AGENT = "MemoryAgent"  # whose changes of state these are
+FIRST_PAUSE, LONGEST_PAUSE, LONGEST_STORE_PAUSE = 1.0, 300.0, 5.0
+MAX_TOKENS = 1_000  # of a reply; a small model may not find the end by itself
+
+
+class ClassificationState(StrEnum):
+    """What the classification of one exchange is doing."""
+
+    IDLE = "IDLE"
+    CLASSIFYING = "CLASSIFYING"
+    STORING = "STORING"
+
+
+class ClassificationAction(StrEnum):
+    """What can happen to it."""
+
+    BEGIN = "BEGIN"
+    RETRY = "RETRY"  # a reply could not be read
+    DECIDE = "DECIDE"  # one could, or none of them
+    STORED = "STORED"
+    FAIL = "FAIL"  # the exchange stays in line
+
+
+CLASSIFICATION_TABLE: Final[Table[ClassificationState, ClassificationAction]] = {
+    ClassificationState.IDLE: {
+        ClassificationAction.BEGIN: ClassificationState.CLASSIFYING,
+    },
+    ClassificationState.CLASSIFYING: {
+        ClassificationAction.RETRY: ClassificationState.CLASSIFYING,
+        ClassificationAction.DECIDE: ClassificationState.STORING,
+        ClassificationAction.FAIL: ClassificationState.IDLE,
+    },
+    ClassificationState.STORING: {
+        ClassificationAction.STORED: ClassificationState.IDLE,
+        ClassificationAction.FAIL: ClassificationState.IDLE,
+    },
+}
+
+
+class _Classification:
+    """The work on one exchange: its machine, what was decided of it, and what was refused."""
+
+    def __init__(self, engram: Engram, bus: Bus) -> None:
+        # As the answer's own: what is said of it here goes from the record when its query or session does.
+        self.trace = Trace(engram.query_id, None, engram.session_id, engram.user_id)
+        self.engram = engram
+        self.transitions = TransitionLog(
+            lambda transition: bus.post(transition, self.trace), AGENT, engram.query_id, hold_seconds=HOLD_SECONDS
+        )
+        self.machine = Machine(CLASSIFICATION_TABLE, ClassificationState.IDLE, self.transitions.note)
+        self.classified = Classified(False)
+        self.refused: tuple[str, ...] = ()
+
+    @contextmanager
+    def stays_in_line_on_error(self) -> Iterator[None]:
+        """Whatever is raised inside is a failure of this classification."""
+        try:
+            yield
+        except BaseException:
+            self.machine.advance(ClassificationAction.FAIL)
+            self.transitions.flush()
+            raise
+
+
+class Classifier:
+    """Use `run` as a task. What it has not done when it ends is still in line when the next one begins.
+
+    `signs_as` is the model's name for people where that is another. `told(user_id)` is called when facts of a
+    user may have changed, `moment` before it begins with what is new. `problem` is the last one there was with the
+    model, empty once it answers. With `fitness` the model has to pass its self-test before what it finds is confirmed.
+    """
+
+    publishes = (MemoryClassified, TransitionLog)
+
+    def __init__(
+        self,
+        bus: Bus,
+        engrams: EngramService,
+        model: ChatModel,
+        model_name: str,
+        num_ctx: int,
+        leases: Leases,
+        told: Callable[[str], Awaitable[None]],
+        moment: Callable[[], Awaitable[object]],
+        *,
+        signs_as: str | None = None,
+        fitness: ClassifierFitness | None = None,
+    ) -> None:
+        self._bus, self._engrams, self._leases, self._told, self._moment = bus, engrams, leases, told, moment
+        self._model, self._model_name, self._signs_as = model, model_name, signs_as or model_name
+        self._options = {"num_ctx": num_ctx, "temperature": 0, "num_predict": MAX_TOKENS}
+        self._work, self._fitness = asyncio.Event(), fitness
+        self._in_order = False  # the oldest exchange first, until none waits
+        self.problem = ""
+
+    def wake(self) -> None:
+        """There is something to classify."""
+        self._work.set()
+
+    async def run(self) -> None:
+        """Work until cancelled. A model or a store that fails is tried again later, with longer and longer pauses."""
+        pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+        while True:
+            self._work.clear()
+            try:
+                engrams = await self._engrams.unclassified(BATCH, newest_first=not self._in_order)
+                if not engrams:
+                    self.problem, self._in_order = "", False
+                    await self._work.wait()
+                    await self._moment()
+                    continue
+                await self._classify(engrams)
+                pauses.reset()
+            except ModelError as error:
+                self._note(error)
+                await asyncio.sleep(pauses.next())
+            except StoreFailed as error:  # a disk that was full has room again all at once
+                self._note(error)
+                await asyncio.sleep(min(pauses.next(), LONGEST_STORE_PAUSE))
+
+    def _note(self, error: ModelError | StoreFailed) -> None:
+        if str(error) != self.problem:
+            log.warning("exchanges are not classified for now: %s", error)
+        self.problem = str(error)
+
+    async def _classify(self, engrams: Sequence[Engram]) -> None:
+        """What was decided is stored as soon as a fact is in it, which the next prompt may need, or time is up."""
+        decided: list[_Classification] = []
+        store_at = 0.0
+        try:
+            for engram in engrams:
+                work = _Classification(engram, self._bus)
+                await self._decide(work)
+                if await self._is_too_early(work):
+                    work.machine.advance(ClassificationAction.FAIL)
+                    work.transitions.flush()
+                    self._in_order = True
+                    return
+                now = asyncio.get_running_loop().time()
+                store_at = store_at if decided else now + STORE_SECONDS
+                decided.append(work)
+                if work.classified.findings or now >= store_at:
+                    await self._store(decided)
+                if self._work.is_set() and not self._in_order:  # what is newer goes first
+                    return
+        finally:
+            await self._store(decided)
+
+    async def _is_too_early(self, work: _Classification) -> bool:
+        """Whether the user takes back what an older exchange may have stated that is still in line."""
+        if self._in_order or not await looks_back(work.refused):
+            return False
+        oldest = await self._engrams.unclassified(1)
+        return bool(oldest) and oldest[0].engram_id != work.engram.engram_id
+
+    async def _store(self, decided: list[_Classification]) -> None:
+        """Store and tell what is in the list, in one commit, and empty it."""
+        works = decided.copy()
+        decided.clear()
+        await asyncio.gather(*map(self._store_one, works))
+        for user_id in {work.engram.user_id for work in works if work.classified.findings}:
+            await self._told(user_id)
+
+    async def _store_one(self, work: _Classification) -> None:
+        engram, classified = work.engram, work.classified
+        try:
+            with work.stays_in_line_on_error():
+                facts = await self._engrams.classify(engram.engram_id, classified)
+        except NotOnRecord:  # it was deleted meanwhile
+            return
+        work.machine.advance(ClassificationAction.STORED)
+        work.transitions.flush()
+        message = MemoryClassified(
+            engram_id=engram.engram_id,
+            query_id=engram.query_id,
+            status="classified" if classified.is_parsed else "unparsed",
+            intent=classified.intent,
+            entities=classified.entities,
+            facts=fact_records(facts),
+            refused=work.refused,
+            model=self._signs_as,
+        )
+        self._bus.post(message, work.trace)
+
+    async def _decide(self, work: _Classification) -> None:
+        """Have the model say what to note of an exchange, and what not, by the user's own words."""
+        work.machine.advance(ClassificationAction.BEGIN)
+        with work.stays_in_line_on_error():
+            own = own_words(work.engram.query)[: prompt.MAX_CHARACTERS]
+            if own:
+                await self._ask_until_readable(work, own)
+                stated = await self._engrams.facts_in(work.engram.engram_id)
+                findings = await news(work.classified.findings, stated)
+                work.classified = replace(work.classified, findings=findings)
+            else:
+                work.classified = Classified(True, "other")
+        self.problem = ""
+        work.machine.advance(ClassificationAction.DECIDE)
+
+    async def _ask_until_readable(self, work: _Classification, own: str) -> None:
+        is_fit = self._fitness is None or (await self._fitness.checked()).is_fit
+        known = await self._engrams.facts(work.engram.user_id)
+        slots = list(dict.fromkeys(fact.slot for fact in known))
+        unread: list[tuple[str, str]] = []
+        while len(unread) < CALLS:
+            asked = partial(self._ask, prompt.messages(own, slots, unread))
+            reply = await self._leases.in_background(self._model_name, "classifier", asked)
+            try:
+                decided = decided_claims if is_fit else doubted
+                work.classified, work.refused = await decided(read(reply), own, known)
+                return
+            except UnreadableReply as error:
+                unread.append((reply, str(error)))
+                work.machine.advance(ClassificationAction.RETRY)
+        if not is_fit:
+            plain, _ = await doubted(ClassifierReply(intent="other", facts=[]), own, known)
+            work.classified = replace(plain, is_parsed=False, intent=None)
+
+    async def _ask(self, messages: list[prompt.Json]) -> str:
+        begun = time.monotonic()
+        stream = self._model.chat(self._model_name, messages, options=self._options, format=prompt.SCHEMA)
+        text, usage = await whole_reply(stream)
+        self._leases.tell_use("classifier", self._signs_as, usage, begun)
+        return text

@@ -1,0 +1,338 @@
+"""The facts a user stated, as they are stored and as a model finds them in an exchange."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from local.core.errors import NotOnRecord, UntrustedFact
+from local.core.text import masked
+from local.memory.store import Engram, Origin, StatedFact, Statement, slot_key, stored_engram
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """A fact that an engram states and that holds no more; `values` are what the user said instead and what
+    still holds, none if that is gone, too, or the fact was only taken back. `engram_ids` are the engrams of it."""
+
+    slot: str
+    value: str
+    superseded_at: float
+    values: tuple[str, ...]
+    engram_ids: tuple[str, ...]
+
+
+def of_engram(db: sqlite3.Connection, engram_id: str) -> list[StatedFact]:
+    """What the user stated in one exchange, whether it holds or not."""
+    return _facts(db, "engram_id = ? ORDER BY fact_id", (engram_id,))
+
+
+def current(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
+    """What holds for a user, by slot; see `StatedFact` for several of one slot."""
+    where = "facts.user_id = ? AND superseded_at IS NULL AND confirmed ORDER BY slot_key, stated_at"
+    return _facts(db, where, (user_id,))
+
+
+def history(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
+    """Everything a user stated, whether it holds or not, by slot, oldest first; also what is not confirmed."""
+    return _facts(db, "facts.user_id = ? ORDER BY slot_key, stated_at, fact_id", (user_id,))
+
+
+def outdated(db: sqlite3.Connection, engram_id: str) -> tuple[Outdated, ...]:
+    """The facts of an engram that hold no more."""
+    facts = _facts(db, "engram_id = ? AND superseded_at IS NOT NULL ORDER BY fact_id", (engram_id,))
+    return tuple(_outdated(fact, current_of_slot(db, fact.user_id, fact.slot)) for fact in facts)
+
+
+def _outdated(fact: StatedFact, current: Sequence[StatedFact]) -> Outdated:
+    values, engrams = tuple(now.value for now in current), (fact.engram_id, *(now.engram_id for now in current))
+    return Outdated(fact.slot, fact.value, fact.superseded_at or 0.0, values, tuple(dict.fromkeys(engrams)))
+
+
+def current_of_slot(db: sqlite3.Connection, user_id: str, slot: str) -> list[StatedFact]:
+    """What holds of one slot, the latest first."""
+    where = "facts.user_id = ? AND slot_key = ? AND superseded_at IS NULL AND confirmed ORDER BY stated_at DESC"
+    return _facts(db, where, (user_id, slot_key(slot)))
+
+
+def of_slot(db: sqlite3.Connection, user_id: str, slot: str) -> list[StatedFact]:
+    """All that a user stated about a slot and that is confirmed, whether it holds or not, oldest first."""
+    return _facts(db, "facts.user_id = ? AND slot_key = ? AND confirmed ORDER BY stated_at", (user_id, slot_key(slot)))
+
+
+def _facts(db: sqlite3.Connection, where: str, key: Sequence[object]) -> list[StatedFact]:
+    return [stored_fact(row) for row in db.execute(f"{SELECT} WHERE {where}", tuple(key)).fetchall()]
+
+
+SELECT = "SELECT facts.*, engram_id FROM facts JOIN engrams USING (number)"
+
+
+def stored_fact(row: sqlite3.Row) -> StatedFact:
+    """A fact from a row of `SELECT`."""
+    return StatedFact(
+        row["fact_id"], row["user_id"], row["engram_id"], row["slot"], row["value"], row["stated_at"],
+        row["superseded_by"], row["superseded_at"], bool(row["certain"]), bool(row["added"]),
+        bool(row["confirmed"]),
+    )  # fmt: skip
+
+
+class FactOperation(StrEnum):
+    """What a fact does to the others of its slot."""
+
+    SUPERSEDE = "supersede"
+    ADD = "add"  # all of them hold
+    CONTRADICT = "contradict"  # nobody knows which holds
+    RETRACT = "retract"  # they hold no more, and nothing takes their place
+    EXTEND = "extend"  # it says more of one that the same exchange states
+
+
+@dataclass(frozen=True, slots=True)
+class FactFinding:
+    """One fact that a user stated, or took back: then the value, if there is one, says which of the slot's. One that is
+    not `confirmed` was found by a model that has failed its self-test: it is stored, and changes no other. `extends` is
+    the value that it says more of."""
+
+    way: FactOperation
+    slot: str
+    value: str
+    certain: bool = True
+    confirmed: bool = True
+    extends: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """What is to be noted of an exchange. `is_parsed` is False where the model's reply could not be read."""
+
+    is_parsed: bool
+    intent: str | None = None
+    entities: tuple[str, ...] = ()
+    findings: tuple[FactFinding, ...] = ()
+
+
+# What becomes of facts: a new one takes the place of those before it, stands beside them, or they hold no more.
+
+
+def supersede(db: sqlite3.Connection, statement: Statement) -> StatedFact:
+    """Store a fact in place of the current ones of its slot, or behind them if they were stated later. One that is not
+    certain takes nobody's place.
+
+    Storing it twice is storing it once. Raises `NotOnRecord`, `UntrustedFact`.
+    """
+    if not statement.certain:
+        return contradict(db, statement)
+    fact, current = _store(db, statement)
+    if fact is None:
+        return current[0]
+    if not _mark_behind_later(db, fact, current):
+        for other in current:
+            if other.stated_at <= fact.stated_at:
+                _mark(db, other, fact)
+    return _fact(db, fact.fact_id)
+
+
+def add(db: sqlite3.Connection, statement: Statement) -> StatedFact:
+    """Store a fact that holds beside the current ones of its slot. Raises as `supersede` does."""
+    return _beside(db, statement, added=True)
+
+
+def contradict(db: sqlite3.Connection, statement: Statement) -> StatedFact:
+    """Store a fact of which nobody knows whether it holds beside what is known of its slot. Raises as `supersede`."""
+    return _beside(db, replace(statement, certain=False), added=False)
+
+
+def note_unconfirmed(db: sqlite3.Connection, statement: Statement) -> None:
+    """Store a fact that changes no other and is not current. Raises as `supersede` does."""
+    _store(db, replace(statement, confirmed=False))
+
+
+def retract(db: sqlite3.Connection, engram: Engram, slot: str, value: str = "") -> int:
+    """What the user said about a slot until an exchange holds no more, nothing takes its place; with a value that one
+    alone. Returns how much that was."""
+    gone = [
+        fact
+        for fact in current_of_slot(db, engram.user_id, slot)
+        if fact.stated_at <= engram.asked_at and value.casefold() in ("", fact.value.casefold())
+    ]
+    sql = (
+        "UPDATE facts SET superseded_at = ?, retracted_in = (SELECT number FROM engrams WHERE engram_id = ?)"
+        " WHERE fact_id = ?"
+    )
+    db.executemany(sql, [(engram.asked_at, engram.engram_id, fact.fact_id) for fact in gone])
+    return len(gone)
+
+
+def forget(db: sqlite3.Connection, numbers: Collection[int]) -> None:
+    """Remove the facts of engrams that are about to be deleted: what they replaced or took back holds again, unless
+    something else has taken its place since. Nothing points at them afterwards."""
+    changed = set[int]()
+    for number in numbers:
+        for row in db.execute("SELECT * FROM facts WHERE number = ? ORDER BY fact_id", (number,)).fetchall():
+            replaced = _rows(db, "superseded_by", row["fact_id"])
+            db.execute("DELETE FROM facts WHERE fact_id = ?", (row["fact_id"],))
+            changed |= _end(db, replaced, (row["superseded_by"], row["superseded_at"], row["retracted_in"]))
+        changed |= _end(db, _rows(db, "retracted_in", number), _NO_END)
+    for number in changed - set(numbers):
+        db.execute(_SUCCESSOR_OF_ENGRAM, {"number": number})
+
+
+_End = tuple[int | None, float | None, int | None]  # superseded_by, superseded_at, retracted_in
+_NO_END: _End = (None, None, None)
+_SUCCESSOR_OF_ENGRAM = """
+    UPDATE engrams SET superseded_by = (
+        SELECT successor.engram_id FROM facts AS old
+        JOIN facts AS new ON new.fact_id = old.superseded_by JOIN engrams AS successor ON successor.number = new.number
+        WHERE old.number = :number AND new.number != :number AND lower(new.value) != lower(old.value)
+        AND NOT EXISTS (SELECT 1 FROM facts WHERE facts.number = :number AND superseded_at IS NULL AND confirmed)
+        ORDER BY old.superseded_at DESC LIMIT 1
+    ) WHERE number = :number
+"""
+
+
+def _end(db: sqlite3.Connection, rows: Iterable[sqlite3.Row], end: _End) -> set[int]:
+    """Give facts another end than they had, or none, unless their slot has another fact since. Returns the numbers of
+    their engrams."""
+    sql = "UPDATE facts SET superseded_by = ?, superseded_at = ?, retracted_in = ? WHERE fact_id = ?"
+    numbers = set[int]()
+    for row in rows:
+        db.execute(sql, (*end, row["fact_id"]))
+        if end == _NO_END:
+            fact = stored_fact(row)
+            _mark_behind_later(db, fact, of_slot(db, fact.user_id, fact.slot))
+        numbers.add(row["number"])
+    return numbers
+
+
+def _rows(db: sqlite3.Connection, column: str, key: int) -> list[sqlite3.Row]:
+    return db.execute(f"{SELECT} WHERE facts.{column} = ? ORDER BY stated_at", (key,)).fetchall()
+
+
+def _beside(db: sqlite3.Connection, statement: Statement, *, added: bool) -> StatedFact:
+    fact, current = _store(db, statement, added=added)
+    if fact is None:
+        return current[0]
+    if not _mark_behind_later(db, fact, current):
+        for other in current:
+            if other.value.casefold() == fact.value.casefold():  # said again; what is certain stays so
+                _mark(db, *((fact, other) if other.certain and not fact.certain else (other, fact)))
+    return _fact(db, fact.fact_id)
+
+
+def _store(
+    db: sqlite3.Connection, statement: Statement, *, added: bool = False
+) -> tuple[StatedFact | None, list[StatedFact]]:
+    """The new fact and the others of its slot that hold; None and the stored fact if it is known."""
+    if statement.origin is not Origin.USER:
+        raise UntrustedFact(statement.slot, statement.origin)
+    engram = db.execute("SELECT number, user_id FROM engrams WHERE engram_id = ?", (statement.engram_id,)).fetchone()
+    if engram is None:
+        raise NotOnRecord(f"there is no engram {statement.engram_id}; it may have been deleted")
+    user_id, key, value = engram["user_id"], slot_key(statement.slot), masked(statement.value.strip())
+    said_there = of_engram(db, statement.engram_id)
+    if known := [fact for fact in said_there if (slot_key(fact.slot), fact.value) == (key, value)]:
+        return None, known
+    (fact_id,) = db.execute(
+        "INSERT INTO facts (user_id, number, slot, slot_key, value, stated_at, certain, added, confirmed)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING fact_id",
+        (user_id, engram["number"], _spelt(db, user_id, statement.slot), key, value, statement.stated_at,
+         statement.certain, added, statement.confirmed),
+    ).fetchone()  # fmt: skip
+    current = current_of_slot(db, user_id, key)
+    return _fact(db, fact_id), [other for other in current if other.fact_id != fact_id]
+
+
+def _mark_behind_later(db: sqlite3.Connection, fact: StatedFact, others: Iterable[StatedFact]) -> bool:
+    """Whether one of the others, stated later, has taken the fact's place; that is noted then."""
+    later = [other for other in others if other.stated_at > fact.stated_at and other.certain and not other.added]
+    if later:
+        _mark(db, fact, later[0])
+    return bool(later)
+
+
+def _mark(db: sqlite3.Connection, old: StatedFact, new: StatedFact) -> None:
+    """Note that a fact is superseded, and its engram, too, once none of its facts holds any more."""
+    sql = "UPDATE facts SET superseded_by = ?, superseded_at = ? WHERE fact_id = ?"
+    db.execute(sql, (new.fact_id, new.stated_at, old.fact_id))
+    if old.engram_id == new.engram_id or old.value.casefold() == new.value.casefold():
+        return  # said again: what the old engram says holds
+    db.execute(
+        "UPDATE engrams SET superseded_by = ? WHERE engram_id = ? AND NOT EXISTS"
+        " (SELECT 1 FROM facts WHERE facts.number = engrams.number AND superseded_at IS NULL AND confirmed)",
+        (new.engram_id, old.engram_id),
+    )
+
+
+def _fact(db: sqlite3.Connection, fact_id: int) -> StatedFact:
+    return stored_fact(db.execute(f"{SELECT} WHERE fact_id = ?", (fact_id,)).fetchone())
+
+
+def _spelt(db: sqlite3.Connection, user_id: str, slot: str) -> str:
+    """A slot as it was first written."""
+    sql = "SELECT slot FROM facts WHERE user_id = ? AND slot_key = ? ORDER BY fact_id LIMIT 1"
+    known = db.execute(sql, (user_id, slot_key(slot))).fetchone()
+    return str(known["slot"]) if known else " ".join(slot.split())
+
+
+PENDING, CLASSIFIED, UNPARSED = 0, 1, 2  # the column `classified`
+
+
+def pending(db: sqlite3.Connection, limit: int, *, newest_first: bool) -> list[Engram]:
+    """Exchanges with the users' respondent that no model has looked at: the oldest, or those of the newest conversation
+    in their order, then those of the one before."""
+    sql = (
+        "SELECT engrams.* FROM engrams JOIN"
+        " (SELECT number, max(number) OVER (PARTITION BY session_id) AS latest FROM engrams"
+        " WHERE classified = 0 AND searchable) USING (number) ORDER BY latest DESC, number LIMIT ?"
+    )
+    if not newest_first:
+        sql = "SELECT * FROM engrams WHERE classified = 0 AND searchable ORDER BY number LIMIT ?"
+    return [stored_engram(row) for row in db.execute(sql, (limit,)).fetchall()]
+
+
+def note(db: sqlite3.Connection, engram_id: str, classified: Classified) -> list[StatedFact]:
+    """Note what a model made of an exchange; returns the facts stated in it. Raises `NotOnRecord`.
+
+    What was noted before stays as it is.
+    """
+    row = db.execute("SELECT * FROM engrams WHERE engram_id = ?", (engram_id,)).fetchone()
+    if row is None:
+        raise NotOnRecord(f"there is no engram {engram_id}; it may have been deleted")
+    if row["classified"] == PENDING:
+        db.execute(
+            "UPDATE engrams SET classified = ?, intent = ?, entities = ? WHERE engram_id = ?",
+            (CLASSIFIED if classified.is_parsed else UNPARSED, classified.intent,
+             json.dumps(classified.entities, ensure_ascii=False), engram_id),
+        )  # fmt: skip
+        apply(db, stored_engram(row), classified.findings)
+    return of_engram(db, engram_id)
+
+
+def apply(db: sqlite3.Connection, engram: Engram, findings: Iterable[FactFinding]) -> None:
+    """Store the facts that were found in an exchange, and what they change. Raises as `supersede` does."""
+    for finding in findings:
+        _apply(db, engram, finding)
+
+
+def _apply(db: sqlite3.Connection, engram: Engram, finding: FactFinding) -> None:
+    if finding.way is FactOperation.RETRACT:
+        retract(db, engram, finding.slot, finding.value)
+        return
+    if finding.way is FactOperation.EXTEND:
+        sql = (
+            "UPDATE facts SET value = ? WHERE slot_key = ? AND value = ?"
+            " AND number = (SELECT number FROM engrams WHERE engram_id = ?)"
+        )
+        extended = (masked(finding.value.strip()), slot_key(finding.slot), finding.extends, engram.engram_id)
+        db.execute(sql, extended)
+        return
+    said = Statement(engram.engram_id, finding.slot, finding.value, engram.asked_at, Origin.USER, finding.certain)
+    if not finding.confirmed:
+        note_unconfirmed(db, said)
+        return
+    store = {FactOperation.SUPERSEDE: supersede, FactOperation.ADD: add, FactOperation.CONTRADICT: contradict}[
+        finding.way
+    ]
+    store(db, said)

@@ -1,0 +1,253 @@
+"""What the memory says and is asked. Engrams belong to the user whom the envelope names, else to `OWNER`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from local.bus.message import MAIN_RESPONDENT, Data, Delivery, ErrorInfo, Message
+from local.bus.messages import RecallScore
+
+OWNER = "owner"
+RECALLED = "engram:"  # begins the source of a tool's result that is made of engrams; the engram's id follows
+MemoryVerb = Literal[
+    "search",
+    "recall",
+    "list",
+    "get",
+    "delete",
+    "pin",
+    "unpin",
+    "facts",
+    "repeated",
+    "export",
+    "embed",
+    "notes",
+    "restore",
+    "entries",
+    "edit",
+]
+
+
+class FactRecord(Data):
+    """A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not
+    `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not
+    `confirmed` was found by a model that has failed its self-test: it is not current, and in no prompt."""
+
+    slot: str
+    value: str
+    stated_at: float
+    engram_id: str
+    superseded_at: float | None = None
+    certain: bool = True
+    added: bool = False
+    confirmed: bool = True
+
+
+class OutdatedFact(Data):
+    """What an engram says that holds no more; `values` are what the user said instead, none if that was deleted.
+    `engram_ids` are the engrams that all of this is from."""
+
+    slot: str
+    value: str
+    superseded_at: float
+    values: tuple[str, ...] = ()
+    engram_ids: tuple[str, ...] = ()
+
+
+class ChangeRecord(Data):
+    """One thing that was said about an engram: `what` (pinned, score, sentiment, winner, withdrawn) became `value`
+    then."""
+
+    at: float
+    what: str
+    value: str | None
+
+
+class EngramRecord(Data):
+    """A remembered exchange. `origin` is where its content comes from: user, assistant, web, tool. `score` is the
+    critic's, `sentiment` the user's rating, `winner` whose answer won when two were compared, or "tie"; `recalled` are
+    the engrams that the answer rests on. `cut` says that `query` or `answer` is not whole; an export has both. Of a
+    note of the assistant's, `note_of` is the query in which it was written down, `answer` its text, `query` its
+    category."""
+
+    engram_id: str
+    query_id: str
+    respondent_id: str
+    session_id: str
+    query: str
+    answer: str
+    origin: str
+    asked_at: float  # seconds since 1970
+    pinned: bool = False
+    score: float | None = None
+    sentiment: int | None = None
+    winner: Literal["A", "B", "tie"] | None = None
+    superseded_by: str | None = None
+    recalled: tuple[str, ...] = ()
+    intent: str | None = None
+    entities: tuple[str, ...] = ()
+    tainted: bool = False  # words of strangers were before the model that answered
+    note_of: str | None = None
+    cut: bool = False
+
+
+class EntryRecord(Data):
+    """A fact or a note that holds, as a line of MEMORY.md. `entry_id` names it for as long as it says the same; what is
+    `tainted` was noted with words of strangers before the model, and of what is not `certain` the user was not sure."""
+
+    kind: Literal["fact", "note"]
+    entry_id: str
+    text: str
+    category: str = ""
+    tainted: bool = False
+    certain: bool = True
+
+
+class EditRecord(Data):
+    """What a user has made of an entry by hand: a new one without `entry_id`, none without `text`. `line` is that of
+    the file, 0 where there is none."""
+
+    line: int
+    kind: Literal["fact", "note"]
+    entry_id: str = ""
+    text: str = ""
+
+
+class OutcomeRecord(Data):
+    """What an edit does to what was there `before`; `why` says what is wrong. It is a conflict where the memory has
+    changed since, too: that stays as it is."""
+
+    line: int
+    kind: Literal["fact", "note"]
+    what: Literal["added", "changed", "removed", "conflict", "refused", "nothing"]
+    before: str = ""
+    text: str = ""
+    why: str = ""
+
+
+class RecalledEngram(EngramRecord):
+    """An engram that a search has found, best first. `similarity` is the cosine of question and exchange, null if only
+    words were searched; `parts` are what `relevance` is made of, by name."""
+
+    relevance: float
+    similarity: float | None = None
+    parts: dict[str, float] = Field(default_factory=dict)
+    folded: tuple[str, ...] = ()  # engrams that say the same, older ones
+    successor_of: str | None = None  # the found engram that this one has superseded
+    outdated: tuple[OutdatedFact, ...] = ()
+
+
+class MemoryRequest(Message):
+    """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), recall (the same,
+    only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is
+    left out), list (`cursor` or
+    `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one
+    of them: `engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams
+    elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as
+    lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of
+    the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there."""
+
+    subject = "memory.request."
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    is_request = True
+    answered_by = "memory"
+    verb: MemoryVerb
+    query: str = ""
+    engram_id: str = ""
+    not_session: str | None = None  # its engrams are left out: who asks knows them
+    before: float | None = None  # seconds since 1970
+    of_session: str = ""
+    cursor: str = ""
+    texts: tuple[str, ...] = ()
+    edits: tuple[EditRecord, ...] = ()
+    applies: bool | None = None  # as false; unsaid where it is of no concern
+    history: bool | None = None  # as false; unsaid where it is of no concern
+    limit: int = Field(5, ge=1, le=200)
+
+
+class MemoryResult(Message):
+    """The memory's answer to that. It is not on record: what it holds has its one home in the memory's own store."""
+
+    subject = "memory.result."
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    verb: str
+    hits: tuple[RecalledEngram, ...] = ()
+    nearest: tuple[RecallScore, ...] = ()  # of a search without hits: what came closest, and how close
+    engrams: tuple[EngramRecord, ...] = ()
+    facts: tuple[FactRecord, ...] = ()
+    changes: tuple[ChangeRecord, ...] = ()
+    repeated_in: tuple[str, ...] = ()  # engrams that had recalled what is deleted, and may say the same
+    entries: tuple[EntryRecord, ...] = ()
+    outcomes: tuple[OutcomeRecord, ...] = ()  # one for each edit
+    lines: tuple[str, ...] = ()  # of an export, each JSON; of facts, what a model is told of the user
+    pinned: tuple[str, ...] = ()  # of facts: those of the lines that come from pins
+    left_out: tuple[str, ...] = ()  # of facts: pinned engrams that have no room among those lines any more
+    vectors: tuple[tuple[float, ...], ...] = ()  # of length 1, one for each text
+    embedded_by: str = ""  # the model that has made them
+    cursor: str = ""  # of the next page, empty after the last
+    more_before: float | None = None  # of a list: the time of its last engram, null after the last page
+    degraded: tuple[str, ...] = ()  # what could not be searched, in sentences
+    error: ErrorInfo | None = None
+
+
+class MemoryIngested(Message):
+    """The memory, when an exchange is safely in its store; its words can be found."""
+
+    subject = "memory.ingested"
+    delivery = Delivery.CONFIRMED  # said again by nobody once the answer is acknowledged
+    hurried = False
+    engram_id: str
+    query_id: str
+    respondent_id: str = MAIN_RESPONDENT
+
+
+class MemoryClassified(Message):
+    """The memory, when a model has looked at an exchange. `facts` are those that were stored, `refused` says for each
+    other one why it was not."""
+
+    subject = "memory.classified"
+    engram_id: str
+    query_id: str
+    status: Literal["classified", "unparsed"]
+    intent: str | None = None
+    entities: tuple[str, ...] = ()
+    facts: tuple[FactRecord, ...] = ()
+    refused: tuple[str, ...] = ()
+    model: str = ""
+
+
+class MemoryAnnotated(Message):
+    """The memory, when a judgement of an answer is noted at its engram: score, sentiment or winner; when a user has
+    pinned it (1) or taken the pin out (0); or when a user has a note hold again (restored)."""
+
+    subject = "memory.annotated"
+    delivery = Delivery.CONFIRMED
+    hurried = False
+    engram_id: str
+    query_id: str
+    respondent_id: str = MAIN_RESPONDENT
+    what: Literal["score", "sentiment", "winner", "pinned", "restored"]
+    value: float | str | None
+
+
+class MemoryDeleted(Message):
+    """The memory, when a user has had an engram deleted: nobody is to keep anything of that exchange."""
+
+    subject = "memory.deleted"
+    delivery = Delivery.CONFIRMED
+    engram_id: str
+    query_id: str
+    respondent_id: str = MAIN_RESPONDENT
+
+
+class UserFacts(Message):
+    """The memory, when the lines change that a model is told of a user (current facts and pins), and when it starts for
+    each user who has any. It does not hold the lines: whoever needs them requests them (`memory.request.facts`)."""
+
+    subject = "memory.facts"
+    delivery = Delivery.EPHEMERAL
+    of_user: str

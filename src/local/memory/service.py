@@ -1,0 +1,653 @@
+"""The memory of exchanges: stores each one once, finds it again by words and by meaning, and forgets for good."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import logging
+import math
+import re
+import sqlite3
+import time
+import unicodedata
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from local.core.database import connect_read_only, naming_damage, open_patiently, store_failure
+from local.core.errors import AlreadyRunning, IndexBroken, ModelError, PinRefused, StoreDamaged
+from local.memory import facts, record, search, vectors
+from local.memory import facts as succession
+from local.memory import search as recalling
+from local.memory.embeddings import Embedder
+from local.memory.facts import Classified, FactFinding, stored_fact
+from local.memory.record import Deletion, EntryBook, NoteBook, RatingBook
+from local.memory.search import CANDIDATES, WEIGHTS, Found, Weights, rank
+from local.memory.store import (
+    FILE_NAME,
+    MIGRATIONS,
+    Change,
+    Coverages,
+    Engram,
+    EngramDraft,
+    EngramStore,
+    Ingested,
+    LexicalSearch,
+    StatedFact,
+    Statement,
+    engram_id,
+    own_words,
+    stored_engram,
+)
+from local.memory.vectors import NOT_READY, NOTHING_YET, IndexerState, VectorIndexer
+
+if TYPE_CHECKING:
+    from local.memory.vectors import Vectors
+
+
+# Whether a user's ratings bear out the critic's scores: as long as they do not, the scores move nothing.
+
+LEAST_RATED = 20  # answers with a score and a rating; of fewer, an interval says little
+RESAMPLES = 2_000
+SURE = 0.95  # of the interval
+
+
+@dataclass(frozen=True, slots=True)
+class CriticAgreement:
+    """How far critic and user agree, over `rated` answers that have a score and a rating.
+
+    `auc` is the probability that a liked answer has a higher score than a disliked one, equal scores counting one half:
+    0.5 is chance. `low` and `high` are the ends of its bootstrap interval (Efron 1979, percentiles). All of them are
+    0.5 where nothing can be said.
+    """
+
+    rated: int
+    auc: float = 0.5
+    low: float = 0.5
+    high: float = 0.5
+
+    @property
+    def is_better_than_chance(self) -> bool:
+        """Whether the whole interval lies above chance."""
+        return self.low > 0.5
+
+
+def critic_agreement(db: sqlite3.Connection, user_id: str) -> CriticAgreement:
+    """The agreement about a user's answers in store."""
+    sql = (
+        "SELECT round(score) AS score, sentiment FROM engrams"
+        " WHERE user_id = ? AND sentiment IS NOT NULL AND sentiment != 0 AND score IS NOT NULL"
+    )
+    counts = Counter((int(row["score"]), int(row["sentiment"])) for row in db.execute(sql, (user_id,)))
+    return of_counts(tuple(sorted(counts.items())))
+
+
+def borne_out(db: sqlite3.Connection, user_id: str, weights: Weights) -> Weights:
+    """The weights, the critic's 0 as long as its agreement with the user is not better than chance."""
+    return weights if critic_agreement(db, user_id).is_better_than_chance else replace(weights, critic=0.0)
+
+
+@lru_cache(maxsize=64)
+def of_counts(counts: tuple[tuple[tuple[int, int], int], ...]) -> CriticAgreement:
+    """The agreement about so many answers with each score, 1 to 5, and rating, 1 or -1; always the same for the same
+    counts."""
+    rated = sum(number for _, number in counts)
+    if rated < LEAST_RATED:
+        return CriticAgreement(rated)
+    import numpy as np  # the first search loads it in any case
+
+    cells = np.zeros((2, 5))
+    for (score, rating), number in counts:
+        cells[int(rating > 0), score - 1] += number
+    drawn = np.random.default_rng(rated).multinomial(rated, cells.ravel() / rated, size=RESAMPLES)
+    disliked, liked = np.moveaxis(np.concatenate([cells[None], drawn.reshape(-1, 2, 5)]), 1, 0)
+    below = np.cumsum(disliked, axis=1) - disliked / 2  # of each score: those disliked with less, and half of its own
+    pairs = liked.sum(axis=1) * disliked.sum(axis=1)
+    aucs = np.divide((liked * below).sum(axis=1), pairs, out=np.full(len(pairs), 0.5), where=pairs > 0)
+    low, high = np.quantile(aucs[1:], [(1 - SURE) / 2, (1 + SURE) / 2])
+    return CriticAgreement(rated, float(aucs[0]), float(low), float(high))
+
+
+# Everything that is kept of a user, as pages of lines of JSON.
+
+PAGE_BYTES = 48_000  # of a page of several lines: what is larger does not travel within a frame, but through a file
+_PAGE_LINES = 200
+_CURSOR = re.compile(r"(engram|fact):(\d{1,18})")
+Lines = Iterator[tuple[int, str]]  # with their numbers
+
+
+def page(db: sqlite3.Connection, user_id: str, cursor: str) -> tuple[list[str], str]:
+    """A page and the cursor of the next one, empty after the last. Raises `ValueError` for a cursor that is none."""
+    found = _CURSOR.fullmatch(cursor or "engram:0")
+    if found is None:
+        raise ValueError(f"{cursor[:80]!r} is no cursor of an export; begin without one")
+    kind, after = found[1], int(found[2])
+    lines, last = _cut((_engrams if kind == "engram" else _facts)(db, user_id, after))
+    if lines:
+        return lines, f"{kind}:{last}"
+    return ([], "") if kind == "fact" else page(db, user_id, "fact:0")
+
+
+def _cut(numbered: Iterable[tuple[int, str]]) -> tuple[list[str], int]:
+    lines, last, room = list[str](), 0, PAGE_BYTES
+    for number, line in numbered:
+        room -= len(line.encode(errors="replace"))
+        if room < 0 and lines:
+            break
+        lines.append(line)
+        last = number
+    return lines, last
+
+
+def _engrams(db: sqlite3.Connection, user_id: str, after: int) -> Lines:
+    sql = "SELECT * FROM engrams WHERE user_id = ? AND number > ? ORDER BY number LIMIT ?"
+    for row in db.execute(sql, (user_id, after, _PAGE_LINES)).fetchall():
+        engram = stored_engram(row)
+        changes = [asdict(change) for change in record.changes(db, user_id, engram.engram_id)]
+        yield row["number"], _line({"kind": "engram", **asdict(engram), "changes": changes})
+
+
+def _facts(db: sqlite3.Connection, user_id: str, after: int) -> Lines:
+    sql = (
+        "SELECT facts.*, engram_id FROM facts JOIN engrams USING (number)"
+        " WHERE facts.user_id = ? AND fact_id > ? ORDER BY fact_id LIMIT ?"
+    )
+    for row in db.execute(sql, (user_id, after, _PAGE_LINES)).fetchall():
+        yield row["fact_id"], _line({"kind": "fact", **asdict(stored_fact(row))})
+
+
+def _line(record: dict[str, object]) -> str:
+    return json.dumps(record, ensure_ascii=False)
+
+
+# What a model is told of a user unasked, as lines for a prompt: the current facts and what the user has pinned.
+
+MAX_LINE_CHARACTERS, MAX_CHARACTERS = 300, 2_000
+CUT = " … (cut)"
+_JOINERS = "\u200c\u200d"  # invisible as control characters are, but some scripts and emoji need them
+# Slots and values that a wrong answer could hurt somebody by. Slots are English; what is edited by hand may not be.
+_HEALTH = re.compile(
+    r"\b(?:allerg|alerg|anaphyla|epipen|intoleran|unverträg|co?eliac|zöliak|gluten|lactose|laktose|diabet"
+    r"|insulin|asthma|asma\b|epilep|medic|médic|medik|prescri|drugs?\b|pills?\b|dosage|disease|illness|diagnos|disab"
+    r"|pregnan|schwanger|enceinte|embaraz|pacemaker|heart (?:condition|disease|attack)|(?:medical|health) "
+    r"|blood (?:type|group|pressure|thinner)|blutgruppe|emergency|notfall|urgence|emergencia|diet\b|dietary|vegan"
+    r"|vegetari|végétar|halal|kosher|cannot eat|can't eat|must not eat|krank|kranken|health\b|gesundheit|salud\b|santé)"
+    r"|过敏|過敏|アレルギー|糖尿|素食|妊娠|怀孕",
+    re.IGNORECASE,
+)
+_MARKUP = re.compile(r"(?:-{2,}|[-+•](?=\s)|[#>*=_~`|\s])+")
+
+
+def presentable(lines: Iterable[str]) -> tuple[str, ...]:
+    """The first of them, as many as there is room for, none of which can pass for a heading or crowd out the rest."""
+    kept: list[str] = []
+    for line in filter(None, map(plain, lines)):
+        if not fits([*kept, line]):
+            break
+        kept.append(line)
+    return tuple(kept)
+
+
+def fits(lines: Sequence[str]) -> bool:
+    """Whether all of them have room in the prompt together."""
+    return sum(map(len, lines)) <= MAX_CHARACTERS
+
+
+def plain(text: str, ending: str = "") -> str:
+    """One line of plain text, empty if nothing is left. What is too long is cut, before the `ending`, and says so."""
+    text = " ".join("".join(" " if _is_invisible(character) else character for character in text).split())
+    text = text[leading.end() :] if (leading := _MARKUP.match(text)) else text
+    room = MAX_LINE_CHARACTERS - len(ending)
+    return (text if len(text) <= room else text[: room - len(CUT)] + CUT) + ending
+
+
+def _is_invisible(character: str) -> bool:
+    return unicodedata.category(character).startswith("C") and character not in _JOINERS
+
+
+@dataclass(frozen=True, slots=True)
+class ToldLines:
+    """The lines of a user in the order in which a prompt has them. `pinned` are those of them that come from pins, in
+    the order of pinning; `left_out` are the pinned engrams whose lines have no room."""
+
+    lines: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def pin(db: sqlite3.Connection, user_id: str, engram_id: str, now: float) -> None:
+    """Pin an engram. Raises `NotOnRecord`, and `PinRefused` where that would not show in the prompt, or where another
+    pin would not any more."""
+    before = of_user(db, user_id)
+    record.pin(db, user_id, engram_id, 1, now)
+    lines = _lines(db, record.engram(db, user_id, engram_id), facts.current(db, user_id))
+    if not lines:
+        raise PinRefused("what the user said there holds no more, or none of it is in the user's own words")
+    if not {*of_user(db, user_id).left_out} <= {*before.left_out} - {engram_id}:
+        health = [line for line in before.lines if line in _health_lines(facts.current(db, user_id))]
+        kept = list(dict.fromkeys([*health, *before.pinned]))
+        new = [line for line in lines if line not in kept]
+        used = f"health facts and pins take {_size(kept)} of {MAX_CHARACTERS:,} characters"
+        raise PinRefused(f"no room: {used}, and this pin needs {_size(new)} more; unpin something first")
+
+
+def of_user(db: sqlite3.Connection, user_id: str) -> ToldLines:
+    """What a model is told of a user. Of a pinned exchange that is what is current of each fact that it stated, else
+    what the user asked there; never an answer."""
+    current = sorted(facts.current(db, user_id), key=lambda fact: (-fact.stated_at, fact.fact_id))
+    pins = [(engram.engram_id, _lines(db, engram, current)) for engram in record.pinned(db, user_id)]
+    return told(_health_lines(current), pins, [_pinned_line(fact) for fact in current])
+
+
+def told(health: Iterable[str], pins: Sequence[tuple[str, Sequence[str]]], others: Iterable[str]) -> ToldLines:
+    """The lines that have room. Pinned engrams are given with their lines in the order in which they were pinned; the
+    latest have their place first, each with all of its lines or none."""
+    first = _fitting((), health)
+    kept: tuple[str, ...] = ()
+    left_out: list[str] = []
+    for pinned_id, lines in reversed(pins):
+        together = tuple(dict.fromkeys((*lines, *kept)))
+        if fits(tuple(dict.fromkeys((*first, *together)))):
+            kept = together
+        else:
+            left_out.append(pinned_id)
+    lines = _fitting(tuple(dict.fromkeys((*first, *kept))), others)
+    return ToldLines(lines, kept, tuple(reversed(left_out)))
+
+
+def _fitting(kept: tuple[str, ...], lines: Iterable[str]) -> tuple[str, ...]:
+    """What is kept, and of the lines those that there is room for beside it and the ones before, each once."""
+    for line in lines:
+        if line not in kept and fits((*kept, line)):
+            kept = (*kept, line)
+    return kept
+
+
+def _health_lines(current: Iterable[StatedFact]) -> list[str]:
+    return [_pinned_line(fact) for fact in current if is_of_health(fact.slot, fact.value)]
+
+
+def is_of_health(slot: str, value: str) -> bool:
+    """Whether a fact is about health or safety: an allergy, an illness, a medicine, a diet, an emergency."""
+    return _HEALTH.search(f"{slot}: {value}") is not None
+
+
+def _lines(db: sqlite3.Connection, engram: Engram, current: Iterable[StatedFact]) -> list[str]:
+    stated = {fact.slot for fact in facts.of_engram(db, engram.engram_id) if fact.confirmed}
+    if stated:
+        return [_pinned_line(fact) for fact in current if fact.slot in stated]
+    return list(filter(None, [plain(own_words(engram.query))]))
+
+
+def _pinned_line(fact: StatedFact) -> str:
+    said = datetime.fromtimestamp(fact.stated_at, UTC).date().isoformat()
+    return plain(f"{fact.slot}: {fact.value}", f" ({'' if fact.certain else 'not certain, '}said {said})")
+
+
+def _size(lines: Sequence[str]) -> str:
+    return f"{sum(map(len, lines)):,}"
+
+
+# How the memory is: its index, what waits to be done, and whether its files are sound.
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStatus:
+    """State of the vector index, what is wrong with it if anything is, and the model it is made with. How many engrams
+    wait for a vector and for a classification, how many a model's reply to could not be read, and how many deletions
+    not everybody knows of."""
+
+    index: IndexerState
+    trouble: str
+    model: str
+    pending: int
+    unclassified: int
+    unparsed: int
+    deletions: int
+
+
+def counts(db: sqlite3.Connection) -> tuple[int, int, int, int]:
+    """The numbers of a `MemoryStatus`, in order."""
+    unclassified, unparsed, deletions = db.execute(
+        "SELECT (SELECT count(*) FROM engrams WHERE classified = 0 AND searchable),"
+        " (SELECT count(*) FROM engrams WHERE classified = 2 AND searchable), (SELECT count(*) FROM deletions)"
+    ).fetchone()
+    return vectors.count_pending(db), unclassified, unparsed, deletions
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """How many engrams there are, and how many of them wait for a vector."""
+
+    engrams: int
+    pending: int
+
+
+def examine(directory: Path) -> Condition | None:
+    """The condition of a sound store; None where none was begun.
+
+    Reads every page. Raises `StoreDamaged`, and `StoreFailed` for a file that cannot be read for another reason.
+    """
+    path = directory / FILE_NAME
+    if not path.exists():
+        return None
+    try:
+        with connect_read_only(path) as db, naming_damage():
+            db.row_factory = sqlite3.Row
+            db.execute("BEGIN")  # one snapshot for all that follows
+            return _condition(db)
+    except StoreDamaged as error:
+        raise StoreDamaged(f"{path} is damaged: {error}") from error
+    except (sqlite3.Error, OSError) as error:
+        raise store_failure(path, error) from error
+
+
+def _condition(db: sqlite3.Connection) -> Condition:
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if not 1 <= version <= len(MIGRATIONS):
+        raise StoreDamaged(f"its schema version is {version}; this program knows 1 to {len(MIGRATIONS)}")
+    (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise StoreDamaged(f"SQLite's check says: {verdict}")
+    (engrams,) = db.execute("SELECT count(*) FROM engrams").fetchone()
+    return Condition(engrams, vectors.count_pending(db))
+
+
+log = logging.getLogger(__name__)
+EMBED_SECONDS = 2.0  # a question's embedding is not waited for any longer; words answer alone then
+RECALL_SECONDS = 0.08  # the same where a turn waits
+EVER = math.inf
+
+
+class EngramService:
+    """Use as `async with`; it owns `directory` meanwhile, and a second one on it is `AlreadyRunning`.
+
+    Every coroutine that changes something returns after its commit. Raises `StoreFailed`, `StoreFull` where the disk is
+    full, `NotOnRecord` for an engram that the user does not have.
+    """
+
+    def __init__(
+        self, directory: Path, embedder: Embedder | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        """`clock` gives seconds since 1970. Without an embedder words alone are searched until `use` brings one."""
+        self._directory, self._clock, self._store = directory, clock, EngramStore(directory)
+        self._indexer = VectorIndexer(self._store, directory / "vectors")
+        self.notes, self.by_hand = NoteBook(self._store, self._indexer), EntryBook(self._store, self._indexer)
+        self.ratings = RatingBook(self._store, clock)
+        if embedder is not None:
+            self.use(embedder)
+        self._lexical, self._weights = LexicalSearch(), WEIGHTS
+        self._comparisons = set[asyncio.Task[tuple[list[str], Any, str]]]()  # by meaning, that are under way
+
+    async def __aenter__(self) -> Self:
+        self._lock = await open_patiently(lambda: _locked(self._directory))
+        try:
+            await self._store.__aenter__()
+        except BaseException:
+            self._lock.close()
+            raise
+        self._indexing = asyncio.create_task(self._indexer.run(), name="vector indexer")
+        self._indexing.add_done_callback(_log_end)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        for task in (background := [self._indexing, *self._comparisons]):
+            task.cancel()
+        await asyncio.wait(background)
+        await self._store.__aexit__(*error)
+        self._lock.close()
+
+    def use(self, embedder: Embedder) -> None:
+        """Search by meaning with this model. Vectors that another one has made are made anew."""
+        self._indexer.use(embedder)
+
+    def embed_when(self, moment: Callable[[], Awaitable[object]]) -> None:
+        """Begin with what is new when the coroutine `moment` returns, instead of at once."""
+        self._indexer.moment = moment
+
+    async def embedded_by(self) -> str:
+        """The name of the model that has made the vectors there are; empty if there are none."""
+        return await self._store.read(vectors.model)
+
+    async def ingest(self, exchange: EngramDraft, findings: Sequence[FactFinding] = ()) -> Ingested:
+        """Store an exchange, once, with the facts that were found in it; nothing of an incognito session. Its words are
+        found at once, its meaning soon."""
+        if exchange.incognito:
+            return Ingested.NOT_KEPT
+        ingested = await self._store.write(lambda db: record.ingest(db, exchange, findings))
+        if ingested in (Ingested.NEW, Ingested.RATED):
+            self._indexer.wake()
+        return ingested
+
+    async def search(self, user_id: str, question: str, *, limit: int = 5, not_session: str | None = None) -> Found:
+        """A user's engrams that answer a question, best first, none where nothing is relevant; those of `not_session`
+        are left out, as the one that asks knows them."""
+        return await self._find(user_id, question, limit, not_session, EMBED_SECONDS)
+
+    async def recall(self, user_id: str, question: str, *, limit: int = 3, not_session: str | None = None) -> Found:
+        """A user's exchanges that clearly fit a question and say nothing that no longer holds, best first; often none.
+        The question's meaning is searched for `RECALL_SECONDS` at most, its words always; see `recalling`."""
+        found = await self._find(user_id, question, recalling.LOOKED_AT, not_session, RECALL_SECONDS)
+        return Found(recalling.clear(question, found.hits, limit), found.degraded)
+
+    async def _find(self, user_id: str, question: str, limit: int, not_session: str | None, seconds: float) -> Found:
+        """`seconds` is how long the search by meaning is waited for."""
+        now = self._clock()
+        asked = search.EngramQuestion.of(user_id, question, not_session, now)
+        async with asyncio.TaskGroup() as group:
+            by_words = group.create_task(self._by_words(user_id, asked.words))
+            by_meaning = group.create_task(self._by_meaning(user_id, question, seconds))
+        keys, vector, degraded = by_meaning.result()
+        floor = 0.0 if self._indexer.embedder is None else self._indexer.embedder.relevance_floor
+
+        def answer(db: sqlite3.Connection) -> Found:
+            together = search.candidates(db, asked, by_words.result(), keys, vector)
+            weights = borne_out(db, user_id, self._weights)
+            ranked = rank(together, now=now, relevance_floor=floor, limit=limit, weights=weights)
+            return Found(search.explained(db, ranked.hits), degraded, ranked.nearest)
+
+        return await self._store.read(answer)
+
+    async def get(self, user_id: str, engram_id: str) -> Engram:
+        """An engram of a user's."""
+        return await self._store.read(lambda db: record.engram(db, user_id, engram_id))
+
+    async def recent(self, user_id: str, *, limit: int = 50, before: float = EVER, before_id: str = "") -> list[Engram]:
+        """Engrams asked before a time, in seconds since 1970, the latest first; with the id of one that was asked then,
+        those that come after it in this order."""
+        return await self._store.read(lambda db: record.recent(db, user_id, limit, (before, before_id)))
+
+    async def pinned(self, user_id: str) -> list[Engram]:
+        """What the user has pinned, in the order of pinning."""
+        return await self._store.read(lambda db: record.pinned(db, user_id))
+
+    async def changes(self, user_id: str, engram_id: str) -> list[Change]:
+        """Everything that was said about an engram, oldest first."""
+        return await self._store.read(lambda db: record.changes(db, user_id, engram_id))
+
+    async def export(self, user_id: str, cursor: str = "") -> tuple[list[str], str]:
+        """A page of all that is kept of a user, and the cursor of the next one, empty after the last. See `export`.
+
+        Raises `ValueError` for a cursor that is none.
+        """
+        return await self._store.read(lambda db: page(db, user_id, cursor))
+
+    async def pin(self, user_id: str, engram_id: str) -> None:
+        """Pin an engram. Raises `PinRefused` where the prompt has no room for it."""
+        await self._store.write(lambda db: pin(db, user_id, engram_id, self._clock()))
+
+    async def unpin(self, user_id: str, engram_id: str) -> None:
+        """Take the pin out."""
+        await self._store.write(lambda db: record.pin(db, user_id, engram_id, 0, self._clock()))
+
+    async def grade(self, query_id: str, respondent_id: str, score: float | None) -> bool:
+        """Note the critic's score, 1 to 5, None if it gave none; False if there is no such engram."""
+        graded = engram_id(query_id, respondent_id)
+        return await self._store.write_with_others(lambda db: record.grade(db, graded, score, self._clock()))
+
+    async def compare(self, query_id: str, respondent_id: str, winner: str) -> bool:
+        """Note whose answer won when this one was compared, or "tie"; False if there is no such engram."""
+        compared = engram_id(query_id, respondent_id)
+        return await self._store.write_with_others(lambda db: record.compare(db, compared, winner, self._clock()))
+
+    async def unclassified(self, limit: int, *, newest_first: bool = False) -> list[Engram]:
+        """The users' exchanges that no model has looked at yet: the oldest, or those of the newest conversation."""
+        return await self._store.read(lambda db: succession.pending(db, limit, newest_first=newest_first))
+
+    async def classify(self, classified_id: str, classified: Classified) -> list[StatedFact]:
+        """Note what a model made of an exchange, once, and the facts in it, which it returns.
+
+        Raises `NotOnRecord` for an engram that has been deleted meanwhile.
+        """
+        return await self._store.write_with_others(lambda db: succession.note(db, classified_id, classified))
+
+    async def supersede(self, statement: Statement) -> StatedFact:
+        """Store a fact in place of what its slot said before. Raises `UntrustedFact` for another's word."""
+        return await self._store.write(lambda db: succession.supersede(db, statement))
+
+    async def contradict(self, statement: Statement) -> StatedFact:
+        """Store a fact beside what its slot says: nobody knows which holds. Raises `UntrustedFact`."""
+        return await self._store.write(lambda db: succession.contradict(db, statement))
+
+    async def facts(self, user_id: str) -> list[StatedFact]:
+        """What holds for a user, by slot; see `StatedFact` for several of one slot."""
+        return await self._store.read(lambda db: facts.current(db, user_id))
+
+    async def fact_history(self, user_id: str) -> list[StatedFact]:
+        """Everything a user stated, whether it holds or not, by slot, oldest first."""
+        return await self._store.read(lambda db: facts.history(db, user_id))
+
+    async def facts_of(self, user_id: str, engram_id: str) -> list[StatedFact]:
+        """What the user stated in an exchange, whether it holds or not."""
+        await self.get(user_id, engram_id)
+        return await self._store.read(lambda db: facts.of_engram(db, engram_id))
+
+    async def facts_in(self, engram_id: str) -> list[StatedFact]:
+        """The same whoever's it is; none if it has been deleted."""
+        return await self._store.read(lambda db: facts.of_engram(db, engram_id))
+
+    async def told_lines(self, user_id: str) -> ToldLines:
+        """What a model is told of the user unasked, in lines for a prompt; see `pinned`."""
+        return await self._store.read(lambda db: of_user(db, user_id))
+
+    async def told_users(self) -> list[str]:
+        """The users who have a current fact or a pin."""
+        return await self._store.read(record.told_users)
+
+    async def delete(self, user_id: str, engram_id: str) -> None:
+        """Remove the exchange that an engram is of from the store and every index, all respondents' answers and facts
+        with it. It stays away, whoever brings it again, and is among the `deletions` until `finish_deletion`.
+
+        Its vector's last trace goes in the background, see `settled`.
+        """
+
+        def work(db: sqlite3.Connection) -> None:
+            record.delete(db, record.row_of(db, user_id, engram_id)["query_id"], self._clock())
+
+        await self._store.erase(work)
+        self._indexer.wake(has_deleted=True)
+
+    async def delete_session(self, session_id: str) -> int:
+        """Remove all exchanges of a session, whoever's, as `delete` does; returns how many engrams that were."""
+        count = await self._store.erase(lambda db: record.delete_session(db, session_id, self._clock()))
+        self._indexer.wake(has_deleted=True)
+        return count
+
+    async def repeated_in(self, user_id: str, engram_id: str) -> tuple[str, ...]:
+        """A user's engrams that had recalled this one, also one that is deleted by now, oldest first."""
+        return await self._store.read(lambda db: record.repeated_in(db, user_id, engram_id))
+
+    async def session_repeated_in(self, session_id: str) -> tuple[str, ...]:
+        """The engrams in other sessions that had recalled something of this one, which is not deleted yet."""
+        return await self._store.read(lambda db: record.session_repeated_in(db, session_id))
+
+    async def deletions(self) -> list[Deletion]:
+        """What was deleted here, and others have yet to be told of."""
+        return await self._store.read(record.unfinished)
+
+    async def note_redacted(self, engram_id: str) -> None:
+        """The record of the bus has lost what it held of a deleted engram."""
+        await self._store.write(lambda db: record.note_redacted(db, engram_id))
+
+    async def finish_deletion(self, engram_id: str) -> None:
+        """Everybody was told that an engram is gone."""
+        await self._store.write(lambda db: record.finish(db, engram_id))
+
+    async def settled(self) -> None:
+        """Wait until all that is stored can be found by its meaning and nothing deleted is in any file."""
+        await self._indexer.settled()
+
+    async def changes_of_status(self) -> AsyncIterator[MemoryStatus]:
+        """How the memory is, and again whenever that may have changed since."""
+        while True:
+            self._store.changed.clear()
+            yield await self.status()
+            await self._store.changed.wait()
+
+    async def status(self) -> MemoryStatus:
+        """How the memory is."""
+        pending, unclassified, unparsed, deletions = await self._store.read(counts)
+        indexer = self._indexer
+        model = "" if indexer.embedder is None else indexer.embedder.name
+        return MemoryStatus(indexer.state, indexer.trouble, model, pending, unclassified, unparsed, deletions)
+
+    async def _by_words(self, user_id: str, question: str) -> Coverages:
+        return await self._store.read(lambda db: self._lexical.search(db, user_id, question))
+
+    async def _by_meaning(
+        self, user_id: str, question: str, seconds: float = EMBED_SECONDS
+    ) -> tuple[list[str], Vectors | None, tuple[str, ...]]:
+        """Keys, the question's vector, and what could not be searched."""
+        indexer, embedder = self._indexer, self._indexer.embedder
+        if indexer.state is IndexerState.EMPTY:
+            return [], None, (NOTHING_YET,)
+        missing = () if indexer.state is IndexerState.READY else (indexer.trouble or NOT_READY,)
+        if embedder is None or indexer.state in (IndexerState.STARTING, IndexerState.FAILED):
+            return [], None, missing
+        # One that takes longer goes on for a while: the next search finds the model and the index loaded.
+        comparison = asyncio.create_task(self._compared(embedder, user_id, question))
+        self._comparisons.add(comparison)
+        comparison.add_done_callback(self._comparisons.discard)
+        await asyncio.wait([comparison], timeout=seconds)
+        if not comparison.done():
+            return [], None, (f"{embedder.name} did not embed the question within {seconds:g} s",)
+        keys, vector, trouble = comparison.result()
+        return keys, vector, missing if vector is not None else (trouble,)
+
+    async def _compared(self, embedder: Embedder, user_id: str, question: str) -> tuple[list[str], Vectors | None, str]:
+        """Keys and the question's vector, or what has gone wrong."""
+        try:
+            async with asyncio.timeout(EMBED_SECONDS):
+                vector = (await embedder.embed_queries([question]))[0]
+            return await self._indexer.search(user_id, vector, CANDIDATES), vector, ""
+        except TimeoutError:
+            return [], None, f"{embedder.name} did not embed the question within {EMBED_SECONDS:g} s"
+        except (ModelError, IndexBroken) as error:
+            return [], None, str(error)
+
+
+def _locked(directory: Path) -> IO[str]:
+    """The directory's lock file, held until it is closed."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = (directory / "owner.lock").open("w")
+    except OSError as error:
+        raise store_failure(directory, error, what="cannot be used for the memory: ") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise AlreadyRunning(f"{directory}: another process has the memory open") from None
+    return lock
+
+
+def _log_end(indexing: asyncio.Task[None]) -> None:
+    with suppress(asyncio.CancelledError):
+        if error := indexing.exception():
+            log.error("the vector index is no longer kept: %s", error)

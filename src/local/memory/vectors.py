@@ -1,0 +1,537 @@
+"""The engrams' vectors in SQLite, which every vector index is made of, and made anew."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import shutil
+import sqlite3
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from local.core.errors import IndexBroken, ModelError, StoreFailed
+from local.memory import store as lexical
+from local.memory.embeddings import Embedder
+from local.memory.store import EngramStore
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+_PAGE = 500
+_RECIPE = 2  # counts up when the same exchange gets another vector
+CONTEXT_WEIGHT = 0.4  # of what was said before an exchange, against the exchange itself
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An engram that has no vector yet. `revision` tells whether its text is still the same when it has one."""
+
+    number: int
+    revision: int
+    text: str
+    context: str
+
+
+@dataclass(frozen=True, slots=True)
+class VectorEntry:
+    """One vector of the index. A key is never used again, so that what has one key always has the same vector."""
+
+    key: str
+    user_id: str
+    vector: bytes  # float16
+
+
+def use_model(db: sqlite3.Connection, name: str) -> None:
+    """Forget every vector that another model has made."""
+    model = f"{name}/{_RECIPE}"
+    if db.execute("SELECT 1 FROM vector_index WHERE model = ?", (model,)).fetchone():
+        return
+    db.execute("DELETE FROM vectors")
+    db.execute("UPDATE engrams SET embedded = 0 WHERE embedded")
+    db.execute("UPDATE vector_index SET model = ?", (model,))
+
+
+def model(db: sqlite3.Connection) -> str:
+    """The name of the embedding model that has made the vectors; empty if there are none yet."""
+    (name,) = db.execute("SELECT model FROM vector_index").fetchone()
+    return str(name).removesuffix(f"/{_RECIPE}")
+
+
+def is_any_wanted(db: sqlite3.Connection) -> bool:
+    """Whether an index would have anything in it."""
+    sql = "SELECT EXISTS (SELECT 1 FROM vectors) OR EXISTS (SELECT 1 FROM engrams WHERE embedded = 0 AND searchable)"
+    return bool(db.execute(sql).fetchone()[0])
+
+
+def count_pending(db: sqlite3.Connection) -> int:
+    """How many engrams have no vector yet."""
+    (count,) = db.execute("SELECT count(*) FROM engrams WHERE embedded = 0 AND searchable").fetchone()
+    return int(count)
+
+
+def pending(db: sqlite3.Connection, limit: int) -> list[Pending]:
+    """The latest engrams without a vector: what was just said is asked for first."""
+    sql = "SELECT * FROM engrams WHERE embedded = 0 AND searchable ORDER BY number DESC LIMIT ?"
+    return [
+        Pending(
+            row["number"],
+            row["revision"],
+            lexical.embeddable(row),
+            lexical.embeddable_context(lexical.exchanges_before(db, row)),
+        )
+        for row in db.execute(sql, (limit,)).fetchall()
+    ]
+
+
+def in_context(texts: Vectors, contexts: Vectors) -> Vectors:
+    """Each exchange's vector turned a little towards the exchange before it, all of length 1; (texts, dimensions).
+
+    The exchange stays what is found best: embedding both as one text costs a tenth of the recall@5 [m].
+    """
+    import numpy as np
+
+    turned = texts + CONTEXT_WEIGHT * contexts
+    return np.asarray(turned / np.linalg.norm(turned, axis=1, keepdims=True), dtype=np.float32)
+
+
+def put(db: sqlite3.Connection, texts: Sequence[Pending], vectors: Vectors) -> list[VectorEntry]:
+    """Store the vectors of what is still there and unchanged; returns what the index gets."""
+    import numpy as np
+
+    entries = []
+    for text, vector in zip(texts, vectors.astype(np.float16), strict=True):
+        sql = "UPDATE engrams SET embedded = 1 WHERE number = ? AND revision = ? AND embedded = 0 RETURNING user_id"
+        row = db.execute(sql, (text.number, text.revision)).fetchall()
+        if row:
+            entry = VectorEntry(uuid.uuid4().hex, row[0]["user_id"], vector.tobytes())
+            db.execute("INSERT INTO vectors VALUES (?, ?, ?)", (text.number, entry.key, entry.vector))
+            entries.append(entry)
+    return entries
+
+
+def vector_page(db: sqlite3.Connection, user_id: str, after: int) -> tuple[list[VectorEntry], int]:
+    """Some of a user's vectors behind a number, and the number of the last of them; none at the end."""
+    sql = (
+        "SELECT number, key, vector FROM vectors JOIN engrams USING (number)"
+        " WHERE number > ? AND user_id = ? ORDER BY number LIMIT ?"
+    )
+    rows = db.execute(sql, (after, user_id, _PAGE)).fetchall()
+    return [VectorEntry(row["key"], user_id, row["vector"]) for row in rows], rows[-1]["number"] if rows else after
+
+
+def users_with_more(db: sqlite3.Connection, count: int) -> list[str]:
+    """The users who have more engrams than that."""
+    sql = "SELECT user_id FROM engrams GROUP BY user_id HAVING count(*) > ?"
+    return [user_id for (user_id,) in db.execute(sql, (count,))]
+
+
+def keys(db: sqlite3.Connection, user_id: str) -> set[str]:
+    """The keys of all vectors of a user."""
+    sql = "SELECT key FROM engrams JOIN vectors USING (number) WHERE user_id = ?"
+    return {key for (key,) in db.execute(sql, (user_id,))}
+
+
+def cosines(db: sqlite3.Connection, numbers: Sequence[int], keys: Sequence[str], vector: Vectors) -> dict[int, float]:
+    """The cosine with one of shape (dimensions,) of all vectors that are there of these engrams or under these keys, by
+    the engram's number."""
+    import numpy as np
+
+    listed = "IN (SELECT value FROM json_each(?))"
+    sql = f"SELECT number, vector FROM vectors WHERE number {listed} OR key {listed}"
+    rows = db.execute(sql, (json.dumps(numbers), json.dumps(keys))).fetchall()
+    stored = np.frombuffer(b"".join(row["vector"] for row in rows), np.float16).reshape(-1, len(vector))
+    return dict(zip((row["number"] for row in rows), (stored.astype(np.float32) @ vector).tolist(), strict=True))
+
+
+# A vector index that compares with every vector: nothing is missed, nothing is built, and no file is its own.
+
+_FIRST_ROOM = 256
+
+
+class ExactIndex:
+    """One array of float32, with room for more. See `VectorIndex`."""
+
+    def __init__(self) -> None:
+        self._free = threading.Lock()
+        self._keys: dict[str, None] = {}  # in the order of the rows
+        self._rows: Vectors | None = None
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def add(self, entries: Sequence[VectorEntry]) -> None:
+        """See `VectorIndex`."""
+        import numpy as np
+
+        with self._free:
+            fresh = {entry.key: entry.vector for entry in entries if entry.key not in self._keys}
+            if fresh:
+                stored = np.frombuffer(b"".join(fresh.values()), np.float16).reshape(len(fresh), -1)
+                begin = len(self._keys)
+                self._with_room(begin + len(fresh), stored.shape[1])[begin : begin + len(fresh)] = stored
+                self._keys |= dict.fromkeys(fresh)
+
+    def search(self, vector: Any, limit: int) -> list[str]:
+        """See `VectorIndex`."""
+        import numpy as np
+
+        with self._free:
+            keys, rows = list(self._keys), self._rows
+        if rows is None:
+            return []
+        cosines = rows[: len(keys)] @ vector
+        closest = np.argpartition(-cosines, min(limit, len(keys)) - 1)[:limit]
+        return [keys[number] for number in closest[np.argsort(-cosines[closest], kind="stable")]]
+
+    def keys(self) -> set[str]:
+        """See `VectorIndex`."""
+        with self._free:
+            return set(self._keys)
+
+    def close(self) -> None:
+        """See `VectorIndex`: it goes with whoever still searches it."""
+
+    def _with_room(self, count: int, width: int) -> Vectors:
+        import numpy as np
+
+        rows = self._rows
+        if rows is None or len(rows) < count:
+            room = np.empty((max(_FIRST_ROOM, count, len(self._keys) * 5 // 4), width), np.float32)
+            if rows is not None:
+                room[: len(self._keys)] = rows[: len(self._keys)]
+            self._rows = rows = room
+        return rows
+
+
+# The closest vectors of one user. What holds them can be made anew from SQLite at any time, and is where in doubt.
+
+
+class VectorIndex(Protocol):
+    """Knows keys and vectors of length 1, no texts. Blocking, from any thread; it may raise `IndexBroken`."""
+
+    def add(self, entries: Sequence[VectorEntry]) -> None:
+        """Put vectors in. The same key again is the same vector again."""
+        ...
+
+    def search(self, vector: Any, limit: int) -> list[str]:
+        """The keys of the vectors that are closest to a float32 one of shape (dimensions,), closest first."""
+        ...
+
+    def keys(self) -> set[str]:
+        """The keys of all vectors."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and memory."""
+        ...
+
+
+# A vector index for each user: exact ones, made when they are first asked, and Chroma's for who has very much.
+
+log = logging.getLogger(__name__)
+EXACT_AT_MOST = 20_000  # engrams of a user: 30 MB, and the time of a question's embedding is not yet doubled
+
+
+class UserIndexes:
+    """Whoever asks gets an answer at once: what is large is opened, built and renewed in the background, by `keep`, and
+    an exact one answers meanwhile."""
+
+    def __init__(self, store: EngramStore, directory: Path) -> None:
+        self._store, self._directory = store, directory
+        self._open: dict[str, VectorIndex] = {}
+        self._changing = asyncio.Lock()
+
+    async def search(self, user_id: str, vector: Any, limit: int) -> list[str]:
+        """The keys of a user's closest vectors, closest first."""
+        index = self._open.get(user_id) or await self._loaded(user_id)
+        try:
+            return await asyncio.to_thread(index.search, vector, limit)
+        except IndexBroken as error:
+            await self._give_up(user_id, index, error)
+            return await self.search(user_id, vector, limit)
+
+    async def add(self, entries: Iterable[VectorEntry]) -> None:
+        """What is new in SQLite."""
+        by_user: defaultdict[str, list[VectorEntry]] = defaultdict(list)
+        for entry in entries:
+            by_user[entry.user_id].append(entry)
+        for user_id, theirs in by_user.items():
+            async with self._changing:
+                index = self._open.get(user_id)
+                if index is None:
+                    continue
+                try:
+                    await asyncio.to_thread(index.add, theirs)
+                    continue
+                except IndexBroken as error:
+                    broken = error
+            await self._give_up(user_id, index, broken)
+
+    @property
+    def has_outgrown(self) -> bool:
+        """Whether an exact index has become too large."""
+        return any(isinstance(each, ExactIndex) and len(each) > EXACT_AT_MOST for each in self._open.values())
+
+    async def keep(self) -> None:
+        """Bring the large ones up to date, leave nothing of what was deleted in any file, and remove what is too much.
+
+        Nothing may be added meanwhile. Raises `IndexBroken` where Chroma cannot even begin.
+        """
+        large = await self._store.read(lambda db: users_with_more(db, EXACT_AT_MOST))
+        for user_id in large:
+            await self._keep_large(user_id)
+        await self._forget_others(large)
+
+    async def close(self) -> None:
+        """Let go of all of them."""
+        indexes, self._open = list(self._open.values()), {}
+        for index in indexes:
+            await _close(index)
+
+    async def _loaded(self, user_id: str) -> VectorIndex:
+        async with self._changing:
+            if user_id not in self._open:
+                made = ExactIndex()
+                await self._fill(made, user_id, ())
+                self._open[user_id] = made
+            return self._open[user_id]
+
+    async def _keep_large(self, user_id: str) -> None:
+        index = self._open.get(user_id)
+        if index is None or isinstance(index, ExactIndex):
+            index = await self._opened(user_id)
+        known = await self._store.read(lambda db: keys(db, user_id))
+        found = set() if index is None else await asyncio.to_thread(index.keys)
+        if index is None or found - known:  # what is deleted in Chroma stays in its files
+            path = self._directory / f"{_name(user_id)}.{uuid.uuid4().hex}"
+            index, found = await asyncio.to_thread(_chroma, path), set()
+        if known - found:
+            await self._fill(index, user_id, found)
+        await self._use(user_id, index)
+
+    async def _opened(self, user_id: str) -> VectorIndex | None:
+        """The one on disk, if there is one in good order."""
+        paths = list(self._directory.glob(f"{_name(user_id)}.*"))
+        if len(paths) != 1:
+            return None
+        try:
+            return await asyncio.to_thread(_chroma, paths[0])
+        except IndexBroken as error:
+            log.warning("%s", error)
+            return None
+
+    async def _fill(self, index: VectorIndex, user_id: str, present: Collection[str]) -> None:
+        last = 0
+        while True:
+            page, last = await self._store.read(lambda db, after=last: vector_page(db, user_id, after))  # type: ignore[misc]
+            if not page:
+                return
+            await asyncio.to_thread(index.add, [entry for entry in page if entry.key not in present])
+
+    async def _use(self, user_id: str, index: VectorIndex) -> None:
+        old = self._open.get(user_id)
+        self._open[user_id] = index
+        if old is not None and old is not index:
+            await _close(old)
+
+    async def _forget_others(self, large: Sequence[str]) -> None:
+        """The exact ones are made anew without what is deleted, when they are asked again."""
+        for user_id in self._open.keys() - set(large):
+            await _close(self._open.pop(user_id))
+        in_use = {getattr(index, "directory", None) for index in self._open.values()}
+        await asyncio.to_thread(_remove, [path for path in self._directory.glob("*") if path not in in_use])
+
+    async def _give_up(self, user_id: str, index: VectorIndex, error: IndexBroken) -> None:
+        """None is loaded, and so none made anew, before the files of this one are gone."""
+        async with self._changing:
+            if self._open.get(user_id) is not index:  # it was replaced in the meantime
+                return
+            log.warning("%s; every vector is compared until then", error)
+            del self._open[user_id]
+            await _close(index)
+            await asyncio.to_thread(_remove, self._directory.glob(f"{_name(user_id)}.*"))
+
+
+def _chroma(path: Path) -> VectorIndex:
+    from local.memory.chroma_index import ChromaIndex  # a hundred megabytes, for few
+
+    return ChromaIndex(path)
+
+
+def _name(user_id: str) -> str:
+    """The beginning of a directory's name: any user id is possible, and nobody's is read from the files."""
+    return hashlib.sha256(user_id.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+async def _close(index: VectorIndex) -> None:
+    with suppress(IndexBroken):  # it is given up in any case
+        await asyncio.to_thread(index.close)
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+# Keeps the meanings of what is stored, in the background: embeds what is new, and has the indexes follow.
+
+_BATCH = 32
+RETRY_SECONDS = 30.0
+NOT_READY = "the index of meanings is not ready yet"
+NOTHING_YET = "nothing is embedded yet, so nothing is found by its meaning"
+
+
+class IndexerState(StrEnum):
+    """What dense search can rely on."""
+
+    STARTING = "starting"  # nothing is open yet
+    EMPTY = "empty"  # there is nothing to be found
+    BUILDING = "building"  # not everything is embedded yet
+    READY = "ready"
+    FAILED = "failed"  # tried again after `RETRY_SECONDS`, or when there is something new
+
+
+class VectorIndexer:
+    """The one that writes vectors. `run` is its life; `wake` tells it that there may be work, which begins when the
+    coroutine `moment` returns."""
+
+    def __init__(self, store: EngramStore, directory: Path) -> None:
+        self._store = store
+        self._indexes = UserIndexes(store, directory)
+        self.embedder: Embedder | None = None
+        self.moment: Callable[[], Awaitable[object]] = _now
+        self._chosen = asyncio.Event()
+        self._work, self._settled = asyncio.Event(), asyncio.Event()
+        self._work.set()
+        self.state = IndexerState.STARTING
+        self.trouble = ""
+        self._has_begun = False
+        self._latest: dict[str, Any] = {}  # vectors by text: what was just said is what the next one follows
+        self._has_deleted = True  # whoever ran before may have left something in the files of a large index
+
+    def use(self, embedder: Embedder) -> None:
+        """Embed with this model from now on, once and for all."""
+        self.embedder = embedder
+        self._chosen.set()
+
+    def wake(self, *, has_deleted: bool = False) -> None:
+        """There is something to embed, or to clean up."""
+        self._has_deleted |= has_deleted
+        if has_deleted:
+            self._latest = {}
+        if self.state is IndexerState.EMPTY:
+            self.state = IndexerState.BUILDING
+        self._settled.clear()
+        self._work.set()
+
+    async def settled(self) -> None:
+        """Wait until everything stored is embedded and indexed, and nothing deleted is left."""
+        await self._settled.wait()
+
+    async def search(self, user_id: str, vector: Any, limit: int) -> list[str]:
+        """Keys of a user's closest vectors, of those that are there already. Raises `IndexBroken` where none can be
+        compared."""
+        if self.state in (IndexerState.STARTING, IndexerState.FAILED):
+            raise IndexBroken(self.trouble or NOT_READY)
+        had_outgrown = self._indexes.has_outgrown
+        found = await self._indexes.search(user_id, vector, limit)
+        if self._indexes.has_outgrown and not had_outgrown:  # it was opened for this search
+            self.wake()
+        return found
+
+    async def run(self) -> None:
+        """Work until cancelled. Failures are told in `trouble` and tried again."""
+        await self._chosen.wait()
+        try:
+            while True:
+                self._work.clear()
+                seconds = None
+                try:
+                    await self._keep()
+                except IndexBroken as error:  # every vector is compared instead
+                    log.warning("%s", error)
+                    self.state, self.trouble, seconds = IndexerState.READY, str(error), RETRY_SECONDS
+                except (ModelError, StoreFailed) as error:
+                    log.warning("%s; words alone are searched until it works again", error)
+                    self.state, self.trouble, seconds = IndexerState.FAILED, str(error), RETRY_SECONDS
+                self._store.changed.set()  # as its state may have
+                await self._wait_for_work(seconds)
+                await self.moment()
+        finally:
+            await self._indexes.close()
+
+    async def _keep(self) -> None:
+        if await self._store.read(is_any_wanted):
+            await self._begin()
+            while await self._embed_some() == _BATCH:
+                pass
+            await self._keep_indexes()
+            self.state = IndexerState.READY
+        else:
+            await self._keep_indexes()
+            self.state = IndexerState.BUILDING if self._work.is_set() else IndexerState.EMPTY
+        self.trouble = ""
+        if not self._work.is_set():
+            self._settled.set()
+
+    async def _begin(self) -> None:
+        """What another model has made is of no use."""
+        if not self._has_begun:
+            assert self.embedder is not None, "nothing is kept before it was chosen"
+            name = self.embedder.name
+            await self._store.write(lambda db: use_model(db, name))
+            self._has_begun, self.state = True, IndexerState.BUILDING
+
+    async def _keep_indexes(self) -> None:
+        if self._has_deleted or self._indexes.has_outgrown:
+            self._has_deleted = False
+            try:
+                await self._indexes.keep()
+            except BaseException:
+                self._has_deleted = True
+                raise
+
+    async def _embed_some(self) -> int:
+        """Embed some of what is pending; returns how much that was."""
+        texts = await self._store.read(lambda db: pending(db, _BATCH))
+        if texts:
+            made = await self._embedded(texts)
+            entries = await self._store.write(lambda db: put(db, texts, made))
+            await self._indexes.add(entries)
+        return len(texts)
+
+    async def _embedded(self, texts: Sequence[Pending]) -> Vectors:
+        import numpy as np
+
+        assert self.embedder is not None, "nothing is kept before it was chosen"
+        said = (text for each in texts for text in (each.text, each.context) if text)
+        wanted: dict[str, Any] = {text: self._latest.get(text) for text in said}
+        if new := [text for text, vector in wanted.items() if vector is None]:
+            wanted |= zip(new, await self.embedder.embed_documents(new), strict=True)
+        self._latest = wanted
+        nothing = np.zeros(self.embedder.dimensions, np.float32)
+        contexts = np.stack([wanted.get(text.context, nothing) for text in texts])
+        return in_context(np.stack([wanted[text.text] for text in texts]), contexts)
+
+    async def _wait_for_work(self, seconds: float | None) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._work.wait()
+        except TimeoutError:
+            log.info("the vector index is tried again")
+
+
+async def _now() -> None:
+    """The moment for work is at once."""

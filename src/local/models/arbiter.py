@@ -1,0 +1,336 @@
+"""Decides who may call a model server that serves few at once: users' turns first, background calls in line.
+
+A server with one slot and no memory cache keeps the prefix of one conversation alone. A background call between two
+turns would evict it, and the next turn would evaluate the whole conversation again. There background calls wait until
+no user has had a turn of the model for `quiet_seconds`; then those that wait run one after the other, until a user's
+turn interrupts them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+from pydantic import Field
+
+from local.bus.envelope import Envelope
+from local.core.config import Settings
+from local.models.lease_messages import LeaseClaim, LeaseState
+from local.models.leases import loses_prefix
+from local.models.settings import Routing
+from local.runtime.participant import Kind, Participant, Resources, on
+
+log = logging.getLogger(__name__)
+
+BEAT_SECONDS = 0.5
+SILENT_SECONDS = 2.5  # a claim is repeated twice a second
+SETTLE_SECONDS = 1.0  # where quiet counts, a line that was empty grants nothing before everybody can have told of turns
+ASK_AGAIN_SECONDS = 60.0  # a server that could not be asked about its cache
+
+
+class ArbiterConfig(Settings):
+    """`arbiter.yaml`; the comments there say what each key means."""
+
+    slots: int = Field(1, ge=1)
+    slots_of: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    quiet_seconds: float = Field(60, ge=0)
+
+
+class Arbiter(Participant):
+    """Keeps a line for each model server. It holds nothing that it could lose: everybody says again what they want."""
+
+    name = "arbiter"
+    kind = Kind.SERVICE
+    Config = ArbiterConfig
+    publishes = (LeaseState,)
+
+    def __init__(self, config: ArbiterConfig, routing: Routing | None = None) -> None:
+        """Without a `routing` no server is known to lose prefixes, and nothing waits for quiet."""
+        super().__init__(config)
+        self._settings, self._routing = config, routing
+        self._begun = time.monotonic()
+        self._lines: dict[str, ModelLine] = {}
+        self._ask_at: dict[str, float] = {}  # when to ask a server that has not told yet what it keeps
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._told: dict[str, LeaseState] = {}
+        self._beat: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def build(cls, config: ArbiterConfig, resources: Resources) -> Self:
+        """With the model servers, of which it has to know what a background call does to their caches."""
+        return cls(config, resources.routing)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Repeat how the lines are while anybody uses them, and notice who has gone silent."""
+        try:
+            yield
+        finally:
+            if self._beat is not None:
+                self._beat.cancel()
+            for task in self._asking.values():
+                task.cancel()
+
+    @on(LeaseClaim)
+    async def hear(self, claim: LeaseClaim, envelope: Envelope) -> None:
+        """Somebody says what they want of a model server."""
+        line = self._lines.get(claim.server) or self._new_line(claim.server)
+        running = [lease.id for lease in claim.leases if lease.running]
+        waiting = [lease.id for lease in claim.leases if not lease.running]
+        patient = {lease.id: lease.model for lease in claim.leases if lease.patient}
+        now = time.monotonic()
+        if now >= self._ask_at.get(claim.server, float("inf")):
+            self._ask_at[claim.server] = now + ASK_AGAIN_SECONDS
+            self._asking[claim.server] = asyncio.create_task(self._ask(claim.server), name=f"cache of {claim.server}")
+        line.claimed(envelope.instance, claim.turns, running, waiting, now, patient, claim.last_turns)
+        if _state(claim.server, line) != self._told.get(claim.server):
+            self._tell(claim.server)
+        self._keep_beating()
+
+    def figures(self) -> dict[str, int]:
+        """How many users' turns are under way, how many background calls run, and how many wait."""
+        lines = self._lines.values()
+        return {
+            "turns": sum(line.turns for line in lines),
+            "leases_granted": sum(len(line.granted) for line in lines),
+            "leases_waiting": sum(len(line.waiting) + len(line.revoked) for line in lines),
+        }
+
+    def details(self) -> dict[str, str]:
+        """The line for each model server."""
+        return {server: _in_words(line) for server, line in self._lines.items()}
+
+    def _new_line(self, server: str) -> ModelLine:
+        """A line that waits for quiet until it is known that its server does not need that."""
+        slots = self._settings.slots_of.get(server, self._settings.slots)
+        is_known = self._routing is not None and server in self._routing.endpoints
+        quiet = self._settings.quiet_seconds if is_known and slots == 1 else 0.0
+        line = self._lines[server] = ModelLine(slots, quiet, self._begun)
+        if quiet:
+            self._ask_at[server] = 0.0
+        return line
+
+    async def _ask(self, server: str) -> None:
+        """Ask a server what it keeps; until it has answered the worst is assumed."""
+        assert self._routing is not None
+        loses = await loses_prefix(self._routing, server)
+        if loses is None:
+            return
+        del self._ask_at[server]
+        if not loses:
+            self._lines[server].quiet_seconds = 0.0
+        log.info("%s: background calls %s", server, "wait until it is quiet" if loses else "need not wait for quiet")
+
+    def _keep_beating(self) -> None:
+        if self._beat is None and any(line.is_wanted for line in self._lines.values()):
+            self._beat = asyncio.get_running_loop().call_later(BEAT_SECONDS, self._on_beat)
+
+    def _on_beat(self) -> None:
+        self._beat = None
+        for server, line in self._lines.items():
+            line.forget_silent(time.monotonic())
+            self._tell(server)
+        self._keep_beating()
+
+    def _tell(self, server: str) -> None:
+        """Nobody needs to hear of a line that no lease is in, but for the one time when the last has left."""
+        state, told = _state(server, self._lines[server]), self._told.get(server)
+        self._told[server] = state
+        if state.is_used or (told is not None and told.is_used):
+            self.bus.post(state)
+
+
+@dataclass(slots=True)
+class _Claimant:
+    heard_at: float
+    turns: int
+    leases: frozenset[str]
+
+
+class ModelLine:
+    """A server that serves `slots` calls at once. Users' turns come first; what they leave is for leases.
+
+    A lease holds a place from the moment it is granted until its owner says that it does not run any more: being
+    revoked frees nothing yet. The same claims give the same line, whoever was heard first after a restart.
+
+    With `quiet_seconds` a lease that is patient begins only when its model had no user's turn for so long, and is
+    revoked by one. `begun` is when the arbiter has started: what was before that nobody knows, so it counts as a turn.
+    """
+
+    def __init__(self, slots: int, quiet_seconds: float = 0.0, begun: float = 0.0) -> None:
+        self.slots, self.quiet_seconds = slots, quiet_seconds
+        self._begun = self._now = begun
+        self._settled_at = begun
+        self._turn_at: dict[str, float] = {}  # the last turn, by model
+        self._patient: dict[str, str] = {}  # the model, by lease
+        self._claimants: dict[str, _Claimant] = {}
+        self._holding: list[str] = []  # in the order in which they were granted
+        self._waiting: list[str] = []  # in the order in which they came; one that was revoked goes to the head
+
+    def claimed(
+        self,
+        instance: str,
+        turns: int,
+        running: Sequence[str],
+        waiting: Sequence[str],
+        now: float,
+        patient: Mapping[str, str] | None = None,
+        last_turns: Mapping[str, float] | None = None,
+    ) -> None:
+        """A process says all that it wants: `turns` users' turns, leases that run, leases that wait. `patient` are the
+        models of leases that wait for quiet, `last_turns` how many seconds ago each model's last turn was."""
+        self._now = now
+        if not self._holding and not self._waiting:
+            self._settled_at = now + SETTLE_SECONDS
+        for model, seconds in (last_turns or {}).items():
+            self._turn_at[model] = max(now - seconds, self._turn_at.get(model, float("-inf")))
+        before = self._claimants.get(instance)
+        self._remove((before.leases if before else frozenset()) - {*running, *waiting})
+        self._claimants[instance] = _Claimant(now, turns, frozenset((*running, *waiting)))
+        for lease in running:  # perhaps unknown here: it began without an arbiter, or with one that has died
+            if lease not in self._holding:
+                self._remove({lease})
+                self._holding.insert(0, lease)
+        self._patient |= patient or {}
+        revoked = self.revoked
+        for lease in waiting:
+            if lease in revoked:  # it has stopped
+                self._holding.remove(lease)
+                self._waiting.insert(0, lease)
+            elif lease not in self._holding and lease not in self._waiting:
+                self._waiting.append(lease)
+        self._forget_if_empty(instance)
+        self._grant()
+
+    def forget_silent(self, now: float) -> None:
+        """Whoever was not heard for 2.5 s has gone, with all that it had. Quiet may have come meanwhile."""
+        self._now = now
+        silent = [name for name, claimant in self._claimants.items() if now - claimant.heard_at > SILENT_SECONDS]
+        for instance in silent:
+            self._remove(self._claimants.pop(instance).leases)
+        self._grant()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anybody uses the server, or waits for it."""
+        return bool(self._claimants)
+
+    @property
+    def turns(self) -> int:
+        """Users' turns under way."""
+        return sum(claimant.turns for claimant in self._claimants.values())
+
+    @property
+    def granted(self) -> tuple[str, ...]:
+        """Leases that may run."""
+        return tuple([lease for lease in self._holding if not self._is_disturbed(lease)][: self._places])
+
+    @property
+    def revoked(self) -> tuple[str, ...]:
+        """Leases that have to stop, the youngest: their places are needed, or a conversation goes on."""
+        granted = self.granted
+        return tuple(lease for lease in self._holding if lease not in granted)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Leases that wait, the next one first."""
+        return tuple(self._waiting)
+
+    @property
+    def _places(self) -> int:
+        return max(0, self.slots - self.turns)
+
+    @property
+    def quiet_in(self) -> float:
+        """Seconds until the first lease that waits may begin as far as turns are concerned; 0 where none has to."""
+        return min((self._seconds_to_quiet(lease) for lease in self._waiting), default=0.0)
+
+    def _grant(self) -> None:
+        for lease in self.waiting:
+            if len(self._holding) < self._places and not self._seconds_to_quiet(lease):
+                self._waiting.remove(lease)
+                self._holding.append(lease)
+
+    def _is_disturbed(self, lease: str) -> bool:
+        """Whether a conversation goes on whose prefix this lease would evict."""
+        turn_at = self._turn_at.get(self._patient.get(lease, ""))
+        return turn_at is not None and self._now - turn_at < self.quiet_seconds
+
+    def _seconds_to_quiet(self, lease: str) -> float:
+        model = self._patient.get(lease)
+        if model is None or not self.quiet_seconds:
+            return 0.0
+        quiet_at = max(self._begun, self._turn_at.get(model, self._begun)) + self.quiet_seconds
+        return max(0.0, quiet_at - self._now, self._settled_at - self._now)
+
+    def _remove(self, leases: frozenset[str] | set[str]) -> None:
+        self._holding = [lease for lease in self._holding if lease not in leases]
+        self._waiting = [lease for lease in self._waiting if lease not in leases]
+        for lease in leases:
+            self._patient.pop(lease, None)
+
+    def _forget_if_empty(self, instance: str) -> None:
+        claimant = self._claimants[instance]
+        if not claimant.turns and not claimant.leases:
+            del self._claimants[instance]
+
+
+def _state(server: str, line: ModelLine) -> LeaseState:
+    return LeaseState(
+        server=server,
+        slots=line.slots,
+        turns=line.turns,
+        granted=line.granted,
+        revoked=line.revoked,
+        waiting=line.waiting,
+    )
+
+
+def _in_words(line: ModelLine) -> str:
+    parts = {"running": line.granted, "stopping": line.revoked, "waiting": line.waiting}
+    leases = ", ".join(f"{name}: {' '.join(ids) or '-'}" for name, ids in parts.items())
+    quiet = f", until quiet: {line.quiet_in:.0f} s" if line.quiet_in else ""
+    return f"{line.slots} at once; users' turns: {line.turns}, {leases}{quiet}"
+
+
+# When to begin what nobody waits for: a moment after the last answer, for all answers together.
+
+QUIET_SECONDS = 0.5
+LONGEST_SECONDS = 2.0
+
+
+class QuietPeriod:
+    """A debounce: whoever waits for `begins` goes on half a second after the last `disturbed`, and after two at the
+    latest; all go on at once, so that they have each other's company in commits and wake-ups."""
+
+    def __init__(self) -> None:
+        self._disturbed_at = 0.0
+        self._longest_until = 0.0
+        self._begins: asyncio.Event | None = None
+
+    def disturbed(self) -> None:
+        """A user was answered, and may go on at once."""
+        self._disturbed_at = asyncio.get_running_loop().time()
+
+    async def begins(self) -> None:
+        """Wait for the next one."""
+        begins = self._begins
+        if begins is None:
+            self._begins = begins = asyncio.Event()
+            self._longest_until = asyncio.get_running_loop().time() + LONGEST_SECONDS
+            self._look()
+        await begins.wait()
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        begins_at = min(self._disturbed_at + QUIET_SECONDS, self._longest_until)
+        if loop.time() < begins_at:
+            loop.call_at(begins_at, self._look)
+        elif self._begins is not None:
+            self._begins.set()
+            self._begins = None

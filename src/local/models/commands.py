@@ -1,0 +1,203 @@
+"""`local2 model list | pull | use | try | check`: which models there are, further ones, and which of them answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from local.cli.client import running_system
+from local.cli.main import ConfigDir, DataDir, JsonOption, sized, visible
+from local.core.config import layers_for, load, load_system
+from local.core.data_dir import NotRunning, RunDirectory
+from local.core.environment import data_dir as find_data_dir
+from local.core.environment import environment
+from local.core.errors import ConfigError, NoAnswer, NoApi
+from local.generator.config import GeneratorConfig
+from local.models.hub import FOLDER, ModelStock, PullStep, StockedModel
+from local.models.servers import require_program
+from local.models.settings import ModelsConfig, choose_model, chosen_model, gguf_files, load_models
+from local.models.trial import NAME as TRIAL_NAME
+from local.models.trial import TrialModel
+from local.run.backend import any_ollama_url
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As `list` shows it, or the path of a GGUF file.")]
+Wanted = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="gemma4:12b of Ollama; hf.co/OWNER/NAME[:Q4_K_M], or the address of a GGUF file."
+    ),
+]
+
+model_app = typer.Typer(help="Which models there are, further ones, and which of them answers.")
+
+
+@model_app.command("list")
+def listing(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
+    """Show the models that are here; a * stands before the one that answers."""
+    layers = layers_for(config_dir)
+    models, note = asyncio.run(_stock(layers, data_dir).models())
+    chosen = chosen_model(layers).partition("/")[2] or load("generator", GeneratorConfig, layers).model
+    if as_json:
+        typer.echo(_as_json(models, chosen, note))
+        return
+    for model in models:
+        size = "" if model.size is None else sized(model.size)
+        mark = "*" if model.name == chosen else " "
+        typer.echo(f"{mark} {visible(model.name)}  {visible(model.kind)}  {size}".rstrip())
+    if not models:
+        typer.echo("no model is here; `local2 model pull NAME` gets one", err=True)
+    if note:
+        typer.echo(visible(note), err=True)
+
+
+@model_app.command()
+def pull(model: Wanted, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
+    """Fetch a model and show how far it is; one that was cut off goes on where it was."""
+    stock = _stock(layers_for(config_dir), data_dir)
+    try:
+        asyncio.run(pull_and_show(stock, model, typer.echo))
+    except KeyboardInterrupt:
+        typer.echo("\nstopped; the same command goes on from here", err=True)
+        raise typer.Exit(130) from None
+
+
+@model_app.command()
+def use(model: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
+    """Have a model answer by default; it is written into your models.yaml.
+
+    A system that runs follows at once where one of its servers has the model, else at its next start.
+    """
+    if config_dir is None and (told := _told_to_running(model, data_dir)):
+        typer.echo(told)
+        return
+    layers = layers_for(config_dir)
+    found = asyncio.run(_stock(layers, data_dir).find(model))
+    path = choose_model(layers, found.kind, found.name, found.path)
+    typer.echo(f"{chosen_model(layers)} answers from the next start on, as {path} says now")
+    if found.kind == "llama_server":
+        _tell_what_is_missing(load_models(layers))
+
+
+@model_app.command("try")
+def try_one(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the download.")] = False,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Install a very small model and what runs it, without Ollama, and have it answer from the next start on."""
+    layers = layers_for(config_dir)
+    stock = _stock(layers, data_dir)
+    trial = TrialModel(stock.folder.path, load_models(layers))
+    if missing := trial.missing():
+        for line in missing:
+            typer.echo(line)
+        if not yes and not typer.confirm("Download and use it?", default=True):
+            raise typer.Exit(1)
+        try:
+            trial.install()
+        except KeyboardInterrupt:
+            typer.echo("\nstopped; the same command begins again", err=True)
+            raise typer.Exit(130) from None
+    path = choose_model(layers, "llama_server", TRIAL_NAME, trial.file)
+    typer.echo(f"{chosen_model(layers)} answers from the next start on, as {path} says now")
+
+
+def _told_to_running(model: str, data_dir: Path | None) -> str:
+    """What came of the choice in the system that runs here; empty if none does that could be asked."""
+    try:
+        client = running_system(None, data_dir)
+        found = client.request("PUT", "/models/current", {"name": _whole_path(model)})
+    except (NotRunning, NoApi):
+        return ""
+    except NoAnswer as error:
+        if error.status is None or error.status in (401, 503):  # it ends, or has nobody for that
+            return ""
+        raise
+    name = visible(str(found["current"]))
+    if found["restart_needed"]:
+        return f"{name} answers from the next start on: no server that runs now has it; stop LoCAL2 and start it again"
+    return f"{name} answers from now on, in conversations that have not chosen another model"
+
+
+def _whole_path(model: str) -> str:
+    """A file is found from wherever the system runs."""
+    path = Path(model).expanduser()
+    return str(path.resolve()) if model.lower().endswith(".gguf") and path.is_file() else model
+
+
+@model_app.command()
+def check(
+    model: Annotated[str | None, typer.Argument(metavar="[NAME]", help="As `list` shows it; else the judge.")] = None,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Test whether a model can grade answers and find facts; exit status 1 if it fails. The result is stored."""
+    from local.models.check import check as check_model  # half a second of imports
+
+    layers = layers_for(config_dir)
+    stock = _stock(layers, data_dir)
+    if not asyncio.run(
+        check_model(layers, find_data_dir(data_dir), stock, model, lambda line: typer.echo(visible(line)))
+    ):
+        raise typer.Exit(1)
+
+
+async def pull_and_show(stock: ModelStock, model: str, show: Callable[[str], object]) -> None:
+    """Fetch a model; `show` is given each step and each full percent. Raises `ModelError`."""
+    shown = ""
+    async with aclosing(stock.pull(model)) as steps:
+        async for step in steps:
+            line = describe(step)
+            if line != shown:
+                show(visible(line))
+            shown = line
+
+
+def describe(step: PullStep) -> str:
+    """One line for a step: `pulling 3fa… 45 % of 8.1 GB`."""
+    if not step.total:
+        return step.status
+    return f"{step.status} {100 * (step.completed or 0) // step.total} % of {sized(step.total)}"
+
+
+def _stock(layers: list[Path], data_dir: Path | None) -> ModelStock:
+    variables = environment()
+    system, models = load_system(layers, {}, variables), load_models(layers)
+    directory = RunDirectory(find_data_dir(data_dir))
+    directory.make_data_dir()
+    folder = directory.data_dir / FOLDER
+    return ModelStock(
+        folder, any_ollama_url(system, models), models.hub_url, variables.hf_token or "", partial(gguf_files, layers)
+    )
+
+
+def _tell_what_is_missing(models: ModelsConfig) -> None:
+    """A model of llama.cpp is of no use without llama.cpp."""
+    for name, provider in models.providers.items():
+        if provider.kind == "llama_server" and provider.model:
+            try:
+                require_program(name, provider)
+            except ConfigError as error:
+                typer.echo(f"but {visible(str(error))}", err=True)
+
+
+def _as_json(models: list[StockedModel], chosen: str, note: str) -> str:
+    import json
+
+    entries: list[dict[str, Any]] = [
+        {
+            "name": model.name,
+            "server": model.kind,
+            "size": model.size,
+            "path": str(model.path) if model.path else None,
+            "current": model.name == chosen,
+        }
+        for model in models
+    ]
+    return json.dumps({"models": entries, "note": note}, ensure_ascii=False, indent=2)

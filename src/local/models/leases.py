@@ -1,0 +1,409 @@
+"""What an agent does about the line for a model: announces users' turns, and takes leases for background calls."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import count
+from typing import Any, TypeVar
+
+from local.bus.bus import Bus
+from local.bus.envelope import Envelope, new_id
+from local.bus.messages import ModelUsed
+from local.bus.vocabulary import BACKGROUND, SCHEDULE
+from local.core.config_file import is_cloud
+from local.models.chat import Usage
+from local.models.lease_messages import Lease, LeaseClaim, LeaseState
+from local.models.settings import Provider, Routing
+from local.swarm.messages import AgentTask
+
+T = TypeVar("T")
+
+BEAT_SECONDS = 0.5
+ALONE_SECONDS = 3.0  # without a word from an arbiter, before a background call goes ahead by itself
+LINGER_SECONDS = 0.1  # a place is kept so long for the next turn or call
+TENURE_SECONDS = 1.0  # a lease that others wait for is not handed on after that
+GRACE_SECONDS = 0.03  # the first in line gives users' turns so long to say that they are there
+AGENTS = "agents"
+# Users have ordered these calls: they wait for turns, but not until a conversation is over, and the first come first.
+ORDERED = frozenset({SCHEDULE, AGENTS})
+
+
+@dataclass(slots=True)
+class _Lease:
+    id: str
+    purpose: str
+    server: str
+    model: str
+    number: int  # the later the higher
+    asked_at: float
+    granted: asyncio.Event = field(default_factory=asyncio.Event)
+    granted_at: float = 0.0
+    call: asyncio.Task[Any] | None = None
+    revoked: bool = False
+    timer: asyncio.TimerHandle | None = None  # the end of its grace before a call, or of its lingering after one
+
+
+class Leases:
+    """All that one process wants of model servers. `locate(model)` tells the server, and the model's name there.
+
+    Nobody is told of a turn while the line is empty, unless it lasts. The arbiter hears of everything else at each
+    change and twice a second, so that a lost message does no harm, and a process that has died loses its leases. Until
+    `are_open` is entered, everything goes ahead at once.
+    """
+
+    publishes = (LeaseClaim, ModelUsed)
+
+    def __init__(self, locate: Callable[[str], tuple[str, str]] = lambda model: ("default", model)) -> None:
+        self._locate = lru_cache(256)(locate)
+        self._bus: Bus | None = None
+        self._numbers = count()
+        self._running_turns: Counter[tuple[str, str]] = Counter()  # by server and model
+        self._turns_ended: dict[tuple[str, str], float] = {}
+        self._unsaid_ends: set[str] = set()  # servers
+        self._turns: Counter[str] = Counter()  # by server, as all that follow
+        self._said_turns: Counter[str] = Counter()
+        self._lines: dict[str, LeaseState] = {}
+        self._heard_at: dict[str, float] = {}
+        self._unsaid: set[str] = set()
+        self._leases: dict[str, _Lease] = {}  # by id
+        self._beat: asyncio.TimerHandle | None = None
+
+    @asynccontextmanager
+    async def are_open(self, bus: Bus) -> AsyncIterator[None]:
+        """Talk to the arbiter; to be left when nobody is in line any more. Raises `BusNotReady`."""
+        end = bus.subscribe(LeaseState.subject, self._hear)
+        await bus.ready()
+        self._bus = bus
+        try:
+            yield
+        finally:
+            self._bus = None
+            for timer in (self._beat, *(lease.timer for lease in self._leases.values())):
+                if timer is not None:
+                    timer.cancel()
+            end()
+
+    @contextmanager
+    def users_turn(self, model: str) -> Iterator[None]:
+        """A user waits for what is done inside: it asks nobody, and background calls make room.
+
+        The place is kept a moment longer: where the next turn follows at once, nothing has to be said.
+        """
+        where = server, _ = self._locate(model)
+        self._turns[server] += 1
+        self._running_turns[where] += 1
+        if self._is_line_used(server):
+            self._say_turns(server)
+        self._keep_beating()
+        try:
+            yield
+        finally:
+            self._turns[server] -= 1
+            self._running_turns[where] -= 1
+            self._turns_ended[where] = asyncio.get_running_loop().time()
+            self._unsaid_ends.add(server)
+            if self._said_turns[server]:
+                asyncio.get_running_loop().call_later(LINGER_SECONDS, self._say_turns, server)
+            if self._beat is not None and not self._leases and not +self._turns:
+                self._beat.cancel()
+                self._beat = None
+
+    async def in_background(self, model: str, purpose: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What `work()` returns or raises, when the model's server has a place for it.
+
+        It is cancelled when a user's turn needs the place, and then called again as soon as there is one: whatever it
+        does has to bear that. Where no arbiter is heard for three seconds, it goes ahead without. `purpose` is a word
+        for those who watch the line; calls of one purpose hand their lease on to each other.
+        """
+        if self._bus is None:
+            return await work()
+        server, name = self._locate(model)
+        lease = self._lingering(server, purpose) or self._new(server, name, purpose)
+        try:
+            while True:
+                while not lease.granted.is_set():  # it may be revoked before this task wakes up
+                    await lease.granted.wait()
+                lease.call = call = asyncio.create_task(work(), name=lease.id)
+                try:
+                    return await call
+                except asyncio.CancelledError:
+                    if not lease.revoked or _is_cancelled():
+                        raise
+                self._wait_again(lease)
+        finally:
+            self._end(lease)
+
+    def tell_use(self, purpose: str, model: str, used: Usage, begun: float) -> None:
+        """Say what a call for that purpose has cost; `begun` is when, of `time.monotonic`. Nobody waits for it."""
+        if self._bus is not None:
+            seconds = round(time.monotonic() - begun, 3)
+            tokens = {"prompt_tokens": used.prompt_tokens, "completion_tokens": used.completion_tokens}
+            self._bus.post(ModelUsed(purpose=purpose, model=model, seconds=seconds, **tokens))
+
+    def _new(self, server: str, model: str, purpose: str) -> _Lease:
+        now = asyncio.get_running_loop().time()
+        lease = _Lease(f"{purpose}-{new_id()[:12]}", purpose, server, model, next(self._numbers), now)
+        self._leases[lease.id] = lease
+        self._say(server)
+        return lease
+
+    def _lingering(self, server: str, purpose: str) -> _Lease | None:
+        """A lease whose call has ended, and that nobody else has needed since."""
+        for lease in self._of(server, purpose):
+            if lease.granted.is_set() and lease.timer is not None:
+                _stop_timer(lease)
+                return lease
+        return None
+
+    def _end(self, lease: _Lease) -> None:
+        """The call is over: another call of the purpose has the place, at once or within a moment, or nobody has."""
+        lease.call = None
+        is_to_end = not lease.granted.is_set() or lease.revoked or self._is_due_to_others(lease)
+        if is_to_end or self._bus is None:
+            self._drop(lease)
+            return
+        heir = self._next(lease)
+        if heir is None:
+            lease.timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._drop, lease)
+            return
+        del self._leases[heir.id]
+        heir.id = lease.id
+        self._leases[heir.id] = heir
+        self._grant(heir, lease.granted_at)
+        line = self._lines.get(lease.server)
+        if line is not None and line.slots > 1:  # else the id that is gone can wait in line for the next claim
+            self._say(lease.server)
+
+    def _of(self, server: str, purpose: str) -> Iterator[_Lease]:
+        return (lease for lease in self._leases.values() if (lease.server, lease.purpose) == (server, purpose))
+
+    def _next(self, lease: _Lease) -> _Lease | None:
+        """Which of the calls that wait for the purpose of a lease goes next, if any."""
+        waiting = [other for other in self._of(lease.server, lease.purpose) if not other.granted.is_set()]
+        choose = min if lease.purpose in ORDERED else max
+        return choose(waiting, key=lambda other: other.number, default=None)
+
+    def _drop(self, lease: _Lease) -> None:
+        _stop_timer(lease)
+        del self._leases[lease.id]
+        self._say(lease.server)
+
+    def _is_due_to_others(self, lease: _Lease) -> bool:
+        line = self._lines.get(lease.server)
+        do_others_wait = line is not None and any(waiting not in self._leases for waiting in line.waiting)
+        return do_others_wait and asyncio.get_running_loop().time() - lease.granted_at > TENURE_SECONDS
+
+    def _is_line_used(self, server: str) -> bool:
+        line = self._lines.get(server)
+        return line is not None and line.is_used
+
+    def _wait_again(self, lease: _Lease) -> None:
+        lease.call, lease.revoked = None, False
+        lease.granted.clear()
+        self._say(lease.server)
+
+    def _hear(self, envelope: Envelope) -> None:
+        state = LeaseState.decode(envelope.payload)
+        server, was_used = state.server, self._is_line_used(state.server)
+        self._lines[server] = state
+        loop = asyncio.get_running_loop()
+        self._heard_at[server] = loop.time()
+        if state.is_used:
+            self._say_turns(server)
+        for lease in [lease for lease in self._leases.values() if lease.server == server]:
+            if lease.id in state.revoked:
+                self._revoke(lease)
+            elif lease.id not in state.granted or lease.granted.is_set():
+                continue
+            elif was_used:
+                self._grant_next(lease, loop.time())
+            elif lease.timer is None:
+                lease.timer = loop.call_later(GRACE_SECONDS, self._grant_next, lease, loop.time())
+
+    def _grant_next(self, lease: _Lease, now: float) -> None:
+        """The arbiter has granted this lease: the call that goes next takes over its id, and the other one waits."""
+        following = self._next(lease)
+        if following is not None and following is not lease:
+            if following.timer is None:  # else both were granted, and it grants the other one
+                _stop_timer(lease)
+            lease.id, following.id = following.id, lease.id
+            self._leases[lease.id], self._leases[following.id] = lease, following
+            lease = following
+        self._grant(lease, now)
+
+    def _grant(self, lease: _Lease, now: float) -> None:
+        _stop_timer(lease)
+        lease.granted_at = now
+        lease.granted.set()
+
+    def _revoke(self, lease: _Lease) -> None:
+        if lease.call is not None:
+            if not lease.revoked:  # once: it may take a while to clean up
+                lease.revoked = True
+                lease.call.cancel()
+        elif lease.timer is not None and lease.granted.is_set():  # it lingers
+            self._drop(lease)
+        else:
+            _stop_timer(lease)
+            self._wait_again(lease)
+
+    def _keep_beating(self) -> None:
+        if self._beat is None and self._bus is not None and (self._leases or +self._turns):
+            self._beat = asyncio.get_running_loop().call_later(BEAT_SECONDS, self._on_beat)
+
+    def _on_beat(self) -> None:
+        self._beat = None
+        now = asyncio.get_running_loop().time()
+        for lease in self._leases.values():
+            is_waiting = not lease.granted.is_set()
+            if is_waiting and now - max(lease.asked_at, self._heard_at.get(lease.server, 0.0)) > ALONE_SECONDS:
+                self._grant(lease, now)
+        for server in {lease.server for lease in self._leases.values()} | set(+self._turns):
+            self._say(server)
+        self._keep_beating()
+
+    def _say_turns(self, server: str) -> None:
+        if self._turns[server] != self._said_turns[server] or server in self._unsaid_ends:
+            self._claim(server)
+
+    def _say(self, server: str) -> None:
+        """Claim in the event loop's next round, once for all that changes in this one."""
+        self._keep_beating()
+        if not self._unsaid:
+            asyncio.get_running_loop().call_soon(self._claim_unsaid)
+        self._unsaid.add(server)
+
+    def _claim_unsaid(self) -> None:
+        unsaid, self._unsaid = self._unsaid, set()
+        for server in unsaid:
+            self._claim(server)
+
+    def _claim(self, server: str) -> None:
+        if self._bus is None:
+            return
+        self._said_turns[server] = self._turns[server]
+        self._unsaid_ends.discard(server)
+        leases = tuple(
+            Lease(
+                id=lease.id,
+                running=lease.granted.is_set(),
+                model=lease.model,
+                patient=lease.purpose not in ORDERED,
+            )
+            for lease in self._leases.values()
+            if lease.server == server
+        )
+        claim = LeaseClaim(server=server, turns=self._turns[server], leases=leases, last_turns=self._last_turns(server))
+        self._bus.post(claim)
+
+    def _last_turns(self, server: str) -> dict[str, float]:
+        now = asyncio.get_running_loop().time()
+        ended = {model: round(now - at, 3) for (on, model), at in self._turns_ended.items() if on == server}
+        running = {model: 0.0 for (on, model), turns in self._running_turns.items() if on == server and turns}
+        return ended | running
+
+
+@dataclass(frozen=True, slots=True)
+class Priority:
+    """Where one turn stands in the line: a user's asks nobody, and others make room. Each call of one for a `purpose`,
+    for which nobody waits, takes a lease, and gives it up when a user's turn needs the model."""
+
+    leases: Leases
+    model: str
+    purpose: str = ""
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Hold this for as long as the turn runs: a user's is announced."""
+        return nullcontext() if self.purpose else self.leases.users_turn(self.model)
+
+    async def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What `work()`, one call of the model, returns or raises. For a purpose it may be cut off and called again."""
+        return await (self.leases.in_background(self.model, self.purpose, work) if self.purpose else work())
+
+
+def purpose_of(origin: str, task: AgentTask | None) -> str:
+    """The purpose of a turn for a query of that origin, or for that task of an agent; none where somebody waits."""
+    if origin in BACKGROUND:
+        return origin
+    return AGENTS if task is not None and task.in_background else ""
+
+
+def _stop_timer(lease: _Lease) -> None:
+    if lease.timer is not None:
+        lease.timer.cancel()
+        lease.timer = None
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody wants the task itself to end, and not only the call that it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+# Whether a call of a model server evicts what the server keeps of a conversation: its prompt cache.
+
+SECONDS = 5.0
+_STAND_IN = "stand_in"
+_CACHE, _SLOTS = ("--cache-ram", "-cram"), ("--parallel", "-np")
+
+
+async def loses_prefix(routing: Routing, provider: str) -> bool | None:
+    """Whether a call in between makes the next turn of a conversation evaluate all of it again; None where the server
+    could not be asked.
+
+    It does on a server of one slot without a memory cache. That is known of a server that LoCAL2 starts by its `args`
+    in models.yaml; llama.cpp tells how many slots it has; of others at home, such as Ollama, the worst is assumed, and
+    of servers on the internet that it does not matter.
+    """
+    endpoint = routing.endpoints[provider]
+    if provider == _STAND_IN or is_cloud(endpoint.url):
+        return False
+    settings = routing.config.providers.get(provider)
+    if settings is not None and settings.kind == "llama_server":
+        known = _by_args(settings)
+        if known is not None:
+            return known
+    if endpoint.kind == "ollama":
+        return True
+    slots = await _slots(endpoint.url)
+    return None if slots is None else slots < 2
+
+
+def _by_args(settings: Provider) -> bool | None:
+    cache, slots = _number(settings.args, _CACHE), _number(settings.args, _SLOTS)
+    if cache or (slots or 0) > 1:  # a limit of -1 is none
+        return False
+    return True if slots == 1 else None
+
+
+def _number(args: Sequence[str], names: Sequence[str]) -> int | None:
+    """The whole number that an option has, the last one; None where it has none."""
+    found = None
+    for argument, following in zip(args, (*args[1:], ""), strict=True):
+        name, equals, value = argument.partition("=")
+        if name in names:
+            text = value if equals else following
+            found = int(text) if text.removeprefix("-").isdecimal() else None
+    return found
+
+
+async def _slots(url: str) -> int | None:
+    """How many slots a server of llama.cpp has; 1 for one that does not tell, None if it does not answer."""
+    import httpx  # the arbiter has no other use for it
+
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=SECONDS) as client:
+            reply = await client.get(f"{url.removesuffix('/v1')}/props")
+        told = reply.json() if reply.is_success else {}
+    except httpx.HTTPError:
+        return None
+    except ValueError:
+        return 1
+    slots = told.get("total_slots") if isinstance(told, dict) else None
+    return slots if isinstance(slots, int) else 1

@@ -1,0 +1,67 @@
+"""Which models there are, further ones, and which of them answers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, StringConstraints
+from starlette.requests import Request
+from starlette.responses import Response
+
+from local.api.context import api
+from local.api.http import JsonResponse, read_body, takes
+from local.api.security import Access, Caller, open_to
+
+
+class ModelBody(BaseModel):
+    """A model: its name in Ollama, the path of a GGUF file, or to pull it where it lies."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+
+
+def add_routes(routes: APIRouter) -> None:
+    """The routes under /models."""
+    models = _Models()
+    routes.add_api_route("/models", models.listing, methods=["GET"])
+    routes.add_api_route("/models/current", models.use, methods=["PUT"], openapi_extra=takes(ModelBody))
+    routes.add_api_route("/models/pull", models.pull, methods=["POST"], openapi_extra=takes(ModelBody))
+    routes.add_api_route("/models/pull/stop", models.stop, methods=["POST"], openapi_extra=takes(ModelBody))
+
+
+class _Models:
+    @open_to(Access.USERS)
+    async def listing(self, caller: Caller) -> Response:
+        """The models that are here, the one that answers by default, the one of the next start, and the pulls; users
+        other than the owner see those that they can choose for a query."""
+        found = await api().models.ask("list")
+        models = found.models
+        if not caller.is_owner:
+            models = tuple(model.model_copy(update={"path": None}) for model in models if model.chat)
+        default = next((model.id for model in models if model.default), None)
+        told = {"models": models, "default": default or api().participants.model, "current": found.chosen or None}
+        pulls, note = (found.pulls, found.note) if caller.is_owner else ((), "")
+        return JsonResponse({**told, "pulls": pulls, "note": note or None})
+
+    @open_to(Access.TOKEN)
+    async def use(self, request: Request) -> Response:
+        """Have a model answer by default: at once where a running server has it, else from the next start on."""
+        asked = await read_body(request, ModelBody)
+        found = await api().models.ask("use", asked.name)
+        restart = [] if found.at_once else ["system"]
+        return JsonResponse({"model": found.models[0], "current": found.chosen, "restart_needed": restart})
+
+    @open_to(Access.TOKEN)
+    async def pull(self, request: Request) -> Response:
+        """Fetch a model; 202, and how far it is comes as `pull` on /stream and as `model.progress` on the bus."""
+        asked = await read_body(request, ModelBody)
+        found = await api().models.ask("pull", asked.name)
+        return JsonResponse({"pull": found.pulls[0]}, 202)
+
+    @open_to(Access.TOKEN)
+    async def stop(self, request: Request) -> Response:
+        """Pull a model no longer; what has come of it is kept, and the next pull goes on from there."""
+        asked = await read_body(request, ModelBody)
+        found = await api().models.ask("stop", asked.name)
+        return JsonResponse({"pull": found.pulls[0]})

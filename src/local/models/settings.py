@@ -1,0 +1,508 @@
+"""`models.yaml`: which model servers there are, and which models of theirs do what."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self, get_args
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
+
+from local.core.config import Settings, SystemConfig, load
+from local.core.config_file import MARK, NAME, NAMES, change, is_cloud, name_in, suggestion
+from local.core.errors import ConfigError, ModelError
+from local.models.chat import ChatModel, ModelInfo
+
+Role = Literal["chat", "fast", "vision", "critic", "embed"]
+TierName = Literal["small", "mid", "large"]
+Kind = Literal["ollama", "openai", "google_genai", "llama_server"]
+
+_OLD_TIERS = {"weak": "small", "frontier": "large"}  # as max_tools named them before
+OPT_IN = "conversations and memories would leave your machines; write allow_cloud: true if you want that"
+_KEYS: Mapping[str, frozenset[str]] = {
+    "ollama": frozenset({"url", "allow_cloud", "program", "start"}),
+    "openai": frozenset({"url", "allow_cloud", "api_key_variable", "api_key"}),
+    "google_genai": frozenset({"url", "api_key_variable", "api_key"}),  # to name it is to want that it leaves
+    "llama_server": frozenset({"program", "model", "args", "port", "minimum_build", "start_seconds"}),
+}
+
+
+class Provider(Settings):
+    """One model server; the comments in the file say what each key means."""
+
+    kind: Kind
+    url: str | None = None
+    allow_cloud: bool = False
+    api_key_variable: str | None = None
+    api_key: str | None = Field(None, repr=False)  # the name of a secret
+    program: str | None = None
+    start: bool = True
+    model: Path | None = None
+    args: tuple[str, ...] = ()
+    port: int = Field(0, ge=0, le=65535)
+    minimum_build: int = Field(8665, ge=0)
+    start_seconds: float = Field(600, gt=0)
+
+    @field_validator("api_key")
+    @classmethod
+    def _names_a_secret(cls, named: str | None) -> str | None:
+        if named is not None and not NAME.fullmatch(name_in(named) or ""):  # not repeated: it may be the key itself
+            raise ValueError(f"expected {MARK}NAME, where the name is {NAMES}; 'local2 secret set NAME' keeps the key")
+        return named
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Self:
+        foreign = sorted(self.model_fields_set - _KEYS[self.kind] - {"kind"})
+        if foreign:
+            raise ValueError(f"{foreign[0]} is no setting of a server of kind {self.kind}")
+        if self.url and is_cloud(self.url) and not self.allow_cloud and self.kind != "google_genai":
+            raise ValueError(f"{self.url.rpartition('@')[2]} is on the internet: {OPT_IN}")
+        return self
+
+
+class Chains(Settings):
+    """For each role the models that are asked, as provider/model, each when those before it could not answer.
+
+    A chain follows its first model: whoever asks for that asks them all.
+    """
+
+    chat: tuple[str, ...] = ()
+    fast: tuple[str, ...] = ()
+    vision: tuple[str, ...] = ()
+    critic: tuple[str, ...] = ()
+    embed: tuple[str, ...] = ()
+
+    def chains(self) -> tuple[tuple[str, ...], ...]:
+        """The chains of models that are not empty."""
+        return tuple(chain for role in get_args(Role) if (chain := getattr(self, role)))
+
+    def at(self, provider: str) -> tuple[str, ...]:
+        """The models of one provider, each once."""
+        parts = (name.partition("/") for name in self.all())
+        return tuple(dict.fromkeys(model for named, _, model in parts if named == provider))
+
+    def all(self) -> tuple[str, ...]:
+        """Every model in every chain."""
+        return tuple(name for chain in self.chains() for name in chain)
+
+
+class MaxTools(Settings):
+    """How many tools a model of each tier is offered at most; None is no limit."""
+
+    small: int | None = Field(10, ge=0)
+    mid: int | None = Field(32, ge=0)
+    large: int | None = Field(100, ge=0)  # OpenAI's API refuses more than 128
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_old_names(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        renamed = {_OLD_TIERS[name]: most for name, most in given.items() if name in _OLD_TIERS}
+        return renamed | {name: most for name, most in given.items() if name not in _OLD_TIERS}
+
+
+class Price(Settings):
+    """What a million tokens of a model cost."""
+
+    prompt: float = Field(ge=0)
+    completion: float = Field(ge=0)
+
+
+class ModelsConfig(Settings):
+    """`models.yaml`; the comments there say what each key means."""
+
+    providers: dict[str, Provider] = Field({kind: Provider(kind=kind) for kind in get_args(Kind)})
+    roles: Chains = Chains()
+    fallback_on_rate_limit: bool = True
+    fallback_on_error: bool = True
+    max_retries: int = Field(2, ge=0)
+    max_wait_seconds: float = Field(30, ge=0)
+    max_tools: MaxTools = MaxTools()
+    sizes: dict[str, TierName | Annotated[float, Field(gt=0)]] = Field({})
+    prices: dict[str, Price] = Field({})
+    keep_alive: str | int = "30m"
+    hub_url: str = Field("https://huggingface.co", pattern=r"^https?://[^\s/]+")
+
+    @field_validator("roles")
+    @classmethod
+    def _chains_name_providers(cls, roles: Chains, info: ValidationInfo) -> Chains:
+        providers = info.data.get("providers", {})
+        for name in roles.all():
+            provider, slash, model = name.partition("/")
+            if not slash or not model:
+                raise ValueError(f"expected provider/model, such as ollama/gemma4:12b, found {name!r}")
+            if provider not in providers:
+                raise ValueError(f"{name}: unknown provider; {suggestion(provider, providers)}")
+        return roles
+
+
+class Endpoint(Settings):
+    """A model server as a client needs it. `only_model` is the one it has, whatever model it is asked for."""
+
+    kind: Literal["ollama", "openai"]
+    url: str
+    allow_cloud: bool = False
+    api_key_variable: str | None = None
+    api_key: SecretStr | None = None  # the name of a secret, and its value in the process of an agent
+    only_model: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The key that the server wants, if it comes from the store of secrets."""
+        return self.api_key.get_secret_value() if self.api_key else ""
+
+
+class Routing(Settings):
+    """Every model server that can be asked, by its provider's name, and how. `default` is the one of `backend`. With
+    `is_fixed` the command line has named the model that answers, so models.yaml changes nothing until the next start.
+    """
+
+    config: ModelsConfig = ModelsConfig()
+    endpoints: dict[str, Endpoint]
+    default: str
+    is_fixed: bool = False
+
+    @classmethod
+    def to_one(cls, name: str, endpoint: Endpoint) -> Self:
+        """Everything is asked from one server."""
+        return cls(endpoints={name: endpoint}, default=name)
+
+    def first(self, role: Role, own_model: str) -> str:
+        """The model to ask in a role, by its name for people: without its provider, if that is the default. It is
+        `own_model` for a role without a chain. Raises `ConfigError`, as `locate` does."""
+        chain: tuple[str, ...] = getattr(self.config.roles, role) or (own_model,)
+        return self.shown(*self.locate(chain[0]))
+
+    def shown(self, provider: str, model: str) -> str:
+        """A model's name for people, by which `locate` finds it: without its provider, if that is the default."""
+        is_plain = provider == self.default and model.partition("/")[0] not in self.endpoints
+        return model if is_plain else f"{provider}/{model}"
+
+    def serves(self, name: str) -> bool:
+        """Whether `provider/model` can be asked without another start, as far as the settings tell."""
+        provider, slash, model = name.partition("/")
+        endpoint = self.endpoints.get(provider)
+        return bool(slash) and endpoint is not None and endpoint.only_model in (None, model)
+
+    def stated_size(self, name: str) -> float | TierName | None:
+        """What the owner says of a model's size, in billions of parameters or as a tier: by its name, with or without
+        its provider, or by the provider's name for all of its models; None where nothing is said."""
+        provider, model = self.locate(name)
+        sizes = self.config.sizes
+        return next((sizes[key] for key in (f"{provider}/{model}", model, provider) if key in sizes), None)
+
+    def most_tools(self, tier: TierName) -> int:
+        """How many tools a model of that tier is offered at most; as many as there can be where there is no limit."""
+        most: int | None = getattr(self.config.max_tools, tier)
+        return sys.maxsize if most is None else most
+
+    def locate(self, name: str) -> tuple[str, str]:
+        """Provider and model of `provider/model`, or of a mere model, which is then one of the default provider.
+
+        Raises `ConfigError` for a model that Ollama runs on other people's machines without leave.
+        """
+        provider, slash, model = name.partition("/")
+        if not (slash and provider in self.endpoints):
+            provider, model = self.default, name
+        endpoint = self.endpoints[provider]
+        if endpoint.kind == "ollama" and model.endswith(("-cloud", ":cloud")) and not endpoint.allow_cloud:
+            raise ConfigError(f"{model} runs on the machines of Ollama: {OPT_IN}, for {provider} in models.yaml")
+        return provider, endpoint.only_model or model
+
+
+def gguf_files(layers: Sequence[Path]) -> list[Path]:
+    """The GGUF files that `models.yaml` names now. Raises `ConfigError`."""
+    return [provider.model for provider in load_models(layers).providers.values() if provider.model]
+
+
+def load_models(layers: Sequence[Path], overrides: Mapping[str, Any] | None = None) -> ModelsConfig:
+    """`models.yaml`, with the paths of models counted from the user's folder. Raises `ConfigError`."""
+    config = load("models", ModelsConfig, layers, overrides)
+    providers = {
+        name: provider.model_copy(update={"model": (layers[-1] / provider.model.expanduser()).resolve()})
+        if provider.model
+        else provider
+        for name, provider in config.providers.items()
+    }
+    return config.model_copy(update={"providers": providers})
+
+
+# Which model answers by default, as the user's models.yaml says it: the one place for that choice.
+
+FILE = "models.yaml"
+
+log = logging.getLogger(__name__)
+
+
+def choose_model(
+    layers: Sequence[Path], kind: Kind, model: str, file: Path | None = None, provider: str | None = None
+) -> Path:
+    """Put a model of a server of this kind at the head of the chain for chat; `file` is the GGUF for llama-server,
+    `provider` the server's name in the settings, without which it is the first of its kind.
+
+    What stood there makes room, further models of the chain stay. Returns the file that was written. Raises
+    `ConfigError`, also where another setting would keep the model from answering.
+    """
+    config = load_models(layers)
+    backend = load("system", SystemConfig, layers).backend
+    if backend == "stand_in":
+        raise ConfigError("backend: stand_in in system.yaml keeps every model from answering; take that line out")
+    provider = provider or _provider(config, kind)
+    name = f"{provider}/{model}"
+    others = [other for other in config.roles.chat[1:] if other != name]
+    changes: dict[str, Any] = {"roles": {"chat": [name, *others]}}
+    if file is not None:
+        changes["providers"] = {provider: {"kind": kind, "model": str(file)}}
+    load_models(layers, changes)
+    path = layers[-1] / FILE
+    change(path, changes)
+    return path
+
+
+def chosen_model(layers: Sequence[Path]) -> str:
+    """What the settings say now, as provider/model: the head of the chain for chat; empty if they name none."""
+    return next(iter(load_models(layers).roles.chat), "")
+
+
+def _provider(config: ModelsConfig, kind: Kind) -> str:
+    """The first provider of a kind, by name; the kind's own name where there is none."""
+    return next((name for name, provider in config.providers.items() if provider.kind == kind), kind)
+
+
+class DefaultModel:
+    """The model that answers where a query chooses none. It follows `roles.chat` in models.yaml while the system runs,
+    as long as a server that is used already can serve the first model there. `name` is its name for people, `chain`
+    the models that are asked, the default first."""
+
+    def __init__(self, routing: Routing, layers: Sequence[Path], name: str) -> None:
+        """`name` is the default of the start."""
+        self._routing, self._layers = routing, layers
+        self.name, self.chain = name, routing.config.roles.chat or (name,)
+        self._read: object = None
+
+    def refresh(self) -> bool:
+        """Look whether the settings have changed; returns whether another model is the default now."""
+        read = self._state()
+        if read is None or read == self._read:
+            return False
+        self._read = read
+        try:
+            chain = load_models(self._layers).roles.chat
+            if not chain or not self._routing.serves(chain[0]):
+                return False
+            name = self._routing.shown(*self._routing.locate(chain[0]))
+        except ConfigError as error:
+            log.warning("the default model stays %s: %s", self.name, error)
+            return False
+        before, self.name, self.chain = self.name, name, tuple(filter(self._routing.serves, chain))
+        return name != before
+
+    def _state(self) -> object:
+        """What changes with the file; None where it is not looked at."""
+        if self._routing.is_fixed or not self._layers:
+            return None
+        try:
+            found = (self._layers[-1] / FILE).stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+# How large a model is, in three tiers, by its billions of parameters. No I/O.
+
+
+class Tier(StrEnum):
+    """What a model can be trusted with: how long its prompt is and how many tools it is offered."""
+
+    SMALL = "small"
+    MID = "mid"
+    LARGE = "large"
+
+
+LEAST: Final[dict[Tier, float]] = {Tier.LARGE: 69.5, Tier.MID: 11.5, Tier.SMALL: 0.0}
+"""The billions of parameters from which on a model is of that tier. Models are sold by rounded numbers: "12B" may have
+11.8 billion, "70B" 69.7."""
+
+
+def tier_of(parameters: float | None) -> Tier:
+    """The tier of a model with so many billions of parameters; one of unknown size counts as small."""
+    if parameters is None:
+        return Tier.SMALL
+    return next((tier for tier, least in LEAST.items() if parameters >= least), Tier.SMALL)
+
+
+# How large the models are that a participant uses: as their servers say, or as the owner has stated.
+
+
+def _nothing(name: str) -> float | str | None:
+    return None
+
+
+class ModelSizes:
+    """Asks the server of each model once for its size. Nothing is read from a name."""
+
+    def __init__(self, model: ChatModel | None = None, stated: Callable[[str], float | str | None] = _nothing) -> None:
+        """`stated(name)` is what the owner says of a model, in billions of parameters or as a tier, which comes before
+        what its server says."""
+        self._model, self._stated = model, stated
+        self._known: dict[str, float | None] = {}
+
+    def tier(self, name: str) -> Tier:
+        """The tier of a model by what is known now; small until its server has answered."""
+        stated = self._stated(name)
+        if isinstance(stated, str):
+            return Tier(stated)
+        return tier_of(self._known.get(name) if stated is None else stated)
+
+    def is_known(self, name: str) -> bool:
+        """Whether the owner or the server has said something of that model, be it that the size is unknown."""
+        return self._stated(name) is not None or name in self._known
+
+    def learn(self, name: str, info: ModelInfo) -> None:
+        """The server has described the model that goes by that name here."""
+        self._known[name] = info.parameters
+
+    async def ask(self, name: str) -> Tier:
+        """The tier of a model. The server is asked where nothing is known yet, and again where it did not answer."""
+        if self._model is not None and not self.is_known(name):
+            try:
+                self.learn(name, await self._model.show(name))
+            except ModelError as error:
+                log.info("the size of %s is not known, so that it counts as small: %s", name, error)
+        return self.tier(name)
+
+
+# What people write as the address of a model server, and as its key, in one form.
+
+DEFAULT_PORT = 11434
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# A server listens on these; a client has to connect to something.
+_UNSPECIFIED = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+def normalise_host(value: str) -> str:
+    """`scheme://host:port[/path]` of any form Ollama takes: "", "host", ":port", "host:port", IPv6, "https://…/path".
+
+    As in Ollama, no scheme means http and port 11434, a scheme without a port means 80 or 443. Unspecified addresses
+    (0.0.0.0, ::) become loopback. Raises `ConfigError` for what cannot be an address.
+    """
+    text = value.strip().strip("\"'").strip().rstrip("/")
+    url, port = _split(text, value)
+    host = _bracketed(url.hostname or "127.0.0.1")
+    return f"{url.scheme}://{host}:{port}{url.path.rstrip('/')}"
+
+
+def is_loopback(base_url: str) -> bool:
+    """Whether the address stays on this machine."""
+    host = urlsplit(base_url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _split(text: str, value: str) -> tuple[SplitResult, int]:
+    if "@" in text:  # what stands before it is not repeated: it may be a secret
+        raise _invalid(f"…@{text.rpartition('@')[2]}", "only scheme, host, port and path may be given")
+    scheme, separator, rest = text.partition("://")
+    scheme, rest = (scheme.lower(), rest) if separator else ("http", text)
+    if _is_ipv6(rest):
+        rest = f"[{rest}]"
+    try:
+        url = urlsplit(f"{scheme}://{rest}")
+        port = url.port
+    except ValueError as error:
+        raise _invalid(value, str(error)) from error
+    if scheme not in _DEFAULT_PORTS:
+        raise _invalid(value, f"the scheme {scheme!r} is neither http nor https")
+    if url.query or url.fragment or any(c.isspace() for c in rest):
+        raise _invalid(value, "only scheme, host, port and path may be given")
+    if port is None:
+        port = _DEFAULT_PORTS[scheme] if separator else DEFAULT_PORT
+    return url, port
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return ipaddress.ip_address(text).version == 6
+    except ValueError:
+        return False
+
+
+def _bracketed(host: str) -> str:
+    host = _UNSPECIFIED.get(host, host)
+    return f"[{host}]" if ":" in host else host
+
+
+def _invalid(value: str, reason: str) -> ConfigError:
+    expected = f"http://127.0.0.1:{DEFAULT_PORT}"
+    return ConfigError(f"{value!r} is no address of an Ollama server: {reason}; expected something like {expected}")
+
+
+_EXPECTED = "expected something like http://127.0.0.1:8080/v1"
+
+
+def normalise_base_url(value: str) -> str:
+    """`scheme://host[:port]/path` without a final slash; an address without a path gets /v1, where nearly all servers
+    have their API. Raises `ConfigError` for what cannot be an address.
+    """
+    text = value.strip().rstrip("/").removesuffix("/chat/completions")
+    if "@" in text or "?" in text or "#" in text or any(c.isspace() for c in text):
+        # Not repeated here: what stands before an @ or behind a ? may be a secret.
+        raise ConfigError(f"the address of a model server has only a scheme, a host, a port and a path; {_EXPECTED}")
+    try:
+        url = urlsplit(text)
+        host, port = url.hostname, url.port
+    except ValueError as error:
+        raise ConfigError(f"{value!r} is no address of a model server: {error}; {_EXPECTED}") from error
+    if url.scheme not in ("http", "https") or not host:
+        raise ConfigError(f"{value!r} is no http or https address; {_EXPECTED}")
+    bracketed = f"[{host}]" if ":" in host else host
+    return f"{url.scheme}://{bracketed}{f':{port}' if port else ''}{url.path or '/v1'}"
+
+
+def authorisation(api_key: str) -> dict[str, str]:
+    """The header that shows the key, none without one. Raises `ConfigError`, which does not tell the key."""
+    if not api_key:
+        return {}
+    if not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
+        raise ConfigError("the API key holds a blank, a line end or a character beyond ASCII; no key has these")
+    return {"Authorization": f"Bearer {api_key}"}
+
+
+# Which models can look at pictures, and the error for one that cannot.
+
+SEEING = "gemma4:12b"
+_LOOK_SECONDS = 5.0
+_MOST_NAMED = 5
+
+Names = Callable[[], Awaitable[Sequence[str]]]
+
+
+def is_blind(info: ModelInfo) -> bool:
+    """Whether a model cannot look at pictures. One whose server does not say what it can do may be able to."""
+    return bool(info.capabilities) and "vision" not in info.capabilities
+
+
+async def cannot_see(name: str, others: Names | None = None) -> ModelError:
+    """The error for pictures that a model cannot look at. It names those of the `others` that can; where none can, or
+    the servers do not say in time, one to pull."""
+    there: Sequence[str] = ()
+    if others is not None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_SECONDS):
+                there = await others()
+    named = ", ".join(there[:_MOST_NAMED])
+    advice = f"{named} can: name one" if named else f"pull one that can (`local2 model pull {SEEING}`) and name it"
+    return ModelError(
+        f"{name} cannot look at pictures; {advice} for the role vision in models.yaml", kind="unsupported"
+    )

@@ -1,0 +1,113 @@
+"""The small model that `local2 model try` installs, with the program that runs it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from local.core.errors import ConfigError, ModelError, SetUpFailed
+from local.core.files import locked_folder
+from local.models.hub import require_gguf
+from local.models.servers import require_program
+from local.models.settings import ModelsConfig, Provider
+from local.run.installer import Installer
+from local.run.setup import PythonEnvironment
+
+NAME = "SmolLM2-135M-Instruct.Q4_1"
+SIZE = 98_362_432  # bytes
+MODEL_LOCK, PROGRAM_LOCK = "requirements-try.lock", "requirements-llama.lock"
+ABOUT_MODEL = (
+    f"{NAME}: 135 million parameters, about 98 MB, licence Apache-2.0. It talks, in English and about simple things, "
+    "and is often wrong. It calls no tools: it searches nothing and reads no files."
+)
+ABOUT_PROGRAM = "xllamacpp: llama.cpp, which runs the model on this machine's processor, about 35 MB, licence MIT."
+
+
+class PackageInstaller(Protocol):
+    """Installs what a lock names. Raises `SetUpFailed`, `OSError`."""
+
+    def add(self, lock: str) -> None:
+        """Into our environment."""
+
+    def fetch(self, lock: str, folder: Path) -> None:
+        """Into a folder."""
+
+
+class TrialModel:
+    """The model as a file in the user's folder of models, and llama.cpp in our environment."""
+
+    def __init__(
+        self,
+        folder: Path,
+        models: ModelsConfig,
+        installer: Callable[[], PackageInstaller] | None = None,
+    ) -> None:
+        """`folder` is where GGUF files are kept; `installer` gives what installs packages."""
+        self._folder = folder
+        self._provider = next((one for one in models.providers.values() if one.kind == "llama_server"), None)
+        self._installer = installer or our_installer
+
+    @property
+    def file(self) -> Path:
+        """Where the model is, once it is there."""
+        return self._folder / f"{NAME}.gguf"
+
+    def missing(self) -> list[str]:
+        """What has to be installed, each described in a sentence or two; empty if all is there."""
+        return [
+            *([] if self._has_model() else [ABOUT_MODEL]),
+            *([] if self._has_program() else [ABOUT_PROGRAM]),
+        ]
+
+    def install(self) -> None:
+        """Install what is missing. Raises `ModelError` for what failed, and what to do about it."""
+        try:
+            if not self._has_program():
+                self._installer().add(PROGRAM_LOCK)
+            if not self._has_model():
+                self._get_model()
+        except SetUpFailed as error:
+            raise ModelError(str(error), kind="install_failed") from None
+        except OSError as error:
+            raise ModelError(PythonEnvironment().with_advice(error), kind="install_failed") from None
+
+    def _get_model(self) -> None:
+        """The file appears when it is whole. Whoever does the same at the same time is waited for."""
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        parts = self._folder / ".try"
+        with locked_folder(self._folder):
+            if self._has_model():
+                return
+            shutil.rmtree(parts, ignore_errors=True)  # of one that was killed
+            try:
+                self._installer().fetch(MODEL_LOCK, parts)
+                found = next(parts.rglob(self.file.name), None)
+                if found is None:
+                    raise SetUpFailed(f"the package in {MODEL_LOCK} has no file {self.file.name}")
+                require_gguf(found)
+                found.replace(self.file)
+            finally:
+                shutil.rmtree(parts, ignore_errors=True)
+
+    def _has_model(self) -> bool:
+        return self.file.is_file() and self.file.stat().st_size == SIZE
+
+    def _has_program(self) -> bool:
+        try:
+            require_program("llama_server", self._provider or Provider(kind="llama_server"))
+        except ConfigError:
+            return False
+        return True
+
+
+def our_installer() -> Installer:
+    """The installer of the environment in which this process runs. Raises `SetUpFailed` where that is not ours."""
+    environment = PythonEnvironment()
+    if not environment.is_entered:
+        raise SetUpFailed(
+            f"this Python is not the environment that set-up made ({environment.folder}): run the command there, or "
+            "install xllamacpp yourself and run `local2 model use FILE.gguf`"
+        )
+    return Installer(environment)

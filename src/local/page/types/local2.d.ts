@@ -1,0 +1,1739 @@
+// Made by scripts/make_types.py from the code; do not edit.
+
+/** What an agent may use, or has used, with all that its own agents use: tokens, seconds, calls of tools; and how many agents it may have. */
+export interface AgentBudget {
+  tokens: number;
+  seconds: number;
+  calls: number;
+  children: number;
+}
+
+/** The swarm, when an agent is made, is given a task, has ended one, or ends itself. It belongs to the query whose model has made it; `task_query_id` is the query by which it is asked. */
+export interface AgentChanged {
+  agent_id: string;
+  name: string;
+  parent_id: string | null;
+  depth: number;
+  state: string;
+  query_id: string;
+  root_query_id: string;
+  task_query_id: string;
+  error: ErrorInfo | null;
+}
+
+/** An agent as doors show it. `parent_id` is None for one that a user's query has made. `task` is its latest, asked as `task_query_id`, with what came of it. Times are seconds since 1970. */
+export interface AgentRecord {
+  agent_id: string;
+  name: string;
+  parent_id: string | null;
+  depth: number;
+  state: string;
+  root_query_id: string;
+  root_session_id: string;
+  parent_query_id: string;
+  task: string;
+  task_query_id: string;
+  tasks: number;
+  answer: string | null;
+  error: ErrorInfo | null;
+  tainted: boolean;
+  budget: AgentBudget;
+  used: AgentBudget;
+  made_at: number;
+  ended_at: number | null;
+}
+
+/** A door that wants to see the agents (list: of one query with `query_id`), or to have one stopped with all that it has made (stop). With `of_user` only what is that user's is there. */
+export interface AgentRequest {
+  verb: "list" | "stop";
+  of_user: string | null;
+  query_id: string;
+  agent_id: string;
+}
+
+/** The swarm's answer to that. */
+export interface AgentResult {
+  verb: "list" | "stop";
+  agents: AgentRecord[];
+  error: ErrorInfo | null;
+}
+
+/** In a query that a model asks an agent, and no user: who asks it of whom. `asked` is the user's question from which all of it came: of all that the query says the only words that are the user's. `tainted` says that words of strangers were before the model that has written the task; with `in_background` nobody waits for the answer. `max_tokens` and `max_calls` are what the turn may use. */
+export interface AgentTask {
+  agent_id: string;
+  name: string;
+  depth: number;
+  parent_query_id: string;
+  root_query_id: string;
+  root_session_id: string;
+  asked: string;
+  tainted: boolean;
+  in_background: boolean;
+  max_tokens: number;
+  max_calls: number;
+}
+
+/** Every machine, when its state changes; with those changes that followed at once. Travels with `from` and `to`. `phase` is what a turn is at that may do more than read: researching, editing, verifying or completing. */
+export interface AgentTransition {
+  agent: string;
+  query_id: string;
+  respondent_id: string;
+  from: string;
+  action: string;
+  to: string;
+  then: Record<string, string>[];
+  phase: string;
+}
+
+/** The generator, after an answer: the exchange alone, for those who keep histories. */
+export interface AnswerDialog {
+  query_id: string;
+  respondent_id: string;
+  query: string;
+  answer: string;
+  session_id: string | null;
+}
+
+/** What an asker wants of one answer; None or empty leaves it to the settings. `functions` are those that the asker runs itself, as the model is told of them: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered, and so does a `profile`, as it was when the query was asked. `mode` says what becomes of calls that need leave. With `remember` an exchange whose history the asker keeps is remembered all the same. `model` is the model that answers, now and in what follows in its conversation, whatever the profile says; "default" is the one of the settings. */
+export interface AnswerOptions {
+  temperature: number | null;
+  top_p: number | null;
+  frequency_penalty: number | null;
+  presence_penalty: number | null;
+  seed: number | null;
+  stop: string[] | null;
+  max_tokens: number | null;
+  think: boolean | null;
+  format: Record<string, unknown> | null;
+  functions: Record<string, unknown>[];
+  must_call: string | null;
+  one_call: boolean;
+  allow: string[] | null;
+  deny: string[];
+  remember: boolean;
+  mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
+  profile: AnswerProfile | null;
+  model: string | null;
+}
+
+/** What an assistant of one kind is told beside the rest, and the tools that it is offered at most; None: all. `model` answers in place of the usual one. */
+export interface AnswerProfile {
+  name: string;
+  origin: string;
+  tools: string[] | null;
+  model: string | null;
+  instructions: string;
+}
+
+/** The gatekeeper, when an approval is decided, for good: by whom, "silence" if by nobody. `answer` is what a user said to it, `mode` how the rest of a turn runs whose plan is approved. */
+export interface ApprovalDecision {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  session_id: string;
+  tool: string;
+  decision: "allow" | "allow_session" | "deny";
+  by: string;
+  answer: string | null;
+  mode: "default" | "acceptEdits" | null;
+  decided_at: number;
+}
+
+/** The gatekeeper, when somebody has to decide about a call, or to answer the model: asked once, and open until `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` whose words are before the model. Where it is an agent's, `agent` is its name, and it is to be shown in the conversation `root_session_id`, from whose query `root_query_id` the agent came. Where a program calls by itself, and no model of ours in a conversation, `client` is what it calls itself. */
+export interface ApprovalRequest {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  session_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  level: "L0" | "L1" | "L2";
+  category: "read" | "write" | "search" | "shell" | "web" | "git" | "data" | "meta" | "memory";
+  why: string;
+  tainted: boolean;
+  sources: string[];
+  agent: string;
+  root_query_id: string;
+  root_session_id: string;
+  client: string;
+  asked_at: number;
+  expires_at: number;
+}
+
+/** Whoever could not handle a message: which one, and why. */
+export interface BusDead {
+  participant: string;
+  envelope_id: string;
+  dead_subject: string;
+  error: ErrorInfo;
+}
+
+/** Whoever notices that messages did not arrive: whose, on which subject, how many. */
+export interface BusGap {
+  observer: string;
+  sender: string;
+  instance: string;
+  missed_subject: string;
+  missed: number;
+}
+
+/** A bus to itself, until it hears it: proof that its subscriptions are in place. `heard_as` is the instance, and how often it has begun to listen. */
+export interface BusProbe {
+  heard_as: string;
+  instance: string;
+  attempt: number;
+}
+
+/** One thing that was said about an engram: `what` (pinned, score, sentiment, winner, withdrawn) became `value` then. */
+export interface ChangeRecord {
+  at: number;
+  what: string;
+  value: string | null;
+}
+
+/** A door, for what the tools have changed: list, show (with diffs) or undo. Of a call, of a query, or from one time on up to another; list and show of all that is kept, without any of it. Not on record, as what it asks for may be deleted. */
+export interface ChangeRequest {
+  verb: "list" | "show" | "undo";
+  call_id: string | null;
+  query_id: string | null;
+  since: number | null;
+  until: number | null;
+  limit: number;
+}
+
+/** Whoever changes files, to that: the changes, the latest first; of undo those that were undone now. */
+export interface ChangeResult {
+  verb: string;
+  workspace: string;
+  changes: ChangedFile[];
+  error: ErrorInfo | null;
+}
+
+/** One file that one call of a tool has changed: made, written, edited or deleted. `undone` says that this was taken back; `diff` is in the unified form, told by show and undo, and empty for what is no text. */
+export interface ChangedFile {
+  path: string;
+  what: "made" | "changed" | "deleted";
+  tool: string;
+  call_id: string;
+  query_id: string;
+  session_id: string;
+  at: number;
+  undone: boolean;
+  diff: string;
+}
+
+/** One process as the supervisor sees it. `detail` says how it last died. */
+export interface ChildStatus {
+  name: string;
+  kind: string;
+  state: string;
+  pid: number | null;
+  restarts: number;
+  detail: string;
+}
+
+/** A call of one of the asker's own functions, which the asker is to make. */
+export interface ClientCall {
+  call_id: string;
+  function: string;
+  arguments: Record<string, unknown>;
+}
+
+/** A door, when a program wants to know which tools there are (list), or calls one (call: `tool`, `args`) under an id of a query that is none. `client` is what the program calls itself; `asks` whether a person is asked where that takes leave, which is denied otherwise. */
+export interface ClientToolRequest {
+  verb: "list" | "call";
+  query_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  client: string;
+  asks: boolean;
+}
+
+/** The generator's answer to that: the tools that there are, or the result of the call, `tainted` where it may hold words of strangers. */
+export interface ClientToolResult {
+  verb: "list" | "call";
+  tools: ToolSchema[];
+  result: ToolResult | null;
+  error: ErrorInfo | null;
+}
+
+/** The tool `compare_answers`, when a respondent's model wants to know which of two texts answers a question better. A user waits for the main respondent's alone. */
+export interface ComparisonRequest {
+  respondent_id: string;
+  question: string;
+  answer_a: string;
+  answer_b: string;
+}
+
+/** A critic's answer to that; `error` says why it has none. */
+export interface ComparisonResult {
+  winner: "A" | "B" | "tie" | null;
+  order_consistent: boolean | null;
+  feedback: string;
+  judge: string;
+  error: ErrorInfo | null;
+}
+
+/** A durable consumer that a process serves. `subjects` are whole ones and families. With `linger_ms` a delivery may wait so long for others to travel with it: nobody waits for what this consumer does. */
+export interface ConsumerClaim {
+  name: string;
+  subjects: string[];
+  max_in_flight: number;
+  lane_width: number;
+  linger_ms: number;
+}
+
+/** The generator, before it asks the model with less than everything: what is left out, and what that leaves. */
+export interface ContextCompacted {
+  query_id: string;
+  respondent_id: string;
+  summarised_turns: number;
+  left_out_turns: number;
+  masked_results: number;
+  folded_rounds: number;
+  tokens_before: number;
+  gauge: ContextGauge;
+}
+
+/** How full a model's window is: tokens of the prompt, of the whole window, and by part, all estimated. */
+export interface ContextGauge {
+  used: number;
+  limit: number;
+  parts: Record<string, number>;
+}
+
+/** A respondent, at most once for each turn, when it puts something that is known of the user before the model without being asked: facts (lines), facts that were told earlier in the conversation and no longer hold (`gone`), and recalled exchanges. `engram_ids` are the engrams that all of this is from; `tokens` is what the whole context block takes, estimated. */
+export interface ContextProvided {
+  query_id: string;
+  respondent_id: string;
+  facts: string[];
+  gone: string[];
+  recalled: RecalledExchange[];
+  engram_ids: string[];
+  tokens: number;
+}
+
+/** A door that wants to see the generator's record, or to have it changed: sessions (`key` is the user's whose they are, none is everybody's; `query`, `cursor`, `limit`, `among`: only these), session, query, turns (those `before` or `after` the query `at` or a `position`, or the one that is there: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`, `branch_id`), delete. `key` is the session's id, of query the query's. With `of_user` another user's session is as if it were not there. Or it wants to see the system prompt of that user's queries with these `options`: prompt. */
+export interface ConversationRequest {
+  verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt";
+  key: string;
+  of_user: string | null;
+  query: string;
+  cursor: string;
+  limit: number;
+  among: string[] | null;
+  order: "before" | "after" | "at";
+  at: string;
+  position: number | null;
+  labels: Record<string, string | boolean | null>;
+  before: string;
+  branch_id: string;
+  options: AnswerOptions | null;
+}
+
+/** The generator's answer to that: `value` is the record, or `error` says why there is none. */
+export interface ConversationResult {
+  verb: string;
+  value: Record<string, unknown> | null;
+  error: ErrorInfo | null;
+}
+
+/** A critic, after it has read an answer. `score` is 1 to 5, or null with a status that says why; `expected` the mean over the judge's probabilities of the scores, where they are known. */
+export interface CritiqueResult {
+  query_id: string;
+  respondent_id: string;
+  score: number | null;
+  expected: number | null;
+  status: "graded" | "unparsed" | "failed" | "skipped" | "judge_unfit";
+  feedback: string;
+  rubric: string;
+  judge: string;
+  self_judged: boolean;
+  session_id: string | null;
+}
+
+/** `cron`, when a job was made, paused, goes on or was removed (`what`). */
+export interface CronJobChanged {
+  what: "active" | "paused" | "removed";
+  job: CronJobRecord;
+}
+
+/** A job as it is kept. Times are seconds since 1970; `tainted` says that it was made in a conversation with words of strangers, so that its runs are tainted, too. */
+export interface CronJobRecord {
+  prompt: string;
+  schedule: string;
+  name: string;
+  time_zone: string | null;
+  missed: "once" | "all" | "none";
+  session_id: string | null;
+  mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
+  max_runs_a_day: number | null;
+  max_tokens_a_day: number | null;
+  job_id: string;
+  user_id: string | null;
+  enabled: boolean;
+  tainted: boolean;
+  created_by: string;
+  created_at: number;
+  next_at: number | null;
+}
+
+/** A door, for jobs: list, add (`order`), remove, pause, resume, run now, or history (the runs of one). With `of_user` only those of that user are there. Not on record, as what it asks for may be refused. */
+export interface CronRequest {
+  verb: "list" | "add" | "remove" | "pause" | "resume" | "run" | "history";
+  of_user: string | null;
+  job_id: string;
+  order: NewJob | null;
+  by: string;
+  limit: number;
+}
+
+/** `cron`, to that: the jobs, all or the one that was meant, and of run and history the runs, the latest first. */
+export interface CronResult {
+  verb: string;
+  jobs: CronJobRecord[];
+  runs: CronRunRecord[];
+  error: ErrorInfo | null;
+}
+
+/** `cron`, when a run is asked, and when it is over, was missed or refused. */
+export interface CronRun {
+  name: string;
+  run: CronRunRecord;
+}
+
+/** One run, for the time `scheduled_at`; `detail` says what is to be said of how it stands. */
+export interface CronRunRecord {
+  job_id: string;
+  run_id: string;
+  scheduled_at: number;
+  query_id: string;
+  state: "due" | "asked" | "answered" | "failed" | "cancelled" | "refused" | "missed";
+  by_hand: boolean;
+  detail: string;
+  tokens: number;
+  ended_at: number | null;
+}
+
+/** The dreamer, when it has looked back. The memory keeps what it has seen as notes. `read` counts the exchanges between the times `since` and `until` (seconds since 1970), `left_out` those with words of strangers, which it does not read. `proposes_soul` says that a change of the soul waits for its owner, `proposes_skill` of which skill one does. */
+export interface DreamMade {
+  dream_id: string;
+  notes: DreamNote[];
+  read: number;
+  left_out: number;
+  since: number;
+  until: number;
+  model: string;
+  proposes_soul: boolean;
+  proposes_skill: string;
+}
+
+/** One thing that was seen in conversations, and the engrams of the exchanges that it rests on. `engram_id` is what the memory will know it by. */
+export interface DreamNote {
+  engram_id: string;
+  text: string;
+  sources: string[];
+}
+
+/** What a user has made of an entry by hand: a new one without `entry_id`, none without `text`. `line` is that of the file, 0 where there is none. */
+export interface EditRecord {
+  line: number;
+  kind: "fact" | "note";
+  entry_id: string;
+  text: string;
+}
+
+/** Whoever has changed files, when a user has taken changes back: which calls of tools, and the files. */
+export interface EffectUndone {
+  call_ids: string[];
+  paths: string[];
+}
+
+/** A remembered exchange. `origin` is where its content comes from: user, assistant, web, tool. `score` is the critic's, `sentiment` the user's rating, `winner` whose answer won when two were compared, or "tie"; `recalled` are the engrams that the answer rests on. `cut` says that `query` or `answer` is not whole; an export has both. Of a note of the assistant's, `note_of` is the query in which it was written down, `answer` its text, `query` its category. */
+export interface EngramRecord {
+  engram_id: string;
+  query_id: string;
+  respondent_id: string;
+  session_id: string;
+  query: string;
+  answer: string;
+  origin: string;
+  asked_at: number;
+  pinned: boolean;
+  score: number | null;
+  sentiment: number | null;
+  winner: "A" | "B" | "tie" | null;
+  superseded_by: string | null;
+  recalled: string[];
+  intent: string | null;
+  entities: string[];
+  tainted: boolean;
+  note_of: string | null;
+  cut: boolean;
+}
+
+/** A fact or a note that holds, as a line of MEMORY.md. `entry_id` names it for as long as it says the same; what is `tainted` was noted with words of strangers before the model, and of what is not `certain` the user was not sure. */
+export interface EntryRecord {
+  kind: "fact" | "note";
+  entry_id: string;
+  text: string;
+  category: string;
+  tainted: boolean;
+  certain: boolean;
+}
+
+/** A failure as data: `kind` is a word for programs, `message` a sentence for people. */
+export interface ErrorInfo {
+  kind: string;
+  message: string;
+}
+
+/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not `confirmed` was found by a model that has failed its self-test: it is not current, and in no prompt. */
+export interface FactRecord {
+  slot: string;
+  value: string;
+  stated_at: number;
+  engram_id: string;
+  superseded_at: number | null;
+  certain: boolean;
+  added: boolean;
+  confirmed: boolean;
+}
+
+/** The generator, while the model reads its prompt and before it says anything: `done` of `total` tokens are read. Only where the model's server tells it, and a few times a second at most. */
+export interface GenerationProgress {
+  query_id: string;
+  respondent_id: string;
+  attempt: number;
+  done: number;
+  total: number;
+}
+
+/** The generator, while the model thinks: one fragment, `index` from 0 within an attempt. */
+export interface GenerationThinking {
+  query_id: string;
+  respondent_id: string;
+  attempt: number;
+  index: number;
+  text: string;
+}
+
+/** The generator, while the model speaks: one fragment of the answer, counted together with the thinking. */
+export interface GenerationToken {
+  query_id: string;
+  respondent_id: string;
+  attempt: number;
+  index: number;
+  text: string;
+}
+
+/** The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. What was said in an earlier attempt does not count any more. */
+export interface GenerationWaiting {
+  query_id: string;
+  respondent_id: string;
+  attempt: number;
+  reason: string;
+}
+
+/** The heartbeat, when a goal is set, done, dropped or open again, `by` whom; itself if a check has shown that it is reached. */
+export interface GoalChanged {
+  goal_id: string;
+  text: string;
+  state: "active" | "done" | "dropped";
+  by: string;
+}
+
+/** A goal as everybody knows it. Times are seconds since 1970. `checks` counts how often it was looked at, `quiet` after how many of them nothing was said; `words` is what was said last, for the time `words_at`. */
+export interface GoalRecord {
+  goal_id: string;
+  text: string;
+  schedule: string;
+  time_zone: string;
+  state: "active" | "done" | "dropped";
+  created_at: number;
+  created_by: string;
+  next_at: number | null;
+  checks: number;
+  quiet: number;
+  words: string;
+  words_at: number | null;
+  is_seen: boolean;
+}
+
+/** A door, for goals: list, set (`text`, `schedule`, `by`), done, drop, reopen, or seen (the words of `goal_id` for the time `words_at`). Not on record, as what it asks for may be refused. */
+export interface GoalRequest {
+  verb: "list" | "set" | "done" | "drop" | "reopen" | "seen";
+  goal_id: string;
+  text: string;
+  schedule: string;
+  words_at: number;
+  by: string;
+}
+
+/** The heartbeat, to that: the goals, all or the one that was meant. */
+export interface GoalResult {
+  verb: string;
+  goals: GoalRecord[];
+  error: ErrorInfo | null;
+}
+
+/** The heartbeat, to the owner, when a check has something to say: for the time `due_at`, resting on the exchanges with the engrams `sources`; `left_out` counts those with words of strangers, which it does not read. No model is shown it but that of the next check. */
+export interface GoalSaid {
+  goal_id: string;
+  goal: string;
+  text: string;
+  due_at: number;
+  sources: string[];
+  left_out: number;
+  is_done: boolean;
+  model: string;
+}
+
+/** For one call of one respondent, with these arguments and no others, until `expires_at` in seconds since 1970. `signature` is Ed25519, in hexadecimal digits, over the `statement`, by the key of that id. */
+export interface Grant {
+  call_id: string;
+  respondent_id: string;
+  tool: string;
+  args_sha256: string;
+  expires_at: number;
+  key_id: string;
+  signature: string;
+}
+
+/** The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why the rule of taint would not make the call, `must_ask` why a hook wants a person to decide. Where an agent of the swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came; where a program calls by itself, `client` is what it calls itself. */
+export interface GrantRequest {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
+  tainted: boolean;
+  sources: string[];
+  refusal: string;
+  must_ask: string;
+  agent: string;
+  root_query_id: string;
+  root_session_id: string;
+  client: string;
+}
+
+/** The gatekeeper's answer to that: granted, with the grant; denied, and `why`; or asked, and until when an answer is waited for. `by` says whose decision it was, where it was not the policy's. To a question of the model `answer` is what its user said; of a plan that is approved `mode` is how the rest of the turn runs. */
+export interface GrantResult {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  verdict: "granted" | "denied" | "asked";
+  grant: Grant | null;
+  why: string;
+  by: string;
+  answer: string | null;
+  mode: "default" | "acceptEdits" | null;
+  expires_at: number | null;
+}
+
+/** A respondent, before or after something that a hook is for. `data` is what it is about: `query` of a turn and a session; `tools` of a model call that comes, `content` and `calls` of one that has ended; `tool`, `args`, `level` and `tainted` of a call, and its `result` or `error` when it has ended. */
+export interface HookRequest {
+  query_id: string;
+  respondent_id: string;
+  hook: string;
+  event: "session_start" | "before_turn" | "before_model" | "after_model" | "before_tool" | "after_tool" | "after_turn" | "session_end";
+  call_id: string;
+  data: Record<string, unknown>;
+}
+
+/** A hook, to that: proceed; change, with what is another one in `data`: `tools`, `args` or `result`; deny, or ask a person, and `why`. Nothing of it gives leave: a call that was changed is judged as what it is now. `error` says why it could not say anything. */
+export interface HookResult {
+  hook: string;
+  decision: "proceed" | "change" | "deny" | "ask";
+  why: string;
+  data: Record<string, unknown>;
+  error: ErrorInfo | null;
+}
+
+/** A durable consumer: it is done with these, for good. */
+export interface JournalAck {
+  consumer: string;
+  numbers: number[];
+}
+
+/** A process that serves durable consumers: when they are ready, every few seconds, and when the journal has opened. The sender's instance is given what was not acknowledged yet. */
+export interface JournalAttach {
+  consumers: ConsumerClaim[];
+}
+
+/** The journal to one publisher's instance: its messages with these ids are on disk. `refused` are ids that it cannot take, for the reason in `error`. */
+export interface JournalConfirmed {
+  instance: string;
+  ids: string[];
+  refused: string[];
+  error: ErrorInfo | null;
+}
+
+/** The journal to the instance that serves a durable consumer: entry `number` for the `attempt`th time. `frame` is the envelope as it was on the wire; `after` the entry of the same session that has to begin first, 0 for none. */
+export interface JournalDeliver {
+  consumer: string;
+  instance: string;
+  number: number;
+  attempt: number;
+  after: number;
+  frame: string;
+}
+
+/** A process that serves a durable consumer, when it ends in order: what it holds is handed back. */
+export interface JournalDetach {
+  consumer: string;
+}
+
+/** The journal's answer to that. There may be more if there are `limit` of them, or if `more` says so. */
+export interface JournalEntries {
+  entries: JournalEntry[];
+  more: boolean;
+  error: ErrorInfo | null;
+}
+
+/** One message on record. The payload of a redacted one is gone from the end of its frame. */
+export interface JournalEntry {
+  number: number;
+  committed_at: number;
+  redacted: boolean;
+  frame: string;
+}
+
+/** A process that serves a durable consumer, when a handler has raised: entry `number` is to be given again after a while, or to become a dead letter with this `reason`. */
+export interface JournalFailed {
+  consumer: string;
+  number: number;
+  attempt: number;
+  reason: string;
+}
+
+/** The journal to an instance whose place another one has taken: it is given nothing any more, and should end. */
+export interface JournalFenced {
+  consumer: string;
+  instance: string;
+}
+
+/** A process that serves a durable consumer, when somebody waits for what that does: what has arrived for it so far is to be given at once. `mark` is the sender's, to tell the answers apart. */
+export interface JournalFlush {
+  consumer: string;
+  mark: number;
+}
+
+/** The journal to the instance that was in a hurry: what had arrived for its consumer before that `mark` has been given to it, as much as it takes at a time. */
+export interface JournalFlushed {
+  consumer: string;
+  instance: string;
+  mark: number;
+}
+
+/** The journal, when it begins to serve and after each reconnection: resend what it has not confirmed, attach. */
+export interface JournalOpened {
+}
+
+/** Whoever wants to know what is on record: entries above `after`, and below `before` if that is given, that match everything given; oldest first, or if there is only `before` latest first. */
+export interface JournalRead {
+  subjects: string[];
+  correlation_id: string | null;
+  correlation_ids: string[];
+  session_id: string | null;
+  after: number;
+  before: number | null;
+  limit: number;
+}
+
+/** Whoever deletes something: the payloads of a session, of everything one query caused, and those that mention a text, whichever are given, are to leave the journal, too. */
+export interface JournalRedact {
+  session_id: string | null;
+  query_id: string | null;
+  mentioned: string | null;
+}
+
+/** The journal's answer to that: how many payloads it has removed, or why it could not. */
+export interface JournalRedacted {
+  count: number;
+  error: ErrorInfo | null;
+}
+
+/** Whoever has mended what dead letters were due to: those with these numbers, or all, are to be given again to a consumer, or to each that was given up with them. */
+export interface JournalRedeliver {
+  consumer: string | null;
+  numbers: number[];
+}
+
+/** The journal's answer to that: by consumer, which messages are on record as to be given again, or why none is. */
+export interface JournalRedelivered {
+  numbers: Record<string, number[]>;
+  error: ErrorInfo | null;
+}
+
+/** A process that serves durable consumers, four times a second while it works: by consumer and number, the attempts in flight. */
+export interface JournalWorking {
+  attempts: Record<string, Record<string, number>>;
+}
+
+/** One background call of a model: it waits, or it is `running`. The id is its purpose and a random part. One that is `patient` waits until no conversation with its `model` goes on, where it would evict that one's prefix. */
+export interface Lease {
+  id: string;
+  running: boolean;
+  model: string;
+  patient: boolean;
+}
+
+/** A process that uses a model server, at each change and twice a second while there is anything: all it wants of it. `turns` are users' turns under way, which wait for nobody: they are told of at once where a lease is in line, else if they last. `last_turns` are seconds since the last user's turn ended, by the name that the server has for the model, 0 for one under way. What is not among `leases` any more has ended. */
+export interface LeaseClaim {
+  server: string;
+  turns: number;
+  leases: Lease[];
+  last_turns: Record<string, number>;
+}
+
+/** The arbiter, after each change and twice a second while a lease is in line: the line for one model server, by the ids of leases. What is `revoked` has to stop, and waits again; `waiting` is in order. */
+export interface LeaseState {
+  server: string;
+  slots: number;
+  turns: number;
+  granted: string[];
+  revoked: string[];
+  waiting: string[];
+}
+
+/** The memory, when a judgement of an answer is noted at its engram: score, sentiment or winner; when a user has pinned it (1) or taken the pin out (0); or when a user has a note hold again (restored). */
+export interface MemoryAnnotated {
+  engram_id: string;
+  query_id: string;
+  respondent_id: string;
+  what: "score" | "sentiment" | "winner" | "pinned" | "restored";
+  value: number | string | null;
+}
+
+/** The memory, when a model has looked at an exchange. `facts` are those that were stored, `refused` says for each other one why it was not. */
+export interface MemoryClassified {
+  engram_id: string;
+  query_id: string;
+  status: "classified" | "unparsed";
+  intent: string | null;
+  entities: string[];
+  facts: FactRecord[];
+  refused: string[];
+  model: string;
+}
+
+/** The memory, when a user has had an engram deleted: nobody is to keep anything of that exchange. */
+export interface MemoryDeleted {
+  engram_id: string;
+  query_id: string;
+  respondent_id: string;
+}
+
+/** The memory, when an exchange is safely in its store; its words can be found. */
+export interface MemoryIngested {
+  engram_id: string;
+  query_id: string;
+  respondent_id: string;
+}
+
+/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), recall (the same, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
+export interface MemoryRequest {
+  verb: "search" | "recall" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
+  query: string;
+  engram_id: string;
+  not_session: string | null;
+  before: number | null;
+  of_session: string;
+  cursor: string;
+  texts: string[];
+  edits: EditRecord[];
+  applies: boolean | null;
+  history: boolean | null;
+  limit: number;
+}
+
+/** The memory's answer to that. It is not on record: what it holds has its one home in the memory's own store. */
+export interface MemoryResult {
+  verb: string;
+  hits: RecalledEngram[];
+  nearest: RecallScore[];
+  engrams: EngramRecord[];
+  facts: FactRecord[];
+  changes: ChangeRecord[];
+  repeated_in: string[];
+  entries: EntryRecord[];
+  outcomes: OutcomeRecord[];
+  lines: string[];
+  pinned: string[];
+  left_out: string[];
+  vectors: number[][];
+  embedded_by: string;
+  cursor: string;
+  more_before: number | null;
+  degraded: string[];
+  error: ErrorInfo | null;
+}
+
+/** The model keeper, while a model is pulled: at each new `status`, at most twice a second between, and at its end. `completed` and `total` are bytes of the file that is on its way. `state` is running, done, stopped or failed. */
+export interface ModelProgress {
+  model: string;
+  state: "running" | "done" | "stopped" | "failed";
+  status: string;
+  completed: number | null;
+  total: number | null;
+  error: ErrorInfo | null;
+}
+
+/** A model that is here. `id` is the name to choose it by, `provider` its server's name in the settings, `server` the kind of that server, `size` in bytes where it is known, `path` that of its GGUF file. `capabilities` are empty and `loaded` is None where the server does not say. `chat` says that a query can choose it; if not, `unfit` is a sentence that says why. The `default` one answers where a query chooses none, the `current` one does so from the next start on. */
+export interface ModelRecord {
+  name: string;
+  server: "ollama" | "llama_server" | "openai";
+  size: number | null;
+  path: string | null;
+  current: boolean;
+  id: string;
+  provider: string;
+  capabilities: string[];
+  loaded: boolean | null;
+  chat: boolean;
+  unfit: string;
+  default: boolean;
+}
+
+/** A door that wants to know which models there are (list), or the one of a name that a query has chosen (find), to have one pulled (pull), no longer (stop), or to have it answer by default (use). `model` is its name, for use also the path of a GGUF file, for pull where to get it. */
+export interface ModelRequest {
+  verb: "list" | "find" | "pull" | "stop" | "use";
+  model: string;
+}
+
+/** The model keeper's answer to a request. To list: what is here, pulls under way and those that ended since the start, and in `note` why a server could not be asked. To pull and stop: how that pull stands. To find and use: the model, as `models`. `chosen` is the model that answers from the next start on, as provider/model; `at_once` says that it does so already. */
+export interface ModelResult {
+  verb: string;
+  models: ModelRecord[];
+  pulls: ModelProgress[];
+  chosen: string;
+  at_once: boolean;
+  note: string;
+  error: ErrorInfo | null;
+}
+
+/** One call of a model: when it was asked, first heard of and done, in seconds since 1970, and its tokens. Without `model` it was cut off. */
+export interface ModelSpan {
+  started: number;
+  first_token: number | null;
+  ended: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  model: string;
+}
+
+/** Whoever has asked a model besides for an answer: what for (critic, classifier, summary, judge_test, classifier_test, or a routine of reflection), how often, the tokens that the server has counted, how long it took, in seconds, and of a routine in a few words what came of it (`outcome`); of a check of a goal `about` is the goal. */
+export interface ModelUsed {
+  purpose: string;
+  model: string;
+  prompt_tokens: number;
+  completion_tokens: number;
+  seconds: number;
+  calls: number;
+  outcome: string;
+  about: string;
+}
+
+/** The inner monologue, when it has thought of what has happened lately: of the exchanges with the engrams `sources`; `left_out` counts those with words of strangers, which it does not read. No model is shown it. */
+export interface MonologueThought {
+  thought_id: string;
+  text: string;
+  sources: string[];
+  left_out: number;
+  model: string;
+}
+
+/** What somebody wants done, and when. `schedule` is a cron expression, `at` a time, or `every` so often, in that time zone or the one of the settings. Without `session_id` each run is a conversation of its own. */
+export interface NewJob {
+  prompt: string;
+  schedule: string;
+  name: string;
+  time_zone: string | null;
+  missed: "once" | "all" | "none";
+  session_id: string | null;
+  mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
+  max_runs_a_day: number | null;
+  max_tokens_a_day: number | null;
+}
+
+/** What an edit does to what was there `before`; `why` says what is wrong. It is a conflict where the memory has changed since, too: that stays as it is. */
+export interface OutcomeRecord {
+  line: number;
+  kind: "fact" | "note";
+  what: "added" | "changed" | "removed" | "conflict" | "refused" | "nothing";
+  before: string;
+  text: string;
+  why: string;
+}
+
+/** What an engram says that holds no more; `values` are what the user said instead, none if that was deleted. `engram_ids` are the engrams that all of this is from. */
+export interface OutdatedFact {
+  slot: string;
+  value: string;
+  superseded_at: number;
+  values: string[];
+  engram_ids: string[];
+}
+
+/** A critic, when two respondents have answered a query. `winner` is null with a status that says why; `order_consistent` whether the judge preferred the same answer in both orders: if not, it is a tie, unless the judge's probabilities are known: `preferred` is then that of A, the mean over both orders, and decides. */
+export interface PairwiseResult {
+  query_id: string;
+  winner: "A" | "B" | "tie" | null;
+  order_consistent: boolean | null;
+  preferred: number | null;
+  status: "graded" | "unparsed" | "failed" | "skipped" | "judge_unfit";
+  feedback: string;
+  rubric: string;
+  judge: string;
+  self_judged: boolean;
+  session_id: string | null;
+}
+
+/** A door that wants a participant to be started, stopped, or restarted; `name` is what the supervisor calls it, or the settings call one that is new there. */
+export interface ParticipantRequest {
+  verb: "start" | "stop" | "restart";
+  name: string;
+}
+
+/** The supervisor's answer to that, when it is done: how the `child` is then, or `error`, why it was not done. It is given before a restart of the API, which it would not reach after. */
+export interface ParticipantResult {
+  verb: string;
+  child: ChildStatus | null;
+  error: ErrorInfo | null;
+}
+
+/** Every participant, every five seconds and soon after a change: that it lives, what it does, what it has sent. */
+export interface ParticipantStatus {
+  name: string;
+  kind: string;
+  pid: number;
+  instance: string;
+  state: "starting" | "ready" | "stopping";
+  child: string;
+  inflight: number;
+  counters: Record<string, number>;
+  details: Record<string, string>;
+  last_seq: Record<string, number>;
+  subscriptions: Record<string, string>;
+  children: ChildStatus[];
+}
+
+/** A door that shows what waits for a decision (list), brings one (decide: `call_id`, `decision`, `by`, `answer`, `mode`), shows what is remembered (remembered) or takes it back (forget: `leave_id`). With `of_user` only what is that user's is there. */
+export interface PermissionRequest {
+  verb: "list" | "decide" | "remembered" | "forget";
+  of_user: string | null;
+  call_id: string;
+  decision: "allow" | "allow_session" | "deny";
+  by: string;
+  answer: string | null;
+  mode: "default" | "acceptEdits" | null;
+  leave_id: number;
+}
+
+/** The gatekeeper's answer to that. */
+export interface PermissionResult {
+  verb: "list" | "decide" | "remembered" | "forget";
+  waiting: ApprovalRequest[];
+  remembered: RememberedGrant[];
+  error: ErrorInfo | null;
+}
+
+/** A respondent, when its model proposes a plan: its user is asked by `approval.request` under the same call_id. */
+export interface PlanCreated {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  title: string;
+  steps: string[];
+}
+
+/** A respondent, when its model begins, ends or drops a step of the plan that was approved: `index` from 0, in the plan of that `call_id`. */
+export interface PlanStep {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  index: number;
+  state: "open" | "doing" | "done" | "dropped";
+}
+
+/** The generator, as soon as the journal has given it the query; again for each repeat of a running query. */
+export interface QueryAccepted {
+  query_id: string;
+  respondent_id: string;
+  attempt: number;
+}
+
+/** A door, when the user wants an answer stopped. */
+export interface QueryCancel {
+  query_id: string;
+}
+
+/** The generator, when a query ends without becoming a turn: refused, or cancelled while it waited in line. */
+export interface QueryFailed {
+  query_id: string;
+  respondent_id: string;
+  attempt: number;
+  error: ErrorInfo;
+}
+
+/** A door, when somebody asks, or the swarm, when a model has asked an agent (`task`). `history` replaces the session's own history and makes the turn leave none; `continued` is what has followed the question there: calls of the asker's functions, and their results. `origin` is who is behind it; `tainted` that its words are not the user's own. */
+export interface QueryReceived {
+  query_id: string;
+  query: string;
+  attachments: string[];
+  incognito: boolean;
+  history: Record<string, unknown>[] | null;
+  continued: Record<string, unknown>[];
+  options: AnswerOptions | null;
+  origin: string;
+  tainted: boolean;
+  session_id: string | null;
+  task: AgentTask | null;
+}
+
+/** One engram of a search. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of, by name: where `fused` is below `threshold`, it was not good enough. Its age then is null where that was not noted; `outdated` says that something in it held no more. */
+export interface RecallScore {
+  engram_id: string;
+  relevance: number;
+  similarity: number | null;
+  parts: Record<string, number>;
+  asked_at: number | null;
+  age_seconds: number | null;
+  outdated: boolean;
+}
+
+/** An engram that a search has found, best first. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of, by name. */
+export interface RecalledEngram {
+  engram_id: string;
+  query_id: string;
+  respondent_id: string;
+  session_id: string;
+  query: string;
+  answer: string;
+  origin: string;
+  asked_at: number;
+  pinned: boolean;
+  score: number | null;
+  sentiment: number | null;
+  winner: "A" | "B" | "tie" | null;
+  superseded_by: string | null;
+  recalled: string[];
+  intent: string | null;
+  entities: string[];
+  tainted: boolean;
+  note_of: string | null;
+  cut: boolean;
+  relevance: number;
+  similarity: number | null;
+  parts: Record<string, number>;
+  folded: string[];
+  successor_of: string | null;
+  outdated: OutdatedFact[];
+}
+
+/** An exchange of an earlier conversation that was put before the model, shortened. `asked_at` is in seconds since 1970; `origin` is that of its engram; `tainted` says that untrusted content may be in it. */
+export interface RecalledExchange {
+  engram_id: string;
+  query: string;
+  answer: string;
+  asked_at: number;
+  origin: string;
+  tainted: boolean;
+}
+
+/** What a user has allowed for a whole conversation: the call with these arguments, or of a tool for files all on that path. */
+export interface RememberedGrant {
+  leave_id: number;
+  session_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  decided_at: number;
+}
+
+/** The generator, when a turn ends: the answer and everything that led to it. */
+export interface ResponseGeneration {
+  query_id: string;
+  respondent_id: string;
+  status: "answered" | "cancelled" | "failed";
+  query: string;
+  answer: string;
+  cut_off: boolean;
+  thinking: string;
+  tool_calls: ToolCallRecord[];
+  client_calls: ClientCall[];
+  model: string;
+  prompt: string;
+  profile: string;
+  incognito: boolean;
+  in_history: boolean;
+  remember: boolean;
+  usage: UsageInfo;
+  degraded: string[];
+  tainted: boolean;
+  origin: string;
+  error: ErrorInfo | null;
+  session_id: string | null;
+  generator_id: string;
+  agent: string;
+}
+
+/** The reward service to the respondent that gave an answer: the answer's reward is now this, 0 for none. It takes the place of any earlier one of the same answer. */
+export interface RewardEvent {
+  query_id: string;
+  respondent_id: string;
+  reward: number;
+  source: "user";
+  rated_at: number;
+}
+
+/** How a routine is. `why` says what it waits for, `problem` what was wrong last; `read_until` is the time of the last exchange that it has read, `done_at` when it was done last, both in seconds since 1970, and `tokens_today` what it has used of `tokens_per_day`. */
+export interface RoutineRecord {
+  is_on: boolean;
+  why: string;
+  problem: string;
+  done_at: number | null;
+  read_until: number | null;
+  tokens_today: number;
+  tokens_per_day: number;
+}
+
+/** A door, for how a routine is (status), to have it done without waiting for its time (now), or to switch it on or off while it runs; that outlives a restart. */
+export interface RoutineRequest {
+  verb: "status" | "now" | "on" | "off";
+  routine: "dreamer" | "monologue" | "heartbeat";
+}
+
+/** `reflection`, to that: how the routine is then. */
+export interface RoutineResult {
+  verb: string;
+  state: RoutineRecord;
+  error: ErrorInfo | null;
+}
+
+/** The generator, when a user goes on from an earlier place of a session: `session_id` begins with the turns that `branched_from` has before the query `before`, which are not said again. */
+export interface SessionBranched {
+  session_id: string;
+  branched_from: string;
+  before: string;
+  incognito: boolean;
+  branched_at: number;
+}
+
+/** The generator, when a user has given a session a title, or pinned it, or taken that back: this holds from now on. Without `title` it is called as its first query. */
+export interface SessionChanged {
+  session_id: string;
+  title: string | null;
+  pinned: boolean;
+  changed_at: number;
+}
+
+/** The generator, when a session was deleted or an incognito one has ended: nobody is to keep anything of it. */
+export interface SessionDeleted {
+  deleted_session_id: string;
+}
+
+/** One skill: `ready`, or why not: `broken`, `incomplete` without the programs in `missing`, `unapproved` as it is now, or `hidden` by one of its name in an earlier place. `place` is where it lies: settings, extra or workspace; `tools`, for a door, what stands with those that it brings: approved, not approved, changed since, or why not. */
+export interface SkillRecord {
+  name: string;
+  status: "ready" | "broken" | "incomplete" | "unapproved" | "hidden";
+  place: "settings" | "extra" | "workspace";
+  folder: string;
+  description: string;
+  error: string;
+  missing: string[];
+  compatibility: string;
+  license: string;
+  tools: string;
+}
+
+/** Who needs to know the skills: a respondent those that are `ready`, a door all of the `list`, or to `show` one with its text. */
+export interface SkillRequest {
+  verb: "ready" | "list" | "show";
+  name: string;
+}
+
+/** Whoever holds the skills, to that. `places` are the folders in which they may lie, the user's own first; `text` is that of the one that was to be shown, `files` what it has beside it. */
+export interface SkillResult {
+  verb: string;
+  skills: SkillRecord[];
+  places: string[];
+  text: string;
+  files: string[];
+  error: ErrorInfo | null;
+}
+
+/** Whoever holds the skills, when one comes, goes or says something else: the names of those that are ready, and of the others. It does not say what they are for: a prompt is made of answers alone (`skills.request.ready`). */
+export interface SkillsChanged {
+  ready: string[];
+  others: string[];
+}
+
+/** One thing to be done, and how it stands. */
+export interface TodoItem {
+  text: string;
+  state: "open" | "doing" | "done" | "dropped";
+}
+
+/** A respondent, when its model has written its list anew: all of it, in order. */
+export interface TodoUpdated {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  items: TodoItem[];
+}
+
+/** One tool call as it stands in the answer's record. `made_by` is the respondent that made it, if another one; `tainted` that its result taints the session. */
+export interface ToolCallRecord {
+  call_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  result: string | null;
+  error: ErrorInfo | null;
+  sources: string[];
+  links: string[];
+  tainted: boolean;
+  undoable: boolean;
+  whole: Record<string, string | number> | null;
+  recalled: RecallScore[];
+  duration_ms: number;
+  made_by: string;
+}
+
+/** A tool, when work begins that goes on after its call has ended, and when it has ended: then with `outcome`, a sentence, and all of its output. */
+export interface ToolJob {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  tool: string;
+  job: string;
+  state: "running" | "ended";
+  command: string;
+  outcome: string;
+  output: string;
+}
+
+/** A tool whose work shows while it is done, at most four times a second: what has come, from the byte `start` of its output on. Of more than 8 kB only the end is told; all of it is in the result. */
+export interface ToolProgress {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  tool: string;
+  start: number;
+  text: string;
+}
+
+/** The generator, when the model calls a tool. `call_id` is `query_id:step:index`, the same in every attempt. */
+export interface ToolRequest {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  same_host: boolean;
+  tainted: boolean;
+  grant: Grant | null;
+}
+
+/** A tool, when a call has settled: either `result` or `error`. `sources` are addresses the text came from, `links` those that it leads to; `tainted` says that there are words of strangers in what a trusted tool tells. */
+export interface ToolResult {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  tool: string;
+  result: string | null;
+  error: ErrorInfo | null;
+  sources: string[];
+  links: string[];
+  tainted: boolean;
+  undoable: boolean;
+  whole: Record<string, string | number> | null;
+  recalled: RecallScore[];
+  duration_ms: number;
+}
+
+/** A tool, when it starts and when asked: what the model is told, and the manners of the tool. */
+export interface ToolSchema {
+  tool: string;
+  description: string;
+  parameters: Record<string, unknown>;
+  effect: "none" | "read" | "write";
+  safety: "L0" | "L1" | "L2";
+  category: "read" | "write" | "search" | "shell" | "web" | "git" | "data" | "meta" | "memory";
+  repeatable: boolean;
+  timeout_seconds: number;
+  rubric: string;
+  replaces: string;
+  trusted: boolean;
+}
+
+/** Whoever needs to know which tools there are; every tool answers with its schema. */
+export interface ToolSchemaRequest {
+}
+
+/** What a turn has used of each of its limits: rounds of tool calls, calls, bytes that tools have told, and tokens of its model. */
+export interface TurnTotals {
+  steps: number;
+  max_steps: number;
+  calls: number;
+  max_calls: number;
+  output_bytes: number;
+  max_output_bytes: number;
+  tokens: number;
+  max_tokens: number | null;
+}
+
+/** What a turn cost: tokens of all calls, seconds by the server's own names, the last prompt's `context`, each call by itself, and the `totals` against the turn's limits where tools were called. */
+export interface UsageInfo {
+  prompt_tokens: number;
+  completion_tokens: number;
+  durations: Record<string, number>;
+  context: ContextGauge | null;
+  steps: ModelSpan[];
+  totals: TurnTotals | null;
+}
+
+/** The memory, when the lines change that a model is told of a user (current facts and pins), and when it starts for each user who has any. It does not hold the lines: whoever needs them requests them (`memory.request.facts`). */
+export interface UserFacts {
+  of_user: string;
+}
+
+/** A door, when a user rates an answer; the latest rating of an answer counts, null withdraws it. */
+export interface UserFeedback {
+  query_id: string;
+  respondent_id: string;
+  rating: -1 | 1 | null;
+  comment: string;
+  rated_at: number;
+}
+
+/** The body of POST /sessions/{session_id}/branch. Without a session_id the branch gets a fresh one. */
+export interface BranchBody {
+  before: string;
+  session_id?: string | null;
+}
+
+/** What is to be carried of the bus: subjects and families, with payloads or only their sizes. */
+export interface BusBody {
+  subjects?: string[];
+  payload?: "none" | "full";
+}
+
+/** The body of POST /approvals/{call_id}. `answer` is for a question of the model, or goes with what is said of a plan; `mode` is how the rest runs once a plan is approved; `by` names the door. */
+export interface DecisionBody {
+  decision: "allow" | "allow_session" | "deny";
+  answer?: string | null;
+  mode?: "default" | "acceptEdits" | null;
+  by?: string;
+}
+
+/** The body of POST /feedback. The latest rating of an answer counts; null withdraws it. */
+export interface FeedbackBody {
+  query_id: string;
+  rating: -1 | 1 | null;
+  comment?: string;
+  respondent_id?: string;
+}
+
+/** The body of POST /goals; `by` names the door. Without a schedule the goal is checked once a day. */
+export interface GoalBody {
+  text: string;
+  schedule?: string;
+  by?: string;
+}
+
+/** The body of PATCH /goals/{goal_id}: a new state, or the time `words_at` of words that were seen. */
+export interface GoalChangeBody {
+  state?: "done" | "dropped" | "active" | null;
+  seen?: number | null;
+  by?: string;
+}
+
+/** The body of POST /cron. Without a session_id each run is a conversation of its own; `by` names the door. */
+export interface JobBody {
+  prompt: string;
+  schedule: string;
+  name?: string;
+  time_zone?: string | null;
+  missed?: "once" | "all" | "none";
+  session_id?: string | null;
+  mode?: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
+  max_runs_a_day?: number | null;
+  max_tokens_a_day?: number | null;
+  by?: string;
+}
+
+/** The body of PATCH /cron/{job_id}. */
+export interface JobChangeBody {
+  enabled: boolean;
+}
+
+/** The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back. */
+export interface LabelsBody {
+  title?: string | null;
+  pinned?: boolean;
+}
+
+/** The body of POST /memory/file: the whole text, and whether what was changed in it is to be done. */
+export interface MemoryFileBody {
+  text: string;
+  apply?: boolean;
+}
+
+/** A model: its name in Ollama, the path of a GGUF file, or to pull it where it lies. */
+export interface ModelBody {
+  name: string;
+}
+
+/** The body of POST /query. Without a session_id the query is a session of its own. */
+export interface QueryBody {
+  query: string;
+  attachments?: string[];
+  query_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  incognito?: boolean;
+  tools?: ToolsBody | null;
+  mode?: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
+  profile?: string | null;
+  model?: string | null;
+  wait?: boolean;
+}
+
+/** The body of PUT /settings/{name}: the keys that are to change, mappings key by key. */
+export interface SettingsBody {
+  values: Record<string, unknown>;
+}
+
+/** The body of POST /stream/{stream_id}. What is left out stays as it is. */
+export interface StreamBody {
+  sessions?: string[];
+  queries?: string[];
+  list?: boolean;
+  participants?: boolean;
+  bus?: BusBody | null;
+}
+
+/** The body of POST /tools/{tool}/calls. `client` is what the program calls itself, as whoever is asked will read it; the same `query_id` again is the same call. */
+export interface ToolCallBody {
+  args?: Record<string, unknown>;
+  client?: string;
+  query_id?: string | null;
+}
+
+/** The tools that the model is offered for one answer: those in `allow` (null: all) that are not in `deny`. */
+export interface ToolsBody {
+  allow?: string[] | null;
+  deny?: string[];
+}
+
+/** The body of POST /changes/undo: one of a call, a query, and a day, which is one of this machine's time zone. */
+export interface UndoBody {
+  call_id?: string | null;
+  query_id?: string | null;
+  day?: string | null;
+}
+
+/** The body of POST /users. */
+export interface UserBody {
+  name: string;
+}
+
+/** An envelope without its payload. */
+export interface EnvelopeHeader {
+  subject: string;
+  id: string;
+  sender: string;
+  instance: string;
+  seq: number;
+  correlation_id: string;
+  cause_id?: string;
+  in_reply_to?: string;
+  session_id?: string;
+  user_id?: string;
+  sent_at: number;
+  ttl_ms?: number;
+  v: number;
+  size?: number;
+  payload?: unknown;
+}
+
+/** What a query's events carry, by their names. */
+export interface QueryEvents {
+  accepted: QueryAccepted & { session_id: string };
+  state: AgentTransition;
+  context: ContextProvided;
+  thinking: GenerationThinking & { count?: number };
+  token: GenerationToken & { count?: number };
+  waiting: GenerationWaiting;
+  progress: GenerationProgress;
+  tool_call: ToolRequest;
+  tool_progress: ToolProgress;
+  tool_result: ToolResult;
+  approval: ApprovalRequest;
+  decision: ApprovalDecision;
+  todo: TodoUpdated;
+  plan: PlanCreated;
+  plan_step: PlanStep;
+  response: unknown;
+  error: QueryFailed;
+  critique: CritiqueResult;
+  pairwise: PairwiseResult;
+  feedback: UserFeedback;
+  snapshot: unknown;
+}
+
+/** The messages by their subjects. */
+export interface Messages {
+  "agent.changed": AgentChanged;
+  [subject: `agent.request.${string}`]: AgentRequest;
+  [subject: `agent.result.${string}`]: AgentResult;
+  "agent.transition": AgentTransition;
+  "answer.dialog": AnswerDialog;
+  "approval.decision": ApprovalDecision;
+  "approval.request": ApprovalRequest;
+  "bus.dead": BusDead;
+  "bus.gap": BusGap;
+  [subject: `bus.probe.${string}`]: BusProbe;
+  [subject: `change.request.${string}`]: ChangeRequest;
+  [subject: `change.result.${string}`]: ChangeResult;
+  [subject: `client.tool.request.${string}`]: ClientToolRequest;
+  [subject: `client.tool.result.${string}`]: ClientToolResult;
+  "comparison.request": ComparisonRequest;
+  "comparison.result": ComparisonResult;
+  "context.compacted": ContextCompacted;
+  "context.provided": ContextProvided;
+  [subject: `conversation.request.${string}`]: ConversationRequest;
+  [subject: `conversation.result.${string}`]: ConversationResult;
+  "critique.result": CritiqueResult;
+  "cron.job.changed": CronJobChanged;
+  [subject: `cron.request.${string}`]: CronRequest;
+  [subject: `cron.result.${string}`]: CronResult;
+  "cron.run": CronRun;
+  "dream.made": DreamMade;
+  "effect.undone": EffectUndone;
+  "generation.progress": GenerationProgress;
+  "generation.thinking": GenerationThinking;
+  "generation.token": GenerationToken;
+  "generation.waiting": GenerationWaiting;
+  "goal.changed": GoalChanged;
+  [subject: `goal.request.${string}`]: GoalRequest;
+  [subject: `goal.result.${string}`]: GoalResult;
+  "goal.said": GoalSaid;
+  "grant.request": GrantRequest;
+  "grant.result": GrantResult;
+  [subject: `hook.request.${string}`]: HookRequest;
+  [subject: `hook.result.${string}`]: HookResult;
+  "journal.ack": JournalAck;
+  "journal.attach": JournalAttach;
+  [subject: `journal.confirmed.${string}`]: JournalConfirmed;
+  [subject: `journal.deliver.${string}`]: JournalDeliver;
+  "journal.detach": JournalDetach;
+  "journal.entries": JournalEntries;
+  "journal.failed": JournalFailed;
+  [subject: `journal.fenced.${string}`]: JournalFenced;
+  "journal.hurry": JournalFlush;
+  [subject: `journal.given.${string}`]: JournalFlushed;
+  "journal.opened": JournalOpened;
+  "journal.read": JournalRead;
+  "journal.redact": JournalRedact;
+  "journal.redacted": JournalRedacted;
+  "journal.redeliver": JournalRedeliver;
+  "journal.redelivered": JournalRedelivered;
+  "journal.working": JournalWorking;
+  "model.lease.claim": LeaseClaim;
+  "model.lease.state": LeaseState;
+  "memory.annotated": MemoryAnnotated;
+  "memory.classified": MemoryClassified;
+  "memory.deleted": MemoryDeleted;
+  "memory.ingested": MemoryIngested;
+  [subject: `memory.request.${string}`]: MemoryRequest;
+  [subject: `memory.result.${string}`]: MemoryResult;
+  "model.progress": ModelProgress;
+  [subject: `model.request.${string}`]: ModelRequest;
+  [subject: `model.result.${string}`]: ModelResult;
+  "model.used": ModelUsed;
+  "monologue.thought": MonologueThought;
+  "pairwise.result": PairwiseResult;
+  [subject: `participant.request.${string}`]: ParticipantRequest;
+  [subject: `participant.result.${string}`]: ParticipantResult;
+  "participant.status": ParticipantStatus;
+  [subject: `permission.request.${string}`]: PermissionRequest;
+  [subject: `permission.result.${string}`]: PermissionResult;
+  "plan.created": PlanCreated;
+  "plan.step": PlanStep;
+  "query.accepted": QueryAccepted;
+  "query.cancel": QueryCancel;
+  "query.failed": QueryFailed;
+  "query.received": QueryReceived;
+  "response.generation": ResponseGeneration;
+  "reward.event": RewardEvent;
+  [subject: `reflection.request.${string}`]: RoutineRequest;
+  [subject: `reflection.result.${string}`]: RoutineResult;
+  "session.branched": SessionBranched;
+  "session.changed": SessionChanged;
+  "session.deleted": SessionDeleted;
+  [subject: `skills.request.${string}`]: SkillRequest;
+  [subject: `skills.result.${string}`]: SkillResult;
+  "skills.changed": SkillsChanged;
+  "todo.updated": TodoUpdated;
+  "tool.job": ToolJob;
+  [subject: `tool.progress.${string}`]: ToolProgress;
+  [subject: `tool.request.${string}`]: ToolRequest;
+  [subject: `tool.result.${string}`]: ToolResult;
+  "tool.schema": ToolSchema;
+  "tool.schema.request": ToolSchemaRequest;
+  "memory.facts": UserFacts;
+  "user.feedback": UserFeedback;
+}
+
+/** What kinds of errors there are. */
+export type ErrorKind =
+  | "bad_model"
+  | "bad_name"
+  | "budget_spent"
+  | "bus_closed"
+  | "bus_not_ready"
+  | "busy"
+  | "cancelled"
+  | "changed"
+  | "config"
+  | "conflict"
+  | "context_overflow"
+  | "deleted"
+  | "denied"
+  | "disk_full"
+  | "elsewhere"
+  | "fenced"
+  | "forbidden"
+  | "gone"
+  | "invalid"
+  | "journal_full"
+  | "journal_gone"
+  | "link"
+  | "malformed"
+  | "method_not_allowed"
+  | "not_a_file"
+  | "not_a_folder"
+  | "not_confirmed"
+  | "not_found"
+  | "not_kept"
+  | "outside"
+  | "overloaded"
+  | "publish_timeout"
+  | "quota"
+  | "rate_limit"
+  | "stopping"
+  | "store_full"
+  | "store_gone"
+  | "store_locked"
+  | "store_read_only"
+  | "timeout"
+  | "too_large"
+  | "too_many_queries"
+  | "too_slow"
+  | "unauthorized"
+  | "unavailable"
+  | "unsendable"
+  | "unsupported_media_type";

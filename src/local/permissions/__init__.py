@@ -1,0 +1,10 @@
+"""Which tool calls need approval, who approves them, and the grants that tools check."""
+
+from local.core.capability import Capability
+
+CAPABILITY = Capability(
+    participants={"gatekeeper": "local.permissions.gatekeeper:GatekeeperService"},
+    messages=("local.permissions.messages",),
+    routes=("local.permissions.routes:add_routes",),
+    commands={"approvals": "local.permissions.commands:approvals_app"},
+)

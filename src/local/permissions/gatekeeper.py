@@ -1,0 +1,392 @@
+"""The gatekeeper: gives leave to calls that do more than read, by the owner's policy or by asking a person."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, ClassVar, Self
+
+from local.bus.bus import Bus
+from local.bus.envelope import Envelope, Trace, session_of
+from local.bus.message import ErrorInfo, Message
+from local.bus.messages import (
+    Grant,
+    PlanMode,
+    QueryCancel,
+    SessionDeleted,
+    ToolResult,
+    ToolSchema,
+    ToolSchemaRequest,
+    arguments_digest,
+    is_plan,
+)
+from local.bus.vocabulary import CLARIFICATION, NON_INTERACTIVE, PROPOSE_PLAN
+from local.core import failpoints
+from local.core.database import open_patiently, within_patience
+from local.core.errors import BadRequest, LocalError, NotOnRecord
+from local.memory.messages import MemoryDeleted
+from local.permissions.grants import FOLDER, SigningKey
+from local.permissions.messages import (
+    QUESTIONS_OF_THE_MODEL,
+    SILENCE,
+    ApprovalDecision,
+    ApprovalRequest,
+    Decision,
+    GrantRequest,
+    GrantResult,
+    PermissionRequest,
+    PermissionResult,
+)
+from local.permissions.policy import DENIES, GatekeeperConfig, JudgedCall, Ruling, SafetyRegistry
+from local.permissions.store import ApprovalQueue, ApprovalStore, NotWaiting, StoredApproval, key_of
+from local.runtime.participant import Kind, Participant, Publications, Resources, on
+
+# Questions to people: each is on record before anybody hears of it, asked once, and decided once.
+
+PATIENCE_SECONDS = 10.0  # of a question for which there is no room on the disk
+
+log = logging.getLogger(__name__)
+
+_NAMESPACE = uuid.UUID("5b0a9a3e-6a53-4d6d-9b0a-1c52bb3c6c1f")
+
+
+class Approvals:
+    """What a gatekeeper asks people. `clock` gives seconds since 1970."""
+
+    publishes: ClassVar[Publications] = (ApprovalRequest, ApprovalDecision)
+
+    def __init__(self, bus: Bus, book: ApprovalQueue, clock: Callable[[], float]) -> None:
+        self._bus, self._book, self._clock = bus, book, clock
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def going_on(self) -> AsyncIterator[None]:
+        """Ask what an earlier process has asked, and tell what it has not told, while the block lasts."""
+        for approval in self._book.untold():
+            self._begin(self._tell(approval))
+        for approval, request in self._book.waiting():
+            self._put(approval, request)
+        try:
+            yield
+        finally:
+            tasks = list(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def ask(self, request: ApprovalRequest, user_id: str | None) -> StoredApproval:
+        """Ask, unless it is asked already; returns what is on record of it. While nothing can be written it waits for a
+        while, less than whoever wants leave does. Raises as the store does."""
+        approval, _ = await within_patience(lambda: self._book.ask(request, user_id), PATIENCE_SECONDS)
+        failpoints.reach("gatekeeper.asked")
+        if approval.asked_at == request.asked_at:
+            self._put(approval, request)
+        return approval
+
+    async def decide(
+        self, key: str, decision: Decision, by: str, answer: str | None = None, mode: PlanMode | None = None
+    ) -> StoredApproval:
+        """Take a decision, and tell it. Raises `NotWaiting` for any but the first, and as the store does."""
+        decided = await self._book.decide(key, decision, by, answer, self._clock(), mode)
+        failpoints.reach("gatekeeper.decided")
+        self._begin(self._tell(decided))
+        return decided
+
+    async def at_present(self, approval: StoredApproval) -> StoredApproval:
+        """What has become of a question: denied, if its time has run out."""
+        if approval.decision is None and approval.expires_at <= self._clock():
+            with suppress(NotWaiting):
+                return await self.decide(approval.key, "deny", SILENCE)
+        return self._book.get(approval.key) or approval
+
+    def _put(self, approval: StoredApproval, request: ApprovalRequest) -> None:
+        """Let everybody hear the question, and deny it when its time has run out."""
+        self._begin(self._publish(request, approval))
+        self._begin(self._expire(approval))
+
+    async def _expire(self, approval: StoredApproval) -> None:
+        await asyncio.sleep(max(0.0, approval.expires_at - self._clock()))
+        with suppress(NotWaiting):
+            await within_patience(lambda: self.decide(approval.key, "deny", SILENCE), math.inf)
+
+    async def _tell(self, decided: StoredApproval) -> None:
+        respondent_id, _, call_id = decided.key.partition(" ")
+        decision = ApprovalDecision.model_validate({
+            "query_id": decided.query_id,
+            "respondent_id": respondent_id,
+            "call_id": call_id,
+            "session_id": decided.session_id,
+            "tool": decided.tool,
+            "decision": decided.decision,
+            "by": decided.decided_by,
+            "answer": decided.answer,
+            "mode": decided.mode,
+            "decided_at": decided.decided_at,
+        })  # fmt: skip
+        await self._publish(decision, decided)
+        await self._book.told(decided.key)
+
+    async def _publish(self, message: Message, of: StoredApproval) -> None:
+        """Under an id that is always the same, so that what is said again is said once."""
+        trace = Trace(of.query_id, None, of.session_id, of.user_id)
+        envelope_id = uuid.uuid5(_NAMESPACE, f"{of.key}\n{message.subject}").hex
+        await self._bus.publish(message, trace, envelope_id=envelope_id, seconds=math.inf)
+
+    def _begin(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(_logged(work), name="approval")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _logged(work: Coroutine[Any, Any, object]) -> None:
+    try:
+        await work
+    except LocalError as error:
+        log.error("left for the next start: %s", error)
+
+
+CONSUMER = "gatekeeper"
+AT_ONCE = 64
+CANCELLED = "cancelled"  # in `by`
+_NO_PLAN = "it is no plan, so nobody was asked"
+_UNREADABLE = "its arguments cannot be read, so nobody was asked"
+
+
+class GatekeeperService(Participant):
+    """Signs grants, which tools check themselves: it alone holds the key. What it asks, it has on record before anybody
+    hears of it; so it is asked once, whatever dies, and the first decision is the one that counts."""
+
+    name = "gatekeeper"
+    kind = Kind.SERVICE
+    Config = GatekeeperConfig
+    publishes = (Approvals, ToolSchemaRequest)
+
+    def __init__(
+        self,
+        config: GatekeeperConfig,
+        store: ApprovalStore,
+        key: Callable[[], SigningKey],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`key` reads the key, `clock` gives seconds since 1970."""
+        super().__init__(config)
+        self._settings, self._policy, self._store, self._clock = config, config.policy(), store, clock
+        self._read_key, self._book, self._tools = key, ApprovalQueue(store), SafetyRegistry()
+        self._approvals: Approvals
+        self._key: SigningKey
+
+    @classmethod
+    def build(cls, config: GatekeeperConfig, resources: Resources) -> Self:
+        """With a file of its own, and the key in the data directory."""
+        store = ApprovalStore(resources.data_dir / "approvals.db")
+        return cls(config, store, lambda: SigningKey.of(resources.data_dir / FOLDER))
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Open the file, and go on with what an earlier process has begun."""
+        self._key = await open_patiently(self._read_key)
+        self._approvals = Approvals(self.bus, self._book, self._clock)
+        async with self._store:
+            await self._book.load()
+            async with self._approvals.going_on():
+                yield
+
+    async def announce(self) -> None:
+        """Ask which tools there are."""
+        await self.bus.publish(ToolSchemaRequest())
+
+    def details(self) -> dict[str, str]:
+        """What holds where a query says nothing, which tools are never used, and how many questions are open."""
+        may_bypass = "yes" if self._settings.may_bypass else "no"
+        waiting = sum(1 for _ in self._book.waiting())
+        denied = ", ".join(self._policy.denied_tools)
+        told = {"mode": self._settings.mode, "may_bypass": may_bypass, "waiting": str(waiting)}
+        return {**told, "denied": denied} if denied else told
+
+    @on(ToolSchema)
+    async def learn(self, schema: ToolSchema, envelope: Envelope) -> None:
+        """A tool says what it is."""
+        if self.may_publish(envelope, ToolResult.subject + schema.tool):
+            self._tools.heard(schema)
+
+    @on(GrantRequest, concurrency=AT_ONCE)
+    async def judge(self, request: GrantRequest, envelope: Envelope) -> GrantResult:
+        """A call that needs leave: it has it, or not, or somebody is asked."""
+        try:
+            digest = arguments_digest(request.args)
+        except ValueError:
+            return _result(request, "denied", why=_UNREADABLE)
+        known = self._book.get(key_of(request.call_id, request.respondent_id))
+        if known is not None:
+            return await self._settled(known, request, digest)
+        if request.tool in QUESTIONS_OF_THE_MODEL:
+            return await self._put(request, envelope, digest)
+        return await self._judge_call(request, envelope, digest)
+
+    async def _put(self, request: GrantRequest, envelope: Envelope, digest: str) -> GrantResult:
+        """A question of the model, or a plan: whoever is there is asked."""
+        if (request.mode or self._settings.mode) == NON_INTERACTIVE:
+            return _result(request, "denied", why=DENIES[NON_INTERACTIVE])
+        if request.tool == PROPOSE_PLAN and not is_plan(request.args):
+            return _result(request, "denied", why=_NO_PLAN)
+        question = JudgedCall(request.tool, request.args, "L0", "meta", tainted=request.tainted)
+        return await self._ask(request, envelope, digest, question, "")
+
+    async def _judge_call(self, request: GrantRequest, envelope: Envelope, digest: str) -> GrantResult:
+        safety, category = await self._tools.of(request.tool)
+        plan = _approval_of(self._book.plan_of(request.query_id, request.respondent_id))
+        call = JudgedCall(
+            request.tool, request.args, safety, category, request.mode, request.tainted, request.refusal, plan,
+            request.must_ask,
+        )  # fmt: skip
+        leave, why = self._policy.judge(call)
+        session_id = session_of(envelope, request.query_id)
+        if leave is Ruling.ASKED and (call.must_ask or not self._book.allows(session_id, call)):
+            return await self._ask(request, envelope, digest, call, why)
+        return _result(request, "denied", why=why) if leave is Ruling.DENIED else self._granted(request, digest)
+
+    @on(PermissionRequest, concurrency=AT_ONCE)
+    async def serve(self, request: PermissionRequest, envelope: Envelope) -> PermissionResult:
+        """A door shows what there is, or brings what somebody has decided."""
+        user = request.of_user
+        try:
+            if request.verb == "decide":
+                await self._decide(request)
+            elif request.verb == "forget" and not await self._book.take_back(request.leave_id, user):
+                raise NotOnRecord(f"nothing is remembered under {request.leave_id}")
+        except LocalError as error:
+            return PermissionResult(verb=request.verb, error=ErrorInfo.of(error))
+        waiting = tuple(asked for _, asked in self._book.waiting(user)) if request.verb == "list" else ()
+        remembered = tuple(self._book.remembered(user)) if request.verb == "remembered" else ()
+        return PermissionResult(verb=request.verb, waiting=waiting, remembered=remembered)
+
+    @on(QueryCancel, durable=CONSUMER)
+    async def withdraw(self, cancel: QueryCancel, envelope: Envelope) -> None:
+        """Nobody wants an answer any more: what waits for it is denied."""
+        for approval, _ in list(self._book.waiting()):
+            if approval.query_id == cancel.query_id:
+                await self._approvals.decide(approval.key, "deny", CANCELLED)
+
+    @on(SessionDeleted, durable=CONSUMER)
+    async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
+        """A session is gone."""
+        await self._book.forget_session(deleted.deleted_session_id)
+
+    @on(MemoryDeleted, durable=CONSUMER)
+    async def forget_query(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
+        """An exchange is gone."""
+        await self._book.forget_query(deleted.query_id)
+
+    def error_reply(self, message: Message, error: Exception) -> Message | None:
+        """What could not be looked up is not allowed."""
+        info = ErrorInfo.of(error)
+        if isinstance(message, PermissionRequest):
+            return PermissionResult(verb=message.verb, error=info)
+        return _result(message, "denied", why=info.message) if isinstance(message, GrantRequest) else None
+
+    async def _ask(
+        self, request: GrantRequest, envelope: Envelope, digest: str, call: JudgedCall, why: str
+    ) -> GrantResult:
+        now = self._clock()
+        asked = ApprovalRequest(
+            query_id=request.query_id,
+            respondent_id=request.respondent_id,
+            call_id=request.call_id,
+            session_id=session_of(envelope, request.query_id),
+            tool=call.tool,
+            args=request.args,
+            level=call.safety,
+            category=call.category,
+            why=why,
+            tainted=call.tainted,
+            sources=request.sources,
+            agent=request.agent,
+            root_query_id=request.root_query_id,
+            root_session_id=request.root_session_id,
+            client=request.client,
+            asked_at=now,
+            expires_at=now + self._settings.answer_seconds,
+        )
+        return await self._settled(await self._approvals.ask(asked, envelope.user_id), request, digest)
+
+    async def _settled(self, known: StoredApproval, request: GrantRequest, digest: str) -> GrantResult:
+        """What has become of a question by now."""
+        if (known.tool, known.digest) != (request.tool, digest):
+            return _result(request, "denied", why="leave was asked for another call under its id")
+        known = await self._approvals.at_present(known)
+        if known.decision is None:
+            return _result(request, "asked", expires_at=known.expires_at)
+        if known.decision == "deny":
+            return _result(request, "denied", why=_refusal(known), by=known.decided_by or "")
+        if request.tool == PROPOSE_PLAN:
+            return _result(request, "granted", answer=known.answer or "", mode=_approval_of(known))
+        if request.tool == CLARIFICATION:
+            return _result(request, "granted", answer=known.answer or "")
+        return self._granted(request, digest)
+
+    async def _decide(self, request: PermissionRequest) -> None:
+        approval, asked = self._book.asking(request.call_id, request.of_user)
+        if request.of_user is not None and asked.tool != CLARIFICATION and not self._settings.users_may_approve:
+            raise LeaveRefused(f"{asked.tool}: the owner decides what it may do, see users_may_approve")
+        decision, answer, mode = request.decision, (request.answer or "").strip(), None
+        if asked.tool in QUESTIONS_OF_THE_MODEL and decision != "deny":
+            decision, mode = "allow", request.mode
+            if asked.tool == CLARIFICATION and not answer:
+                raise AnswerMissing("answer: the model has asked something, and this says nothing")
+        if request.mode is not None and asked.tool != PROPOSE_PLAN:
+            raise LeaveRefused("mode: a plan is approved with one, and this is none")
+        if mode == "acceptEdits" and request.of_user is not None:
+            raise LeaveRefused("mode: the owner decides that edits need no leave")
+        await self._approvals.decide(approval.key, decision, request.by, answer or None, mode)
+
+    def _granted(self, request: GrantRequest, digest: str) -> GrantResult:
+        failpoints.reach("gatekeeper.grants")
+        grant = Grant(
+            call_id=request.call_id,
+            respondent_id=request.respondent_id,
+            tool=request.tool,
+            args_sha256=digest,
+            expires_at=self._clock() + self._settings.grant_seconds,
+            key_id=self._key.key_id,
+        )
+        signed = grant.model_copy(update={"signature": self._key.sign(grant.statement())})
+        return _result(request, "granted", grant=signed)
+
+
+class LeaveRefused(BadRequest):
+    """Somebody decides what is not theirs to decide."""
+
+    kind = "forbidden"
+
+
+class AnswerMissing(BadRequest):
+    """Somebody answers the model without a word."""
+
+    kind = "invalid"
+
+
+def _refusal(decided: StoredApproval) -> str:
+    if decided.decided_by == SILENCE:
+        return f"nobody answered within {decided.expires_at - decided.asked_at:g} s"
+    if decided.decided_by == CANCELLED:
+        return "the query was cancelled"
+    if decided.tool == CLARIFICATION:
+        return "the user gave no answer"
+    return f"the user said no: {decided.answer}" if decided.answer else "the user said no"
+
+
+def _approval_of(plan: StoredApproval | None) -> PlanMode | None:
+    """How the rest of a turn runs with that plan; None unless it is approved."""
+    if plan is None or plan.decision in (None, "deny"):
+        return None
+    return "acceptEdits" if plan.mode == "acceptEdits" else "default"
+
+
+def _result(request: GrantRequest, verdict: Any, **told: Any) -> GrantResult:
+    whose = {"query_id": request.query_id, "respondent_id": request.respondent_id, "call_id": request.call_id}
+    return GrantResult(**whose, verdict=verdict, **told)

@@ -1,0 +1,220 @@
+"""Which calls are made, which are denied, and about which a person is asked: the owner's lists, then the mode."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from pydantic import Field, field_validator
+
+from local.bus.messages import PlanMode, ToolSchema
+from local.bus.vocabulary import NON_INTERACTIVE, UNDECLARED_CATEGORY, UNDECLARED_SAFETY, Category, Mode, Safety
+from local.core.config import Settings
+
+# An entry of the owner's lists: a tool by its name, or of one that runs commands an exact vector of arguments.
+
+COMMAND = "command"  # the argument of tools that run commands: a line, or a program and its arguments
+
+
+class ListedCall(NamedTuple):
+    """Without `argv` it is every call of the tool."""
+
+    tool: str
+    argv: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, entry: object) -> ListedCall:
+        """A call listed as `name` or `{name: [argument, …]}`. Raises `ValueError` for anything else."""
+        if isinstance(entry, str) and entry:
+            return cls(entry)
+        if isinstance(entry, Mapping) and len(entry) == 1:
+            [(tool, argv)] = entry.items()
+            if isinstance(tool, str) and tool and (vector := _vector(argv)):
+                return cls(tool, vector)
+        raise ValueError(f"{entry!r}: expected a tool, or one with its arguments, as in shell_exec: [git, status]")
+
+    def is_call(self, tool: str, args: Mapping[str, Any]) -> bool:
+        """Whether that call is exactly this: with this vector, and nothing said beside it."""
+        if tool != self.tool:
+            return False
+        return self.argv is None or (args.keys() == {COMMAND} and _vector(args[COMMAND]) == self.argv)
+
+    def may_be_call(self, tool: str, args: Mapping[str, Any]) -> bool:
+        """Whether that call could come to this, however it is written."""
+        if tool != self.tool or self.argv is None:
+            return tool == self.tool
+        command = args.get(COMMAND)
+        return self.argv == _vector(_split(command) if isinstance(command, str) else command)
+
+
+def _vector(value: object) -> tuple[str, ...] | None:
+    is_vector = isinstance(value, list | tuple) and value and all(isinstance(one, str) for one in value)
+    return tuple(value) if is_vector else None  # type: ignore[arg-type]  # it is one
+
+
+def _split(command: str) -> list[str] | None:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return None
+
+
+class Ruling(StrEnum):
+    """What becomes of a call."""
+
+    GIVEN = "given"
+    ASKED = "asked"
+    DENIED = "denied"
+
+
+TABLE: Final[dict[Mode, dict[Safety, Ruling]]] = {
+    "default": {"L0": Ruling.GIVEN, "L1": Ruling.ASKED, "L2": Ruling.ASKED},
+    "plan": {"L0": Ruling.GIVEN, "L1": Ruling.DENIED, "L2": Ruling.DENIED},
+    "acceptEdits": {"L0": Ruling.GIVEN, "L1": Ruling.GIVEN, "L2": Ruling.ASKED},
+    "dontAsk": {"L0": Ruling.GIVEN, "L1": Ruling.DENIED, "L2": Ruling.DENIED},
+    "bypassPermissions": {"L0": Ruling.GIVEN, "L1": Ruling.GIVEN, "L2": Ruling.GIVEN},
+}
+DENIES: Final[dict[Mode, str]] = {
+    "plan": "only what reads is done before a plan is approved; propose one",
+    "dontAsk": "it needs leave, and nobody is there who could be asked",
+}
+_CERTAINTY: Final[dict[Safety, str]] = {
+    "L0": "It only reads.",
+    "L1": "What it changes can be undone.",
+    "L2": "What it does may not be undone.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCall:
+    """A call, with what is known of its tool from the tool itself. `mode` is the query's, None that of the settings;
+    `refusal` is why the rule of taint would not make it; `plan` how the turn runs whose plan is approved, None while
+    there is none; `must_ask` why a hook wants a person to decide."""
+
+    tool: str
+    args: Mapping[str, Any]
+    safety: Safety
+    category: Category
+    mode: Mode | None = None
+    tainted: bool = False
+    refusal: str = ""
+    plan: PlanMode | None = None
+    must_ask: str = ""
+
+
+class Judgement(NamedTuple):
+    """What becomes of a call, and a sentence that says why."""
+
+    leave: Ruling
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionPolicy:
+    """The owner's. What is on the list of `denied` is, in every mode; then come the `allowed`, then the mode.
+
+    In a tainted conversation a tool that is allowed as a whole asks like any other, and so does what could be undone.
+    """
+
+    denied: Sequence[ListedCall] = ()
+    allowed: Sequence[ListedCall] = ()
+    mode: Mode = "default"
+    may_bypass: bool = False
+
+    @property
+    def denied_tools(self) -> tuple[str, ...]:
+        """The tools that are denied whatever they are called with."""
+        return tuple(entry.tool for entry in self.denied if entry.argv is None)
+
+    def judge(self, call: JudgedCall) -> Judgement:
+        """What becomes of a call that nobody has decided."""
+        if any(entry.may_be_call(call.tool, call.args) for entry in self.denied):
+            return Judgement(Ruling.DENIED, "it is on the owner's list of what is denied")
+        listed = any(entry.is_call(call.tool, call.args) and _holds(entry, call) for entry in self.allowed)
+        if listed and not call.must_ask:
+            return Judgement(Ruling.GIVEN)
+        mode = self._mode_of(call)
+        leave = TABLE[mode][call.safety]
+        if mode == "plan" and call.safety != "L0":
+            return Judgement(Ruling.DENIED, DENIES["plan"])
+        if call.refusal and mode != "bypassPermissions":
+            leave = Ruling.DENIED if mode == NON_INTERACTIVE else Ruling.ASKED
+        elif call.tainted and leave is Ruling.GIVEN and mode == "acceptEdits" and call.safety != "L0":
+            leave = Ruling.ASKED
+        if call.must_ask and leave is Ruling.GIVEN:
+            leave = Ruling.DENIED if mode == NON_INTERACTIVE else Ruling.ASKED
+        if leave is Ruling.DENIED:
+            return Judgement(leave, call.refusal or call.must_ask or DENIES[mode])
+        return Judgement(leave, call.refusal or call.must_ask or _CERTAINTY[call.safety])
+
+    def _mode_of(self, call: JudgedCall) -> Mode:
+        mode = call.mode or self.mode
+        if mode in ("plan", "default") and call.plan is not None:
+            return "acceptEdits" if call.plan == "acceptEdits" else "default"
+        return "default" if mode == "bypassPermissions" and not self.may_bypass else mode
+
+
+def _holds(entry: ListedCall, call: JudgedCall) -> bool:
+    return entry.argv is not None or not (call.tainted or call.refusal)
+
+
+# The settings of the gatekeeper.
+
+Entry = str | dict[str, tuple[str, ...]]
+
+
+class GatekeeperConfig(Settings):
+    """`gatekeeper.yaml`; the comments there say what each key means."""
+
+    mode: Mode = "default"
+    may_bypass: bool = False
+    denied_tools: tuple[Entry, ...] = ()
+    allowed_tools: tuple[Entry, ...] = ()
+    answer_seconds: float = Field(300.0, gt=0)
+    grant_seconds: float = Field(120.0, gt=0)
+    users_may_approve: bool = False
+
+    @field_validator("denied_tools", "allowed_tools")
+    @classmethod
+    def _are_calls(cls, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        for entry in entries:
+            ListedCall.of(entry)
+        return entries
+
+    def policy(self) -> PermissionPolicy:
+        """The policy that these settings come to."""
+        denied, allowed = (tuple(map(ListedCall.of, one)) for one in (self.denied_tools, self.allowed_tools))
+        return PermissionPolicy(denied, allowed, self.mode, self.may_bypass)
+
+
+# What tools have said of their dangers, by themselves: nobody else is believed.
+
+PATIENCE_SECONDS = 2.0  # for a tool that has not been heard yet: just after a start
+
+
+class SafetyRegistry:
+    """Use `heard` for whatever a tool says of itself."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Safety, Category]] = {}
+        self._news = asyncio.Event()
+
+    def heard(self, schema: ToolSchema) -> None:
+        """A tool says what it is."""
+        self._known[schema.tool] = schema.safety, schema.category
+        self._news.set()
+
+    async def of(self, tool: str) -> tuple[Safety, Category]:
+        """The level and the category of a tool; of one that says nothing in time, the highest."""
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while tool not in self._known:
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            return UNDECLARED_SAFETY, UNDECLARED_CATEGORY
+        return self._known[tool]

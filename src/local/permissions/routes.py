@@ -1,0 +1,73 @@
+"""What waits for a person: calls that ask for leave, questions of the model; and leave for whole conversations."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, StringConstraints
+from starlette.requests import Request
+from starlette.responses import Response
+
+from local.api.context import api
+from local.api.http import JsonResponse, read_body, takes
+from local.api.security import Access, Caller, open_to
+from local.bus.messages import PlanMode
+from local.bus.vocabulary import ELEVATED_MODES
+from local.permissions.messages import Decision
+
+CallId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._:~-]{1,160}$")]
+
+
+class DecisionBody(BaseModel):
+    """The body of POST /approvals/{call_id}. `answer` is for a question of the model, or goes with what is said of a
+    plan; `mode` is how the rest runs once a plan is approved; `by` names the door."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    decision: Decision
+    answer: Annotated[str, StringConstraints(max_length=20_000)] | None = None
+    mode: PlanMode | None = None
+    by: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,32}$")] = "api"
+
+
+def add_routes(routes: APIRouter) -> None:
+    """The routes under /approvals."""
+    approvals = _Approvals()
+    body = takes(DecisionBody)
+    routes.add_api_route("/approvals", approvals.listing, methods=["GET"])
+    routes.add_api_route("/approvals/remembered", approvals.remembered, methods=["GET"])
+    routes.add_api_route("/approvals/remembered/{leave_id}", approvals.take_back, methods=["DELETE"])
+    routes.add_api_route("/approvals/{call_id}", approvals.decide, methods=["POST"], openapi_extra=body)
+
+
+class _Approvals:
+    @open_to(Access.USERS)
+    async def listing(self, caller: Caller) -> Response:
+        """What waits for a decision, the oldest first."""
+        result = await api().permissions.ask("list", caller.user_id)
+        return JsonResponse({"approvals": result.waiting})
+
+    @open_to(Access.USERS)
+    async def decide(self, call_id: CallId, request: Request, caller: Caller) -> Response:
+        """Allow a call, once or for its conversation, or deny it; or answer the model. The first decision counts: 409
+        for any other. Anything but a denial wants a token, whoever connects."""
+        body = await read_body(request, DecisionBody)
+        if body.decision != "deny":
+            caller.require_token()
+        if body.mode in ELEVATED_MODES:
+            caller.require_owner()
+        told = body.model_dump(include={"decision", "answer", "by", "mode"})
+        await api().permissions.ask("decide", caller.user_id, call_id=call_id, **told)
+        return JsonResponse({"call_id": call_id, "decision": body.decision})
+
+    @open_to(Access.USERS)
+    async def remembered(self, caller: Caller) -> Response:
+        """What was allowed for whole conversations."""
+        result = await api().permissions.ask("remembered", caller.user_id)
+        return JsonResponse({"remembered": result.remembered})
+
+    @open_to(Access.USERS)
+    async def take_back(self, leave_id: int, caller: Caller) -> Response:
+        """Take that back: the next such call asks again."""
+        await api().permissions.ask("forget", caller.user_id, leave_id=leave_id)
+        return JsonResponse({"leave_id": leave_id, "forgotten": True})

@@ -1,0 +1,367 @@
+"""What is asked, decided and remembered: the latest of it in memory, all of it on record first."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from local.bus.messages import PlanMode, arguments_digest
+from local.bus.vocabulary import PROPOSE_PLAN, Category, Safety
+from local.core.database import OwnedDatabase
+from local.core.errors import BadRequest
+from local.permissions.messages import ApprovalRequest, Decision, RememberedGrant
+from local.permissions.policy import JudgedCall
+
+# What was asked for leave, what was decided of it, and what is remembered for a conversation, in one SQLite file.
+
+KEPT_SECONDS = 30 * 24 * 3600.0
+KEPT_ROWS = 10_000
+
+_MIGRATIONS = (
+    """
+    CREATE TABLE approvals (
+        key TEXT PRIMARY KEY,
+        query_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        user_id TEXT,
+        tool TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        body TEXT,
+        asked_at REAL NOT NULL,
+        expires_at REAL NOT NULL,
+        decision TEXT,
+        decided_by TEXT,
+        answer TEXT,
+        decided_at REAL,
+        is_told INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE INDEX approvals_by_session ON approvals (session_id);
+    CREATE INDEX approvals_by_query ON approvals (query_id);
+    CREATE TABLE remembered (
+        leave_id INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_id TEXT NOT NULL,
+        user_id TEXT,
+        query_id TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        is_tainted INTEGER NOT NULL,
+        decided_at REAL NOT NULL,
+        UNIQUE (session_id, tool, digest)
+    );
+    """,
+    "ALTER TABLE approvals ADD COLUMN mode TEXT;",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredApproval:
+    """One question. `body` is the message that asks it, None once it is decided; `digest` is of the arguments; `mode`
+    how the rest of a turn runs whose plan was approved. Times are seconds since 1970."""
+
+    key: str
+    query_id: str
+    session_id: str
+    user_id: str | None
+    tool: str
+    digest: str
+    body: str | None
+    asked_at: float
+    expires_at: float
+    decision: str | None = None
+    decided_by: str | None = None
+    answer: str | None = None
+    decided_at: float | None = None
+    is_told: bool = False
+    mode: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionGrant:
+    """What is allowed for a whole session: calls of a tool with the `scope`, arguments as JSON, of that `digest`."""
+
+    leave_id: int
+    session_id: str
+    user_id: str | None
+    query_id: str
+    tool: str
+    digest: str
+    scope: str
+    is_tainted: bool
+    decided_at: float
+
+
+class ApprovalStore(OwnedDatabase):
+    """Use as `async with`. Whoever opened the file last is its owner; what was asked 30 days before that is forgotten.
+
+    Every coroutine returns after its commit; raises `StoreFailed`, `StoreFull`, `StoreFenced`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, _MIGRATIONS)
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        await self.write(self._drop_old)
+        return self
+
+    async def all(self) -> list[StoredApproval]:
+        """Every question, the oldest first; the latest 10,000 are kept."""
+
+        def work(db: sqlite3.Connection) -> list[StoredApproval]:
+            return [_approval(row) for row in db.execute("SELECT * FROM approvals ORDER BY asked_at")]
+
+        return await self.run(work)
+
+    async def remembered(self) -> list[SessionGrant]:
+        """What is allowed for whole sessions, the oldest first."""
+
+        def work(db: sqlite3.Connection) -> list[SessionGrant]:
+            return [_leave(row) for row in db.execute("SELECT * FROM remembered ORDER BY leave_id")]
+
+        return await self.run(work)
+
+    async def ask(self, approval: StoredApproval) -> None:
+        """Note a question that is new."""
+        sql = (
+            "INSERT INTO approvals (key, query_id, session_id, user_id, tool, digest, body, asked_at, expires_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        )
+        fields = (
+            approval.key, approval.query_id, approval.session_id, approval.user_id, approval.tool, approval.digest,
+            approval.body, approval.asked_at, approval.expires_at,
+        )  # fmt: skip
+        await self.write(lambda db: db.execute(sql, fields).rowcount)
+
+    async def decide(self, decided: StoredApproval, leave: SessionGrant | None = None) -> SessionGrant | None:
+        """Note what was decided, unless something was before, and what is remembered of it; returns that under its
+        id. Nothing is kept of the arguments of a question that is decided."""
+        sql = (
+            "UPDATE approvals SET decision = ?, decided_by = ?, answer = ?, decided_at = ?, mode = ?, body = NULL"
+            " WHERE key = ? AND decision IS NULL"
+        )
+        told = (decided.decision, decided.decided_by, decided.answer, decided.decided_at, decided.mode)
+        fields = (*told, decided.key)
+
+        def work(db: sqlite3.Connection) -> SessionGrant | None:
+            db.execute(sql, fields)
+            return None if leave is None else _remember(db, leave)
+
+        return await self.write(work)
+
+    async def told(self, key: str) -> None:
+        """Everybody can know what was decided."""
+        await self.write(lambda db: db.execute("UPDATE approvals SET is_told = 1 WHERE key = ?", (key,)).rowcount)
+
+    async def take_back(self, leave_id: int) -> None:
+        """Remember that no more."""
+        await self.write(lambda db: db.execute("DELETE FROM remembered WHERE leave_id = ?", (leave_id,)).rowcount)
+
+    async def forget(self, column: str, value: str) -> None:
+        """Remove for good what belongs to a session or a query: `column` is session_id or query_id."""
+
+        def work(db: sqlite3.Connection) -> None:
+            for table in ("approvals", "remembered"):
+                db.execute(f"DELETE FROM {table} WHERE {column} = ?", (value,))
+
+        await self.erase(work)
+
+    def _drop_old(self, db: sqlite3.Connection) -> None:
+        db.execute("DELETE FROM approvals WHERE asked_at < ?", (time.time() - KEPT_SECONDS,))
+        db.execute(
+            "DELETE FROM approvals WHERE key IN (SELECT key FROM approvals ORDER BY asked_at DESC LIMIT -1 OFFSET ?)",
+            (KEPT_ROWS,),
+        )
+
+
+def _remember(db: sqlite3.Connection, leave: SessionGrant) -> SessionGrant:
+    sql = (
+        "INSERT INTO remembered (session_id, user_id, query_id, tool, digest, scope, is_tainted, decided_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET is_tainted = max(is_tainted, excluded.is_tainted)"
+        " RETURNING *"
+    )
+    fields = (
+        leave.session_id, leave.user_id, leave.query_id, leave.tool, leave.digest, leave.scope, leave.is_tainted,
+        leave.decided_at,
+    )  # fmt: skip
+    return _leave(db.execute(sql, fields).fetchall()[0])
+
+
+def _approval(row: sqlite3.Row) -> StoredApproval:
+    return StoredApproval(**{**dict(row), "is_told": bool(row["is_told"])})
+
+
+def _leave(row: sqlite3.Row) -> SessionGrant:
+    return SessionGrant(**{**dict(row), "is_tainted": bool(row["is_tainted"])})
+
+
+OF_FILES: frozenset[Category] = frozenset({"read", "write"})
+
+
+class NotWaiting(BadRequest):
+    """What was to be decided is not open: somebody else was first, or nobody asks for it."""
+
+    kind = "conflict"
+
+
+def key_of(call_id: str, respondent_id: str) -> str:
+    """The key by which a call is known; two respondents count theirs alike."""
+    return f"{respondent_id} {call_id}"
+
+
+def scope_of(args: Mapping[str, Any], safety: Safety, category: Category) -> dict[str, Any]:
+    """What "in this conversation" is about: these arguments, or of a tool for files that file."""
+    path = args.get("path")
+    if safety == "L1" and category in OF_FILES and isinstance(path, str):
+        return {"path": path}
+    return dict(args)
+
+
+class ApprovalQueue:
+    """What was asked and decided; one call at a time writes. Every coroutine raises as the store does."""
+
+    def __init__(self, store: ApprovalStore) -> None:
+        self._store, self._lock = store, asyncio.Lock()
+        self._known: dict[str, StoredApproval] = {}
+        self._waiting: dict[str, ApprovalRequest] = {}
+        self._remembered: dict[tuple[str, str, str], SessionGrant] = {}
+
+    async def load(self) -> None:
+        """Read what is on record."""
+        for approval in await self._store.all():
+            self._known[approval.key] = replace(approval, body=None)
+            if approval.decision is None and approval.body is not None:
+                self._waiting[approval.key] = ApprovalRequest.decode(approval.body.encode())
+        for leave in await self._store.remembered():
+            self._remembered[leave.session_id, leave.tool, leave.digest] = leave
+
+    def get(self, key: str) -> StoredApproval | None:
+        """What was asked about a call, if anything."""
+        return self._known.get(key)
+
+    def waiting(self, user_id: str | None = None) -> Iterator[tuple[StoredApproval, ApprovalRequest]]:
+        """What waits for a decision, the oldest first; with `user_id` only what is that user's."""
+        for key, request in self._waiting.items():
+            if user_id is None or self._known[key].user_id == user_id:
+                yield self._known[key], request
+
+    def asking(self, call_id: str, user_id: str | None = None) -> tuple[StoredApproval, ApprovalRequest]:
+        """The question about a call. Raises `NotWaiting` if none is open, or it is another user's."""
+        for approval, request in self.waiting(user_id):
+            if request.call_id == call_id:
+                return approval, request
+        raise NotWaiting(f"call {call_id} waits for no decision: it was decided, or nobody asks for it")
+
+    def plan_of(self, query_id: str, respondent_id: str) -> StoredApproval | None:
+        """The plan that a turn has proposed last, whatever has become of it: no earlier one counts beside it."""
+        ours = key_of("", respondent_id)
+        plans = (each for each in reversed(self._known.values()) if each.tool == PROPOSE_PLAN)
+        return next((each for each in plans if each.query_id == query_id and each.key.startswith(ours)), None)
+
+    def untold(self) -> list[StoredApproval]:
+        """What is decided, and not yet known to be on the bus."""
+        return [each for each in self._known.values() if each.decision is not None and not each.is_told]
+
+    async def ask(self, request: ApprovalRequest, user_id: str | None) -> StoredApproval:
+        """Note a question, unless it is asked already; returns what is on record of it."""
+        key = key_of(request.call_id, request.respondent_id)
+        async with self._lock:
+            if (known := self._known.get(key)) is not None:
+                return known
+            approval = StoredApproval(
+                key, request.query_id, request.session_id, user_id, request.tool, arguments_digest(request.args),
+                request.encode().decode(), request.asked_at, request.expires_at,
+            )  # fmt: skip
+            await self._store.ask(approval)
+            self._known[key] = approval = replace(approval, body=None)
+            self._waiting[key] = request
+            return approval
+
+    async def decide(
+        self, key: str, decision: Decision, by: str, answer: str | None, now: float, mode: PlanMode | None = None
+    ) -> StoredApproval:
+        """Note the first decision. Raises `NotWaiting` for any other."""
+        async with self._lock:
+            known, request = self._known.get(key), self._waiting.get(key)
+            if known is None or request is None:
+                was = "" if known is None else f": it was decided by {known.decided_by} ({known.decision})"
+                raise NotWaiting(f"call {key.partition(' ')[2]} waits for no decision{was}")
+            decided = replace(known, decision=decision, decided_by=by, answer=answer, decided_at=now, mode=mode)
+            leave = await self._store.decide(decided, _leave_of(decided, request))
+            if leave is not None:
+                self._remembered[leave.session_id, leave.tool, leave.digest] = leave
+            self._known[key] = decided
+            del self._waiting[key]
+            return decided
+
+    async def told(self, key: str) -> None:
+        """Everybody can know what was decided."""
+        await self._store.told(key)
+        if key in self._known:
+            self._known[key] = replace(self._known[key], is_told=True)
+
+    # What is remembered
+
+    def allows(self, session_id: str, call: JudgedCall) -> bool:
+        """Whether a call was allowed for the whole session. Leave for a file that was given before words of strangers
+        came in does not hold afterwards: what is written there is another question then."""
+        scope = scope_of(call.args, call.safety, call.category)
+        leave = self._remembered.get((session_id, call.tool, arguments_digest(scope)))
+        return leave is not None and (leave.is_tainted or not call.tainted or scope == dict(call.args))
+
+    def remembered(self, user_id: str | None = None) -> list[RememberedGrant]:
+        """All of it, the oldest first; with `user_id` what is that user's."""
+        return [
+            RememberedGrant(
+                leave_id=leave.leave_id,
+                session_id=leave.session_id,
+                tool=leave.tool,
+                args=json.loads(leave.scope),
+                decided_at=leave.decided_at,
+            )
+            for leave in self._remembered.values()
+            if user_id is None or leave.user_id == user_id
+        ]
+
+    async def take_back(self, leave_id: int, user_id: str | None = None) -> bool:
+        """Remember that no more; False if it was not, or is another user's."""
+        async with self._lock:
+            for place, leave in self._remembered.items():
+                if leave.leave_id == leave_id and user_id in (None, leave.user_id):
+                    await self._store.take_back(leave_id)
+                    del self._remembered[place]
+                    return True
+        return False
+
+    async def forget_session(self, session_id: str) -> None:
+        """Keep nothing of a session."""
+        await self._forget("session_id", session_id)
+
+    async def forget_query(self, query_id: str) -> None:
+        """Keep nothing of a query."""
+        await self._forget("query_id", query_id)
+
+    async def _forget(self, column: str, value: str) -> None:
+        async with self._lock:
+            await self._store.forget(column, value)
+            gone = {key for key, each in self._known.items() if getattr(each, column) == value}
+            self._known = {key: each for key, each in self._known.items() if key not in gone}
+            self._waiting = {key: each for key, each in self._waiting.items() if key not in gone}
+            kept = {place: each for place, each in self._remembered.items() if getattr(each, column) != value}
+            self._remembered = kept
+
+
+def _leave_of(decided: StoredApproval, request: ApprovalRequest) -> SessionGrant | None:
+    if decided.decision != "allow_session":
+        return None
+    scope = scope_of(request.args, request.level, request.category)
+    return SessionGrant(
+        0, decided.session_id, decided.user_id, decided.query_id, decided.tool, arguments_digest(scope),
+        json.dumps(scope), request.tainted, decided.decided_at or 0.0,
+    )  # fmt: skip

@@ -1,0 +1,142 @@
+"""Goals: what the owner wants to get to, and whether they are checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, StringConstraints
+from starlette.requests import Request
+from starlette.responses import Response
+
+from local.api.context import api
+from local.api.http import JsonResponse, PathId, RequestRefused, read_body, takes
+from local.api.security import Access, open_to
+from local.journal.messages import JournalRead
+from local.memory.messages import OWNER
+from local.reflection.messages import DREAM, GoalVerb, MonologueThought
+
+# Dreams: what was seen in conversations while nobody asked anything, and whether that goes on.
+
+
+def add_dream_routes(routes: APIRouter) -> None:
+    """The routes under /dreams."""
+
+    @routes.get("/dreams")
+    @open_to(Access.OWNER)
+    async def listing() -> Response:
+        """How the dreamer is, and what it has seen that still holds, the latest first."""
+        state = await api().reflections.ask("dreamer", "status")
+        notes = (await api().memories.ask("notes", OWNER)).engrams
+        dreams = [
+            {"engram_id": note.engram_id, "dream_id": note.note_of, "text": note.answer, "sources": note.recalled,
+             "until": note.asked_at}
+            for note in notes if note.query == DREAM
+        ]  # fmt: skip
+        return JsonResponse({**state.model_dump(), "dreams": dreams})
+
+    @routes.post("/dreams/{verb}")
+    @open_to(Access.OWNER)
+    async def change(verb: Literal["now", "on", "off"]) -> Response:
+        """Have it dream without waiting for its time, or switch it."""
+        state = await api().reflections.ask("dreamer", verb)
+        return JsonResponse(state)
+
+
+CHANGES: dict[str, GoalVerb] = {"done": "done", "dropped": "drop", "active": "reopen"}
+
+
+class GoalBody(BaseModel):
+    """The body of POST /goals; `by` names the door. Without a schedule the goal is checked once a day."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    text: Annotated[str, StringConstraints(max_length=1000)]
+    schedule: Annotated[str, StringConstraints(max_length=200)] = ""
+    by: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,32}$")] = "api"
+
+
+class GoalChangeBody(BaseModel):
+    """The body of PATCH /goals/{goal_id}: a new state, or the time `words_at` of words that were seen."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    state: Literal["done", "dropped", "active"] | None = None
+    seen: float | None = None
+    by: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,32}$")] = "api"
+
+
+def add_goal_routes(routes: APIRouter) -> None:
+    """The routes under /goals."""
+    routes.add_api_route("/goals", _listing, methods=["GET"])
+    routes.add_api_route("/goals", _set, methods=["POST"], openapi_extra=takes(GoalBody))
+    routes.add_api_route("/goals/{goal_id}", _change, methods=["PATCH"], openapi_extra=takes(GoalChangeBody))
+    routes.add_api_route("/goals/{verb}", _switch, methods=["POST"])
+
+
+@open_to(Access.OWNER)
+async def _listing() -> Response:
+    """How the heartbeat is, and the goals, the oldest first."""
+    state = await api().reflections.ask("heartbeat", "status")
+    found = await api().goals.ask("list")
+    return JsonResponse({**state.model_dump(), "goals": found})
+
+
+@open_to(Access.OWNER)
+async def _set(request: Request) -> Response:
+    """Set a goal: 201."""
+    body = await read_body(request, GoalBody)
+    [goal] = await api().goals.ask("set", text=body.text, schedule=body.schedule, by=body.by)
+    return JsonResponse(goal, 201)
+
+
+@open_to(Access.OWNER)
+async def _change(goal_id: PathId, request: Request) -> Response:
+    """A goal is done, dropped or active again; or what was said of it is seen."""
+    body = await read_body(request, GoalChangeBody)
+    if body.state is not None:
+        [goal] = await api().goals.ask(CHANGES[body.state], goal_id=goal_id, by=body.by)
+    elif body.seen is not None:
+        [goal] = await api().goals.ask("seen", goal_id=goal_id, words_at=body.seen)
+    else:
+        raise RequestRefused("invalid", "state or seen: one of them is to be there")
+    return JsonResponse(goal)
+
+
+@open_to(Access.OWNER)
+async def _switch(verb: Literal["now", "on", "off"]) -> Response:
+    """Have every goal checked now, or switch the heartbeat."""
+    return JsonResponse(await api().reflections.ask("heartbeat", verb))
+
+
+# The inner monologue: what was thought while nobody asked anything, and whether that goes on.
+
+END = 2**62  # a number behind all messages
+SHOWN = ("thought_id", "text", "sources", "left_out", "model")
+
+
+def add_monologue_routes(routes: APIRouter) -> None:
+    """The routes under /monologue."""
+
+    @routes.get("/monologue")
+    @open_to(Access.OWNER)
+    async def listing(limit: Annotated[int, Query(ge=1, le=100)] = 20) -> Response:
+        """How it is, and the thoughts that are on record, the latest first."""
+        state = await api().reflections.ask("monologue", "status")
+        return JsonResponse({**state.model_dump(), "thoughts": await _thoughts(limit)})
+
+    @routes.post("/monologue/{verb}")
+    @open_to(Access.OWNER)
+    async def change(verb: Literal["now", "on", "off"]) -> Response:
+        """Have it think without waiting for its time, or switch it."""
+        return JsonResponse(await api().reflections.ask("monologue", verb))
+
+
+async def _thoughts(limit: int) -> list[dict[str, Any]]:
+    """Without those that rest on what was deleted."""
+    request, found = JournalRead(subjects=(MonologueThought.subject,), before=END, limit=limit), list[dict[str, Any]]()
+    async for message in api().session.entries(request):
+        payload = await api().session.payload(message)
+        if payload is not None:
+            found.append({**{name: payload.get(name) for name in SHOWN}, "at": message.entry.committed_at})
+        if len(found) == limit:
+            break
+    return found

@@ -1,0 +1,476 @@
+"""What all routines have in common: they wait for their time and for silence, have a budget a day, and a switch."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from local.bus.bus import Bus
+from local.bus.envelope import Trace, new_id
+from local.bus.messages import ModelUsed
+from local.core.config import Settings
+from local.core.database import store_failure
+from local.core.errors import LocalError, ModelError
+from local.core.files import until_next_tick, write_private
+from local.core.front_matter import split_front_matter
+from local.core.model_reply import UnreadableReply
+from local.memory.messages import MemoryRequest, MemoryResult
+from local.models.chat import ChatModel, whole_reply
+from local.models.leases import Leases
+from local.reflection.messages import RoutineRecord
+from local.reflection.prompts import ToldExchange
+from local.runtime.participant import Publications
+from local.skills.library import SKILL_FILE_NAME as FILE_NAME
+from local.skills.library import SkillDraft
+from local.skills.messages import SkillRequest, SkillResult
+
+# The model, asked for what nobody waits for: its reply is an object of a form, its cost is counted.
+
+T = TypeVar("T")
+Json = dict[str, Any]
+Unread = tuple[tuple[str, str], ...]  # replies that could not be read, each with the reason
+
+CALLS = 2  # of the model for one question
+CONTEXT_TOKENS = 32_000  # where nobody says how large the window is
+MAX_TOKENS = 1_500  # of a reply
+
+
+class NotAsAsked(ModelError):
+    """A model that has not replied in the form it was asked for, as often as it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundQuestion(Generic[T]):
+    """What a model is asked: `messages` with its replies so far that could not be read, the schema of the reply, and
+    how that is read, which raises `UnreadableReply`."""
+
+    messages: Callable[[Unread], list[Json]]
+    schema: Json
+    read: Callable[[str], T]
+
+
+@dataclass(slots=True)
+class BackgroundCost:
+    """What a question has cost so far."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of prompts and replies together."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundModel:
+    """A model with a lease for each question, which makes way for users' turns."""
+
+    publishes: ClassVar[Publications] = (Leases,)
+    chat: ChatModel
+    name: str
+    leases: Leases = field(default_factory=Leases)
+    num_ctx: int | None = None
+
+    async def ask(self, purpose: str, question: BackgroundQuestion[T], cost: BackgroundCost) -> T:
+        """What the reply says; asked once more where it cannot be read. `purpose` is the word for the line of the
+        model; `cost` is added to. Raises `NotAsAsked` and `ModelError`."""
+        return await self.leases.in_background(self.name, purpose, lambda: self._asked(question, cost))
+
+    async def _asked(self, question: BackgroundQuestion[T], cost: BackgroundCost) -> T:
+        unread: Unread = ()
+        while True:
+            reply = await self._reply(question.messages(unread), question.schema, cost)
+            try:
+                return question.read(reply)
+            except UnreadableReply as error:
+                unread = (*unread, (reply, str(error)))
+                if len(unread) == CALLS:
+                    raise NotAsAsked(f"{self.name} has not replied as asked: {error}") from None
+
+    async def _reply(self, messages: list[Json], schema: Json, cost: BackgroundCost) -> str:
+        options = {"num_ctx": self.num_ctx or CONTEXT_TOKENS, "temperature": 0, "num_predict": MAX_TOKENS}
+        begun = time.monotonic()
+        stream = self.chat.chat(self.name, messages, options=options, format=schema)
+        reply, usage = await whole_reply(stream)
+        cost.calls += 1
+        cost.prompt_tokens += usage.prompt_tokens
+        cost.completion_tokens += usage.completion_tokens
+        cost.seconds += time.monotonic() - begun
+        return reply
+
+
+# What the owner has talked about lately, but for what was said beside words of strangers.
+
+MEMORY_SECONDS = 20.0
+
+
+class MemoryUnread(LocalError):
+    """A memory that did not tell what it has."""
+
+    kind = "unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class RecentExchanges:
+    """The exchanges that may be read, oldest first, up to which time that is (seconds since 1970), and how many were
+    left out because words of strangers were before the model."""
+
+    exchanges: tuple[ToldExchange, ...]
+    until: float
+    left_out: int = 0
+
+    @property
+    def engram_ids(self) -> tuple[str, ...]:
+        """The ids of the exchanges that may be read."""
+        return tuple(each.engram_id for each in self.exchanges)
+
+
+async def recent_exchanges(bus: Bus, since: float, most: int) -> RecentExchanges:
+    """The exchanges after a time, the latest at most. Raises `MemoryUnread` and `RequestTimeout`."""
+    request = MemoryRequest(verb="list", limit=most)
+    result = await bus.request(request, MemoryResult, MEMORY_SECONDS, Trace(new_id()))
+    if result.error is not None:
+        raise MemoryUnread(result.error.message)
+    fresh = [each for each in result.engrams if each.asked_at > since and each.note_of is None]
+    read = [each for each in reversed(fresh) if not each.tainted]
+    until = max((each.asked_at for each in fresh), default=since)
+    told = tuple(ToldExchange(each.engram_id, each.query, each.answer) for each in read)
+    return RecentExchanges(told, until, len(fresh) - len(read))
+
+
+# How far a routine has come, what that has cost, and whether it is switched on: in one small file.
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RoutineState:
+    """`read_until` is the time of the last exchange that was read, `done_at` when the routine was done last, both in
+    seconds since 1970; `tokens` were used on the day `day`. `is_on` is None where nobody has switched it."""
+
+    is_on: bool | None = None
+    read_until: float = 0.0
+    done_at: float = 0.0
+    day: str = ""
+    tokens: int = 0
+
+    def tokens_on(self, today: date) -> int:
+        """What was used today."""
+        return self.tokens if self.day == today.isoformat() else 0
+
+    def spent(self, tokens: int, today: date) -> RoutineState:
+        """The state after so many more."""
+        return replace(self, day=today.isoformat(), tokens=self.tokens_on(today) + tokens)
+
+
+class RoutineDiary:
+    """Keeps the state of one routine. A file that cannot be read is said to be so, and begun anew: then exchanges are
+    read again."""
+
+    def __init__(self, data_dir: Path, file_name: str) -> None:
+        self._path = data_dir / file_name
+
+    def read(self) -> RoutineState:
+        """The state that was written last."""
+        try:
+            return TypeAdapter(RoutineState).validate_json(self._path.read_bytes())
+        except FileNotFoundError:
+            return RoutineState()
+        except (OSError, ValidationError) as error:
+            log.warning("%s cannot be read, and is begun anew: %s", self._path, str(error).partition("\n")[0])
+            return RoutineState()
+
+    def write(self, state: RoutineState) -> None:
+        """Raises `StoreFailed`."""
+        try:
+            write_private(self._path, to_json(asdict(state)).decode() + "\n")
+        except OSError as error:
+            raise store_failure(self._path, error, what="cannot be written: ") from None
+
+
+# Whether it is time for a routine.
+
+HOUR, MINUTE = 3600.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RoutinePolicy:
+    """What the settings say of a routine: whether it is on where nobody has switched it, how many seconds lie between
+    two times, how many of silence it waits for, and how many tokens it may use a day."""
+
+    is_on: bool
+    every_seconds: float
+    idle_seconds: float
+    tokens_per_day: int
+
+
+def what_it_waits_for(state: RoutineState, policy: RoutinePolicy, now: float, idle_seconds: float) -> str:
+    """In a few words; empty if it is time. `now` is in seconds since 1970; a clock that was set back counts as no time
+    that has passed, but not for longer than the pause lasts."""
+    if not is_on(state, policy):
+        return "it is switched off"
+    due = min(state.done_at, now) + policy.every_seconds - now
+    if due > 0:
+        return f"{due / HOUR:.1f} h until the next time"
+    if idle_seconds < policy.idle_seconds:
+        return f"{policy.idle_seconds / MINUTE:g} min without a question"
+    return out_of_tokens(state, policy, now)
+
+
+def out_of_tokens(state: RoutineState, policy: RoutinePolicy, now: float) -> str:
+    """In a few words, if nothing is left of today's; else empty."""
+    used = state.tokens_on(datetime.fromtimestamp(now).date())
+    return f"{used} of {policy.tokens_per_day} tokens are used today" if used >= policy.tokens_per_day else ""
+
+
+def is_on(state: RoutineState, policy: RoutinePolicy) -> bool:
+    """Whether the routine is on: as somebody switched it last, else as the settings say."""
+    return policy.is_on if state.is_on is None else state.is_on
+
+
+# The settings of reflection.
+
+
+class ReflectionConfig(Settings):
+    """`reflection.yaml`; the comments there say what each key means."""
+
+    dream: bool = True
+    dream_every_hours: float = Field(24.0, gt=0)
+    dream_idle_minutes: float = Field(10.0, ge=0)
+    dream_least_exchanges: int = Field(3, ge=1)
+    dream_tokens_per_day: int = Field(20_000, ge=0)
+    monologue: bool = False
+    monologue_every_minutes: float = Field(60.0, gt=0)
+    monologue_idle_minutes: float = Field(5.0, ge=0)
+    monologue_tokens_per_day: int = Field(10_000, ge=0)
+    heartbeat: bool = True
+    heartbeat_idle_minutes: float = Field(2.0, ge=0)
+    heartbeat_tokens_per_day: int = Field(20_000, ge=0)
+    heartbeat_most_goals: int = Field(30, ge=0, le=200)
+    model: str | None = None
+    num_ctx: int | None = Field(None, ge=512)
+    timeout_seconds: float = Field(300, gt=0)
+
+    def dreaming(self) -> RoutinePolicy:
+        """When the dreamer may look back."""
+        return RoutinePolicy(
+            self.dream, self.dream_every_hours * HOUR, self.dream_idle_minutes * MINUTE, self.dream_tokens_per_day
+        )
+
+    def thinking(self) -> RoutinePolicy:
+        """When the inner monologue may think."""
+        every, idle = self.monologue_every_minutes * MINUTE, self.monologue_idle_minutes * MINUTE
+        return RoutinePolicy(self.monologue, every, idle, self.monologue_tokens_per_day)
+
+    def beating(self) -> RoutinePolicy:
+        """When the heartbeat may check goals; each goal says itself how often."""
+        return RoutinePolicy(self.heartbeat, 0.0, self.heartbeat_idle_minutes * MINUTE, self.heartbeat_tokens_per_day)
+
+
+# For how long nobody has asked anything.
+
+
+class Silence:
+    """Begins anew with each question and each answer."""
+
+    def __init__(self) -> None:
+        self._broken_at = time.monotonic()
+
+    def broken(self) -> None:
+        """Somebody is there, or was until now."""
+        self._broken_at = time.monotonic()
+
+    def seconds(self) -> float:
+        """How long it has lasted."""
+        return time.monotonic() - self._broken_at
+
+
+LOOK_SECONDS = 60.0
+UNREADABLE = "unreadable"  # what came of a reply that could not be read
+
+
+@dataclass(frozen=True, slots=True)
+class RoutineContext:
+    """What routines of one process share. `clock` gives seconds since 1970."""
+
+    model: BackgroundModel
+    silence: Silence = field(default_factory=Silence)
+    clock: Callable[[], float] = time.time
+
+
+class Routine(ABC):
+    """Use as `async with routine.running(bus)`. What it does beside that is `once`."""
+
+    name: ClassVar[str]
+    publishes: ClassVar[Publications] = (BackgroundModel,)
+
+    def __init__(self, context: RoutineContext, policy: RoutinePolicy, diary: RoutineDiary) -> None:
+        self.context, self.policy, self._diary = context, policy, diary
+        self.state = RoutineState()
+        self.problem = ""
+        self.bus: Bus
+        self._wanted = asyncio.Event()
+        self._forgotten: set[str] = set()
+
+    @abstractmethod
+    async def once(self) -> float:
+        """Do it, and give the time up to which exchanges are read now. Raises `LocalError`."""
+
+    def waits_for(self) -> str:
+        """What the routine waits for, in a few words; empty if it is time."""
+        idle = self.context.silence.seconds()
+        return what_it_waits_for(self.state, self.policy, self.context.clock(), idle)
+
+    @asynccontextmanager
+    async def running(self, bus: Bus) -> AsyncIterator[None]:
+        """Look each minute whether it is time."""
+        self.bus = bus
+        self.state = await asyncio.to_thread(self._diary.read)
+        looking = asyncio.create_task(self._look(), name=f"look whether it is time: {self.name}")
+        try:
+            yield
+        finally:
+            looking.cancel()
+            await asyncio.wait([looking])
+
+    async def switch(self, *, is_on: bool) -> None:
+        """Switch it for as long as nobody switches it again. Raises `StoreFailed`."""
+        await self.keep(replace(self.state, is_on=is_on))
+
+    def want(self) -> str:
+        """Have it done now; gives why it cannot be, empty if it can."""
+        out = out_of_tokens(self.state, self.policy, self.context.clock())
+        if not out:
+            self._wanted.set()
+        return out
+
+    async def forget(self, engram_id: str) -> None:
+        """An exchange was deleted: what rests on it is not to be told any more."""
+        self._forgotten.add(engram_id)
+
+    def has_forgotten(self, engram_ids: Iterable[str]) -> bool:
+        """Whether one of these was deleted since this process began."""
+        return not self._forgotten.isdisjoint(engram_ids)
+
+    async def ask(self, question: BackgroundQuestion[T], came_of: Callable[[T], str], about: str = "") -> T:
+        """What the model replies; that is counted, and told with what came of it, in a few words. Raises `NotAsAsked`,
+        `ModelError` and `StoreFailed`."""
+        cost, outcome = BackgroundCost(), UNREADABLE
+        try:
+            answer = await self.context.model.ask(self.name, question, cost)
+            outcome = came_of(answer)
+        finally:
+            if cost.calls:
+                self._tell_cost(cost, outcome, about)
+                today = datetime.fromtimestamp(self.context.clock()).date()
+                await self.keep(self.state.spent(cost.tokens, today))
+        return answer
+
+    async def keep(self, state: RoutineState) -> None:
+        """Store how the routine stands now. Raises `StoreFailed`."""
+        self.state = state
+        await asyncio.to_thread(self._diary.write, state)
+
+    def record(self) -> RoutineRecord:
+        """How the routine is, for doors."""
+        state = self.state
+        return RoutineRecord(
+            is_on=is_on(state, self.policy),
+            why=self.waits_for(),
+            problem=self.problem,
+            done_at=state.done_at or None,
+            read_until=state.read_until or None,
+            tokens_today=state.tokens_on(datetime.fromtimestamp(self.context.clock()).date()),
+            tokens_per_day=self.policy.tokens_per_day,
+        )
+
+    async def _look(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(until_next_tick(time.monotonic(), LOOK_SECONDS)):
+                    await self._wanted.wait()
+            if self.waits_for() and not self._wanted.is_set():
+                continue
+            self._wanted.clear()
+            try:
+                await self._do()
+            except LocalError as error:
+                if str(error) != self.problem:
+                    log.warning("%s: not for now: %s", self.name, error)
+                self.problem = str(error)
+            except Exception as error:  # a fault of ours: the routine is to go on, and to say so
+                log.exception("%s: has failed", self.name)
+                self.problem = f"{type(error).__name__}: {error}"
+                await self.keep(replace(self.state, done_at=self.context.clock()))
+
+    async def _do(self) -> None:
+        try:
+            read_until = await self.once()
+        except NotAsAsked:  # would be no better in a minute
+            await self.keep(replace(self.state, done_at=self.context.clock()))
+            raise
+        await self.keep(replace(self.state, read_until=read_until, done_at=self.context.clock()))
+        self.problem = ""
+
+    def _tell_cost(self, cost: BackgroundCost, outcome: str, about: str) -> None:
+        used = ModelUsed(
+            purpose=self.name, model=self.context.model.name, calls=cost.calls, prompt_tokens=cost.prompt_tokens,
+            completion_tokens=cost.completion_tokens, seconds=round(cost.seconds, 3), outcome=outcome, about=about,
+        )  # fmt: skip
+        self.bus.post(used, Trace(new_id()))
+
+
+# The skills that are ready, as far as they can be read whole.
+
+ANSWER_SECONDS = 5.0
+MOST_CHARS = 4_000  # of one that is read
+ROOM = 12_000  # for all of them, in characters
+
+
+@dataclass(frozen=True, slots=True)
+class SkillsAtHand:
+    """`drafts` are those that were read, `folders` says where they lie, and `others` are the names of the rest."""
+
+    drafts: tuple[SkillDraft, ...] = ()
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
+
+
+async def skills_at_hand(bus: Bus) -> SkillsAtHand | None:
+    """The skills that are ready; None if nobody says."""
+    try:
+        return await _read(bus)
+    except LocalError as error:
+        log.warning("which skills there are is not known now: %s", error)
+        return None
+
+
+async def _read(bus: Bus) -> SkillsAtHand | None:
+    found = await bus.request(SkillRequest(verb="ready"), SkillResult, ANSWER_SECONDS, Trace(new_id()))
+    if found.error is not None:
+        return None
+    drafts, folders, room = list[SkillDraft](), dict[str, Path](), ROOM
+    for skill in found.skills:
+        shown = await bus.request(
+            SkillRequest(verb="show", name=skill.name), SkillResult, ANSWER_SECONDS, Trace(new_id())
+        )
+        if shown.error is None and len(shown.text) <= min(MOST_CHARS, room):
+            room -= len(shown.text)
+            body = split_front_matter(Path(FILE_NAME), shown.text).body
+            drafts.append(SkillDraft(skill.name, skill.description, body))
+            folders[skill.name] = Path(shown.skills[0].folder)
+    return SkillsAtHand(tuple(drafts), folders, tuple(each.name for each in found.skills if each.name not in folders))

@@ -1,0 +1,13 @@
+"""Starts the system: which processes there are, their settings, backups, and the set-up of the environment."""
+
+from local.core.capability import Capability
+
+CAPABILITY = Capability(
+    commands={
+        "run": "local.run.commands:run",
+        "participant": "local.run.participant:participant",
+        "backup": "local.run.commands:backup",
+        "restore": "local.run.commands:restore",
+        "rebuild": "local.run.commands:rebuild",
+    },
+)

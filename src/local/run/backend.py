@@ -1,0 +1,211 @@
+"""Which model servers are used, which of them we run ourselves, and how the user is told."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import shutil
+import socket
+import urllib.request
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+from local.api.server import listen
+from local.core.config import BackendName, SystemConfig
+from local.core.config_file import is_cloud
+from local.core.environment import is_set, secret
+from local.core.errors import ConfigError
+from local.models.servers import ServerSpec, llama_server_spec, ollama_spec, require_model
+from local.models.settings import (
+    OPT_IN,
+    Endpoint,
+    ModelsConfig,
+    Provider,
+    Routing,
+    is_loopback,
+    normalise_base_url,
+    normalise_host,
+)
+
+log = logging.getLogger(__name__)
+
+DEFAULT_URL = "http://127.0.0.1:11434"
+GOOGLE_URL = "https://generativelanguage.googleapis.com/v1beta/openai"
+GOOGLE_KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")  # as Google's own package has them
+PROBE_SECONDS = 2.0
+STAND_IN = "stand_in"
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """The model servers. `servers` are those that we run, `listener` is the socket of the stand-in, if that is used.
+    `ollama_url` is where Ollama would be, used or not; empty if the settings do not allow it."""
+
+    routing: Routing
+    servers: tuple[ServerSpec, ...] = ()
+    listener: socket.socket | None = None
+    ollama_url: str = ""
+
+    @property
+    def name(self) -> str:
+        """The default provider, "stand_in" for the stand-in."""
+        return self.routing.default
+
+    @property
+    def url(self) -> str:
+        """Where the default provider is."""
+        return self.routing.endpoints[self.name].url
+
+
+def with_backend(system: SystemConfig, name: BackendName | None) -> SystemConfig:
+    """The system with the backend that generator.yaml names, where system.yaml leaves it open."""
+    return system if name is None or system.backend != "auto" else system.model_copy(update={"backend": name})
+
+
+def choose_backend(system: SystemConfig, models: ModelsConfig) -> Backend:
+    """What `backend` in system.yaml and the chains in models.yaml ask for.
+
+    `auto` is the provider of the first model for chat, if models.yaml names one; else Ollama if it answers or can be
+    started; else the stand-in, said loudly. Raises `ConfigError` for a server that cannot be used.
+    """
+    where = any_ollama_url(system, models)
+    if system.backend == STAND_IN:
+        return _stand_in(where)
+    found = [_find(name, system, models) for name in used_providers(system, models)]
+    if may_stand_in(system, models) and not found[0].there:
+        log.warning(
+            "NO MODEL SERVER answers at %s. Going on with the stand-in, which is no language model: it follows plain "
+            "rules. For a real one run 'local2 model try' (very small, 100 MB, without Ollama), or install Ollama "
+            "(https://ollama.com) and run 'ollama pull gemma4:12b', or run 'local2 model pull hf.co/OWNER/NAME' and "
+            "'local2 model use NAME'. Then start again.",
+            found[0].endpoint.url,
+        )
+        return _stand_in(where)
+    endpoints = {server.name: server.endpoint for server in found}
+    routing = Routing(config=models, endpoints=endpoints | _others(models, endpoints), default=found[0].name)
+    return Backend(routing, tuple(server.spec for server in found if server.spec), ollama_url=where)
+
+
+def may_stand_in(system: SystemConfig, models: ModelsConfig) -> bool:
+    """Whether the stand-in answers as long as there is no model server."""
+    return system.backend == "auto" and not models.roles.chat
+
+
+def used_providers(system: SystemConfig, models: ModelsConfig) -> list[str]:
+    """The default provider, then those of the chains."""
+    default = ["ollama"] if may_stand_in(system, models) else []
+    if system.backend != "auto":
+        default = [system.backend]
+    return list(dict.fromkeys([*default, *(name.partition("/")[0] for name in models.roles.all())]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A provider that is used. `there`: somebody answers, or will when `spec` runs."""
+
+    name: str
+    endpoint: Endpoint
+    spec: ServerSpec | None = None
+    there: bool = True
+
+
+def ollama_url(system: SystemConfig, models: ModelsConfig, name: str = "ollama") -> str:
+    """Where a provider of kind ollama listens. Raises `ConfigError`."""
+    provider = models.providers[name]
+    url = provider.url or (system.ollama_url if name == "ollama" else None) or DEFAULT_URL
+    base_url = normalise_host(url)  # which does not repeat a password
+    if is_cloud(url) and not provider.allow_cloud:
+        raise ConfigError(f"{url} is on the internet: {OPT_IN}, under providers: {name}: in models.yaml")
+    return base_url
+
+
+def any_ollama_url(system: SystemConfig, models: ModelsConfig) -> str:
+    """Where Ollama would be, whether it is used or not; empty if the settings do not allow it."""
+    try:
+        return ollama_url(system, models) if "ollama" in models.providers else ""
+    except ConfigError:
+        return ""
+
+
+def _find(name: str, system: SystemConfig, models: ModelsConfig) -> _Found:
+    provider = models.providers[name]
+    match provider.kind:
+        case "ollama":
+            return _ollama(name, provider, ollama_url(system, models, name))
+        case "llama_server":
+            spec, model = llama_server_spec(name, provider), require_model(name, provider)
+            return _Found(name, Endpoint(kind="openai", url=f"{spec.url}/v1", only_model=model.stem), spec)
+        case "google_genai":
+            log.warning("WHAT YOU SAY, and what is remembered of it where it matters, is sent to Google (%s)", name)
+            return _Found(name, google_endpoint(provider))
+        case "openai":
+            if provider.api_key_variable:
+                secret(provider.api_key_variable)
+            return _Found(name, openai_endpoint(name, provider))
+
+
+def _ollama(name: str, provider: Provider, url: str) -> _Found:
+    endpoint = Endpoint(kind="ollama", url=url, allow_cloud=provider.allow_cloud)
+    if _answers(url):
+        return _Found(name, endpoint)
+    program = shutil.which(provider.program or "ollama")
+    if program is None or not provider.start or not is_loopback(url):
+        return _Found(name, endpoint, there=False)
+    log.info("Ollama does not run, and is started: %s serve", program)
+    return _Found(name, endpoint, ollama_spec(name, program, url))
+
+
+def openai_endpoint(name: str, provider: Provider) -> Endpoint:
+    """A server that speaks OpenAI's API. Raises `ConfigError` for an address that is none."""
+    if not provider.url:
+        raise ConfigError(f"where is the model server? Write its address as providers.{name}.url in models.yaml")
+    return Endpoint(
+        kind="openai",
+        url=normalise_base_url(provider.url),
+        api_key_variable=provider.api_key_variable,
+        api_key=_secret(provider),
+    )
+
+
+def google_endpoint(provider: Provider) -> Endpoint:
+    """Google's models, by their address for OpenAI's API. Raises `ConfigError` without a key."""
+    url = normalise_base_url(provider.url or GOOGLE_URL)
+    if provider.api_key:
+        return Endpoint(kind="openai", url=url, api_key=_secret(provider))
+    variable = provider.api_key_variable or next(filter(is_set, GOOGLE_KEYS), "")
+    if not variable:
+        raise ConfigError(f"backend google_genai needs a key: set the environment variable {GOOGLE_KEYS[0]}")
+    secret(variable)
+    return Endpoint(kind="openai", url=url, api_key_variable=variable)
+
+
+def _secret(provider: Provider) -> SecretStr | None:
+    return SecretStr(provider.api_key) if provider.api_key else None
+
+
+def _others(models: ModelsConfig, used: Iterable[str]) -> dict[str, Endpoint]:
+    """What `provider/model` in generator.yaml may name besides: servers that others run, and that have an address."""
+    return {
+        name: openai_endpoint(name, provider)
+        for name, provider in models.providers.items()
+        if provider.kind == "openai" and provider.url and name not in used
+    }
+
+
+def _stand_in(where: str) -> Backend:
+    listener = listen("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    routing = Routing.to_one(STAND_IN, Endpoint(kind="ollama", url=url))
+    return Backend(routing, listener=listener, ollama_url=where)
+
+
+def _answers(url: str) -> bool:
+    # urllib, because the supervisor has no other use for an HTTP client, and importing httpx costs it 80 ms
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"{url}/api/version", timeout=PROBE_SECONDS) as response:
+            return bool(response.status == 200)
+    except (OSError, http.client.HTTPException, ValueError):
+        return False

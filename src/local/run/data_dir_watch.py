@@ -1,0 +1,74 @@
+"""Notices that the data directory is taken away, or another one put in its place, while the system runs on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from local.core.data_dir import DataDirLock
+from local.core.errors import AlreadyRunning, LocalError
+from local.core.files import until_next_tick
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+
+
+class DataDirWatch:
+    """`tell(problem)` is for `/health`, empty when all is well again. When the directory is another one than before,
+    `furnish()` writes what has to be in it, again with each look while that fails with a `LocalError`, and `renewed()`
+    is called; `stop()` when another system runs on it."""
+
+    def __init__(
+        self,
+        lock: DataDirLock,
+        tell: Callable[[str], object],
+        furnish: Callable[[], object],
+        renewed: Callable[[], Awaitable[object]],
+        stop: Callable[[], object],
+    ) -> None:
+        self._lock, self._tell, self._furnish, self._renewed, self._stop = lock, tell, furnish, renewed, stop
+        self._problem = ""
+        self._lacks_something = False
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await asyncio.sleep(until_next_tick(asyncio.get_running_loop().time(), LOOK_SECONDS))
+            if self._lock.is_lost():
+                await self._take_again()
+            elif self._lacks_something:
+                self._fill()
+            elif self._problem:
+                self._report("")
+                log.warning("the data directory is as it has to be again")
+
+    async def _take_again(self) -> None:
+        try:
+            self._lock.take_again()
+        except AlreadyRunning as error:
+            self._report(f"the data directory was taken away while this system runs, which ends: {error}")
+            self._stop()
+        except LocalError as error:
+            self._report(str(error))
+        else:
+            log.warning("the data directory or its lock was replaced while the system runs: it goes on with what is")
+            self._report("")
+            self._fill()
+            await self._renewed()
+
+    def _fill(self) -> None:
+        try:
+            self._furnish()
+            self._lacks_something = False
+        except LocalError as error:
+            self._lacks_something = True
+            self._report(str(error))
+
+    def _report(self, problem: str) -> None:
+        if problem != self._problem:
+            self._problem = problem
+            if problem:
+                log.error("%s", problem)
+            self._tell(problem)

@@ -1,0 +1,35 @@
+"""Who takes part by the settings as they stand now: what was written or taken out there since needs no other start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from local.core.capability import participants
+from local.core.config import OWN_NAMES, ParticipantEntry, SystemConfig
+from local.runtime.child import ChildSpec
+from local.runtime.supervisor import ChildState
+
+PARTICIPANT = "participant"  # the kind of a child, which says itself of which kind it is
+
+
+class ParticipantReloader:
+    """The participants that may begin with something else than at the start of the system, or no more: those that were
+    not there, and those that users have added. Our own can be restarted whatever stands in the settings by now.
+
+    `configured` reads the settings, `spec_in` makes of such an entry what starts it.
+    """
+
+    def __init__(
+        self, configured: Callable[[], SystemConfig], spec_in: Callable[[SystemConfig, ParticipantEntry], ChildSpec]
+    ) -> None:
+        self._configured, self._spec_in = configured, spec_in
+
+    def may_change(self, name: str, child: ChildState | None) -> bool:
+        """Whether the settings as they stand now say how `name` begins, which is that `child` if there is one."""
+        return child is None or (child.kind == PARTICIPANT and name not in {*OWN_NAMES, *participants()})
+
+    def spec(self, name: str) -> ChildSpec | None:
+        """What starts `name`; None where the settings do not have it. Raises `ConfigError`."""
+        system = self._configured()
+        entry = next((entry for entry in system.participants if entry.name == name), None)
+        return None if entry is None else self._spec_in(system, entry)

@@ -1,0 +1,295 @@
+"""Runs one participant: as a child of the supervisor, or by hand beside a running system.
+
+By hand: `local2 participant my_tools.dice:DiceTool` (see `--help`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, TextIO, cast
+
+import typer
+from setproctitle import setproctitle
+
+from local.bus.blobs import BlobStore
+from local.bus.bus import Bus
+from local.bus.envelope import Envelope
+from local.bus.messages import ParticipantStatus
+from local.bus.receiving import FILE_NAME as REJECTED
+from local.bus.receiving import RejectLog
+from local.bus.security import Declaration, Declarations, SenderGuard, with_keys
+from local.bus.zeromq import open_transport
+from local.cli.main import BusOption, ConfigDir, DataDir, LogLevel, exit_status, new_app
+from local.core.bus_address import BusAddress
+from local.core.capability import participants
+from local.core.config import SystemConfig, layers_for, load, load_system
+from local.core.config_file import suggestion
+from local.core.data_dir import NotRunning, RunDirectory, is_encrypted
+from local.core.environment import data_dir as find_data_dir
+from local.core.environment import environment
+from local.core.errors import ConfigError, DeclarationNotWritten, LocalError, MalformedFrame, StoreGone
+from local.core.secrets import MaskedStream, SecretStore, secret_mask, with_secrets
+from local.journal.client import JournalClient
+from local.models.settings import Endpoint, Routing, load_models
+from local.run.backend import ollama_url
+from local.run.overrides import overrides_for
+from local.runtime.child import Lifeline
+from local.runtime.logs import configure_logging
+from local.runtime.participant import Kind, Participant, Resources, declaration_of, what_everybody_says
+from local.runtime.runner import LOOK_SECONDS, ParticipantRunner, explained
+
+log = logging.getLogger(__name__)
+
+ROOM_SECONDS = 0.5  # between two looks whether there is room
+SECRETS = ("api_token", "brave_api_key", "tavily_api_key", "hf_token")
+
+
+@dataclass(frozen=True, slots=True)
+class ParticipantSpec:
+    """Everything that makes one participant: its class, where its settings come from, what it may use."""
+
+    target: str  # "package.module:Class"
+    bus: BusAddress
+    resources: Resources
+    layers: tuple[Path, ...]
+    python_path: tuple[Path, ...] = ()
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    ollama_debug: bool = False
+    child: str = ""  # what the supervisor calls it
+
+
+async def run(lifeline: Lifeline, part: ParticipantSpec) -> None:
+    """The supervisor's child: serve until it is to stop."""
+    if not part.resources.data_dir.is_dir():
+        raise StoreGone(part.resources.data_dir)
+    if part.ollama_debug:
+        logging.getLogger("local.models").setLevel(logging.DEBUG)
+    async with lifeline.serving() as stop:
+        await serve(part, stop, lifeline.ready)
+
+
+async def serve(part: ParticipantSpec, stop: asyncio.Event, on_ready: Callable[[], object]) -> None:
+    """Make the participant and serve it until `stop` is set."""
+    participant = make(part)
+    if secret_mask.names and not isinstance(sys.stdout, MaskedStream):
+        sys.stdout, sys.stderr = cast("TextIO", MaskedStream(sys.stdout)), cast("TextIO", MaskedStream(sys.stderr))
+    declaration = declaration_of(type(participant))
+    folder, journaled = part.resources.data_dir, participant.journaled
+    bus = await _open_patiently(
+        lambda: open_bus(participant.name, part.bus, folder, journaled=journaled, declaration=declaration)
+    )
+    await ParticipantRunner(participant, bus, part.child).run(stop, on_ready)
+
+
+async def _open_patiently(attempt: Callable[[], Bus]) -> Bus:
+    """Wait for room for what a participant declares, as its stores wait for theirs."""
+    said = False
+    while True:
+        try:
+            return attempt()
+        except DeclarationNotWritten as error:
+            if not said:
+                log.warning("%s", error)
+        said = True
+        await asyncio.sleep(ROOM_SECONDS)
+
+
+def open_bus(
+    sender: str,
+    address: BusAddress,
+    data_dir: Path,
+    *,
+    journaled: bool = False,
+    declaration: Declaration | None = None,
+) -> Bus:
+    """A bus with the data directory's blob store and file of refused frames, for one who has declared what it says:
+    without a `declaration` no more than everybody does. Raises `DeclarationNotWritten`, `BadKeys`."""
+    if address.senders is not None:
+        Declarations(address.senders).write(sender, declaration or what_everybody_says())
+    return bus_of(sender, address, data_dir, journaled=journaled)
+
+
+def bus_of(sender: str, address: BusAddress, data_dir: Path, *, journaled: bool = False) -> Bus:
+    """The bus of one who declares before the first word what it says. Raises `BadKeys`."""
+    return Bus(
+        sender,
+        open_transport(with_keys(address, sender)),
+        rejects=RejectLog(data_dir / REJECTED),
+        blobs=BlobStore(data_dir / "blobs"),
+        durability=JournalClient() if journaled else None,
+        guard=None if address.senders is None else SenderGuard(Declarations(address.senders).read),
+    )
+
+
+def find_class(target: str, python_path: tuple[Path, ...] = ()) -> type[Participant]:
+    """Import "package.module:Class". Raises `ConfigError` that says what is missing."""
+    for folder in python_path:
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+    module, _, name = target.partition(":")
+    try:
+        imported = importlib.import_module(module)
+    except Exception as error:  # noqa: BLE001 - a user's module may raise anything while it is imported
+        below = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)  # this call is no news
+        raise ConfigError(f"participant {target}: cannot import {module}: {explained(below)}") from None
+    found = getattr(imported, name, None)
+    if not (isinstance(found, type) and issubclass(found, Participant)):
+        raise ConfigError(f"participant {target}: {module} has no Participant class {name!r}")
+    return found
+
+
+def make(part: ParticipantSpec) -> Participant:
+    """The participant, with its settings read and its services built: here, in its process, the secrets that its own
+    settings name have their values, and for agents and the model keeper the keys of model servers. Raises
+    `ConfigError`."""
+    kind = find_class(part.target, part.python_path)
+    variables, file = environment(), kind.settings or kind.name
+    given = {key: getattr(variables, key) for key in SECRETS if key in kind.Config.model_fields}
+    secret_of = SecretStore(part.resources.data_dir).get
+    config = with_secrets(load(file, kind.Config, part.layers, {**given, **part.overrides}), file, secret_of)
+    resources = part.resources
+    if resources.routing is not None and (kind.kind is Kind.AGENT or kind.settings == "models"):
+        resources = replace(resources, routing=with_secrets(resources.routing, "models", secret_of))
+    participant = kind.build(config, resources)
+    participant.lent(resources)
+    return participant
+
+
+# The command `python -m local.run.participant`: one participant by hand, beside a system that runs already.
+
+app = new_app()
+
+EXIT_INTERRUPTED = 130
+LISTEN_SECONDS = 1.5 * LOOK_SECONDS  # a newcomer hears from everybody alive within one look
+
+
+class NameTaken(LocalError):
+    """A participant of this name lives already."""
+
+    kind = "name_taken"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until Ctrl-C or SIGTERM. The exit status is 2, with one line, for whatever the user can mend, and 130 for
+    Ctrl-C before the participant serves."""
+    os.umask(0o077)  # what it keeps is for this user's eyes
+    return exit_status(app, sys.argv[1:] if arguments is None else arguments, "python -m local.run.participant")
+
+
+@app.command()
+def participant(
+    target: Annotated[str, typer.Argument(help=f"{', '.join(participants())} or package.module:Class")],
+    bus: BusOption = None,
+    data_dir: DataDir = None,
+    config_dir: ConfigDir = None,
+    log_level: LogLevel = "info",
+) -> None:
+    """Run one participant beside a running LoCAL2."""
+    layers, directory = layers_for(config_dir), RunDirectory(find_data_dir(data_dir))
+    system = load_system(layers, {}, environment())
+    part = _part(target, bus, directory, layers, system)
+    name = find_class(part.target, part.python_path).name
+    setproctitle(f"local2 {name}")
+    configure_logging(name, log_level, system.log_path(directory.data_dir))
+    try:
+        asyncio.run(_run(part, name))
+    except KeyboardInterrupt:
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _part(
+    name: str, addresses: str | None, directory: RunDirectory, layers: Sequence[Path], system: SystemConfig
+) -> ParticipantSpec:
+    bus = _bus(addresses, directory, system)
+    try:
+        facts = directory.facts()
+        routing = Routing.model_validate(facts.routing)
+        resources = Resources(
+            directory.data_dir,
+            routing,
+            facts.model_backend,
+            chat_model=facts.chat_model,
+            chat_num_ctx=facts.chat_num_ctx,
+            ollama_url=facts.ollama_url,
+            layers=tuple(layers),
+            workspace=Path(facts.workspace) if facts.workspace else None,
+        )
+    except NotRunning:
+        if addresses is None:
+            raise
+        url = ollama_url(system, load_models(layers))
+        resources = Resources(
+            directory.data_dir,
+            Routing.to_one("ollama", Endpoint(kind="ollama", url=url)),
+            "ollama",
+            ollama_url=url,
+            layers=tuple(layers),
+        )
+    target = participants().get(name, name)
+    if ":" not in target:
+        known = suggestion(target, [*participants(), "package.module:Class"])
+        raise ConfigError(f"unknown participant {target!r}; {known}")
+    return ParticipantSpec(
+        target, bus, resources, tuple(layers), system.python_path, overrides_for(target, system, {}, {})
+    )
+
+
+def _bus(addresses: str | None, directory: RunDirectory, system: SystemConfig) -> BusAddress:
+    if addresses is None:
+        return directory.running_bus()
+    publish_to, comma, subscribe_to = addresses.partition(",")
+    if not comma:
+        raise ConfigError(f"--bus: expected two addresses as PUB,SUB, found {addresses!r}")
+    return directory.named_bus(publish_to, subscribe_to, curve=is_encrypted(publish_to, system))
+
+
+async def _run(part: ParticipantSpec, name: str) -> None:
+    stop = asyncio.Event()
+
+    def begin() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):  # until now they end it at once: it has nothing in hand
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        log.info("%s serves (Ctrl-C stops it)", name)
+
+    await _refuse_second(part, name)
+    await serve(part, stop, begin)
+
+
+async def _refuse_second(part: ParticipantSpec, name: str) -> None:
+    """Listen for as long as everybody alive needs to be heard. Raises `NameTaken`."""
+    taken: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def hear(envelope: Envelope) -> None:
+        try:
+            status = ParticipantStatus.decode(envelope.payload)
+        except MalformedFrame as error:
+            bus.reject(str(error), envelope.payload)
+            return
+        is_another = envelope.instance != bus.instance
+        if is_another and status.name == name and status.state != "stopping" and not taken.done():
+            taken.set_result(status.pid)
+
+    def newcomer(state: Literal["starting", "stopping"]) -> ParticipantStatus:
+        return ParticipantStatus(name=bus.sender, kind="door", pid=os.getpid(), instance=bus.instance, state=state)
+
+    async with open_bus(f"{name} by hand", part.bus, part.resources.data_dir) as bus:
+        bus.subscribe(ParticipantStatus.subject, hear)
+        await bus.ready()
+        bus.post(newcomer("starting"))
+        with suppress(TimeoutError):
+            pid = await asyncio.wait_for(taken, LISTEN_SECONDS)
+            bus.post(newcomer("stopping"))
+            raise NameTaken(f"{name} is served already (process {pid}); stop that one first, or use another name")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,516 @@
+"""`local2 backup`, `restore` and `rebuild`: what they say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from local.bus.blobs import BlobStore
+from local.bus.envelope import Envelope, decode, session_of
+from local.bus.message import MAIN_RESPONDENT, Message
+from local.bus.messages import (
+    QueryFailed,
+    QueryReceived,
+    ResponseGeneration,
+    SessionBranched,
+    SessionChanged,
+    SessionDeleted,
+)
+from local.core.data_dir import RunDirectory
+from local.core.database import connect_read_only, naming_damage, store_failure
+from local.core.environment import data_dir as find_data_dir
+from local.core.errors import BackupRefused, ConfigError, LocalError, StoreFailed
+from local.critic.messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
+from local.generator.history import ConversationService, NewTurn, TurnStatus, end_of, refusal_of
+from local.generator.output import asked_of
+from local.generator.running_reward import RunningReward
+from local.generator.session_changes import labels_in, new_branch
+from local.generator.sessions import branch, keep_labels
+from local.journal.schema import COLUMNS, FILE_NAME, create_mark, mark_path, read_state, sync_folder
+from local.journal.schema import FILE_NAME as JOURNAL
+from local.journal.store import JournalView
+from local.memory.messages import OWNER, MemoryAnnotated
+from local.memory.records import answer_rating, dreamt_notes, exchange_of, notes_of
+from local.memory.service import EngramService
+from local.reflection.messages import DreamMade
+from local.reward.reward import RatingStore, rating_of
+
+# A sound copy of a data directory, also of one that a system runs on, and its way back.
+
+MANIFEST = "backup.json"
+LOCK = "lock"
+# Held by a process, made anew or pulled anew, of one run or machine alone, or the files that one works on.
+_LEFT_OUT = (
+    *("lock", "owner.lock", "vectors", "logs", "senders", "models", "api_token", "grants", "secrets", "workspace"),
+    MANIFEST,
+)
+_STAYS = (LOCK, "models", "secrets", "workspace")
+_PROGRESS = ("consumers", "deliveries")
+_PARTS = ("-wal", "-shm", ".mark", ".part", ".new", ".suspect")  # of a database that is copied, or half made
+
+
+def back_up(data_dir: Path, target: Path) -> int:
+    """Copy a data directory to a folder, which must not be there; returns how many files that were.
+
+    The folder is there once all of it is on the disk. Raises `BackupRefused`, `StoreFailed`, `StoreDamaged`.
+    """
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise BackupRefused(f"{target} is there already; name a folder that is not")
+    if not (data_dir / JOURNAL).exists():
+        raise BackupRefused(f"{data_dir} holds no journal: there is nothing to copy")
+    if target.resolve().is_relative_to(data_dir.resolve()):
+        raise BackupRefused(f"{target} lies in the data directory; name a folder elsewhere")
+    half_made = target.with_name(f"{target.name}.part")
+    shutil.rmtree(half_made, ignore_errors=True)
+    try:
+        half_made.mkdir(parents=True, mode=0o700)
+        number = _copy_all(data_dir, half_made)
+        (half_made / MANIFEST).write_text(json.dumps({"made_at": time.time(), "of": str(data_dir), "files": number}))
+        half_made.replace(target)
+        sync_folder(target.parent)
+    except OSError as error:
+        raise store_failure(target, error, what="cannot be written: ") from None
+    return number
+
+
+def restore(source: Path, data_dir: Path, *, replace: bool = False) -> Path | None:
+    """Put a backup in the place of a data directory on which nothing runs. With `replace` what is there is moved
+    aside; returns whereto. Raises `BackupRefused`, `StoreFailed`.
+    """
+    if not (source / MANIFEST).exists():
+        raise BackupRefused(f"{source} is no whole backup: `local2 backup` writes {MANIFEST} into it at the end")
+    present = [path for path in data_dir.iterdir() if path.name not in _STAYS]
+    if present and not replace:
+        raise BackupRefused(f"{data_dir} is not empty; --force moves what is there aside")
+    try:
+        aside = _move_aside(data_dir, present) if present else None
+        for path in _files(source):
+            _copy_file(path, data_dir / path.relative_to(source))
+        for path in sorted(source.rglob("*.mark")):
+            _copy_file(path, data_dir / path.relative_to(source))
+    except OSError as error:
+        raise store_failure(data_dir, error, what="cannot be restored: ") from None
+    return aside
+
+
+def _copy_all(data_dir: Path, target: Path) -> int:
+    progress = _progress(data_dir / JOURNAL)
+    files = list(_files(data_dir))
+    databases = sorted((path for path in files if path.suffix == ".db"), key=lambda path: (path.name == JOURNAL, path))
+    for path in databases:
+        _copy_database(path, target / path.relative_to(data_dir))
+    with closing(sqlite3.connect(target / JOURNAL, isolation_level=None)) as db:
+        _set_progress(db, progress)
+        create_mark(mark_path(target / JOURNAL), read_state(db))
+    others = [path for path in _files(data_dir) if path.suffix != ".db"]
+    for path in others:
+        with suppress(FileNotFoundError):  # deleted meanwhile
+            _copy_file(path, target / path.relative_to(data_dir))
+    return len(databases) + len(others)
+
+
+def _progress(journal: Path) -> Mapping[str, list[tuple[Any, ...]]]:
+    """What each consumer has done."""
+    try:
+        with naming_damage(), connect_read_only(journal) as db:
+            db.execute("BEGIN")
+            return {table: db.execute(f"SELECT {COLUMNS[table]} FROM {table}").fetchall() for table in _PROGRESS}
+    except sqlite3.Error as error:
+        raise store_failure(journal, error, what="cannot be copied: ") from None
+
+
+def _set_progress(db: sqlite3.Connection, progress: Mapping[str, list[tuple[Any, ...]]]) -> None:
+    db.execute("BEGIN")
+    for name, *_ in progress["consumers"]:
+        db.execute("DELETE FROM deliveries WHERE consumer = ?", (name,))
+    for table in _PROGRESS:
+        marks = ", ".join("?" * len(COLUMNS[table].split(",")))
+        db.executemany(f"INSERT OR REPLACE INTO {table} ({COLUMNS[table]}) VALUES ({marks})", progress[table])
+    db.execute("COMMIT")
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """What is worth a copy."""
+    for path in sorted(folder.iterdir()):
+        if path.name in _LEFT_OUT or path.name.endswith(_PARTS) or ".damaged-" in path.name:
+            continue
+        if path.is_dir():
+            yield from _files(path)
+        elif path.is_file():
+            yield path
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        with naming_damage(), connect_read_only(source) as db, closing(sqlite3.connect(target)) as copy:
+            db.backup(copy)
+            copy.execute("PRAGMA journal_mode=WAL")
+    except sqlite3.Error as error:
+        raise store_failure(source, error, what="cannot be copied: ") from None
+    _sync(target)
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    shutil.copy2(source, target)
+    _sync(target)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    path.chmod(0o600)
+
+
+def _move_aside(data_dir: Path, present: list[Path]) -> Path:
+    names = (data_dir.with_name(f"{data_dir.name}.before-restore-{number}") for number in count(1))
+    aside = next(name for name in names if not name.exists())
+    aside.mkdir(mode=0o700)
+    for path in present:
+        path.replace(aside / path.name)
+    return aside
+
+
+# Which stores are missing, or have nothing in them, beside a journal.
+
+
+class Rebuildable(NamedTuple):
+    """A store that can be made anew: its file in the data directory, a table without rows if it is empty, and whose it
+    is. One that is `often_empty` is missing only where there is no file."""
+
+    path: str
+    table: str
+    owner: str
+    often_empty: bool = False
+
+
+STORES: Mapping[str, Rebuildable] = {
+    "conversation": Rebuildable("conversation.db", "turns", "generator"),
+    "engrams": Rebuildable("engrams/engrams.db", "engrams", "memory"),
+    "conversation_b": Rebuildable("conversation_b.db", "turns", "generator_b"),
+    "ratings": Rebuildable("reward.db", "answers", "reward", often_empty=True),
+}
+
+
+def missing(data_dir: Path, owners: Collection[str]) -> list[str]:
+    """The names in `STORES` of what these participants miss; none where there is no journal."""
+    if not (data_dir / JOURNAL).exists():
+        return []
+    stores = {name: store for name, store in STORES.items() if store.owner in owners}
+    return [name for name, store in stores.items() if _is_missing(data_dir / store.path, store)]
+
+
+def _is_missing(path: Path, store: Rebuildable) -> bool:
+    return not path.exists() or (not store.often_empty and _is_empty(path, store.table))
+
+
+def _is_empty(path: Path, table: str) -> bool:
+    try:
+        with connect_read_only(path) as db:
+            if db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is None:
+                return True
+            return db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None
+    except sqlite3.Error:
+        return False  # damaged, or not to be read: its owner says so
+
+
+# Messages as the journal has them, for stores that are made again from it.
+
+
+class Recorded(NamedTuple):
+    """A message, its envelope, and when it was committed, in seconds since 1970."""
+
+    message: Message
+    envelope: Envelope
+    committed_at: float
+
+
+def recorded(data_dir: Path, *kinds: type[Message]) -> Generator[Recorded, None, None]:
+    """All messages of these kinds that were not deleted, oldest first. Raises `NotOnRecord`, `StoreFailed`.
+
+    One that nobody can read any more, since a large field of it is missing, is left out.
+    """
+    by_subject = {kind.subject: kind for kind in kinds}
+    blobs = BlobStore(data_dir / "blobs")
+    with JournalView(data_dir / FILE_NAME) as journal:
+        for stored in journal.read_all(subjects=list(by_subject)):
+            if stored.redacted:
+                continue
+            envelope = decode(stored.entry.frame)
+            try:
+                message = by_subject[envelope.subject].decode(blobs.unpack(envelope.payload))
+            except LocalError:
+                continue
+            yield Recorded(message, envelope, stored.committed_at)
+
+
+# Respondents' records, the memory and the ratings, made again from the journal as far as that reaches.
+
+log = logging.getLogger(__name__)
+
+SLICE = 200
+
+
+class _Turn(NamedTuple):
+    asked: NewTurn
+    asked_at: float
+    end: ResponseGeneration | QueryFailed
+    ended_at: float
+
+
+_Happened = _Turn | Recorded  # the end of a query, or what was said of a session
+
+
+async def _conversation(data_dir: Path, path: Path, respondent_id: str = MAIN_RESPONDENT) -> int:
+    """Every query that has an end, in the order of the ends, with what was said of sessions in between, and the rewards
+    of the answers; queries without an end are delivered by the journal."""
+    happened, number = _happened(data_dir, respondent_id), 0
+    async with ConversationService(path, respondent_id) as conversation:
+        while found := list(islice(happened, SLICE)):
+            await conversation.write(partial(_put_all, found, respondent_id))
+            number += sum(isinstance(each, _Turn) for each in found)
+        rewards = RunningReward(conversation, respondent_id)
+        for each in recorded(data_dir, RewardEvent):
+            event = each.message
+            if isinstance(event, RewardEvent) and event.respondent_id == respondent_id:
+                await rewards.note(event.query_id, event.reward, event.rated_at)
+    return number
+
+
+def _happened(data_dir: Path, respondent_id: str) -> Iterator[_Happened]:
+    open_queries: dict[str, Recorded] = {}
+    for each in recorded(data_dir, QueryReceived, ResponseGeneration, QueryFailed, SessionChanged, SessionBranched):
+        match each.message:
+            case SessionChanged() | SessionBranched():
+                yield each
+            case QueryReceived() as query:
+                open_queries.setdefault(query.query_id, each)
+            case ResponseGeneration() | QueryFailed() as end if end.respondent_id == respondent_id:
+                asked = open_queries.pop(end.query_id, None)
+                if asked is not None:
+                    yield _turn(asked, end, each.committed_at)
+
+
+def _turn(asked: Recorded, end: ResponseGeneration | QueryFailed, ended_at: float) -> _Turn:
+    assert isinstance(asked.message, QueryReceived)
+    return _Turn(asked_of(asked.message, asked.envelope, ()), asked.committed_at, end, ended_at)
+
+
+def _put_all(happened: Sequence[_Happened], respondent_id: str, db: sqlite3.Connection) -> None:
+    for each in happened:
+        if isinstance(each, _Turn):
+            _put_turn(db, each)
+        elif isinstance(each.message, SessionBranched):
+            branch(db, respondent_id, new_branch(each.message, each.envelope.user_id))
+        elif isinstance(each.message, SessionChanged):
+            keep_labels(db, respondent_id, each.message.session_id, labels_in(each.message))
+
+
+def _put_turn(db: sqlite3.Connection, turn: _Turn) -> None:
+    asked, end = turn.asked, turn.end
+    db.execute(
+        "INSERT OR IGNORE INTO turns (query_id, respondent_id, session_id, user_id, envelope_id, query, body,"
+        " in_history, status, tools, answer, outcome_subject, outcome, published, created_at, finished_at, incognito,"
+        " refused) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)",
+        (asked.query_id, end.respondent_id, asked.session_id, asked.user_id, asked.envelope_id, asked.query, asked.body,
+         asked.in_history, _status(end), json.dumps(asked.tools), getattr(end, "answer", None), end.subject,
+         end.encode().decode(), turn.asked_at, turn.ended_at, asked.incognito,
+         refusal_of(db, end.respondent_id, asked)),
+    )  # fmt: skip
+    if isinstance(end, ResponseGeneration):
+        texts = () if end.in_history else (end.answer,)
+        tainted = end.brings_taint or bool(json.loads(asked.body).get("attachments"))
+        end_of(end.query_id, end.respondent_id, tainted=tainted, written=texts)(db)
+
+
+def _status(end: ResponseGeneration | QueryFailed) -> TurnStatus:
+    if isinstance(end, ResponseGeneration):
+        return TurnStatus(end.status)
+    return TurnStatus.CANCELLED if end.error.kind == "cancelled" else TurnStatus.FAILED
+
+
+async def _engrams(data_dir: Path, path: Path) -> int:
+    """Every answer, then what was said of it, pins included."""
+    number = 0
+    async with EngramService(path.parent) as engrams:
+        said = (ResponseGeneration, CritiqueResult, PairwiseResult, UserFeedback, MemoryAnnotated, SessionDeleted)
+        for each in recorded(data_dir, *said, DreamMade):
+            number += await _remember(engrams, each)
+    return number
+
+
+async def _remember(engrams: EngramService, each: Recorded) -> int:
+    """Store one message; returns how many exchanges that were."""
+    match each.message:
+        case ResponseGeneration() as response:
+            for note in notes_of(response, each.envelope, each.committed_at):
+                await engrams.notes.keep(note)
+            exchange = exchange_of(response, each.envelope, each.committed_at)
+            if exchange is not None:
+                await engrams.ingest(exchange)
+                return 1
+        case DreamMade() as made:
+            for note in dreamt_notes(made, each.envelope):
+                await engrams.notes.keep(note)
+        case CritiqueResult() as result:
+            score = result.score if result.expected is None else result.expected
+            if score is not None:
+                await engrams.grade(result.query_id, result.respondent_id, score)
+        case PairwiseResult(winner=str(winner)) as result:
+            for respondent_id in ("A", "B"):
+                await engrams.compare(result.query_id, respondent_id, winner)
+        case UserFeedback() as feedback:
+            await engrams.ratings.rate(answer_rating(feedback, each.envelope))
+        case MemoryAnnotated(what="pinned") as pinned:
+            with suppress(LocalError):  # of an answer that was deleted, or is too old to be on record
+                pin = engrams.pin if pinned.value else engrams.unpin
+                await pin(each.envelope.user_id or OWNER, pinned.engram_id)
+        case MemoryAnnotated(what="restored") as restored:
+            with suppress(LocalError):
+                await engrams.notes.restore(each.envelope.user_id or OWNER, restored.engram_id)
+        case SessionDeleted() as deleted:
+            await engrams.delete_session(deleted.deleted_session_id)
+    return 0
+
+
+async def _ratings(data_dir: Path, path: Path) -> int:
+    """Every rating and every score. Rewards are due again, and told under the ids that the journal knows."""
+    number = 0
+    async with RatingStore(path) as ratings:
+        for each in recorded(data_dir, UserFeedback, CritiqueResult):
+            match each.message:
+                case UserFeedback() as feedback:
+                    await ratings.rate(rating_of(feedback, each.envelope))
+                    number += 1
+                case CritiqueResult() as critique:
+                    session_id = session_of(each.envelope, critique.query_id)
+                    await ratings.grade(critique.query_id, critique.respondent_id, session_id, critique.score)
+    return number
+
+
+Make = Callable[[Path, Path], Awaitable[int]]
+MAKE: Mapping[str, Make] = {
+    "conversation": _conversation,
+    "engrams": _engrams,
+    "conversation_b": partial(_conversation, respondent_id="B"),
+    "ratings": _ratings,
+}
+NOT_ON_RECORD: Mapping[str, str] = {
+    "conversation": "summaries of long conversations are made again when they are needed, and branches of deleted ones"
+    " begin with what was asked in them",
+    "engrams": "facts are looked for again, and pins from before this version are not on record",
+    "conversation_b": "summaries of long conversations are made again when they are needed",
+    "ratings": "nothing else was there",
+}
+
+
+def rebuild(data_dir: Path, name: str) -> int:
+    """Make a store of `STORES` anew from the journal; returns how many exchanges are in it. What there was is moved
+    aside. Nothing may run on the data directory. Raises `NotOnRecord` without a journal, `StoreFailed`."""
+    path = data_dir / STORES[name].path
+    try:
+        _rebuild_move_aside(path)
+    except OSError as error:
+        raise StoreFailed(f"{path} cannot be moved aside: {error.strerror}") from None
+    return asyncio.run(_made(name, data_dir))
+
+
+def rebuild_missing(data_dir: Path, names: Iterable[str]) -> str:
+    """Make anew those that the journal has something for; says what was done, or could not be, and nothing where there
+    was nothing to do."""
+    said = []
+    for name in [name for name in names if has_any(data_dir, name)]:
+        path = data_dir / STORES[name].path
+        log.warning("%s is missing or empty, but the journal has answers: it is made anew from them", path)
+        try:
+            number = asyncio.run(_made(name, data_dir))
+        except LocalError as error:
+            log.error("%s could not be made anew: %s", path, error)
+            said.append(f"{name} is missing and could not be made anew: {error}")
+            continue
+        log.warning("%s has %d %s again; %s", path, number, counted(name), NOT_ON_RECORD[name])
+        said.append(f"{name} was missing and was made anew from the journal, with {number} {counted(name)}")
+    return "; ".join(said)
+
+
+async def _made(name: str, data_dir: Path) -> int:
+    return await MAKE[name](data_dir, data_dir / STORES[name].path)
+
+
+def counted(name: str) -> str:
+    """What the number of a store counts."""
+    return "ratings" if name == "ratings" else "exchanges"
+
+
+def has_any(data_dir: Path, name: str) -> bool:
+    """Whether the journal has something for a store."""
+    kinds = (UserFeedback, CritiqueResult) if name == "ratings" else (ResponseGeneration,)
+    try:
+        with closing(recorded(data_dir, *kinds)) as found:
+            return any(_is_for(name, each.message) for each in found)
+    except LocalError:
+        return False  # the journal's own start says what is wrong with it
+
+
+def _is_for(name: str, message: object) -> bool:
+    if not isinstance(message, ResponseGeneration):
+        return True
+    is_of_whom = name != "conversation_b" or message.respondent_id != MAIN_RESPONDENT
+    return is_of_whom and not message.incognito and message.in_history
+
+
+def _rebuild_move_aside(path: Path) -> None:
+    names = (f"{path.name}.before-rebuild-{number}" for number in count(1))
+    aside = next(name for name in names if not path.with_name(name).exists())
+    for suffix in ("", "-wal", "-shm"):
+        file = path.with_name(path.name + suffix)
+        if file.exists():
+            file.replace(path.with_name(aside + suffix))
+
+
+Say = Callable[[str], object]
+
+
+def run_backup(folder: Path, data_dir: Path | None, say: Say) -> None:
+    """Copy the data directory, whether a system runs on it or not. Raises `LocalError`."""
+    source = find_data_dir(data_dir)
+    number = back_up(source, folder)
+    say(f"{folder} has all of {source}: {number} files")
+
+
+def run_restore(folder: Path, data_dir: Path | None, say: Say, *, replace: bool) -> None:
+    """Put a backup in the place of the data directory. Raises `LocalError`, `AlreadyRunning` while a system runs."""
+    directory = RunDirectory(find_data_dir(data_dir))
+    directory.make_data_dir()
+    with directory.lock():
+        aside = restore(folder, directory.data_dir, replace=replace)
+    if aside is not None:
+        say(f"what was there lies in {aside} now")
+    say(f"{directory.data_dir} is as it was when {folder} was made")
+
+
+def run_rebuild(what: str, data_dir: Path | None, say: Say) -> None:
+    """Make stores anew from the journal. Raises `LocalError`, `AlreadyRunning` while a system runs."""
+    if what not in (*STORES, "all"):
+        raise ConfigError(f"{what!r} is none of {', '.join(STORES)}, all")
+    directory = RunDirectory(find_data_dir(data_dir))
+    directory.make_data_dir()
+    with directory.lock():
+        folder = directory.data_dir
+        there = [name for name in STORES if (folder / STORES[name].path).exists() or has_any(folder, name)]
+        for name in there if what == "all" else [what]:
+            number = rebuild(folder, name)
+            say(f"{name} has {number} {counted(name)} from the journal; what was there lies beside it")
+            say(f"  not on record: {NOT_ON_RECORD[name]}")

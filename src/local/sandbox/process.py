@@ -1,0 +1,671 @@
+"""One command while it runs in its sandbox: its output as it comes, its limits, and its end with all it has started."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import itertools
+import json
+import os
+import resource
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path, PurePath
+from types import TracebackType
+from typing import IO, Any, Self
+
+from local.core.errors import ToolError
+
+# What a contained command may use up.
+
+MB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    """`memory_bytes` and `processes` are those of all processes of a command together, `file_bytes` of each file that
+    it writes, `scratch_bytes` of its /tmp, which lies in memory; `free_bytes` of the workspace's disk stay free."""
+
+    seconds: float = 120.0
+    memory_bytes: int = 2048 * MB
+    processes: int = 256
+    open_files: int = 1024
+    file_bytes: int = 512 * MB
+    scratch_bytes: int = 256 * MB
+    output_bytes: int = 32 * MB
+    free_bytes: int = 512 * MB
+
+
+# How a contained command ended, and what that means in words.
+
+SIGNAL_BASE = 128
+FOUND_NOTHING = {"grep", "egrep", "fgrep", "rg", "pgrep", "ag"}
+DIFFERENT = {"diff", "cmp", "colordiff"}
+SIGNALS = {
+    "SIGKILL": "it was killed, mostly for want of memory",
+    "SIGSEGV": "it read or wrote memory that is not its own",
+    "SIGABRT": "it gave up by itself, as a failed assertion does",
+    "SIGBUS": "it read or wrote memory that is not there",
+    "SIGFPE": "it calculated what cannot be, such as a division by zero",
+    "SIGILL": "it is made for another processor",
+    "SIGPIPE": "whoever read its output had ended",
+    "SIGXFSZ": "a file was about to grow beyond the limit",
+    "SIGSYS": "it asked the system for what is not allowed here",
+}
+
+
+class EndedBy(StrEnum):
+    """What ended a command: itself, somebody who stopped it, or the limit that it had reached."""
+
+    ITSELF = "itself"
+    STOPPED = "stopped"
+    TIME = "time"
+    MEMORY = "memory"
+    PROCESSES = "processes"
+    OUTPUT = "output"
+    DISK = "disk"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutcome:
+    """`code` is that of the command, 128 and the signal's number if one has ended it, and None if a limit has."""
+
+    ended_by: EndedBy
+    code: int | None
+    seconds: float
+
+    def explained(self, argv: Sequence[str], limits: SandboxLimits) -> str:
+        """One line for the model: how it ended, after how long, and what that means."""
+        if self.ended_by is not EndedBy.ITSELF:
+            return f"{_by_limit(self.ended_by, limits)}, after {self.seconds:.1f} s; all of its processes have ended"
+        meaning = _meaning(self.code or 0, PurePath(argv[0]).name if argv else "")
+        return f"exit code {self.code} after {self.seconds:.1f} s" + (f": {meaning}" if meaning else "")
+
+
+def _by_limit(ended_by: EndedBy, limits: SandboxLimits) -> str:
+    return {
+        EndedBy.STOPPED: "stopped on request",
+        EndedBy.TIME: f"ended because it did not finish within {limits.seconds:g} s",
+        EndedBy.MEMORY: f"ended because it took more than {limits.memory_bytes // MB} MB of memory",
+        EndedBy.PROCESSES: f"ended because it had more than {limits.processes} processes and threads",
+        EndedBy.OUTPUT: f"ended because it wrote more than {limits.output_bytes // MB} MB of output",
+        EndedBy.DISK: f"ended because less than {limits.free_bytes // MB} MB were left on the disk",
+    }[ended_by]
+
+
+def _meaning(code: int, program: str) -> str:
+    if code == 1 and program in FOUND_NOTHING:
+        return "nothing was found"
+    if code == 1 and program in DIFFERENT:
+        return "there are differences"
+    fixed = {
+        124: "a time limit of its own was over" if program == "timeout" else "",
+        126: "it was found, and cannot be executed: no permission, or no program",
+        127: "a command was not found: it is not installed, or not on the path",
+    }
+    if code in fixed:
+        return fixed[code]
+    try:
+        name = signal.Signals(code - SIGNAL_BASE).name
+    except ValueError:
+        return ""
+    return f"ended by {name}" + (f", {SIGNALS[name]}" if name in SIGNALS else "")
+
+
+# How a contained command is started: a program with its arguments, and the files that are handed to it.
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SCRATCH = "/tmp"
+CLEAN: Mapping[str, str] = {
+    "PATH": PATH, "HOME": SCRATCH, "TMPDIR": SCRATCH, "LANG": "C.UTF-8", "TERM": "dumb", "USER": "user",
+    "GIT_TERMINAL_PROMPT": "0",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ContainedCommand:
+    """What is to be run: an argument vector, or a `script` that the program named in it is given, before the
+    `arguments` of the script. `folder` counts from the workspace, `environment` comes on top of the clean one."""
+
+    argv: Sequence[str]
+    folder: str = "."
+    script: bytes | None = None
+    arguments: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class Launch:
+    """The argument vector under construction, with the descriptors that it names; closed when the program has them. One
+    that `reports` takes bubblewrap's options for saying how it is, after the program's name; `folder` is where it is
+    started, if that matters."""
+
+    def __init__(self, *argv: str, reports: bool = False, folder: Path | None = None) -> None:
+        self.argv = list(argv)
+        self.reports, self.folder = reports, folder
+        self.descriptors: list[int] = []
+        self._files = ExitStack()
+
+    def add(self, *arguments: str) -> None:
+        """Further arguments."""
+        self.argv += arguments
+
+    def hand(self, data: bytes) -> str:
+        """The number of a descriptor from which the program can read `data`. Raises `OSError`."""
+        file: IO[bytes] = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - closed with the launch
+        file.write(data)
+        file.flush()
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+        return self.hold(file.fileno())
+
+    def hold(self, descriptor: int) -> str:
+        """Name a descriptor that the program is to inherit."""
+        self.descriptors.append(descriptor)
+        return str(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._files.close()
+
+
+# The kernel's own count of what one command and all that it starts take, where we may ask for one.
+
+ROOT, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+PREFIX = "local2-"
+SPARE = 2  # bubblewrap's own processes
+MORE_MEMORY = (
+    1.25  # so that a command that grows slowly is ended as a whole, and told why, before the kernel ends a part
+)
+_numbers = itertools.count(1)
+_in_use: set[Path] = set()  # folders of which some process was still about to end
+
+
+class ControlGroup:
+    """A folder in each hierarchy that counts processes or memory: of version 2 below the group of this process or
+    beside it, or of version 1. None of it can be had by most users on a desktop; root, and a service of systemd with
+    `Delegate`, get it."""
+
+    def __init__(self, folders: list[Path]) -> None:
+        self._folders = folders
+
+    @classmethod
+    def made(cls, limits: SandboxLimits, root: Path = ROOT, own: Path = OWN) -> ControlGroup:
+        """With as many limits as can be set; with none where nothing can."""
+        folders: list[Path] = []
+        cls([*_in_use]).close()
+        memory = str(int(limits.memory_bytes * MORE_MEMORY))
+        values = {
+            "pids.max": str(limits.processes + SPARE), "memory.max": memory, "memory.swap.max": "0",
+            "memory.limit_in_bytes": memory,
+        }  # fmt: skip
+        for parent in _parents(root, own):
+            folder = parent / f"{PREFIX}{os.getpid()}-{next(_numbers)}"
+            with suppress(OSError):
+                _clear(parent)
+                folder.mkdir()
+                folders.append(folder)
+                for name, value in values.items():
+                    if (folder / name).exists():
+                        (folder / name).write_text(value)
+        return cls(folders)
+
+    def add(self, pid: int) -> None:
+        """A process, and all that it will start."""
+        for folder in self._folders:
+            with suppress(OSError):
+                (folder / "cgroup.procs").write_text(str(pid))
+
+    def close(self) -> None:
+        """Nothing of it runs any more; a folder that is in use a moment longer goes when the next one is made."""
+        for folder in self._folders:
+            _in_use.add(folder)
+            with suppress(OSError):
+                folder.rmdir()
+                _in_use.discard(folder)
+
+
+def _parents(root: Path, own: Path) -> Iterator[Path]:
+    with suppress(OSError):
+        for line in own.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers in ("pids", "memory"):
+                yield root / controllers / path.lstrip("/")
+            elif not controllers:
+                group = root / path.lstrip("/")
+                yield from (each for each in (group, group.parent) if _counts(each))
+
+
+def _counts(group: Path) -> bool:
+    """Whether groups below one of version 2 count processes."""
+    with suppress(OSError):
+        return "pids" in (group / "cgroup.subtree_control").read_text().split()
+    return False
+
+
+def _clear(parent: Path) -> None:
+    """Remove what processes have left that are no more."""
+    for old in parent.glob(f"{PREFIX}*"):
+        pid = old.name.removeprefix(PREFIX).partition("-")[0]
+        if not Path(f"/proc/{pid}").exists():
+            with suppress(OSError):
+                old.rmdir()
+
+
+# Holds a sandbox back until its limits are set, and hears from it how its command has ended.
+
+READ_BYTES = 64 * 1024
+
+
+class LaunchGate:
+    """Two pipes to one bubblewrap: it reports on the first, and waits for leave on the second.
+
+    Both ends of the second go along: without this process nobody gives leave, and the command never begins.
+    """
+
+    def __init__(self) -> None:
+        self._report, self._reporting = os.pipe()
+        self._leave, self._giving = os.pipe()
+        self._group = ControlGroup([])
+        self.descriptors = (self._reporting, self._leave, self._giving)
+        self.options = ("--json-status-fd", str(self._reporting), "--block-fd", str(self._leave))
+
+    def started(self) -> None:
+        """The program has its ends: what it reports ends when it does."""
+        os.close(self._reporting)
+        self._reporting = -1
+
+    def open(self, limits: SandboxLimits) -> None:
+        """Set the limits on the process in the sandbox, from which all others inherit them, and give it leave. Blocks
+        until it is there. Without limits there is no leave; one that has failed already will say why. Raises `OSError`
+        where limits cannot be set."""
+        said = b""
+        while not said.endswith(b"\n") and (more := os.read(self._report, READ_BYTES)):
+            said += more
+        pid = self._reports(said).get("child-pid")
+        if not isinstance(pid, int):
+            return
+        self._group = ControlGroup.made(limits)
+        self._group.add(pid)
+        for kind, value in _rlimits(limits).items():
+            resource.prlimit(pid, kind, (value, value))
+        os.write(self._giving, b"!")
+
+    def exit_code(self) -> int | None:
+        """The exit code of the command, once all is over; None if it never began."""
+        os.set_blocking(self._report, False)
+        with suppress(BlockingIOError):
+            code = self._reports(os.read(self._report, READ_BYTES)).get("exit-code")
+            return code if isinstance(code, int) else None
+        return None
+
+    def close(self) -> None:
+        """Nothing more is heard or said."""
+        self._group.close()
+        for descriptor in (self._report, self._reporting, self._leave, self._giving):
+            with suppress(OSError):
+                os.close(descriptor)
+        self._report = self._reporting = self._leave = self._giving = -1
+
+    @staticmethod
+    def _reports(said: bytes) -> dict[str, Any]:
+        """What its lines say together, each of which is a JSON object."""
+        found: dict[str, Any] = {}
+        for line in said.splitlines():
+            with suppress(ValueError, TypeError):
+                found.update(json.loads(line))
+        return found
+
+
+def _rlimits(limits: SandboxLimits) -> dict[int, int]:
+    return {
+        resource.RLIMIT_DATA: limits.memory_bytes,
+        resource.RLIMIT_NPROC: limits.processes,
+        resource.RLIMIT_NOFILE: limits.open_files,
+        resource.RLIMIT_FSIZE: limits.file_bytes,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_MEMLOCK: 0,
+    }
+
+
+# All that a command has written, in the order in which it came.
+
+SPOOLED = 1024 * 1024  # bytes that are held in memory before a file is made
+
+
+class OutputFile:
+    """Bytes at the end, any part of them again. The file has no name, and is gone with whoever holds it."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=SPOOLED)  # noqa: SIM115 - closed by `close`
+
+    def append(self, data: bytes) -> None:
+        """More of it. Raises `OSError` on a full disk."""
+        self._file.seek(0, 2)
+        self._file.write(data)
+        self.size += len(data)
+
+    def part(self, start: int, length: int) -> bytes:
+        """So many bytes from `start` on; fewer where there are no more."""
+        self._file.seek(start)
+        return self._file.read(length)
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+        self._file.close()
+
+
+# A process with all its descendants: how many they are, and how much memory they hold.
+
+PROC = Path("/proc")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+_THREADS, _PAGES = 17, 21  # in /proc/<pid>/stat, counted from after the name
+
+
+class ProcessTree:
+    """The processes as /proc tells them, which is gone in a moment: numbers are those of just now."""
+
+    def __init__(self, root: int) -> None:
+        self.root = root
+
+    def members(self, at_most: int = 100_000) -> list[int]:
+        """The process ids, the root's first; no more than so many."""
+        found = [self.root]
+        for pid in found:
+            if len(found) >= at_most:
+                break
+            found += _children(pid)
+        return found
+
+    def usage(self, at_most: int) -> tuple[int, int]:
+        """How many threads of all processes there are, and how many bytes they hold, with what they share counted
+        once for each of them; no more than `at_most` processes are looked at."""
+        threads = pages = 0
+        for pid in self.members(at_most + 1):
+            with suppress(OSError, IndexError, ValueError):
+                fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+                threads += int(fields[_THREADS])
+                pages += int(fields[_PAGES])
+        return threads, pages * PAGE
+
+    def proportional_bytes(self) -> int:
+        """How many bytes they hold, with what is shared divided among those that share it; slower to find out."""
+        return sum(_proportional(pid) for pid in self.members())
+
+    def signal(self, number: signal.Signals, spare: int = 0) -> None:
+        """Send a signal to all but the first `spare` of them."""
+        for pid in self.members()[spare:]:
+            with suppress(OSError):
+                os.kill(pid, number)
+
+
+def _children(pid: int) -> Iterator[int]:
+    with suppress(OSError, ValueError):
+        for task in (PROC / str(pid) / "task").iterdir():
+            yield from map(int, (task / "children").read_text().split())
+
+
+def _proportional(pid: int) -> int:
+    with suppress(OSError, ValueError):
+        for line in (PROC / str(pid) / "smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+LOOK_SECONDS = 0.1  # between two looks at what the processes take; after EARLY_SECONDS, LATER_LOOK_SECONDS
+LATER_LOOK_SECONDS = 0.25
+EARLY_SECONDS = 2.0
+GRACE_SECONDS = 2.0  # between the word to stop and the end
+REST_SECONDS = 10.0  # for what is in the pipe when all processes have ended: only a busy machine takes long
+SANDBOX_PROCESSES = 2  # bubblewrap outside and inside, which are not the command's
+
+
+class ContainedProcess:
+    """Begun by `start`; `output` grows while it runs, `heard` is told of each addition.
+
+    Where bubblewrap contains it, nothing of it outlives this process: bubblewrap ends with its parent, and the
+    command's process namespace with bubblewrap.
+    """
+
+    def __init__(self, workspace: Path, limits: SandboxLimits, heard: Callable[[], object]) -> None:
+        self.output = OutputFile()
+        self.limits = limits
+        self._workspace, self._heard = workspace, heard
+        self._ended_by = EndedBy.ITSELF
+        self._started = time.monotonic()
+        self._gate: LaunchGate | None = None
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self, launch: Launch) -> None:
+        """Begin. Raises `ToolError`: too_long for an argument list that no system takes, start_failed."""
+        with launch:
+            self._gate = LaunchGate() if launch.reports else None
+            held = self._gate.descriptors if self._gate else ()
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    launch.argv[0], *(self._gate.options if self._gate else ()), *launch.argv[1:], cwd=launch.folder,
+                    pass_fds=(*launch.descriptors, *held), stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, start_new_session=True,
+                )  # fmt: skip
+                if self._gate is not None:
+                    self._gate.started()
+                    await asyncio.to_thread(self._gate.open, self.limits)
+            except (OSError, ValueError) as error:
+                self.close()
+                raise _not_started(error) from None
+            except asyncio.CancelledError:
+                self.close()
+                raise
+
+    async def wait(self) -> CommandOutcome:
+        """Until it has ended, by itself or at a limit. Cancelled, it ends the command. Raises `ToolError`
+        (start_failed) if the sandbox itself has failed."""
+        assert self._process is not None
+        reading = asyncio.create_task(self._read(self._process))
+        watching = asyncio.create_task(self._watch(ProcessTree(self._process.pid)))
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                await self._process.wait()
+        except TimeoutError:
+            self._end(EndedBy.TIME)
+            await self._process.wait()
+        finally:
+            watching.cancel()
+            self.kill()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(reading, REST_SECONDS)
+        return self._outcome(self._process)
+
+    async def stop(self) -> None:
+        """Ask all processes to end, and end those that do not within two seconds."""
+        if self._process is None or self._process.returncode is not None:
+            return
+        self._ended_by = EndedBy.STOPPED
+        ProcessTree(self._process.pid).signal(signal.SIGTERM, spare=SANDBOX_PROCESSES if self._gate else 0)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), GRACE_SECONDS)
+        self.kill()
+
+    def kill(self) -> None:
+        """End every process of it at once; nothing if it has ended."""
+        if self._process is not None and self._process.returncode is None:
+            if self._ended_by is EndedBy.ITSELF:
+                self._ended_by = EndedBy.STOPPED
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End it, and let go of what it has written."""
+        self.kill()
+        self.output.close()
+        if self._gate is not None:
+            self._gate.close()
+
+    def _end(self, why: EndedBy) -> None:
+        if self._ended_by is EndedBy.ITSELF:
+            self._ended_by = why
+        self.kill()
+
+    def _outcome(self, process: asyncio.subprocess.Process) -> CommandOutcome:
+        seconds = time.monotonic() - self._started
+        code = process.returncode or 0
+        code = SIGNAL_BASE - code if code < 0 else code
+        if self._gate is not None:
+            told = self._gate.exit_code()
+            if self._ended_by is EndedBy.ITSELF and told is None:
+                said = self.output.part(0, 1000).decode("utf-8", "replace").strip()
+                raise ToolError(f"the sandbox could not be made: {said or code}", kind="start_failed")
+        return CommandOutcome(self._ended_by, code if self._ended_by is EndedBy.ITSELF else None, seconds)
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        """Until all who could write have ended: what comes after an end at a limit is dropped, but taken, or the end of
+        the process would not be noticed."""
+        assert process.stdout is not None
+        while data := await process.stdout.read(READ_BYTES):
+            if self._ended_by is EndedBy.ITSELF or self._ended_by is EndedBy.STOPPED:
+                self._add(data)
+
+    def _add(self, data: bytes) -> None:
+        room = self.limits.output_bytes - self.output.size
+        try:
+            self.output.append(data[:room])
+        except OSError:
+            self._end(EndedBy.DISK)
+        self._heard()
+        if len(data) > room:
+            self._end(EndedBy.OUTPUT)
+
+    async def _watch(self, tree: ProcessTree) -> None:
+        """Look at what all processes take together, which no limit of a single one covers."""
+        while True:
+            early = time.monotonic() - self._started < EARLY_SECONDS
+            await asyncio.sleep(LOOK_SECONDS if early else LATER_LOOK_SECONDS)
+            if why := self._over(tree):
+                self._end(why)
+
+    def _over(self, tree: ProcessTree) -> EndedBy | None:
+        allowed = self.limits.processes + SANDBOX_PROCESSES
+        threads, held = tree.usage(allowed)
+        if threads > allowed:
+            return EndedBy.PROCESSES
+        if held > self.limits.memory_bytes and tree.proportional_bytes() > self.limits.memory_bytes:
+            return EndedBy.MEMORY
+        return EndedBy.DISK if shutil.disk_usage(self._workspace).free < self.limits.free_bytes else None
+
+
+def _not_started(error: OSError | ValueError) -> ToolError:
+    if isinstance(error, ValueError):
+        return ToolError(f"the command cannot be given to a program: {error}", kind="bad_arguments")
+    if error.errno == errno.E2BIG:
+        return ToolError("the arguments are longer than a program can be given: put them into a file", kind="too_long")
+    return ToolError(f"the command could not be started: {error.strerror}", kind="start_failed")
+
+
+# A program that serves on its standard input and output, in its sandbox, until it ends or is closed.
+
+LINE_BYTES = 16 * 1024 * 1024
+KEPT_BYTES = 2000  # of what it says last on its error output
+END_SECONDS = 2.0  # for one whose input has ended
+
+
+class ContainedServer:
+    """Lines in and out, for as long as `contained` holds it."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._said, self._killed_for = b"", ""
+
+    @classmethod
+    @asynccontextmanager
+    async def contained(cls, launch: Launch, limits: SandboxLimits) -> AsyncIterator[ContainedServer]:
+        """Start it, and end it with all that it has started. Raises `ToolError` (start_failed)."""
+        gate = LaunchGate() if launch.reports else None
+        try:
+            process = await cls._started(launch, limits, gate)
+            server = cls(process)
+            hearing = asyncio.create_task(server._hear_errors())
+            try:
+                yield server
+            finally:
+                await server._end()
+                hearing.cancel()
+        finally:
+            if gate is not None:
+                gate.close()
+
+    @staticmethod
+    async def _started(launch: Launch, limits: SandboxLimits, gate: LaunchGate | None) -> asyncio.subprocess.Process:
+        pipe = asyncio.subprocess.PIPE
+        with launch:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    launch.argv[0], *(gate.options if gate else ()), *launch.argv[1:], cwd=launch.folder,
+                    pass_fds=(*launch.descriptors, *(gate.descriptors if gate else ())), stdin=pipe, stdout=pipe,
+                    stderr=pipe, start_new_session=True, limit=LINE_BYTES,
+                )  # fmt: skip
+                if gate is not None:
+                    gate.started()
+                    await asyncio.to_thread(gate.open, limits)
+            except (OSError, ValueError) as error:
+                raise ToolError(f"it could not be started: {error}", kind="start_failed") from None
+        return process
+
+    async def read_line(self) -> bytes:
+        """The next line; empty when no more will come. One that says too much at once is ended."""
+        assert self._process.stdout is not None
+        try:
+            return await self._process.stdout.readline()
+        except ValueError:
+            self._kill(f"it wrote a line of more than {LINE_BYTES // 1024**2} MB")
+        await self._drain()
+        return b""
+
+    async def write_line(self, line: bytes) -> None:
+        """Raises `OSError` where it reads no more."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + b"\n")
+        await self._process.stdin.drain()
+
+    async def ended(self) -> str:
+        """Wait for its end, and say how it was."""
+        code = await self._process.wait()
+        if self._killed_for:
+            return self._killed_for
+        said = self._said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        return f"it has ended with {code}" + (f": {said}" if said else "")
+
+    async def _hear_errors(self) -> None:
+        assert self._process.stderr is not None
+        while data := await self._process.stderr.read(READ_BYTES):
+            self._said = (self._said + data)[-KEPT_BYTES:]
+
+    async def _end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._drain(), END_SECONDS)
+        self._kill("it was ended")
+        await self._drain()
+        await self._process.wait()
+
+    async def _drain(self) -> None:
+        """What it still writes is dropped, but read to the end, or its own end would not be noticed."""
+        assert self._process.stdout is not None
+        while await self._process.stdout.read(READ_BYTES):
+            pass
+
+    def _kill(self, why: str) -> None:
+        if self._process.returncode is None:
+            self._killed_for = why
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)

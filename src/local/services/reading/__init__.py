@@ -1,1 +1,0 @@
-"""What is in a file, told in few words: its headings, symbols, keys or columns, with the lines where they stand."""

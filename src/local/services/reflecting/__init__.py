@@ -1,1 +1,0 @@
-"""Looking back over conversations: what a model is asked, and how its reply is read."""

@@ -1,1 +1,0 @@
-"""Skills: folders with instructions for a task, in the open Agent Skills format."""

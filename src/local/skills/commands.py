@@ -1,0 +1,266 @@
+"""`local2 skills …`: what the model can read up on when a task needs it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from local.cli.client import running_system, taken_over
+from local.cli.main import ApiOption, ConfigDir, DataDir, JsonOption, visible, write_found, write_lines
+from local.core.config import layers_for
+from local.core.environment import data_dir as find_data_dir
+from local.core.environment import settings_dir
+from local.core.errors import BadQuestion, ConfigError
+from local.instructions.commands import history_lines, proposal_lines
+from local.instructions.texts import TextProposals, VersionedText
+from local.mcp.commands import add_server, approve_tools, remove_server
+from local.mcp.settings import load_mcp_servers
+
+if TYPE_CHECKING:
+    from local.mcp.settings import MCPServerConfig
+
+
+# `local2 skills tools`: the tools that a skill brings, looked at, approved, and taken back.
+
+
+def tools(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a skill with mcp.json in it.")],
+    take_back: Annotated[bool, typer.Option("--remove", help="Have the model offered them no longer.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Without a question: you know what it says.")] = False,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Look at the tools that a skill brings, and have the model offered these as they are; a change asks again.
+
+    Example: local2 skills tools ~/.config/local2/skills/weather
+    """
+    from local.skills.tools import servers_of
+
+    settings, data = layers_for(config_dir)[-1], find_data_dir(data_dir)
+    if take_back:
+        _forget(settings, data, folder.resolve())
+        return
+    servers = servers_of(folder)
+    if not servers:
+        raise ConfigError(f"{folder} brings no tools: it has no mcp.json")
+    for name, server in servers.items():
+        typer.echo(f"{name}: {visible(' '.join((server.command, *server.args)))}")
+    if not yes and not typer.confirm("Start this in a sandbox, without a network, to see its tools?"):
+        raise typer.Exit(1)
+    _forget(settings, data, folder.resolve(), servers)  # what was approved was another one
+    for name, server in servers.items():
+        add_server(settings, name, server.model_dump(mode="json", exclude_unset=True))
+        try:
+            approve_tools(name, yes, config_dir, data_dir)
+        except BaseException:
+            remove_server(settings, name)
+            raise
+        typer.echo(f"approved; {_taken_over(name, data)}")
+
+
+def _forget(settings: Path, data: Path, folder: Path, renewed: Collection[str] = ()) -> None:
+    """`renewed` are those that are looked at anew now, so that a system that runs hears of them later."""
+    from local.mcp.tools import approved_file
+
+    for name in _of(settings, folder):
+        approved_file(data, name).unlink(missing_ok=True)
+        remove_server(settings, name)
+        typer.echo(f"{name} is offered no longer" + ("" if name in renewed else f"; {_taken_over(name, data)}"))
+
+
+def _taken_over(server: str, data: Path) -> str:
+    from local.mcp.tools import participant_name
+
+    return taken_over(participant_name(server), data)
+
+
+def _of(settings: Path, folder: Path) -> dict[str, MCPServerConfig]:
+    """The servers that this skill has brought."""
+    return {name: server for name, server in load_mcp_servers(settings).items() if server.skill == folder}
+
+
+# `local2 skills proposal`, `history` and `revert`: what the dreamer would change of skills, and the way back.
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Of a skill of which a change was proposed.")]
+Number = Annotated[int, typer.Argument(metavar="VERSION", help="As `local2 skills history` numbers them.", min=1)]
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add these commands to those for skills."""
+    for command in (proposal, history, revert):
+        app.command()(command)
+
+
+def proposal(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Of a skill; without one, all that waits.")] = "",
+    approve: Annotated[bool, typer.Option("--approve", help="Have the skill become that.")] = False,
+    reject: Annotated[bool, typer.Option("--reject", help="Leave it as it is.")] = False,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show which skills the dreamer would change or make, if any; approve one, or reject it.
+
+    Example: local2 skills proposal meeting-notes --approve
+    """
+    if (approve or reject) and (not name or (approve and reject)):
+        raise BadQuestion("name one skill, and give one of --approve and --reject")
+    if approve:
+        skill = _skill(name, config_dir, data_dir)
+        by = TextProposals(skill).approve().by
+        typer.echo(f"{skill.path} is as {visible(by)} proposed; `local2 skills revert {name}` goes back")
+    elif reject:
+        TextProposals(_skill(name, config_dir, data_dir)).reject()
+        typer.echo("rejected")
+    else:
+        skills = [_skill(name, config_dir, data_dir)] if name else _skills(config_dir, data_dir)
+        typer.echo("\n".join(_waiting(skills)) or "no change is proposed")
+
+
+def history(name: Name, as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
+    """List the versions of a skill, the latest first: when, by whom, and how many lines came and went.
+
+    Example: local2 skills history meeting-notes
+    """
+    skill = _skill(name, config_dir, data_dir)
+    skill.text()
+    kept = skill.history.versions()
+    if as_json:
+        typer.echo(json.dumps({"versions": [asdict(each) for each in kept]}, ensure_ascii=False))
+        return
+    typer.echo("\n".join(history_lines(kept)) or "no version is kept yet")
+
+
+def revert(name: Name, number: Number, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
+    """Go back to a version of a skill; what there is now stays one.
+
+    Example: local2 skills revert meeting-notes 1
+    """
+    skill = _skill(name, config_dir, data_dir)
+    skill.revert(number)
+    typer.echo(f"{skill.path} is as version {number} was, from the next question on")
+
+
+def _skill(name: str, config_dir: Path | None, data_dir: Path | None) -> VersionedText:
+    from local.skills.tools import skill_text
+
+    return skill_text(settings_dir(config_dir), find_data_dir(data_dir), name)
+
+
+def _skills(config_dir: Path | None, data_dir: Path | None) -> list[VersionedText]:
+    from local.skills.tools import skill_texts
+
+    return skill_texts(settings_dir(config_dir), find_data_dir(data_dir))
+
+
+def _waiting(skills: list[VersionedText]) -> Iterator[str]:
+    for skill in skills:
+        if (waiting := TextProposals(skill).waiting()) is not None:
+            yield str(skill.path)
+            yield from proposal_lines(waiting)
+
+
+Json = dict[str, Any]
+SkillCommandsName = Annotated[str, typer.Argument(metavar="NAME", help="As `local2 skills list` shows it.")]
+
+skills_app = typer.Typer(
+    help="Skills, texts on how something is done: list, show, new, check, approve, tools, proposal."
+)
+add_commands(skills_app)
+skills_app.command()(tools)
+
+
+@skills_app.command("list")
+def list_skills(as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Show the skills of a running system, each with its status and what is wrong with it.
+
+    Example: local2 skills list
+    """
+    found = running_system(api, data_dir).request("GET", "/skills")
+    nothing = f"there are no skills; `local2 skills new NAME` makes one in {' or '.join(found['places'][:1])}"
+    write_found(found, _lines(found["skills"]), as_json=as_json, nothing=nothing)
+
+
+@skills_app.command()
+def show(name: SkillCommandsName, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Show what a skill says, as the model reads it.
+
+    Example: local2 skills show meeting-notes
+    """
+    found = running_system(api, data_dir).request("GET", f"/skills/{quote(name, safe='')}")
+    lines = [visible(found["folder"]), *(visible(file) for file in found["files"]), ""]
+    write_found(found, [*lines, *map(visible, found["text"].splitlines())], as_json=as_json, nothing="")
+
+
+@skills_app.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and hyphens.")],
+    description: Annotated[
+        str, typer.Option("--description", "-d", help="What it is for, and when to use it: by this the model chooses.")
+    ] = "What this skill does. Use it when …",
+    config_dir: ConfigDir = None,
+) -> None:
+    """Make a skill to be written on, in the folder skills of your settings.
+
+    Example: local2 skills new meeting-notes -d "Write notes of a meeting. Use it when the user names one."
+    """
+    from local.skills.tools import new_skill
+
+    write_lines([str(new_skill(settings_dir(config_dir), name, description))])
+
+
+@skills_app.command()
+def check(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FOLDER]…", help="Those of skills; without any, all of your own.")
+    ] = None,
+    config_dir: ConfigDir = None,
+) -> None:
+    """Say whether skills can be used, and what is wrong with those that cannot. No system needs to run.
+
+    Example: local2 skills check ./my-skill
+    """
+    from local.skills.tools import checked
+
+    found = checked(folders or [], settings_dir(config_dir))
+    write_lines(f"{visible(each.folder.name)}: {each.fault or 'ready'}{_tools(each.tools)}" for each in found)
+    if any(each.fault for each in found):
+        raise typer.Exit(1)
+
+
+@skills_app.command()
+def approve(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a skill in the workspace or in skill_folders.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Without a question: you know what it says.")] = False,
+    config_dir: ConfigDir = None,
+) -> None:
+    """Read a skill that others may have written, and have it used as it is now; a change asks again.
+
+    Example: local2 skills approve .local2/skills/release-notes
+    """
+    from local.skills import tools as skill_folder
+
+    contents = skill_folder.to_approve(folder)
+    for path, content in sorted(contents.items()):
+        typer.echo(f"{visible(path)} ({len(content)} bytes)")
+        if path.endswith(".md"):
+            typer.echo("\n".join(f"    {visible(line)}" for line in content.decode("utf-8", "replace").splitlines()))
+    if not yes and not typer.confirm("Have the model told this where a task needs it?"):
+        raise typer.Exit(1)
+    skill_folder.approve(settings_dir(config_dir), folder, contents)
+    typer.echo("approved, as it is now")
+
+
+def _tools(leave: str) -> str:
+    return f"; its tools: {visible(leave)}" if leave else ""
+
+
+def _lines(skills: list[Json]) -> Iterator[str]:
+    for skill in skills:
+        why = skill["error"] or skill["description"]
+        yield f"{skill['status']:10}  {visible(skill['name'])}  {visible(why)}{_tools(skill['tools'])}"

@@ -1,0 +1,280 @@
+"""A folder of a skill as its author looks at it: made, and checked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from local.bus.message import ErrorInfo
+from local.core.errors import ConfigError, ToolError
+from local.core.files import until_next_tick
+from local.files.tools import FilesConfig
+from local.instructions.texts import VersionedText
+from local.instructions.trust import TrustRegistry
+from local.mcp.settings import MCPServerConfig
+from local.permissions.grants import require_owner
+from local.runtime.participant import Resources
+from local.sandbox.sandbox import skill_path
+from local.skills.library import (
+    IN_SETTINGS,
+    MOST_DESCRIPTION,
+    MOST_NAME,
+    NAME,
+    FoundSkill,
+    ServingSkill,
+    SkillApprovalBook,
+    SkillLibrary,
+    SkillPlace,
+    SkillProposalBook,
+    contents_of,
+    one_line,
+    read_skill,
+    tools_of,
+)
+from local.skills.library import SKILL_FILE_NAME as FILE_NAME
+from local.skills.messages import READ_SKILL, SkillRecord, SkillRequest, SkillResult, SkillsChanged
+from local.tools.tool import Tool
+
+# The tool that reads a skill: its instructions, or one of its files.
+
+
+class ReadSkillTool(Tool):
+    """Read the instructions of a skill before you do what it is for; then do as it says. With file, read one of the
+    files that it names."""
+
+    name = READ_SKILL
+    safety = "L0"
+    category = "read"
+    trusted = True  # a skill is the owner's word, wherever the owner got it
+
+    def __init__(self, config: FilesConfig, library: SkillLibrary) -> None:
+        super().__init__(config)
+        self._library = library
+
+    async def run(
+        self,
+        name: Annotated[str, "The skill, by the name in the list of skills"],
+        file: Annotated[str, "One of its files, counted from its folder; empty for its instructions"] = "",
+    ) -> str:
+        """The text."""
+        require_owner(self.asked_by())
+        return await asyncio.to_thread(self._text, name, file)
+
+    def _text(self, name: str, file: str) -> str:
+        place, skill = self._library.skill(name)
+        if file:
+            return self._library.file(place, name, file)
+        files = ", ".join(self._library.files(place, name))
+        if not files:
+            return skill.body
+        folder = place.folder / name
+        where = folder if place.kind == "workspace" else skill_path(name, folder)
+        return f"{skill.body}\n\n(Its files: {files}. Commands find them below {where}.)"
+
+
+TEXT = """---
+name: {name}
+description: {description}
+---
+
+# {title}
+
+1. What to do first.
+2. What to do then.
+
+Longer texts go into references/, programs into scripts/: name them here by their paths.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillCheck:
+    """What one folder is worth: `fault` is empty for a skill that can be used, `tools` for one that brings none; else
+    it says whether they were approved."""
+
+    folder: Path
+    fault: str
+    tools: str = ""
+
+
+def new_skill(settings: Path, name: str, description: str) -> Path:
+    """Make a skill to be written on; returns its SKILL.md. Raises `ConfigError`."""
+    if not NAME.fullmatch(name) or len(name) > MOST_NAME:
+        text = f"lower-case letters, digits and single hyphens between them, at most {MOST_NAME}"
+        raise ConfigError(f"{one_line(name)!r} cannot be a skill's name: {text}")
+    said = one_line(description)[:MOST_DESCRIPTION].replace('"', "'").replace("\\", "/")
+    file = settings.joinpath(*IN_SETTINGS, name) / FILE_NAME
+    try:
+        file.parent.mkdir(parents=True)
+        file.write_text(TEXT.format(name=name, description=f'"{said}"', title=name.replace("-", " ").capitalize()))
+    except FileExistsError:
+        raise ConfigError(f"{file.parent} is there already") from None
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be made: {error.strerror}") from None
+    return file
+
+
+def checked(folders: list[Path], settings: Path) -> list[SkillCheck]:
+    """Each of those folders, or all in the folder of settings."""
+    named = [folder.absolute() for folder in folders]
+    if not named:
+        place = SkillPlace("settings", settings, IN_SETTINGS)
+        named = [place.folder / name for name in place.names()]
+    return [_checked(folder, settings) for folder in named]
+
+
+def _checked(folder: Path, settings: Path) -> SkillCheck:
+    place = SkillPlace("settings", folder.parent)  # whether it is approved is another question
+    library = SkillLibrary(lambda: [place], SkillApprovalBook(folder))
+    found = [skill for skill in library.skills() if skill.folder == folder]
+    if not found:
+        return SkillCheck(folder, "there is no such folder")
+    error = found[0].error
+    return SkillCheck(folder, error, "" if error else tools_of(folder, settings))
+
+
+def servers_of(folder: Path) -> dict[str, MCPServerConfig]:
+    """The servers of tools that a skill brings, as it is now, by the names that they get in your `mcp.json`. Raises
+    `ConfigError` for what is no skill, and for what it may not bring."""
+    return ServingSkill.of(folder).servers()
+
+
+def to_approve(folder: Path) -> dict[str, bytes]:
+    """All that is approved with a skill, by the paths of its files: what is shown is what counts. Raises
+    `ConfigError` for what is no skill."""
+    place, name = SkillPlace("extra", folder.resolve().parent), folder.resolve().name
+    try:
+        contents = contents_of(place, name)
+    except ToolError as error:
+        raise ConfigError(str(error)) from None
+    read_skill(name, contents.get(FILE_NAME, b""))
+    return contents
+
+
+def approve(settings: Path, folder: Path, contents: dict[str, bytes]) -> None:
+    """Have a skill used for as long as it holds this. Raises `ConfigError`."""
+    SkillApprovalBook(settings).approve(folder, contents)
+
+
+# Holds the skills: answers what is asked of them, and tells when there are others.
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 2.0  # between two looks at the folders
+
+
+class SkillService:
+    """`library` is looked at in threads, as its folders may be slow."""
+
+    publishes = (SkillsChanged,)
+
+    def __init__(self, library: SkillLibrary) -> None:
+        self.library = library
+        self._ready: tuple[str, ...] = ()
+        self._looking = asyncio.Lock()
+
+    @property
+    def has_any(self) -> bool:
+        """Whether one was ready at the last look."""
+        return bool(self._ready)
+
+    async def look(self) -> SkillsChanged | None:
+        """What is to be told, if there is something else than at the last look."""
+        async with self._looking:
+            if not await asyncio.to_thread(self.library.look):
+                return None
+            skills = await asyncio.to_thread(self.library.skills)
+        for skill in skills:
+            if skill.status == "broken":
+                log.warning("the skill %s cannot be used: %s", skill.name, skill.error)
+        self._ready = tuple(skill.name for skill in skills if skill.status == "ready")
+        others = dict.fromkeys(skill.name for skill in skills if skill.name not in self._ready)
+        return SkillsChanged(ready=self._ready, others=tuple(others))
+
+    async def watch(self, tell: Callable[[SkillsChanged], Awaitable[Any]]) -> None:
+        """Look at the folders every two seconds, and tell of what has changed; until it is cancelled."""
+        while True:
+            await asyncio.sleep(until_next_tick(time.monotonic(), LOOK_SECONDS))
+            if (changed := await self.look()) is not None:
+                await tell(changed)
+
+    async def answer(self, request: SkillRequest) -> SkillResult:
+        """What a respondent or a door is told."""
+        try:
+            return await asyncio.to_thread(self._answer, request)
+        except (ToolError, ConfigError) as error:
+            return SkillResult(verb=request.verb, error=ErrorInfo.of(error))
+
+    def _answer(self, request: SkillRequest) -> SkillResult:
+        places = tuple(str(place.folder) for place in self.library.places)
+        skills = self.library.skills()
+        if request.verb == "list":
+            return SkillResult(verb="list", skills=tuple(map(self._whole_record, skills)), places=places)
+        if request.verb == "ready":
+            return SkillResult(verb="ready", skills=tuple(_record(each) for each in skills if each.status == "ready"))
+        place, skill = self.library.skill(request.name)
+        (found,) = (each for each in skills if each.folder == place.folder / skill.name)
+        text, files = self.library.file(place, skill.name, FILE_NAME), self.library.files(place, skill.name)
+        return SkillResult(verb="show", skills=(self._whole_record(found),), places=places, text=text, files=files)
+
+    def _whole_record(self, skill: FoundSkill) -> SkillRecord:
+        tools = self.library.tools_of(skill) if skill.status == "ready" else ""
+        return _record(skill).model_copy(update={"tools": tools})
+
+
+def _record(skill: FoundSkill) -> SkillRecord:
+    fields = SkillRecord.model_fields.keys() - {"tools"}
+    return SkillRecord.model_validate({name: getattr(skill, name) for name in fields} | {"folder": str(skill.folder)})
+
+
+# Where skills may lie.
+
+IN_WORKSPACE = (".local2", "skills")
+
+
+class SkillPlaces:
+    """In this order: the folder of settings, the folders that the owner names, and the workspace for as long as the
+    owner trusts it. Raises `ConfigError` for a folder that lies in the workspace, where the model may write."""
+
+    def __init__(self, settings: Path, named: tuple[Path, ...], workspace: Path) -> None:
+        self._settings, self._workspace, self._trust = settings, workspace, TrustRegistry(settings)
+        self._named = [SkillPlace("extra", folder.expanduser()) for folder in named]
+        for place in self._named:
+            if place.root.resolve().is_relative_to(workspace.resolve()):
+                raise ConfigError(f"files.yaml: skill_folders: {place.root} lies in the workspace; name one outside")
+
+    def __call__(self) -> list[SkillPlace]:
+        """The places that there are now."""
+        places = [SkillPlace("settings", self._settings, IN_SETTINGS), *self._named]
+        return [*places, SkillPlace("workspace", self._workspace, IN_WORKSPACE)] if self._is_trusted() else places
+
+    def _is_trusted(self) -> bool:
+        try:
+            return self._trust.trusted(self._workspace)
+        except ConfigError:
+            return False
+
+
+def library_of(config: FilesConfig, resources: Resources) -> SkillLibrary:
+    """The skills that there are for a participant. Raises `ConfigError`."""
+    settings = resources.layers[-1] if resources.layers else resources.data_dir / "no-settings"
+    places = SkillPlaces(settings, config.skill_folders, resources.workspace_folder)
+    return SkillLibrary(places, SkillApprovalBook(settings))
+
+
+# The skills of which a change was proposed, for those who decide of it.
+
+
+def skill_text(settings: Path, data_dir: Path, name: str) -> VersionedText:
+    """SKILL.md of one skill. Raises `ConfigError`."""
+    return SkillProposalBook(settings, data_dir).text(name)
+
+
+def skill_texts(settings: Path, data_dir: Path) -> list[VersionedText]:
+    """SKILL.md of each skill, by name. Raises `ConfigError`."""
+    skills = SkillProposalBook(settings, data_dir)
+    return [skills.text(name) for name in skills.names()]

@@ -1,0 +1,7 @@
+"""Plays conversations against a running system and checks what happens."""
+
+from local.core.capability import Capability
+
+CAPABILITY = Capability(
+    commands={"stories": "local.stories.commands:stories"},
+)

@@ -1,0 +1,50 @@
+"""What stories played on a real model take over from the user: which model answers, and whether it thinks."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from local.core import config_file
+from local.core.data_dir import Facts
+from local.core.errors import ConfigError, ModelError
+from local.models.router import connect
+from local.models.settings import Routing
+
+_LOOK_SECONDS = 20.0
+_TAKEN_OVER = {
+    "system": ("backend", "ollama_url"),
+    "generator": ("model", "backend", "num_ctx", "think"),
+}
+
+
+def model_settings(folder: Path) -> dict[str, dict[str, Any]]:
+    """The settings in a user's folder that say which model answers, by the names of their files; paths are absolute."""
+    taken = {"models": dict(config_file.read(folder / "models.yaml").values)}
+    for name, provider in (taken["models"].get("providers") or {}).items():
+        if isinstance(provider, dict) and provider.get("model"):
+            path = (folder / Path(str(provider["model"])).expanduser()).resolve()
+            taken["models"]["providers"] = {**taken["models"]["providers"], name: {**provider, "model": str(path)}}
+    for name, keys in _TAKEN_OVER.items():
+        values = config_file.read(folder / f"{name}.yaml").values
+        taken[name] = {key: values[key] for key in keys if key in values}
+    return {name: values for name, values in taken.items() if values}
+
+
+def thinks(facts: Facts) -> bool:
+    """Whether the model that answers in a running system says that it can think."""
+    return asyncio.run(_thinks(facts))
+
+
+async def _thinks(facts: Facts) -> bool:
+    try:
+        routing = Routing.model_validate(facts.routing)
+        router = connect(routing, timeout_seconds=_LOOK_SECONDS)
+        try:
+            info = await router.show(routing.first("chat", facts.chat_model))
+        finally:
+            await router.close()
+    except (ValueError, ConfigError, ModelError):
+        return False
+    return "thinking" in info.capabilities

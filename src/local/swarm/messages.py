@@ -1,0 +1,104 @@
+"""What is said of agents that a model has work done by: whose task a query is, and how each agent stands."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from local.bus.message import Data, Delivery, ErrorInfo, Message
+
+AgentVerb = Literal["list", "stop"]
+
+
+class AgentTask(Data):
+    """In a query that a model asks an agent, and no user: who asks it of whom. `asked` is the user's question from
+    which all of it came: of all that the query says the only words that are the user's. `tainted` says that words of
+    strangers were before the model that has written the task; with `in_background` nobody waits for the answer.
+    `max_tokens` and `max_calls` are what the turn may use."""
+
+    agent_id: str
+    name: str
+    depth: int
+    parent_query_id: str
+    root_query_id: str
+    root_session_id: str
+    asked: str
+    tainted: bool = False
+    in_background: bool = False
+    max_tokens: int
+    max_calls: int
+
+
+class AgentBudget(Data):
+    """What an agent may use, or has used, with all that its own agents use: tokens, seconds, calls of tools; and how
+    many agents it may have."""
+
+    tokens: int
+    seconds: float
+    calls: int
+    children: int
+
+
+class AgentRecord(Data):
+    """An agent as doors show it. `parent_id` is None for one that a user's query has made. `task` is its latest, asked
+    as `task_query_id`, with what came of it. Times are seconds since 1970."""
+
+    agent_id: str
+    name: str
+    parent_id: str | None = None
+    depth: int
+    state: str
+    root_query_id: str
+    root_session_id: str
+    parent_query_id: str
+    task: str = ""
+    task_query_id: str = ""
+    tasks: int = 0
+    answer: str | None = None
+    error: ErrorInfo | None = None
+    tainted: bool = False
+    budget: AgentBudget
+    used: AgentBudget
+    made_at: float
+    ended_at: float | None = None
+
+
+class AgentChanged(Message):
+    """The swarm, when an agent is made, is given a task, has ended one, or ends itself. It belongs to the query whose
+    model has made it; `task_query_id` is the query by which it is asked."""
+
+    subject = "agent.changed"
+    agent_id: str
+    name: str
+    parent_id: str | None = None
+    depth: int
+    state: str
+    query_id: str
+    root_query_id: str
+    task_query_id: str = ""
+    error: ErrorInfo | None = None
+
+
+class AgentRequest(Message):
+    """A door that wants to see the agents (list: of one query with `query_id`), or to have one stopped with all that it
+    has made (stop). With `of_user` only what is that user's is there."""
+
+    subject = "agent.request."
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    is_request = True
+    answered_by = "swarm"
+    verb: AgentVerb
+    of_user: str | None = None
+    query_id: str = ""
+    agent_id: str = ""
+
+
+class AgentResult(Message):
+    """The swarm's answer to that."""
+
+    subject = "agent.result."
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    verb: AgentVerb
+    agents: tuple[AgentRecord, ...] = ()
+    error: ErrorInfo | None = None

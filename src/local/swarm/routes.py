@@ -1,0 +1,31 @@
+"""The agents that models have work done by: which there are, and an end to one of them."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from local.api.context import api
+from local.api.http import Id, JsonResponse, PathId
+from local.api.security import Access, Caller, open_to
+
+
+def add_routes(routes: APIRouter) -> None:
+    """The routes under /agents."""
+    agents = _Agents()
+    routes.add_api_route("/agents", agents.listing, methods=["GET"])
+    routes.add_api_route("/agents/{agent_id}/stop", agents.stop, methods=["POST"])
+
+
+class _Agents:
+    @open_to(Access.USERS)
+    async def listing(self, caller: Caller, query_id: Id | None = None) -> Response:
+        """The agents, the oldest first; of one query with `query_id`."""
+        result = await api().agents.ask("list", caller.user_id, query_id=query_id or "")
+        return JsonResponse({"agents": result.agents})
+
+    @open_to(Access.USERS)
+    async def stop(self, agent_id: PathId, caller: Caller) -> Response:
+        """End an agent, with all that it has made."""
+        result = await api().agents.ask("stop", caller.user_id, agent_id=agent_id)
+        return JsonResponse(result.agents[0])

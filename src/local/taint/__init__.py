@@ -1,0 +1,1 @@
+"""What is allowed while untrusted content is in front of the model."""

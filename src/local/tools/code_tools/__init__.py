@@ -1,1 +1,0 @@
-"""The tools that look through the programs of the workspace."""

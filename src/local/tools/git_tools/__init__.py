@@ -1,1 +1,0 @@
-"""The tools for the git repository of the workspace."""

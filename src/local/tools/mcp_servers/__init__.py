@@ -1,1 +1,0 @@
-"""Tools of other programs' servers, which speak the Model Context Protocol."""

@@ -1,1 +1,0 @@
-"""The tools by which the model keeps notes."""

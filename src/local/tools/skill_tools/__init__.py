@@ -1,1 +1,0 @@
-"""The tool for skills, and who answers what doors and respondents ask of them."""

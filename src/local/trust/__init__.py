@@ -1,1 +1,0 @@
-"""Which folders of others the owner trusts."""

@@ -1,0 +1,258 @@
+"""What may be used in a day: a question that comes when it is spent is refused at the door."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from pydantic import Field
+
+from local.api.clients import LoCALSession
+from local.bus.messages import ModelUsed, ResponseGeneration, SessionDeleted
+from local.cli.logs import LogSelection, read_log
+from local.cli.main import LEVELS
+from local.core.config import Settings, load_system
+from local.core.environment import environment
+from local.core.errors import LocalError
+from local.cron.messages import CronRun
+from local.journal.messages import JournalRead
+from local.memory.messages import MemoryDeleted
+from local.models.settings import load_models
+from local.queries.record import ModelPrice, RecordedMessage, UsageLedger, activity_of, subjects_of
+
+# What was used and done, as it stands on record: asked of the journal, and kept as sums.
+
+PIECE = 100  # messages that are read at a time
+END = 2**62  # a number behind all messages
+_COUNTED = (ResponseGeneration.subject, CronRun.subject, ModelUsed.subject)
+_DELETED = (SessionDeleted.subject, MemoryDeleted.subject)
+
+
+class Accounts:
+    """What is on record up to some number is read once; after a deletion all of it anew. Every coroutine raises
+    `RequestTimeout` while there is no journal, and `RecordUnreadable`."""
+
+    def __init__(self, session: LoCALSession, data_dir: Path, layers: Sequence[Path]) -> None:
+        """`layers` are the folders of settings, which are read when something is asked for."""
+        self._session, self._data_dir, self._layers = session, data_dir, layers
+        self._lock = asyncio.Lock()
+        self._ledger, self._read_to, self._begun_at = UsageLedger(), 0, time.time()
+
+    def prices(self) -> dict[str, ModelPrice]:
+        """What models cost, by name. Raises `ConfigError`."""
+        prices = load_models(self._layers).prices
+        return {name: ModelPrice(price.prompt, price.completion) for name, price in prices.items()}
+
+    def logged(
+        self, participants: Sequence[str], level: str, since: float, query_id: str, limit: int
+    ) -> list[dict[str, Any]]:
+        """The last lines of the log that are wanted. Raises `ConfigError`."""
+        path = load_system(self._layers, {}, environment()).log_path(self._data_dir)
+        wanted = LogSelection(frozenset(participants), LEVELS.index(level), since or None, query_id)
+        records = read_log(path) if path is not None else ()
+        return [record.as_json() for record in deque(filter(wanted.wants, records), limit)]
+
+    async def ledger(self) -> UsageLedger:
+        """All that was used up to now, by what is still on record."""
+        async with self._lock:
+            if not await self._read_on():
+                self._ledger, self._read_to, self._begun_at = UsageLedger(), 0, time.time()
+                await self._read_on()
+            return self._ledger
+
+    async def _read_on(self) -> bool:
+        """False where something may have been counted that has been deleted since."""
+        async for message in self._session.entries(
+            JournalRead(subjects=(*_COUNTED, *_DELETED), after=self._read_to, limit=PIECE)
+        ):
+            if message.envelope.subject in _DELETED:
+                if message.entry.committed_at > self._begun_at and self._read_to:
+                    return False
+            elif not message.entry.redacted:
+                payload = await self._session.payload(message)
+                self._ledger.hear(message.envelope, payload, message.entry.committed_at)
+            self._read_to = message.entry.number
+        return True
+
+    async def activity(
+        self, kinds: frozenset[str], session_id: str | None, since: float, before: int | None = None
+    ) -> AsyncIterator[tuple[int, str | None, dict[str, Any]]]:
+        """What was done, the latest first: number on record, whose it is, and the line."""
+        request = JournalRead(subjects=subjects_of(kinds), session_id=session_id, before=before or END, limit=PIECE)
+        async for message in self._session.entries(request):
+            at = message.entry.committed_at
+            if at < since:
+                return
+            payload = await self._session.payload(message)
+            yield message.entry.number, message.envelope.user_id, activity_of(message.envelope, payload, at)
+
+
+# What was used since midnight, read off the record.
+
+HOUR = 3600.0
+_DAY_LEDGER_COUNTED = (ResponseGeneration.subject, ModelUsed.subject)
+
+
+def begin_of_day(at: float) -> float:
+    """The last midnight of this machine's time zone, in seconds since 1970."""
+    return datetime.fromtimestamp(at).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+
+
+def end_of_day(at: float) -> float:
+    """The next midnight of this machine's time zone, in seconds since 1970."""
+    return begin_of_day(begin_of_day(at) + 36 * HOUR)  # days of 23 and 25 hours, too
+
+
+class DayLedger:
+    """All that was used today by what is on record; what is deleted afterwards stays counted. `clock` gives seconds
+    since 1970."""
+
+    def __init__(self, session: LoCALSession, clock: Callable[[], float] = time.time) -> None:
+        self._session, self._clock = session, clock
+        self._lock = asyncio.Lock()
+        self._ledger, self._since, self._read_to = UsageLedger(), 0.0, 0
+
+    async def read(self) -> UsageLedger:
+        """Up to now. Raises `RequestTimeout` while there is no journal, and `RecordUnreadable`."""
+        async with self._lock:
+            since = begin_of_day(self._clock())
+            if since != self._since:
+                self._ledger, self._since, self._read_to = UsageLedger(), since, 0
+            await (self._go_on() if self._read_to else self._begin())
+            return self._ledger
+
+    async def _begin(self) -> None:
+        """The latest first, up to midnight."""
+        ledger, read_to = UsageLedger(), 0
+        async for message in self._session.entries(JournalRead(subjects=_DAY_LEDGER_COUNTED, before=END, limit=PIECE)):
+            if message.entry.committed_at < self._since:
+                break
+            read_to = max(read_to, message.entry.number)
+            await self._count(message, ledger)
+        self._ledger, self._read_to = ledger, read_to
+
+    async def _go_on(self) -> None:
+        async for message in self._session.entries(
+            JournalRead(subjects=_DAY_LEDGER_COUNTED, after=self._read_to, limit=PIECE)
+        ):
+            await self._count(message, self._ledger)
+            self._read_to = message.entry.number
+
+    async def _count(self, message: RecordedMessage, ledger: UsageLedger) -> None:
+        if not message.entry.redacted:
+            ledger.hear(message.envelope, await self._session.payload(message), message.entry.committed_at)
+
+
+Scope = Literal["all", "user", "session"]
+Unit = Literal["tokens", "money"]
+BY_WHOM: Final[Mapping[Scope, str]] = {"all": "by all", "user": "by this user", "session": "in this conversation"}
+
+
+class Budget(Settings):
+    """What may be used in a day; None is no limit. `money` is what `prices` in models.yaml say of it."""
+
+    tokens: int | None = Field(None, gt=0)
+    money: float | None = Field(None, gt=0)
+
+
+class BudgetsConfig(Settings):
+    """The budgets of all together, of each user, and of each conversation."""
+
+    all: Budget = Budget()
+    user: Budget = Budget()
+    session: Budget = Budget()
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is any limit."""
+        return any(each != Budget() for each in (self.all, self.user, self.session))
+
+
+class SpentBudget(NamedTuple):
+    """One limit of a day, and how much of it is used. `anew_at` is in seconds since 1970."""
+
+    of: Scope
+    unit: Unit
+    spent: float
+    limit: float
+    anew_at: float
+
+
+class BudgetSpent(LocalError):
+    """A question was not taken on, because a budget of the day is spent. `retry_seconds` is until it begins anew."""
+
+    kind = "budget_spent"
+
+    def __init__(self, budget: SpentBudget, now: float) -> None:
+        self.details: dict[str, Any] = {"budget": budget._asdict()}
+        self.retry_seconds = max(1, int(budget.anew_at - now) + 1)
+        anew = datetime.fromtimestamp(budget.anew_at)
+        used = f"{budget.spent:,.10g} of {budget.limit:,.10g}{' tokens' if budget.unit == 'tokens' else ''}"
+        super().__init__(
+            f"the budget of the day is spent: {used} {BY_WHOM[budget.of]}; it begins anew on {anew:%Y-%m-%d at %H:%M}"
+        )
+
+
+class DayBudgets:
+    """Looks at what was used before a question is taken on. `prices()` gives what models cost, `clock` seconds since
+    1970."""
+
+    def __init__(
+        self, config: BudgetsConfig, session: LoCALSession, prices: Callable[[], Mapping[str, ModelPrice]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        self._session, self._prices, self._clock = session, prices, clock
+        self._ledger = DayLedger(session, clock)
+        scopes: dict[Scope, Budget] = {"all": config.all, "user": config.user, "session": config.session}
+        self._limits: dict[tuple[Scope, Unit], float] = {}
+        for scope, budget in scopes.items():
+            if budget.tokens is not None:
+                self._limits[scope, "tokens"] = budget.tokens
+            if budget.money is not None:
+                self._limits[scope, "money"] = budget.money
+
+    async def require(self, user_id: str | None, session_id: str | None = None, query_id: str | None = None) -> None:
+        """Raises `BudgetSpent` if nothing is left for a question, unless it was asked before under that id; and as
+        `DayLedger.read`. What is under way may use more."""
+        spent = next((each for each in await self.of(user_id, session_id) if each.spent >= each.limit), None)
+        if spent is not None and not await self._is_known(query_id):
+            raise BudgetSpent(spent, self._clock())
+
+    async def of(self, user_id: str | None, session_id: str | None = None) -> list[SpentBudget]:
+        """Every limit that there is for a user and a conversation. Raises as `DayLedger.read`."""
+        ledger, prices = await self._ledger.read(), await asyncio.to_thread(self._prices)
+        wanted = {"user": user_id, "session": session_id}
+        return list(self._looked_at(ledger, prices, wanted))
+
+    def _looked_at(
+        self, ledger: UsageLedger, prices: Mapping[str, ModelPrice], whose: Mapping[str, str | None]
+    ) -> Iterator[SpentBudget]:
+        anew_at = end_of_day(self._clock())
+        for (scope, unit), limit in self._limits.items():
+            if scope == "session" and whose[scope] is None:
+                continue
+            entries = ledger.entries(None)
+            if scope == "user":
+                own = (each for each in entries if each[0].session)  # what is done beside the answers is nobody's
+                entries = (each for each in own if each[0].user_id == whose["user"])
+            elif scope == "session":
+                entries = (each for each in entries if each[0].session == whose["session"])
+            [total] = ledger.rows((), entries, prices) or [{}]
+            tokens = total.get("prompt_tokens", 0) + total.get("completion_tokens", 0)
+            yield SpentBudget(scope, unit, tokens if unit == "tokens" else total.get("money") or 0.0, limit, anew_at)
+
+    async def _is_known(self, query_id: str | None) -> bool:
+        if query_id is None:
+            return False
+        if self._session.live(query_id) is not None:
+            return True
+        with suppress(LocalError):
+            await self._session.recall(query_id)
+            return True
+        return False

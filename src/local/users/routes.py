@@ -1,0 +1,142 @@
+"""Accounts: what was used, who did what with whose leave, and what was logged."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from local.api.context import api
+from local.api.http import ID_PATTERN, Id, JsonResponse, PathId, read_body, takes
+from local.api.security import Access, Caller, open_to
+
+NDJSON = "application/x-ndjson"
+MOST_LOOKED_AT = 20_000  # messages for one page: a user's own may be few among those of others
+
+By = Literal["day", "user", "agent", "session", "model", "job"]
+Kind = Literal["query", "call", "approval", "undo", "job", "run", "goal", "deletion"]
+Level = Literal["debug", "info", "warning", "error"]
+Form = Literal["json", "ndjson"]
+Day = Annotated[str, Query(pattern=r"^\d{4}-\d\d-\d\d$")]
+Since = Annotated[float, Query(ge=0)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+Identifier = Annotated[str | None, Query(pattern=ID_PATTERN)]
+Number = Annotated[int | None, Query(ge=1, lt=2**62)]
+
+
+def add_account_routes(routes: APIRouter) -> None:
+    """The routes /usage, /activity and /logs."""
+    routes.add_api_route("/usage", _usage, methods=["GET"])
+    routes.add_api_route("/activity", _activity, methods=["GET"])
+    routes.add_api_route("/logs", _logs, methods=["GET"])
+
+
+@open_to(Access.USERS)
+async def _usage(
+    caller: Caller,
+    by: Annotated[tuple[By, ...], Query()] = ("day",),
+    since: Day = "0001-01-01",
+    until: Day = "9999-12-31",
+) -> Response:
+    """Answers, calls of models, tokens, seconds and money of users' own, and of the owner everybody's."""
+    ledger, prices = await api().accounts.ledger(), await asyncio.to_thread(api().accounts.prices)
+    entries = list(ledger.entries(caller.user_id, since, until))
+    total, limits = ledger.rows((), entries, prices), api().budgets
+    budgets = [] if limits is None else await limits.of(caller.user_id)
+    return JsonResponse({
+        "by": by,
+        "rows": ledger.rows(by, entries, prices),
+        "total": total[0] if total else None,
+        "budgets": [each._asdict() for each in budgets if each.of != "all" or caller.is_owner],
+    })  # fmt: skip
+
+
+@open_to(Access.USERS)
+async def _activity(
+    caller: Caller,
+    kind: Annotated[tuple[Kind, ...], Query()] = (),
+    session: Identifier = None,
+    since: Since = 0.0,
+    before: Number = None,
+    limit: Limit = 100,
+    format: Form = "json",
+) -> Response:
+    """Who did what with whose leave, the latest first; as NDJSON all of it."""
+    if format == "ndjson":
+        found = _lines_of(caller, frozenset(kind), session, since)
+        return StreamingResponse(found, media_type=NDJSON)
+    lines, last, looked_at = list[dict[str, Any]](), None, 0
+    async for number, user_id, line in api().accounts.activity(frozenset(kind), session, since, before):
+        looked_at += 1
+        if len(lines) >= limit or looked_at > MOST_LOOKED_AT:
+            return JsonResponse({"activity": lines, "before": last})
+        last = number
+        if caller.sees(user_id):
+            lines.append(line)
+    return JsonResponse({"activity": lines, "before": None})
+
+
+async def _lines_of(caller: Caller, kinds: frozenset[str], session: str | None, since: float) -> AsyncIterator[str]:
+    async for _, user_id, line in api().accounts.activity(kinds, session, since):
+        if caller.sees(user_id):
+            yield f"{json.dumps(line)}\n"
+
+
+@open_to(Access.OWNER)
+async def _logs(
+    participant: Annotated[tuple[str, ...], Query()] = (),
+    level: Level = "debug",
+    query: Annotated[str, Query(max_length=128)] = "",
+    since: Since = 0.0,
+    limit: Limit = 200,
+    format: Form = "json",
+) -> Response:
+    """The last lines of the log, the oldest first."""
+    found = await asyncio.to_thread(api().accounts.logged, participant, level, since, query, limit)
+    if format == "ndjson":
+        return Response("".join(f"{json.dumps(line)}\n" for line in found), media_type=NDJSON)
+    return JsonResponse({"lines": found})
+
+
+# Who may use this system besides its owner.
+
+ONCE = {"cache-control": "no-store"}
+
+
+class UserBody(BaseModel):
+    """The body of POST /users."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    name: Id
+
+
+def add_user_routes(routes: APIRouter) -> None:
+    """The routes under /users. A program that runs as the owner's Unix user is not the owner here."""
+
+    @routes.get("/users")
+    @open_to(Access.TOKEN)
+    async def listing() -> Response:
+        """Every user, without the tokens."""
+        known = await asyncio.to_thread(api().users.all)
+        return JsonResponse({"users": [{"name": name, "added_at": user.added_at} for name, user in known.items()]})
+
+    @routes.post("/users", openapi_extra=takes(UserBody))
+    @open_to(Access.TOKEN)
+    async def add(request: Request) -> Response:
+        """Give somebody a token, which is told now and never again."""
+        name = (await read_body(request, UserBody)).name
+        token = await asyncio.to_thread(api().users.add, name)
+        return JsonResponse({"name": name, "token": token}, 201, ONCE)
+
+    @routes.delete("/users/{name}")
+    @open_to(Access.TOKEN)
+    async def remove(name: PathId) -> Response:
+        """Take it back. What the user has asked stays."""
+        await asyncio.to_thread(api().users.remove, name)
+        return JsonResponse({"name": name, "removed": True})

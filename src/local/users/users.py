@@ -1,0 +1,143 @@
+"""Who may use a system besides its owner: each has a token of their own, of which only the hash is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import yaml
+from pydantic import Field, field_validator
+
+from local.core.config import Settings, load
+from local.core.data_dir import new_token
+from local.core.errors import ConfigError, LocalError, refused_by_disk
+from local.core.files import locked_folder, write_private
+from local.memory.messages import OWNER
+
+log = logging.getLogger(__name__)
+
+FILE_NAME = "users.yaml"
+NAME = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
+HEAD = "# Written by `local2 user`; a token is kept as its SHA-256. What is changed here counts at once.\n"
+
+
+class UserRefused(LocalError):
+    """A user who cannot be added or removed; `kind` is invalid, conflict or not_found."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def fault_of_name(name: str) -> str:
+    """What keeps a name from being a user's; empty if nothing does."""
+    if not NAME.fullmatch(name):
+        return f"{name!r} is no name: expected 1 to 128 letters, digits and ._:~-"
+    return f"{name!r} is the owner of the system, who has a token already: take another" if name == OWNER else ""
+
+
+class UserEntry(Settings):
+    """One user in `users.yaml`."""
+
+    token_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    added_at: str = ""
+
+
+class UsersConfig(Settings):
+    """`users.yaml` in the data directory: users by their names, which are the user_ids of what is theirs."""
+
+    users: dict[str, UserEntry] = Field(default_factory=dict)
+
+    @field_validator("users")
+    @classmethod
+    def _have_names(cls, users: dict[str, UserEntry]) -> dict[str, UserEntry]:
+        for name in users:
+            if fault := fault_of_name(name):
+                raise ValueError(fault)
+        return users
+
+
+class Users:
+    """The users of one data directory. Every method looks at the file as it is now."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir, self._path = data_dir, data_dir / FILE_NAME
+        self._seen: tuple[int, ...] | None = None
+        self._names: dict[str, str] = {}  # by the hash of the token
+
+    def all(self) -> dict[str, UserEntry]:
+        """Every user by name. Raises `ConfigError`."""
+        return load("users", UsersConfig, [self._data_dir]).users
+
+    def add(self, name: str) -> str:
+        """A new user; returns the token, which nobody can tell later. Raises `UserRefused`, `ConfigError`,
+        `StoreUnwritable`."""
+        if fault := fault_of_name(name):
+            raise UserRefused("invalid", fault)
+        token = new_token()
+        with self._changed() as users:
+            if name in users:
+                raise UserRefused("conflict", f"{name} has a token already: remove the user first to give a new one")
+            added_at = datetime.now(UTC).isoformat(timespec="seconds")
+            users[name] = UserEntry(token_sha256=_hash(token), added_at=added_at)
+        return token
+
+    def remove(self, name: str) -> None:
+        """End what a token is good for; what the user has asked stays. Raises `UserRefused`, `ConfigError`,
+        `StoreUnwritable`."""
+        with self._changed() as users:
+            if users.pop(name, None) is None:
+                raise UserRefused("not_found", f"there is no user {name}")
+
+    def name_of(self, token: str) -> str | None:
+        """Whose token that is; None for one of nobody, and for all while the file cannot be read."""
+        return self._known().get(_hash(token))
+
+    def knows(self, name: str) -> bool:
+        """Whether there is a user of that name."""
+        return name in self._known().values()
+
+    def _known(self) -> dict[str, str]:
+        seen = self._stamp()
+        if seen != self._seen:
+            self._seen, self._names = seen, self._read()
+        return self._names
+
+    def _read(self) -> dict[str, str]:
+        try:
+            return {entry.token_sha256: name for name, entry in self.all().items()}
+        except (ConfigError, OSError) as error:
+            log.error("no user but the owner is known: %s", error)
+            return {}
+
+    def _stamp(self) -> tuple[int, ...] | None:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_ino, status.st_size
+
+    @contextmanager
+    def _changed(self) -> Iterator[dict[str, UserEntry]]:
+        """The users, to be changed by one process at a time, and then written."""
+        try:
+            with locked_folder(self._data_dir):
+                users = self.all()
+                yield users
+                self._write(users)
+        except OSError as error:
+            what = f"{self._data_dir} cannot hold users: {error.strerror}"
+            raise refused_by_disk(self._path, error.errno) or ConfigError(what) from None
+
+    def _write(self, users: dict[str, UserEntry]) -> None:
+        text = HEAD + yaml.safe_dump({"users": {name: entry.model_dump() for name, entry in sorted(users.items())}})
+        write_private(self._path, text)
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()  # as slow as a password's need not be: nobody guesses a token

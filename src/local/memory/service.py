@@ -45,7 +45,7 @@ from local.memory.store import (
     own_words,
     stored_engram,
 )
-from local.memory.vectors import NOT_READY, NOTHING_YET, IndexerState, VectorIndexer
+from local.memory.vectors import NOT_READY, NOTHING_YET, PARTLY_READY, IndexerState, VectorIndexer
 
 if TYPE_CHECKING:
     from local.memory.vectors import Vectors
@@ -618,7 +618,11 @@ class EngramService:
         if not comparison.done():
             return [], None, (f"{embedder.name} did not embed the question within {seconds:g} s",)
         keys, vector, trouble = comparison.result()
-        return keys, vector, missing if vector is not None else (trouble,)
+        if vector is None:
+            return [], None, (trouble,)
+        if missing:  # what is embedded by now was compared
+            missing = (indexer.trouble or (PARTLY_READY if keys else NOT_READY),)
+        return keys, vector, missing
 
     async def _compared(self, embedder: Embedder, user_id: str, question: str) -> tuple[list[str], Vectors | None, str]:
         """Keys and the question's vector, or what has gone wrong."""

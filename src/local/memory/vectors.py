@@ -389,8 +389,9 @@ def _remove(paths: Iterable[Path]) -> None:
 
 _BATCH = 32
 RETRY_SECONDS = 30.0
-NOT_READY = "the index of meanings is not ready yet"
-NOTHING_YET = "nothing is embedded yet, so nothing is found by its meaning"
+NOT_READY = "only words were compared"
+PARTLY_READY = "some memories were compared by their words only"
+NOTHING_YET = "nothing is remembered yet that could be compared by its meaning"
 
 
 class IndexerState(StrEnum):

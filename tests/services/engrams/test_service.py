@@ -11,7 +11,7 @@ import pytest
 from local.core.errors import AlreadyRunning, ModelError, NotOnRecord, StoreFenced
 from local.memory.service import EngramService
 from local.memory.store import AnswerRating, Change, EngramDraft, EngramStore, Ingested, Origin
-from local.memory.vectors import NOTHING_YET
+from local.memory.vectors import NOT_READY, NOTHING_YET
 
 Make = Callable[..., EngramDraft]
 Opened = Callable[..., Any]
@@ -42,7 +42,7 @@ async def test_words_are_found_at_once_and_stemmed(service: EngramService, excha
     await service.ingest(exchange("I was hiking in the mountains"))
     result = await service.search("ann", "Which mountain did I hike?")
     assert [hit.engram.query for hit in result.hits] == ["I was hiking in the mountains"]
-    assert "not ready yet" in result.degraded[0]
+    assert result.degraded == (NOT_READY,)
     embedder.may_go_on.set()
 
 

@@ -166,6 +166,12 @@ async def test_a_person_is_asked_who_reads_which_program_it_is_and_the_tool_sees
     assert request.grant is not None
 
 
+async def test_nobody_is_asked_about_a_call_with_bad_arguments(shop: Any) -> None:
+    kind, text = await refusal(call(door(shop, "pen", asks=True), "pen", **MILK, error="denied"))
+    assert (kind, "error: there is no such argument" in text) == ("bad_arguments", True)
+    assert shop.door.of(GrantRequest) == shop.door.of(ToolRequest) == []
+
+
 async def test_a_denied_call_is_not_made(shop: Any) -> None:
     making = asyncio.create_task(refusal(call(door(shop, "pen", asks=True), "pen", **MILK)))
     await decided(shop, "deny")

@@ -19,6 +19,7 @@ from local.hooks.messages import HookRequest, HookResult
 from local.hooks.settings import HookEvent, HookSettings
 from local.mcp.messages import ClientToolRequest
 from local.permissions.messages import GrantRequest
+from local.tools.arguments import argument_fault
 
 KNOWN = 1024
 WEB: Final = "It tells others on the web what is looked for, and nobody knows whose words that is."
@@ -70,6 +71,8 @@ class ClientCalls:
         refusal = WEB if schema.category == "web" else ""
         if schema.safety == "L0" and not refusal and not must_ask and not self._gate.denies(asked.tool):
             return None
+        if fault := argument_fault(asked.tool, schema.parameters, args):
+            raise ToolError(fault, kind="bad_arguments")
         mode: Mode = "default" if asked.asks else NON_INTERACTIVE
         request = GrantRequest(
             query_id=asked.query_id, call_id=f"{asked.query_id}:0:0", tool=asked.tool, args=args, mode=mode,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,11 +42,12 @@ from local.generator.steps import READ_RESULT, NextStep, PlannedCall, TurnState,
 from local.generator.taint import TurnTaint
 from local.generator.tool_list import TurnOffer
 from local.generator.tool_registry import ToolRegistry
-from local.generator.turn import Turn, refused
+from local.generator.turn import Turn, denial_key, refused, why_not_asked
 from local.models.chat import ChatModel
 from local.models.leases import Leases, Priority
 from local.permissions.messages import QUESTIONS_OF_THE_MODEL, GrantRequest, GrantResult
 from local.taint.policy import NOT_GIVEN, PRIVATE_WORDS, REFUSALS, TAINTED, TaintPolicy
+from local.tools.arguments import argument_fault
 
 # Leave for the calls of one turn: which of them need it, what is asked, and what the model reads if there is none.
 
@@ -80,10 +82,15 @@ class ApprovalFlow:
         return schema.safety != "L0" or schema.tool in QUESTIONS_OF_THE_MODEL or self.gate.denies(schema.tool)
 
     async def of(
-        self, call: PlannedCall, refusal: ErrorInfo | None, on_asked: Callable[[], object], must_ask: str = ""
+        self,
+        call: PlannedCall,
+        refusal: ErrorInfo | None,
+        on_asked: Callable[[], object],
+        must_ask: str = "",
+        do_not_ask: str = "",
     ) -> GrantResult | ToolCallRecord:
         """Leave for a call, or its record if there is none; `refusal` is that of the rule of taint, `must_ask` why a
-        hook wants a person to decide."""
+        hook wants a person to decide, `do_not_ask` why no person is asked."""
         assert self.gate is not None, "without a gate nobody comes here"
         tainted = self.turn.tainted and call.tool not in self.taint.settings.may_write
         request = GrantRequest(
@@ -97,6 +104,7 @@ class ApprovalFlow:
             sources=await self.taint.sources() if tainted else (),
             refusal="" if refusal is None else QUESTIONS[refusal.kind],
             must_ask=must_ask,
+            do_not_ask=do_not_ask,
             **self.turn.question.whose,
         )
         try:
@@ -106,6 +114,8 @@ class ApprovalFlow:
         failpoints.reach("turn.granted")
         if result.verdict == "granted":
             return result
+        if do_not_ask and not result.by:
+            return refused(call, DENIED, f"{call.tool} was not run: {do_not_ask}")
         if refusal is not None and not result.by:
             return refused(call, refusal.kind, refusal.message)
         if call.tool == CLARIFICATION:
@@ -114,7 +124,8 @@ class ApprovalFlow:
             return refused(
                 call, DENIED, f"the plan is not approved: {result.why}; propose another one, or go on without"
             )
-        return refused(call, DENIED, f"{call.tool} was not run: {result.why}")
+        record = refused(call, DENIED, f"{call.tool} was not run: {result.why}")
+        return record.model_copy(update={"denied_by": result.by})
 
     @property
     def _mode(self) -> str | None:
@@ -241,6 +252,7 @@ class ToolCalls:
         self._unsent: set[str] = set()  # call_ids of the calls under way, as the next
         self._unsettled: set[str] = set()
         self._waiting: set[str] = set()  # for a person
+        self._one_question: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # at a time, by tool and target
         self._leave = ApprovalFlow(turn, context.gate, output, taint)
         hooks = context.gate.hooks if context.gate else ()
         self._hooks = TurnHooks(hooks, turn, output) if hooks else None
@@ -284,18 +296,32 @@ class ToolCalls:
         if self._hooks is not None:
             call, refusal, leave, must_ask = await self._hooked(self._hooks, call, refusal)
         if leave is None and (refusal is not None or must_ask or self._leave.is_needed(self._offered[call.tool])):
-            try:
-                if call.tool == PROPOSE_PLAN:
-                    await self._own.propose(call)
-                leave = await self._leave.of(call, refusal, partial(self._asked, call), must_ask)
-            finally:
-                self._decided(call)
+            leave = await self._permission(call, refusal, must_ask)
         if isinstance(leave, ToolCallRecord):
             self._left(call)
             self._unsettled.discard(call.call_id)
             self.results[call.call_id] = leave
         else:
             self.results[call.call_id] = await self._result(call, leave)
+
+    async def _permission(
+        self, call: PlannedCall, refusal: ErrorInfo | None, must_ask: str
+    ) -> GrantResult | ToolCallRecord:
+        """A grant for a call, or its record if there is none. A call with bad arguments is answered at once."""
+        parameters = self._offered[call.tool].parameters
+        if call.tool not in SCHEMAS and (fault := argument_fault(call.tool, parameters, call.args)):
+            return refused(call, "bad_arguments", fault)
+        async with self._one_question[denial_key(call)]:
+            do_not_ask = why_not_asked(call, [*self._turn.records, *self.results.values()])
+            try:
+                if call.tool == PROPOSE_PLAN:
+                    await self._own.propose(call)
+                leave = await self._leave.of(call, refusal, partial(self._asked, call), must_ask, do_not_ask)
+            finally:
+                self._decided(call)
+            if isinstance(leave, ToolCallRecord):
+                self.results[call.call_id] = leave  # for the next call of this target, which waits here
+            return leave
 
     async def _hooked(
         self, hooks: TurnHooks, call: PlannedCall, refusal: ErrorInfo | None

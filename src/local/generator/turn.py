@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import posixpath
+import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -52,6 +54,7 @@ from local.generator.steps import (
 from local.generator.steps import NextStep as NextStep
 from local.models.chat import Delta, Json, ToolCall
 from local.models.client import find_text_calls
+from local.permissions.messages import QUESTIONS_OF_THE_MODEL, SILENCE
 from local.runtime.machine import Machine
 from local.taint.policy import RECALL, REFUSALS, TaintPolicy
 
@@ -266,6 +269,44 @@ def refused(call: PlannedCall, kind: str, message: str) -> ToolCallRecord:
     return ToolCallRecord(
         call_id=call.call_id, tool=call.tool, args=call.args, error=ErrorInfo(kind=kind, message=message)
     )
+
+
+MOST_DENIALS = 3  # of one tool in a turn: after that no person is asked about it again
+DO_NOT_ASK = "do not ask again; answer in words"
+TARGETS = ("path", "file_path", "command", "script", "url", "uri", "address")  # arguments that say what a call acts on
+
+
+def denial_key(call: PlannedCall) -> str:
+    """The tool and the target of a call, by which a denial holds for the rest of the turn: the same tool with the same
+    path, command or address; of a tool that has none of these arguments, every call. Each question of the model is one
+    of its own."""
+    if call.tool in QUESTIONS_OF_THE_MODEL:
+        return call.call_id
+    return signature(call.tool, _target(call.args))
+
+
+def _target(args: Mapping[str, Any]) -> dict[str, Any]:
+    target = {name: args[name] for name in TARGETS if name in args}
+    for name, value in target.items():
+        if isinstance(value, list):
+            target[name] = shlex.join(map(str, value))
+        elif isinstance(value, str):
+            target[name] = posixpath.normpath(value.strip()) if name in ("path", "file_path") else value.strip()
+    return target
+
+
+def why_not_asked(call: PlannedCall, records: Iterable[ToolCallRecord]) -> str:
+    """Why no person is asked about a call, as the model reads it; empty if one may be. `records` are the calls of the
+    turn so far. A question of the model and a plan are asked each time."""
+    if call.tool in QUESTIONS_OF_THE_MODEL:
+        return ""
+    denied = [record for record in records if record.tool == call.tool and record.denied_by]
+    same = [record for record in denied if signature(call.tool, _target(record.args)) == denial_key(call)]
+    if not same and len(denied) < MOST_DENIALS:
+        return ""
+    if (same or denied)[-1].denied_by == SILENCE:
+        return f"nobody answered the question about it in this turn; {DO_NOT_ASK}"
+    return f"denied by the user in this turn; {DO_NOT_ASK}"
 
 
 class SideEffectPolicy:

@@ -247,6 +247,8 @@ class GatekeeperService(Participant):
         leave, why = self._policy.judge(call)
         session_id = session_of(envelope, request.query_id)
         if leave is Ruling.ASKED and (call.must_ask or not self._book.allows(session_id, call)):
+            if request.do_not_ask:
+                return _result(request, "denied", why=request.do_not_ask)
             return await self._ask(request, envelope, digest, call, why)
         return _result(request, "denied", why=why) if leave is Ruling.DENIED else self._granted(request, digest)
 
@@ -322,7 +324,7 @@ class GatekeeperService(Participant):
         if known.decision is None:
             return _result(request, "asked", expires_at=known.expires_at)
         if known.decision == "deny":
-            return _result(request, "denied", why=_refusal(known), by=known.decided_by or "")
+            return _result(request, "denied", why=_refusal(known), by=known.decided_by or "user")
         if request.tool == PROPOSE_PLAN:
             return _result(request, "granted", answer=known.answer or "", mode=_approval_of(known))
         if request.tool == CLARIFICATION:

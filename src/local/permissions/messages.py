@@ -17,9 +17,10 @@ QUESTIONS_OF_THE_MODEL = frozenset({CLARIFICATION, PROPOSE_PLAN})  # asked whate
 class GrantRequest(RespondentMessage):
     """The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the
     query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why
-    the rule of taint would not make the call, `must_ask` why a hook wants a person to decide. Where an agent of the
-    swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came; where
-    a program calls by itself, `client` is what it calls itself."""
+    the rule of taint would not make the call, `must_ask` why a hook wants a person to decide, `do_not_ask` why
+    the call is denied where a person would be asked. Where an agent of the swarm calls, `agent` is its name,
+    `root_query_id` and `root_session_id` the user's query from which that came; where a program calls by itself,
+    `client` is what it calls itself."""
 
     subject = "grant.request"
     delivery = Delivery.EPHEMERAL
@@ -33,6 +34,7 @@ class GrantRequest(RespondentMessage):
     sources: tuple[str, ...] = ()
     refusal: str = ""
     must_ask: str = ""
+    do_not_ask: str = ""
     agent: str = ""
     root_query_id: str = ""
     root_session_id: str = ""

@@ -600,7 +600,7 @@ export interface Grant {
   signature: string;
 }
 
-/** The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why the rule of taint would not make the call, `must_ask` why a hook wants a person to decide. Where an agent of the swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came; where a program calls by itself, `client` is what it calls itself. */
+/** The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why the rule of taint would not make the call, `must_ask` why a hook wants a person to decide, `do_not_ask` why the call is denied where a person would be asked. Where an agent of the swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came; where a program calls by itself, `client` is what it calls itself. */
 export interface GrantRequest {
   query_id: string;
   respondent_id: string;
@@ -612,6 +612,7 @@ export interface GrantRequest {
   sources: string[];
   refusal: string;
   must_ask: string;
+  do_not_ask: string;
   agent: string;
   root_query_id: string;
   root_session_id: string;
@@ -1299,6 +1300,7 @@ export interface ToolCallRecord {
   recalled: RecallScore[];
   duration_ms: number;
   made_by: string;
+  denied_by: string;
 }
 
 /** A tool, when work begins that goes on after its call has ended, and when it has ended: then with `outcome`, a sentence, and all of its output. */

@@ -97,6 +97,16 @@ async def test_a_person_is_asked_once_about_a_target_in_a_turn(study: Any) -> No
     assert len(study.door.of(ApprovalRequest)) == 1 and study.pen.written == []
 
 
+async def test_a_denied_call_with_an_argument_too_many_is_denied_and_in_the_end_answered_in_words(study: Any) -> None:
+    await study.gatekeeper()
+    more = [{**MILK, "error": "denied"}, {**MILK, "content": "tea"}, {**MILK, "content": "rum"}]
+    await begin(study, ToolCall("pen", MILK), *(ToolCall("pen", args) for args in more))
+    await asked_and_denied(study, "q1:0:0")
+    records = await records_of(study)
+    assert records == [("denied", "pen was not run: the user said no"), ("denied", AGAIN), ("denied", AGAIN)]
+    assert len(study.door.of(ApprovalRequest)) == 1
+
+
 async def test_of_calls_in_one_message_the_second_waits_for_what_is_decided_about_the_first(study: Any) -> None:
     await study.gatekeeper()
     await begin(study, [ToolCall("pen", MILK), ToolCall("pen", {**MILK, "content": "tea"})])

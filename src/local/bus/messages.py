@@ -516,7 +516,7 @@ class ToolCallRecord(Data):
     recalled: tuple[RecallScore, ...] = ()  # what a search of the memory has compared, told or not
     duration_ms: float = 0.0
     made_by: str = ""
-    denied_by: str = ""  # who has decided that it is not made: a person, or "silence"
+    denied_by: str = ""  # who has decided that it is not made: a person, "silence", or "earlier" for an earlier denial
 
 
 class QueryReceived(Message):

@@ -42,7 +42,7 @@ from local.generator.steps import READ_RESULT, NextStep, PlannedCall, TurnState,
 from local.generator.taint import TurnTaint
 from local.generator.tool_list import TurnOffer
 from local.generator.tool_registry import ToolRegistry
-from local.generator.turn import Turn, denial_key, refused, why_not_asked
+from local.generator.turn import Turn, denial_key, denied_before, refused, why_not_asked
 from local.models.chat import ChatModel
 from local.models.leases import Leases, Priority
 from local.permissions.messages import QUESTIONS_OF_THE_MODEL, GrantRequest, GrantResult
@@ -115,7 +115,7 @@ class ApprovalFlow:
         if result.verdict == "granted":
             return result
         if do_not_ask and not result.by:
-            return refused(call, DENIED, f"{call.tool} was not run: {do_not_ask}")
+            return denied_before(call, do_not_ask)
         if refusal is not None and not result.by:
             return refused(call, refusal.kind, refusal.message)
         if call.tool == CLARIFICATION:
@@ -307,12 +307,14 @@ class ToolCalls:
     async def _permission(
         self, call: PlannedCall, refusal: ErrorInfo | None, must_ask: str
     ) -> GrantResult | ToolCallRecord:
-        """A grant for a call, or its record if there is none. A call with bad arguments is answered at once."""
+        """A grant for a call, or its record if there is none. A call with bad arguments is answered at once, as denied
+        if that is what it would be with good ones: told of its arguments, a small model would only call it again."""
         parameters = self._offered[call.tool].parameters
-        if call.tool not in SCHEMAS and (fault := argument_fault(call.tool, parameters, call.args)):
-            return refused(call, "bad_arguments", fault)
+        fault = "" if call.tool in SCHEMAS else argument_fault(call.tool, parameters, call.args)
         async with self._one_question[denial_key(call)]:
             do_not_ask = why_not_asked(call, [*self._turn.records, *self.results.values()])
+            if fault:
+                return denied_before(call, do_not_ask) if do_not_ask else refused(call, "bad_arguments", fault)
             try:
                 if call.tool == PROPOSE_PLAN:
                     await self._own.propose(call)

@@ -272,6 +272,8 @@ def refused(call: PlannedCall, kind: str, message: str) -> ToolCallRecord:
 
 
 MOST_DENIALS = 3  # of one tool in a turn: after that no person is asked about it again
+DENIED_BEFORE = "earlier"  # in `denied_by`: by what was decided about an earlier call of the turn
+DENIED_ENDS = 2  # rounds of calls that were denied before: then the model has to answer in words
 DO_NOT_ASK = "do not ask again; answer in words"
 TARGETS = ("path", "file_path", "command", "script", "url", "uri", "address")  # arguments that say what a call acts on
 
@@ -300,13 +302,27 @@ def why_not_asked(call: PlannedCall, records: Iterable[ToolCallRecord]) -> str:
     turn so far. A question of the model and a plan are asked each time."""
     if call.tool in QUESTIONS_OF_THE_MODEL:
         return ""
-    denied = [record for record in records if record.tool == call.tool and record.denied_by]
+    denied = [record for record in records if record.tool == call.tool and record.denied_by not in ("", DENIED_BEFORE)]
     same = [record for record in denied if signature(call.tool, _target(record.args)) == denial_key(call)]
     if not same and len(denied) < MOST_DENIALS:
         return ""
     if (same or denied)[-1].denied_by == SILENCE:
         return f"nobody answered the question about it in this turn; {DO_NOT_ASK}"
     return f"denied by the user in this turn; {DO_NOT_ASK}"
+
+
+def denied_before(call: PlannedCall, why: str) -> ToolCallRecord:
+    """The record of a call about which nobody is asked, because a denial in this turn covers it."""
+    record = refused(call, "denied", f"{call.tool} was not run: {why}")
+    return record.model_copy(update={"denied_by": DENIED_BEFORE})
+
+
+def asks_for_what_is_denied(steps: Sequence[Step]) -> bool:
+    """Whether the model has been told not to ask again for what was denied, and has called nothing else since."""
+    ended = [step.records for step in steps if isinstance(step, ToolStep)][-DENIED_ENDS:]
+    return len(ended) == DENIED_ENDS and all(
+        record.denied_by == DENIED_BEFORE for records in ended for record in records
+    )
 
 
 class SideEffectPolicy:
@@ -415,7 +431,7 @@ class Turn:
     def offers_tools(self) -> bool:
         """Whether the model may still call tools."""
         return not (limit_met(self.totals) or self._starts_afresh) and not (
-            self.steps and (is_loop(self.steps) or asks_for_what_is_not_there(self.steps))
+            is_loop(self.steps) or asks_for_what_is_not_there(self.steps) or asks_for_what_is_denied(self.steps)
         )
 
     @property

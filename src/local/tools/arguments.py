@@ -120,7 +120,7 @@ def _others(validator: Any, allowed: Any, instance: Any, schema: Any) -> Iterato
 def _any_of(validator: Any, branches: Any, instance: Any, schema: Any) -> Iterator[Fault]:
     """The keywords `anyOf` and `oneOf`: one of the schemas has to fit."""
     if not any(validator.evolve(schema=branch).is_valid(instance) for branch in branches):
-        kinds = [branch.get("type") for branch in branches if isinstance(branch, dict)]
+        kinds = dict.fromkeys(branch.get("type") for branch in branches if isinstance(branch, dict))
         named = " or ".join(kind for kind in kinds if isinstance(kind, str))
         yield _fault(f"expected {named or 'another form'}, got {_kind(validator, instance)}")
 

@@ -8,7 +8,7 @@ import pytest
 
 from local.bus.messages import AnswerOptions, ResponseGeneration, ToolCallRecord, ToolRequest
 from local.generator.steps import PlannedCall
-from local.generator.turn import denial_key, refused, why_not_asked
+from local.generator.turn import SAY_DENIED, denial_key, refused, why_not_asked
 from local.models.chat import ToolCall
 from local.permissions.messages import ApprovalDecision, ApprovalRequest, GrantRequest
 from tests.agents.test_gatekeeper import MILK, decide, study
@@ -104,6 +104,7 @@ async def test_a_denied_call_with_an_argument_too_many_is_denied_and_in_the_end_
     await asked_and_denied(study, "q1:0:0")
     records = await records_of(study)
     assert records == [("denied", "pen was not run: the user said no"), ("denied", AGAIN), ("denied", AGAIN)]
+    assert study.model.asked[-1].messages[-1]["content"] == SAY_DENIED
     assert len(study.door.of(ApprovalRequest)) == 1
 
 

@@ -350,6 +350,7 @@ class SideEffectPolicy:
 
 TOLD = ("prompt", "profile", "incognito", "in_history", "origin")  # what an answer says of its question
 EMPTY_ANSWERS_ALLOWED = 2
+SAY_DENIED = "The user did not allow it, so it was not done. Say so in plain text. No more tool calls are possible."
 ANSWER_NOW = "Answer the question now, in plain text, with what you have. No more tool calls are possible."
 NO_WORDS = "the model called tools or said nothing instead of answering in words, asked"
 SAY_SOMETHING = "Your last message was empty. Answer the question in plain text."
@@ -415,7 +416,8 @@ class Turn:
             return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
         steps += [message for step in self.steps for message in step.as_messages()]
         if self.totals.steps and not self.offers_tools and not self._own_functions:
-            steps.append({"role": "user", "content": ANSWER_NOW})
+            text = SAY_DENIED if asks_for_what_is_denied(self.steps) else ANSWER_NOW
+            steps.append({"role": "user", "content": text})
         return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
 
     def begin_with(self, parts: PromptParts) -> None:

@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = sysconfig.get_path("purelib")
-SECONDS = 60
+SECONDS = 240  # a limit for a machine that is slow and busy
 READY = "LoCAL2 is ready: "
 # Notes what it is asked to install, and has the packages of this environment found.
 FAKE_UV = """#!{python} -S

@@ -17,6 +17,7 @@ import time
 from typing import Any
 
 from benchmarks.peer import Pipe
+from local.bus.messages import parted
 from local.stand_in.server import smallest
 
 Json = dict[str, Any]
@@ -87,6 +88,7 @@ async def _chat(asked: Json, writer: asyncio.StreamWriter) -> None:
         said = json.dumps(smallest(asked["format"])) if "format" in asked else "It is right. [RESULT] 4"
         writer.write(HEAD + _chunk(said) + _chunk("", done=True) + END)
         return
+    query = parted(query).question  # what stands before it is the block of context
     _log.append((query, time.time()))
     await _say(dict(word.split("=") for word in query.split()), messages[-1]["role"] == "tool", asked, writer)
 

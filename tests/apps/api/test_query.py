@@ -39,6 +39,7 @@ async def test_a_whole_answer_has_everything_that_led_to_it(client: httpx.AsyncC
                 "whole": None,
                 "recalled": [],
                 "undoable": False,
+                "denied_by": "",
                 "duration_ms": 0.0,
             }
         ],

@@ -129,4 +129,5 @@ async def temporary_system(settings: Settings, *flags: str) -> AsyncIterator[Tem
 
 def _complete(settings: Settings, model_url: str) -> dict[str, Mapping[str, Any]]:
     system = {"backend": "ollama", "ollama_url": model_url, "python_path": [str(SCRIPTS)]}
-    return {**settings, "system": {**system, **settings.get("system", {})}}
+    arbiter = {"quiet_seconds": 0, **settings.get("arbiter", {})}  # observers work at once, as they did before
+    return {**settings, "system": {**system, **settings.get("system", {})}, "arbiter": arbiter}

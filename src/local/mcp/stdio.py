@@ -205,7 +205,11 @@ class MCPToolServer(MCPServer):
 
     def __init__(self, instructions: str, client_for: Callable[[Request], MCPClient]) -> None:
         super().__init__(
-            "local2", title="LoCAL2", instructions=instructions, version=version("local2-assistant"), log_level="WARNING"
+            "local2",
+            title="LoCAL2",
+            instructions=instructions,
+            version=version("local2-assistant"),
+            log_level="WARNING",
         )
         self._client_for = client_for
 

@@ -1,0 +1,94 @@
+"""Plant known faults, one at a time, and report which of them the tests do not find.
+
+    .venv/bin/python scripts/plant_faults.py [capability …] [--jobs N] [--tests PATH …]
+
+Each file `tests/faults/<capability>.yaml` holds a list of faults: `file` (below `src/local`), `find` (text that occurs
+there exactly once), `replace`, and `what` would go wrong for a user. A fault is planted in a copy of the source tree,
+and the tests in `tests/<capability>` (or those of the entry's `tests`, or of `--tests`) run against the copy until the
+first failure. The exit status is the number of faults that no test found, at most 100. This takes a while, so it is
+run by hand: after tests were removed or merged, and never in CI.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+FAULTS, SOURCE = ROOT / "tests" / "faults", ROOT / "src" / "local"
+SECONDS = 300
+ALL_PASSED, NOTHING_COLLECTED = 0, 5
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One change to one source file that makes LoCAL2 misbehave as `what` says."""
+
+    file: str
+    find: str
+    replace: str
+    what: str
+    tests: list[str] = field(default_factory=list)
+
+
+def faults_of(capability: str, instead: Sequence[str]) -> list[Fault]:
+    """The faults of one capability. Raises SystemExit naming the entry that does not fit the source."""
+    entries = yaml.safe_load((FAULTS / f"{capability}.yaml").read_text("utf-8")) or []
+    faults = []
+    for number, entry in enumerate(entries, 1):
+        fault = Fault(**{"tests": [f"tests/{capability}"], **entry, **({"tests": list(instead)} if instead else {})})
+        count = (SOURCE / fault.file).read_text("utf-8").count(fault.find)
+        if count != 1:
+            sys.exit(f"{capability}.yaml, entry {number}: its text occurs {count} times in {fault.file}; expected once")
+        faults.append(fault)
+    return faults
+
+
+def is_found(fault: Fault) -> bool:
+    """Whether a test fails once the fault is planted. A run that hangs counts as found."""
+    with tempfile.TemporaryDirectory(prefix="fault-") as folder:
+        shutil.copytree(SOURCE, Path(folder) / "local", ignore=shutil.ignore_patterns("__pycache__"))
+        planted = Path(folder) / "local" / fault.file
+        planted.write_text(planted.read_text("utf-8").replace(fault.find, fault.replace), "utf-8")
+        command = [sys.executable, "-m", "pytest", "-xq", "-n", "0", "-p", "no:cacheprovider", *fault.tests]
+        environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        try:
+            run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            return True
+    if run.returncode == NOTHING_COLLECTED or "file or directory not found" in run.stderr:
+        sys.exit(f"there are no tests for {fault.what!r} at {', '.join(fault.tests)}")
+    return run.returncode != ALL_PASSED
+
+
+def main() -> None:
+    """Run the faults of the named capabilities, or of all."""
+    known = sorted(path.stem for path in FAULTS.glob("*.yaml"))
+    parser = argparse.ArgumentParser(description="Plant known faults and report which of them no test finds.")
+    parser.add_argument("capabilities", nargs="*", default=known, help="all by default")
+    parser.add_argument("--jobs", type=int, default=1, help="faults tried at the same time")
+    parser.add_argument("--tests", nargs="+", default=[], help="tests to run instead of those of the capability")
+    given = parser.parse_args()
+    missed = 0
+    for capability in given.capabilities:
+        faults = faults_of(capability, given.tests)
+        with ThreadPoolExecutor(given.jobs) as pool:
+            for fault, found in zip(faults, pool.map(is_found, faults), strict=True):
+                print(f"{'found ' if found else 'MISSED'}  {capability}: {fault.what}", flush=True)
+                missed += not found
+    print(f"{missed} not found")
+    sys.exit(min(missed, 100))
+
+
+if __name__ == "__main__":
+    main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -131,7 +132,7 @@ TO_MEND: dict[str, set[str]] = {
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
     """Every module that a file imports anywhere, with the line; a module imported from its package by its own name."""
-    for node in ast.walk(tree):
+    for node in relevant(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level:
@@ -139,8 +140,19 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
-                is_module = SOURCE.joinpath(*whole.split(".")[1:]).with_suffix(".py").exists()
-                yield whole if is_module else str(node.module), node.lineno
+                yield whole if whole in modules() else str(node.module), node.lineno
+
+
+@cache
+def relevant(tree: ast.AST) -> list[ast.AST]:
+    """What the rules look at; walking through all of the source takes seconds, so once."""
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom | ast.Attribute)]
+
+
+@cache
+def modules() -> frozenset[str]:
+    """Every module of the source that is a file of its own, by its name."""
+    return frozenset(".".join(("local", *Path(path).with_suffix("").parts)) for path in source_trees())
 
 
 def allowed(path: Path, folder: str, module: str) -> bool:
@@ -172,7 +184,7 @@ def wrong_imports(path: Path, tree: ast.AST) -> Iterator[str]:
 
 def environment_readers(path: Path, tree: ast.AST) -> Iterator[str]:
     """Places outside core/environment.py that read environment variables."""
-    for node in ast.walk(tree):
+    for node in relevant(tree):
         read = isinstance(node, ast.Attribute) and node.attr in ENVIRONMENT
         imports = isinstance(node, ast.ImportFrom) and any(alias.name in ENVIRONMENT for alias in node.names)
         if (read or imports) and path != Path("core/environment.py"):

@@ -1,11 +1,16 @@
-"""The line for one model server: its places, whose turn it is, who has to make room."""
+"""The line for one model server: its places, whose turn it is, who has to make room; and the moment of quiet."""
 
 from __future__ import annotations
 
-from hypothesis import given
+import asyncio
+import selectors
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local.models.arbiter import SILENT_SECONDS, ModelLine
+from local.models.arbiter import LONGEST_SECONDS, QUIET_SECONDS, SILENT_SECONDS, ModelLine, QuietPeriod
 
 
 def test_a_server_gets_no_more_calls_than_it_serves_at_once() -> None:
@@ -57,13 +62,6 @@ def test_a_lease_that_had_not_stopped_when_the_user_was_answered_goes_on() -> No
     assert (line.granted, line.revoked) == (("c1",), ())
 
 
-def test_a_claim_that_crosses_the_grant_does_not_undo_it() -> None:
-    line = ModelLine(1)
-    line.claimed("critic", 0, [], ["c1"], 0.0)
-    line.claimed("critic", 0, [], ["c1"], 0.5)
-    assert (line.granted, line.waiting) == (("c1",), ())
-
-
 def test_who_is_silent_has_lost_its_leases_and_its_turns() -> None:
     line = ModelLine(1)
     line.claimed("critic", 0, ["c1"], [], 0.0)
@@ -80,15 +78,7 @@ def test_a_new_arbiter_leaves_what_runs_alone() -> None:
     assert (line.granted, line.revoked) == (("c1",), ("m1",))
 
 
-def test_a_line_that_nobody_uses_is_empty() -> None:
-    line = ModelLine(1)
-    line.claimed("critic", 0, ["c1"], ["c2"], 0.0)
-    assert line.is_wanted
-    line.claimed("critic", 0, [], [], 1.0)
-    assert not line.is_wanted
-    assert (line.granted, line.waiting) == ((), ())
-
-
+@settings(max_examples=12)
 @given(
     slots=st.integers(1, 3),
     claims=st.lists(
@@ -97,7 +87,7 @@ def test_a_line_that_nobody_uses_is_empty() -> None:
             st.integers(0, 3),
             st.lists(st.tuples(st.integers(0, 3), st.booleans()), unique_by=lambda lease: lease[0]),
         ),
-        max_size=30,
+        max_size=15,
     ),
 )
 def test_whatever_is_claimed_every_lease_stands_in_one_place_and_none_is_idle(slots, claims) -> None:  # type: ignore[no-untyped-def]
@@ -173,3 +163,55 @@ def test_a_turn_that_a_new_arbiter_cannot_know_of_is_waited_for() -> None:
     assert line.granted == ()
     line.claimed("critic", 0, [], ["c1"], 160.0, {"c1": "gemma"})
     assert line.granted == ("c1",)
+
+
+# The moment for what nobody waits for: half a second of quiet, two seconds at most, for all together
+
+
+@pytest.fixture
+async def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[], float]:
+    """The loop's own, which jumps to what is due next: nothing is late, however busy the machine is."""
+    loop = asyncio.get_running_loop()
+    now = loop.time()
+    selector: selectors.BaseSelector = loop._selector  # type: ignore[attr-defined]
+    select = selector.select
+
+    def jump(timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        nonlocal now
+        now += timeout or 0.0
+        return select(0)
+
+    monkeypatch.setattr(selector, "select", jump)
+    monkeypatch.setattr(loop, "time", lambda: now)
+    return loop.time
+
+
+async def moment_of(begins: Callable[[], object], clock: Callable[[], float]) -> float:
+    await begins()  # type: ignore[misc]
+    return clock()
+
+
+async def test_where_nobody_was_answered_lately_it_begins_at_once(clock: Callable[[], float]) -> None:
+    before = clock()
+    assert await moment_of(QuietPeriod().begins, clock) == before
+
+
+async def test_it_begins_a_moment_after_the_last_answer_for_all_who_wait(clock: Callable[[], float]) -> None:
+    quiet = QuietPeriod()
+    quiet.disturbed()
+    waiting = [asyncio.create_task(moment_of(quiet.begins, clock)) for _ in range(2)]
+    await asyncio.sleep(0.3)
+    quiet.disturbed()
+    last = clock()
+    waiting.append(asyncio.create_task(moment_of(quiet.begins, clock)))
+    assert await asyncio.gather(*waiting) == [pytest.approx(last + QUIET_SECONDS)] * 3
+
+
+async def test_it_begins_after_the_longest_time_while_answers_follow_each_other(clock: Callable[[], float]) -> None:
+    quiet, began = QuietPeriod(), clock()
+    quiet.disturbed()
+    waiting = asyncio.create_task(moment_of(quiet.begins, clock))
+    while not waiting.done():
+        quiet.disturbed()
+        await asyncio.sleep(0.05)
+    assert await waiting == pytest.approx(began + LONGEST_SECONDS)

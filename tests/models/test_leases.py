@@ -11,7 +11,7 @@ import pytest
 from agent_stage.served import Wire
 
 from local.bus.bus import Bus
-from local.bus.messages import ContextCompacted, ParticipantStatus
+from local.bus.messages import ParticipantStatus
 from local.core.errors import ModelError
 from local.models import arbiter, leases
 from local.models.arbiter import Arbiter, ArbiterConfig
@@ -58,7 +58,7 @@ class Calls:
 
 
 class Process:
-    """One that wants leases, and can be killed."""
+    """A process that wants leases and can be killed."""
 
     def __init__(self, stage: Any, name: str) -> None:
         self.leases = Leases()
@@ -295,24 +295,6 @@ def beats(stage: Any) -> list[ParticipantStatus]:
     return found
 
 
-async def test_a_generator_takes_leases_for_summaries_ahead_and_none_during_its_turns(stage: Any) -> None:
-    await serve_arbiter(stage)
-    await stage.generator(num_ctx=1024)
-    for _ in range(8):
-        stage.model.will_say("FACTS\n- The dog is called Rex.\nSUMMARY\nThey spoke of dogs.")
-    for number in range(9):
-        stage.model.will_say(f"Answer {number}" + " and so on" * 40, to=f"Question {number}")
-        await stage.door.ask(f"Question {number}", f"q{number}")
-        await stage.door.until(lambda number=number: f"q{number}" in answered(stage))
-    await stage.door.hears(ContextCompacted)
-    await stage.door.until(lambda: any("summary-" in str(state.granted) for state in stage.door.of(LeaseState)))
-    assert all(not state.granted for state in stage.door.of(LeaseState) if state.turns)
-
-
-def answered(stage: Any) -> list[str | None]:
-    return [envelope.correlation_id for envelope in stage.door.heard if envelope.subject == "response.generation"]
-
-
 LLAMA = Routing(
     config=ModelsConfig(providers={"llama": Provider(kind="llama_server", args=("--parallel", "1"))}),
     endpoints={"llama": Endpoint(kind="openai", url="http://127.0.0.1:1/v1", only_model="gemma")},
@@ -323,19 +305,22 @@ LLAMA = Routing(
 async def test_where_a_call_would_evict_the_prefix_leases_wait_until_the_conversation_is_over(
     stage: Any, start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arbiter, "SETTLE_SECONDS", 0.2)
-    await stage.serve(Arbiter(ArbiterConfig(quiet_seconds=1.5), LLAMA))
+    monkeypatch.setattr(arbiter, "SETTLE_SECONDS", 0.1)
+    await stage.serve(Arbiter(ArbiterConfig(quiet_seconds=0.6), LLAMA))
     generator, critic = await start("generator"), await start("critic")
     for process in (generator, critic):
         process.leases._locate = LLAMA.locate
     calls.may_end.set()
-    graded = []
-    for turn in range(12):
+    graded = [critic.call(calls, "schedule")]  # a user has ordered it
+    await graded[0]
+    assert calls.began == ["schedule"]
+    calls.began.clear()
+    for turn in range(3):
         with generator.leases.users_turn("gemma"):
             await asyncio.sleep(0)
         graded.append(critic.call(calls, "grade"))
         states = len(stage.door.of(LeaseState))
-        await stage.door.until(lambda states=states: len(stage.door.of(LeaseState)) > states + 5)
+        await stage.door.until(lambda states=states: len(stage.door.of(LeaseState)) > states + 2)
         assert calls.began == [], f"after turn {turn}"
     await asyncio.gather(*graded)
     assert calls.most == 1

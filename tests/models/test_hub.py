@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import random
+from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -13,15 +15,44 @@ import pytest
 
 from local.core.errors import ModelError, NoSuchModel
 from local.models import hub as gguf_download
-from local.models.hub import GgufDownload, ModelStock, PullStep
-from tests.models.hub.fake_hub import REPO, FakeHub
+from local.models.hub import ModelStock, PullStep
+from tests.models.hub.fake_hub import REPO, FakeHub, hub_with
 
 Q4 = "tiny-Q4_K_M.gguf"
 
 
+def gguf(seed: int, size: int = 300_000) -> bytes:
+    return b"GGUF" + random.Random(seed).randbytes(size - 4)
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    monkeypatch.setattr(gguf_download, "CHUNK_BYTES", 10_000)
+    files = {
+        "README.md": b"hello",
+        "tiny-Q8_0.gguf": gguf(1),
+        "tiny-Q4_K_M.gguf": gguf(2),
+        "mmproj-tiny-Q4_K_M.gguf": gguf(3),
+        "big/big-BF16-00001-of-00002.gguf": gguf(4),
+        "big/big-BF16-00002-of-00002.gguf": gguf(5),
+    }
+    with hub_with(files) as hub:
+        yield hub
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "models"
+
+
+@pytest.fixture
+def stock(hub: FakeHub, folder: Path) -> ModelStock:
+    return ModelStock(folder, "http://127.0.0.1:1", hub.url, "hf_secret_of_ours")
+
+
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GgufDownload.__init__, "__kwdefaults__", {"pause_seconds": 0.0})
+    monkeypatch.setattr(gguf_download, "FIRST_PAUSE", 0.001)
 
 
 def names_in(folder: Path) -> list[str]:
@@ -44,7 +75,7 @@ async def pull(stock: ModelStock, name: str) -> list[PullStep]:
         (f"https://huggingface.co/{REPO}/blob/main/{Q4}?download=true", [Q4]),
     ],
 )
-async def test_what_is_asked_for_lies_in_the_folder(
+async def test_a_pulled_model_is_stored_in_the_folder(
     stock: ModelStock, hub: FakeHub, folder: Path, name: str, files: list[str]
 ) -> None:
     steps = await pull(stock, name)
@@ -217,22 +248,10 @@ async def test_a_model_is_found_by_its_name_its_file_and_its_path(
     for name in ("tiny-Q4_K_M", Q4, str(folder / Q4)):
         assert (await stock.find(name)).path == folder / Q4
     (tmp_path / "text.gguf").write_text("no model")
-    for name, says in (("gone.gguf", "there is no file"), ("other", "is not here; there are: tiny-Q4_K_M")):
-        with pytest.raises(ModelError, match=says):
+    odd = ("~nobody-of-that-name/x.gguf", "x" * 400 + ".gguf", "x\0y.gguf", "/dev/null/x.gguf", "gone.gguf")
+    for name, says in (("other", "is not here; there are: tiny-Q4_K_M"), *((name, "there is no file") for name in odd)):
+        with pytest.raises(NoSuchModel, match=says) as refused:
             await stock.find(name)
-    with pytest.raises(ModelError, match="is no GGUF file"):
+        assert refused.value.kind == "model_missing"
+    with pytest.raises(NoSuchModel, match="is no GGUF file"):
         await stock.find(str(tmp_path / "text.gguf"))
-
-
-@pytest.mark.parametrize("name", ["~nobody-of-that-name/x.gguf", "x" * 400 + ".gguf", "x\0y.gguf", "/dev/null/x.gguf"])
-async def test_what_can_be_no_file_is_not_here(stock: ModelStock, name: str) -> None:
-    with pytest.raises(NoSuchModel, match="there is no file") as refused:
-        await stock.find(name)
-    assert refused.value.kind == "model_missing"
-
-
-async def test_a_file_that_is_no_gguf_is_for_the_asker_to_mend(stock: ModelStock, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("no model")
-    with pytest.raises(NoSuchModel, match="is no GGUF file") as refused:
-        await stock.find(str(tmp_path / "notes.txt"))
-    assert refused.value.kind == "bad_model"

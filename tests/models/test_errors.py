@@ -1,16 +1,43 @@
-"""What error bodies of OpenAI-compatible servers mean. The bodies are the servers' own."""
+"""What the errors of model servers mean, and their addresses and keys. Bodies are written as the servers write them."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from local.core.errors import ConfigError, ModelBusy
-from local.models.chat import ErrorClass, classify, error_text, openai_errors, retry_after_seconds
-from local.models.settings import authorisation, normalise_base_url
+from local.models.chat import ErrorClass, classify, error_text, ollama_errors, openai_errors, retry_after_seconds
+from local.models.settings import authorisation, is_loopback, normalise_base_url, normalise_host
 
 KEY = "sk-very-secret-0123456789"
+LLAMA = {"code": 400, "message": "request (2622 tokens) exceeds the available context size (512 tokens)"}
+OLLAMA = [
+    (404, "model 'gemma4:12b' not found", "model_missing"),
+    (404, 'model "gemma4:12b" not found, try pulling it first', "model_missing"),
+    (404, "404 page not found", "unreachable"),
+    (400, "the input length exceeds the context length", "context_overflow"),
+    (400, json.dumps({"error": LLAMA}), "context_overflow"),
+    (None, "prompt too long; exceeded max context length by 12 tokens", "context_overflow"),
+    (500, "context deadline exceeded", "server_error"),
+    (400, '"gemma3:4b" does not support thinking', "unsupported"),
+    (503, "server busy, please try again.  maximum pending requests exceeded", "overloaded"),
+    (503, "", "overloaded"),
+    (429, "slow down", "overloaded"),
+    (500, "model requires more system memory (5.6 GiB) than is available (3.1 GiB)", "out_of_memory"),
+    (401, "unauthorized", "unauthorised"),
+    (500, "llama runner process has terminated: signal: killed", "server_error"),
+    (None, "an error was encountered while running the model", "server_error"),
+    (400, "invalid options: num_ctx", "bad_request"),
+]
+
+
+@pytest.mark.parametrize(("status", "text", "kind"), OLLAMA)
+def test_each_failure_of_ollama_has_its_kind(status: int | None, text: str, kind: str) -> None:
+    error = ollama_errors("http://host:1").explain({"error": text}, status=status, model="gemma4:12b")
+    assert (error.kind, error.status) == (kind, status)
+    assert error_text(text) in str(error) or str(error) == "model gemma4:12b is not pulled: ollama pull gemma4:12b"
 
 
 def openai(message: str, kind: str = "invalid_request_error", code: str | None = None) -> Any:
@@ -39,7 +66,7 @@ QUOTA = "You exceeded your current quota, please check your plan and billing det
 CHOICE = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
 MISSING = "models/gemini-9 is not found for API version v1main, or is not supported for generateContent."
 TOKENS = "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576)."
-BODIES = [
+OPENAI = [
     (400, openai(LENGTH, code="context_length_exceeded"), "context_overflow"),
     (401, openai("Incorrect API key provided: sk-abc.", code="invalid_api_key"), "unauthorised"),
     (403, openai("Country, region, or territory not supported", "request_forbidden"), "unauthorised"),
@@ -96,39 +123,36 @@ BODIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("status", "body", "kind"), BODIES, ids=lambda value: str(value)[:60])
-def test_each_failure_has_its_kind_its_text_and_a_class(status: int | None, body: Any, kind: str) -> None:
-    error = openai_errors("http://host:1/v1").explain(body, status=status, model="m")
+@pytest.mark.parametrize(("status", "body", "kind"), OPENAI, ids=lambda value: str(value)[:60])
+def test_each_failure_of_other_servers_has_its_kind_and_a_class(status: int | None, body: Any, kind: str) -> None:
+    error = openai_errors("http://host:1/v1").explain(body, status=status, model="m", retry_after=7.0)
     assert (error.kind, error.status) == (kind, status)
-    assert error_text(body) in str(error)
-    assert classify(error) is not ErrorClass.UNKNOWN
+    assert error_text(body) in str(error) and classify(error) is not ErrorClass.UNKNOWN
+    assert (getattr(error, "retry_after", None) == 7.0) is isinstance(error, ModelBusy)
 
 
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        (router(502, "Provider returned error", raw="upstream died"), "Provider returned error: upstream died"),
-        (google(400, "API key not valid.", "INVALID_ARGUMENT"), "API key not valid."),
-        ({"detail": [{"loc": ["body", "model"], "msg": "Field required"}]}, "Field required"),
-        ({"detail": "Not Found"}, "Not Found"),
+        (b'{"error":{"message":"boom"}}', "boom"),
+        ({"error": json.dumps({"error": LLAMA})}, LLAMA["message"]),
+        (b"<html>\n  Bad  Gateway", "<html> Bad Gateway"),
+        (b"\xff{", "\ufffd{"),
+        ('{"half":', '{"half":'),
+        (b"", "no reason given"),
         ([], "no reason given"),
+        ("x" * 10_000, "x" * 300),
+        (router(502, "Provider returned error", raw="upstream died"), "Provider returned error: upstream died"),
+        ({"detail": [{"loc": ["body", "model"], "msg": "Field required"}]}, "Field required"),
     ],
 )
 def test_the_sentence_is_found_in_any_body(body: Any, text: str) -> None:
     assert error_text(body) == text
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_a_busy_server_says_when_to_come_back(status: int) -> None:
-    error = openai_errors("http://host:1").explain("", status=status, model="m", retry_after=7.0)
-    assert isinstance(error, ModelBusy)
-    assert error.retry_after == 7.0
-
-
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
-        ({"retry-after": "7"}, 7.0),
         ({"retry-after": "0.5"}, 0.5),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 30.0),
@@ -141,11 +165,35 @@ def test_the_wish_to_be_asked_later_is_read_in_both_forms(headers: dict[str, str
     assert retry_after_seconds(headers) == seconds
 
 
-def test_a_server_that_repeats_the_key_does_not_bring_it_into_an_error() -> None:
+def test_a_key_is_in_no_error() -> None:
     errors = openai_errors("http://host:1", KEY)
-    assert KEY not in repr(errors)
-    assert KEY not in str(errors.explain(openai(f"Incorrect API key provided: {KEY}"), status=401, model="m"))
-    assert KEY not in str(errors.bad_stream(f"a line: {KEY}"))
+    told = errors.explain(openai(f"Incorrect API key provided: {KEY}"), status=401, model="m")
+    assert KEY not in f"{errors!r} {told} {errors.bad_stream(f'a line: {KEY}')}"
+    for key in (f"{KEY}\n", f"{KEY} {KEY}", f"ü{KEY}", f"{KEY}\r\nHost: evil"):  # which no header can carry
+        with pytest.raises(ConfigError) as refused:
+            authorisation(key)
+        assert KEY not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("", "http://127.0.0.1:11434"),
+        ("  '127.0.0.1' ", "http://127.0.0.1:11434"),
+        ("0.0.0.0:8080", "http://127.0.0.1:8080"),
+        (":8080", "http://127.0.0.1:8080"),
+        ("host:8080/", "http://host:8080"),
+        ("host/path", "http://host:11434/path"),
+        ("http://host", "http://host:80"),
+        ("HTTPS://host", "https://host:443"),
+        ("https://host:443/path/", "https://host:443/path"),
+        ("::1", "http://[::1]:11434"),
+        ("[::]", "http://[::1]:11434"),
+        ("http://[2001:db8::1]/path", "http://[2001:db8::1]:80/path"),
+    ],
+)
+def test_every_form_of_ollama_host_becomes_one_base_address(value: str, expected: str) -> None:
+    assert normalise_host(value) == normalise_host(expected) == expected
 
 
 @pytest.mark.parametrize(
@@ -155,35 +203,23 @@ def test_a_server_that_repeats_the_key_does_not_bring_it_into_an_error() -> None
         (" http://[::1]:8080/ ", "http://[::1]:8080/v1"),
         ("https://openrouter.ai/api/v1/", "https://openrouter.ai/api/v1"),
         ("https://api.example.com/v1/chat/completions", "https://api.example.com/v1"),
-        ("HTTPS://host/v1beta/openai", "https://host/v1beta/openai"),
     ],
 )
-def test_an_address_is_completed(written: str, address: str) -> None:
+def test_an_address_of_another_server_is_completed(written: str, address: str) -> None:
     assert normalise_base_url(written) == address
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "",
-        "host:1",
-        "ftp://host",
-        "http://",
-        "http://h:99999",
-        "http://u:pass@h",
-        "http://u:pass@h:99999",
-        "http://h/?key=1",
-        "http://[x",
-    ],
-)
-def test_what_is_no_address_is_refused_with_an_example_and_without_a_password(written: str) -> None:
-    with pytest.raises(ConfigError, match="expected something like http://") as caught:
-        normalise_base_url(written)
-    assert "pass@" not in str(caught.value)
+def test_what_is_no_address_is_refused_with_an_example_and_without_a_password() -> None:
+    for value in ("ftp://host", "host:99999", "host:port", "u:ge/heim@host", "host?x=1", "a b", "http://[::1"):
+        with pytest.raises(ConfigError, match=r"http://127\.0\.0\.1:11434$") as refused:
+            normalise_host(value)
+        assert "heim" not in str(refused.value)
+    for value in ("", "host:1", "ftp://host", "http://", "http://h:99999", "http://u:heim@h:99999", "http://h/?key=1"):
+        with pytest.raises(ConfigError, match="expected something like http://") as refused:
+            normalise_base_url(value)
+        assert "heim" not in str(refused.value)
 
 
-@pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY} {KEY}", f"ü{KEY}", f"{KEY}\r\nHost: evil"])
-def test_a_key_that_no_header_can_carry_is_refused_without_being_told(key: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        authorisation(key)
-    assert KEY not in str(caught.value)
+def test_only_addresses_of_this_machine_are_loopback() -> None:
+    assert all(is_loopback(f"http://{host}:1") for host in ("127.1.2.3", "[::1]", "localhost"))
+    assert not any(is_loopback(f"http://{host}:1") for host in ("10.0.0.1", "example.com", "[2001:db8::1]"))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,19 +10,8 @@ from local.core.errors import NoSuchModel
 from local.models.catalogue import ModelCatalogue, NotForChat, ServerSilent
 from local.models.hub import ModelStock
 from local.models.settings import Chains, DefaultModel, Endpoint, ModelsConfig, Routing
-from local.stand_in import server
-from local.stand_in.server import StandInSettings
 
 NOBODY = "http://127.0.0.1:1"
-
-
-@pytest.fixture
-async def url() -> AsyncIterator[str]:
-    listener = socket.create_server(("127.0.0.1", 0))
-    serving = asyncio.create_task(server.serve(StandInSettings(), listener))
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    serving.cancel()
-    await asyncio.gather(serving, return_exceptions=True)
 
 
 def catalogue(tmp_path: Path, url: str, other: str = "", **roles: tuple[str, ...]) -> ModelCatalogue:
@@ -37,9 +23,9 @@ def catalogue(tmp_path: Path, url: str, other: str = "", **roles: tuple[str, ...
     return ModelCatalogue(ModelStock(tmp_path, url, NOBODY), routing, config, DefaultModel(routing, (), "gemma4:12b"))
 
 
-async def test_the_models_of_all_servers_are_listed_with_what_they_are_for(tmp_path: Path, url: str) -> None:
+async def test_the_models_of_all_servers_are_listed_with_what_they_are_for(tmp_path: Path, stand_in: str) -> None:
     (tmp_path / "tiny.gguf").write_bytes(b"GGUF")
-    models, note = await catalogue(tmp_path, url, url, critic=("ollama/gemma4:e2b",)).look()
+    models, note = await catalogue(tmp_path, stand_in, stand_in, critic=("ollama/gemma4:e2b",)).look()
     assert note == ""
     by_id = {model.id: model for model in models}
     default, small = by_id["gemma4:12b"], by_id["tinyllama:latest"]
@@ -51,34 +37,32 @@ async def test_the_models_of_all_servers_are_listed_with_what_they_are_for(tmp_p
     assert not by_id["llama_server/tiny"].chat and "model use" in by_id["llama_server/tiny"].unfit
 
 
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
+async def test_a_model_is_found_by_its_name(tmp_path: Path, stand_in: str) -> None:
+    there = catalogue(tmp_path, stand_in, stand_in)
+    for name, found in (
         ("tinyllama", "tinyllama:latest"),
         ("ollama/gemma4:e4b", "gemma4:e4b"),
         ("box/gemma4:e4b", "box/gemma4:e4b"),
         ("gemma4:12b", "gemma4:12b"),
-    ],
-)
-async def test_a_model_is_found_by_its_name(tmp_path: Path, url: str, name: str, found: str) -> None:
-    assert (await catalogue(tmp_path, url, url).find(name)).id == found
+    ):
+        assert (await there.find(name)).id == found
 
 
-async def test_a_name_that_is_none_is_refused_with_the_nearest(tmp_path: Path, url: str) -> None:
-    there = catalogue(tmp_path, url)
+async def test_a_name_that_is_none_is_refused_with_the_nearest(tmp_path: Path, stand_in: str) -> None:
+    there = catalogue(tmp_path, stand_in)
     with pytest.raises(NoSuchModel, match=r"no model tinylama here; did you mean tinyllama:latest\? There are: gem"):
         await there.find("tinylama")
     with pytest.raises(NotForChat, match="nomic-embed-text:latest cannot be chosen for a query"):
         await there.find("nomic-embed-text")
 
 
-async def test_a_server_that_does_not_answer_keeps_what_it_had(tmp_path: Path, url: str) -> None:
-    away = catalogue(tmp_path, NOBODY, url)
+async def test_a_server_that_does_not_answer_keeps_what_it_had(tmp_path: Path, stand_in: str) -> None:
+    away = catalogue(tmp_path, NOBODY, stand_in)
     assert (await away.find("gemma4:12b")).default, "the default is waited for"
     assert (await away.find("box/tinyllama:latest")).chat
     with pytest.raises(ServerSilent, match="gemma9 cannot be told now"):
         await away.find("gemma9")
-    there = catalogue(tmp_path, url)
+    there = catalogue(tmp_path, stand_in)
     await there.look()
     there.routing = there.routing.model_copy(update={"endpoints": {"ollama": Endpoint(kind="ollama", url=NOBODY)}})
     models, note = await there.look()

@@ -1,4 +1,4 @@
-"""A model's size is what its server says, or its owner; nothing is read from a name."""
+"""What is known of a model: its size, and whether its server loses a conversation's prefix to a call in between."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import pytest
 
 from local.core.errors import ModelError
 from local.models.chat import ModelInfo
+from local.models.leases import loses_prefix
 from local.models.ollama import billions
 from local.models.openai import known
-from local.models.settings import MaxTools, ModelsConfig, ModelSizes, Routing, Tier, tier_of
+from local.models.settings import Endpoint, MaxTools, ModelsConfig, ModelSizes, Provider, Routing, Tier, tier_of
+from tests.models.wires import ScriptedServer
 
 
 class Server:
@@ -87,3 +89,49 @@ def test_llama_server_tells_the_number_of_parameters(meta: Any, told: float | No
 
 def test_the_tiers_go_by_their_old_names_in_an_old_file_too() -> None:
     assert MaxTools.model_validate({"weak": 3, "mid": 9, "frontier": None}) == MaxTools(small=3, mid=9, large=None)
+
+
+# The cache of its server
+
+NOWHERE = "http://127.0.0.1:1/v1"
+
+
+def routing(endpoint: Endpoint, args: tuple[str, ...] | None = None) -> Routing:
+    own = {} if args is None else {"server": Provider(kind="llama_server", args=args)}
+    return Routing(config=ModelsConfig(providers=own), endpoints={"server": endpoint}, default="server")
+
+
+@pytest.mark.parametrize(
+    ("args", "loses"),
+    [
+        (("--parallel", "1"), True),
+        (("--parallel", "1", "--cache-ram", "0"), True),
+        (("--parallel", "1", "--cache-ram", "1024"), False),
+        (("--parallel", "1", "--cache-ram=-1"), False),
+        (("-np", "2"), False),
+        (("-cram", "512"), False),
+        (("--cache-ram", "512", "--cache-ram", "0", "-np", "1"), True),
+    ],
+)
+async def test_of_a_server_that_we_start_its_settings_decide(args: tuple[str, ...], loses: bool) -> None:
+    assert await loses_prefix(routing(Endpoint(kind="openai", url=NOWHERE), args), "server") is loses
+
+
+@pytest.mark.parametrize(
+    ("told", "loses"), [({"total_slots": 1}, True), ({"total_slots": 4}, False), ({}, True), ([1], True)]
+)
+async def test_another_server_at_home_is_asked_for_its_slots(server: ScriptedServer, told: Any, loses: bool) -> None:
+    server.answers("/props", told)
+    endpoint = Endpoint(kind="openai", url=f"{server.url}/v1")
+    assert await loses_prefix(routing(endpoint), "server") is loses
+
+
+async def test_one_that_does_not_answer_is_not_known() -> None:
+    assert await loses_prefix(routing(Endpoint(kind="openai", url=NOWHERE)), "server") is None
+
+
+async def test_ollama_may_lose_it_and_servers_on_the_internet_and_the_stand_in_do_not_matter() -> None:
+    ollama, cloud = Endpoint(kind="ollama", url="http://127.0.0.1:1"), "https://api.example.com/v1"
+    assert await loses_prefix(routing(ollama), "server") is True
+    assert await loses_prefix(routing(Endpoint(kind="openai", url=cloud, allow_cloud=True)), "server") is False
+    assert await loses_prefix(Routing.to_one("stand_in", ollama), "stand_in") is False

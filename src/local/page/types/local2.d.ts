@@ -352,22 +352,22 @@ export interface CritiqueResult {
   session_id: string | null;
 }
 
-/** `cron`, when a job was made, paused, goes on or was removed (`what`). */
+/** Published by `cron` when a job was made, paused, resumed or removed (`what`). */
 export interface CronJobChanged {
   what: "active" | "paused" | "removed";
   job: CronJobRecord;
 }
 
-/** A job as it is kept. Times are seconds since 1970; `tainted` says that it was made in a conversation with words of strangers, so that its runs are tainted, too. */
+/** A job as it is stored and shown. Times are seconds since 1970. A job that was made in a conversation with untrusted content is `tainted`, and so are its runs. `enabled` and `next_at` are of the moment: they are not stored. */
 export interface CronJobRecord {
   prompt: string;
   schedule: string;
   name: string;
-  time_zone: string | null;
+  time_zone: string;
   missed: "once" | "all" | "none";
   session_id: string | null;
-  mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
-  max_runs_a_day: number | null;
+  mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions";
+  max_runs_a_day: number;
   max_tokens_a_day: number | null;
   job_id: string;
   user_id: string | null;
@@ -378,7 +378,7 @@ export interface CronJobRecord {
   next_at: number | null;
 }
 
-/** A door, for jobs: list, add (`order`), remove, pause, resume, run now, or history (the runs of one). With `of_user` only those of that user are there. Not on record, as what it asks for may be refused. */
+/** A frontend's request about jobs: list, add (`order`), remove, pause, resume, run now, or history (the runs of one). With `of_user` only that user's jobs exist. It is not recorded, because it may be refused. */
 export interface CronRequest {
   verb: "list" | "add" | "remove" | "pause" | "resume" | "run" | "history";
   of_user: string | null;
@@ -388,7 +388,7 @@ export interface CronRequest {
   limit: number;
 }
 
-/** `cron`, to that: the jobs, all or the one that was meant, and of run and history the runs, the latest first. */
+/** The answer of `cron`: all jobs or the one that was meant; for run and history also the runs, the latest first. */
 export interface CronResult {
   verb: string;
   jobs: CronJobRecord[];
@@ -396,13 +396,13 @@ export interface CronResult {
   error: ErrorInfo | null;
 }
 
-/** `cron`, when a run is asked, and when it is over, was missed or refused. */
+/** Published by `cron` when a run is asked as a query, and when it has ended, was missed or was refused. */
 export interface CronRun {
   name: string;
   run: CronRunRecord;
 }
 
-/** One run, for the time `scheduled_at`; `detail` says what is to be said of how it stands. */
+/** One run of a job, for the time `scheduled_at`. `detail` is a sentence about its state, if there is one. */
 export interface CronRunRecord {
   job_id: string;
   run_id: string;
@@ -946,7 +946,7 @@ export interface MonologueThought {
   model: string;
 }
 
-/** What somebody wants done, and when. `schedule` is a cron expression, `at` a time, or `every` so often, in that time zone or the one of the settings. Without `session_id` each run is a conversation of its own. */
+/** A job that somebody wants. `schedule` is a cron expression, `at` a time, `in` a while or `every` so often, in that time zone or the one of the settings. `missed` says what becomes of times that passed while LoCAL2 did not run: one run for all of them, one for each, or none. Without `session_id` each run is a conversation of its own. What is None gets the default of the settings. */
 export interface NewJob {
   prompt: string;
   schedule: string;
@@ -1452,7 +1452,7 @@ export interface GoalChangeBody {
   by?: string;
 }
 
-/** The body of POST /cron. Without a session_id each run is a conversation of its own; `by` names the door. */
+/** The body of POST /cron; `by` names the frontend. */
 export interface JobBody {
   prompt: string;
   schedule: string;

@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
-from local.cron.store import MOST_AT_ONCE, Job, JobProgress, RunState, due_runs, next_due
+from local.cron.messages import CronJobRecord
+from local.cron.store import MOST_AT_ONCE, JobProgress, RunState, day_begins, due_runs, next_due
 
 NOON = int(datetime(2026, 3, 28, 12, tzinfo=UTC).timestamp())
 HOUR, DAY = 3600, 86400
 
 
-def job(schedule: str = "0 * * * *", **fields: Any) -> Job:
-    return Job("j", "name", "prompt", schedule, fields.pop("time_zone", "UTC"), NOON - DAY, **fields)
+def job(schedule: str = "0 * * * *", **fields: Any) -> CronJobRecord:
+    return CronJobRecord(job_id="j", prompt="prompt", schedule=schedule, created_at=NOON - DAY, **fields)
 
 
-def due(of: Job, decided: int, now: int, **progress: Any) -> list[tuple[int, str, str]] | None:
+def due(of: CronJobRecord, decided: int, now: int, **progress: Any) -> list[tuple[int, str, str]] | None:
     found = due_runs(of, JobProgress(decided, **progress), now)
     assert found is None or found.decided == now
     return None if found is None else [(run.scheduled_at, run.state.value, run.detail) for run in found.runs]
@@ -78,8 +79,8 @@ def test_the_budget_of_a_day_refuses_with_a_clear_word() -> None:
 
 def test_a_day_is_one_of_the_jobs_time_zone() -> None:
     apia = job(time_zone="Pacific/Apia")  # 13 hours before UTC
-    assert apia.day_begins(NOON) == NOON - HOUR
-    assert job().day_begins(NOON) == NOON - DAY // 2
+    assert day_begins(apia, NOON) == NOON - HOUR
+    assert day_begins(job(), NOON) == NOON - DAY // 2
 
 
 def test_the_night_in_which_clocks_are_changed_has_one_run() -> None:

@@ -1,4 +1,4 @@
-"""Jobs that are done at their times: once each, whatever dies at which step, and as tainted as they were made."""
+"""The participant `cron` on a bus: jobs run at their times, once each, wherever it is killed, and stay tainted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from agent_stage.served import Served
 
-from local.bus.messages import QueryFailed, QueryReceived, ResponseGeneration, ToolSchema
+from local.bus.messages import QueryReceived, ResponseGeneration, ToolSchema
 from local.core import failpoints
 from local.cron import scheduler as job_runner
 from local.cron.messages import CronJobChanged, CronRequest, CronResult, CronRun, NewJob
@@ -22,13 +22,12 @@ from local.models.arbiter import Arbiter, ArbiterConfig
 from local.models.chat import ToolCall
 from local.models.lease_messages import LeaseClaim
 from local.queries import asker
-from local.queries.view import EVENT_KINDS
 from local.runtime.participant import Resources
 
 SECONDS = 20.0
 NINE = 1_795_251_600.0  # 2026-11-21T09:00Z, a Saturday
 HOUR = 3600.0
-STEPS = [("cron.decided", 1), ("cron.asked", 1), ("cron.kept", 1), ("cron.answered", 1), ("cron.kept", 2)]
+STEPS = [("cron.decided", 1), ("cron.asked", 1), ("cron.answered", 1), ("cron.kept", 2)]
 
 
 @dataclass
@@ -44,8 +43,8 @@ class Clockwork:
     async def begin(self) -> None:
         """The participant, as a new process on the same file."""
         store = JobStore(self.folder / FILE_NAME)
-        book = JobRegistry(store, self.config, "UTC", self.folder, lambda: self.now)
-        self.scheduler = CronScheduler(store, book, lambda: self.now, self.config.all_tokens_a_day)
+        registry = JobRegistry(store, self.config, "UTC", self.folder, lambda: self.now)
+        self.scheduler = CronScheduler(store, registry, lambda: self.now, self.config.all_tokens_a_day)
         tools = [kind(self.config, self.scheduler) for kind in Cron.tools]
         made = Cron(self.config, tools, self.scheduler).with_records(Resources(self.folder))
         made.lent(Resources(self.folder))
@@ -91,10 +90,15 @@ async def clockwork(stage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     yield made
 
 
-async def test_a_job_is_asked_at_its_time_in_a_conversation_of_its_own_and_nobody_is_asked_for_leave(
+async def test_a_job_is_asked_at_its_time_in_a_conversation_of_its_own_and_no_approval_is_requested(
     clockwork: Clockwork,
 ) -> None:
-    stage, job_id = clockwork.stage, await clockwork.add(name="news")
+    stage = clockwork.stage
+    await stage.door.hears(ToolSchema, tool="cron_add")
+    assert stage.door.of(ToolSchema, tool="cron_list") == []
+    job_id = await clockwork.add(name="news")
+    for tool in ("cron_list", "cron_remove"):
+        await stage.door.hears(ToolSchema, tool=tool)
     stage.model.will_say("Nothing.")
     clockwork.at(NINE)
     run = (await clockwork.run("answered")).run
@@ -108,7 +112,29 @@ async def test_a_job_is_asked_at_its_time_in_a_conversation_of_its_own_and_nobod
     [job] = (await clockwork.ask("list")).jobs
     assert job.next_at == NINE + HOUR
     leases = [lease.id for claim in stage.door.of(LeaseClaim) for lease in claim.leases]
-    assert leases and all(lease.startswith("schedule") for lease in leases)  # its calls stand behind users' turns
+    assert leases and all(lease.startswith("schedule") for lease in leases)  # its calls wait for users' turns
+
+
+async def test_every_field_of_an_order_is_stored_and_shown_and_a_run_by_hand_is_asked_in_its_conversation(
+    clockwork: Clockwork,
+) -> None:
+    order = NewJob(
+        prompt="What is new?", schedule="0 9 * * 1", name="news", time_zone="Europe/Berlin", missed="all",
+        session_id="evenings", mode="plan", max_runs_a_day=3, max_tokens_a_day=1000,
+    )  # fmt: skip
+    assert all(value != NewJob.model_fields[name].default for name, value in order), "each field has a value"
+    job = (await clockwork.ask("add", order=order, by="test")).jobs[0]
+    assert clockwork.served is not None
+    await clockwork.served.stop()
+    await clockwork.begin()
+    assert (await clockwork.ask("list")).jobs == (job,)
+    assert NewJob.model_validate(job.model_dump()) == order
+    clockwork.stage.model.will_say("Here.")
+    begun = (await clockwork.ask("run", job_id=job.job_id)).runs[0]
+    run = (await clockwork.run("answered")).run
+    assert (run.run_id, run.by_hand) == (begun.run_id, True)
+    [envelope] = clockwork.stage.door.envelopes(QueryReceived)
+    assert envelope.session_id == "evenings"
 
 
 @pytest.mark.parametrize(("step", "passes"), STEPS)
@@ -179,7 +205,7 @@ async def test_a_run_that_nobody_can_take_is_asked_again_until_the_next_is_due_a
     assert clockwork.queries() == []
 
 
-async def test_a_job_of_a_tainted_conversation_has_runs_that_are_tainted_and_whose_words_are_nobodys(
+async def test_a_job_of_a_tainted_conversation_has_runs_that_are_tainted_and_whose_links_are_left_out(
     clockwork: Clockwork,
 ) -> None:
     stage, address = clockwork.stage, "https://evil.example/?secret"
@@ -200,7 +226,7 @@ async def test_a_job_of_a_tainted_conversation_has_runs_that_are_tainted_and_who
     assert (response.tainted, response.answer) == (True, "See (link left out) now.")
 
 
-async def test_jobs_are_those_of_their_user_paused_and_removed_and_lie_readable_in_a_file(clockwork: Clockwork) -> None:
+async def test_jobs_are_those_of_their_user_paused_and_removed_and_readable_in_a_file(clockwork: Clockwork) -> None:
     mine = await clockwork.add(name="mine")
     order = NewJob(prompt="hers", schedule="at 2026-12-24T18:00")
     hers = (await clockwork.ask("add", order=order, of_user="ann")).jobs[0].job_id
@@ -220,32 +246,6 @@ async def test_jobs_are_those_of_their_user_paused_and_removed_and_lie_readable_
         "active", "active", "paused", "active", "removed",
     ]  # fmt: skip
     assert clockwork.queries() == []
-
-
-async def test_tools_for_jobs_are_offered_once_there_is_one(clockwork: Clockwork) -> None:
-    door = clockwork.stage.door
-    await door.hears(ToolSchema, tool="cron_add")
-    assert door.of(ToolSchema, tool="cron_list") == []
-    await clockwork.add()
-    await door.hears(ToolSchema, tool="cron_list")
-    await door.hears(ToolSchema, tool="cron_remove")
-
-
-async def test_of_what_becomes_of_queries_the_process_hears_their_ends_alone(clockwork: Clockwork) -> None:
-    assert clockwork.served is not None
-    said_of_queries = {message.subject for message in EVENT_KINDS}
-    heard = said_of_queries.intersection(clockwork.served.bus.heard())
-    assert heard == {ResponseGeneration.subject, QueryFailed.subject}
-
-
-async def test_a_job_can_be_done_by_hand_beside_its_times(clockwork: Clockwork) -> None:
-    job_id = await clockwork.add(session_id="evenings")
-    clockwork.stage.model.will_say("Here.")
-    begun = (await clockwork.ask("run", job_id=job_id)).runs[0]
-    run = await clockwork.run("answered")
-    assert (run.run.run_id, run.run.by_hand, begun.run_id) == (begun.run_id, True, begun.run_id)
-    [envelope] = clockwork.stage.door.envelopes(QueryReceived)
-    assert envelope.session_id == "evenings"
 
 
 async def test_what_all_jobs_together_may_take_of_a_day_refuses_the_next_run_with_a_clear_word(

@@ -1,4 +1,4 @@
-"""When jobs are due, over ten years in three time zones, against a walk over all minutes of the clock on the wall."""
+"""When jobs are due, over two years in three time zones, against a walk over the days of the calendar."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from local.core.schedule import BadSchedule, Interval, Schedule, read_schedule, require_future, time_zone
 
-BEGIN = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
-END = int(datetime(2036, 1, 1, tzinfo=UTC).timestamp())
+BEGIN = int(datetime(2027, 1, 1, tzinfo=UTC).timestamp())
+END = int(datetime(2029, 1, 1, tzinfo=UTC).timestamp())
 ZONES = ("UTC", "Europe/Berlin", "America/New_York")
 # Expression, and what it means: months, days of the month, days of the week (1 is Monday), hours, minutes; None is any.
 FIXED = {
@@ -49,7 +49,7 @@ def real(local: datetime, zone: ZoneInfo) -> int:
 def by_the_calendar(expression: str, zone: ZoneInfo) -> Iterator[int]:
     months, days, weekdays, hours, minutes = FIXED[expression]
     day, found = first_day(BEGIN, zone), set()
-    while day < datetime(2036, 1, 2):
+    while day < datetime(2029, 1, 2):
         is_day = (months is None or day.month in months) and (days is None or day.day in days)
         if is_day and (weekdays is None or day.isoweekday() in weekdays):
             found |= {real(day.replace(hour=hour, minute=minute), zone) for hour in hours for minute in minutes}
@@ -65,26 +65,23 @@ def walk(schedule: Schedule, begin: int, end: int) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("expression", FIXED)
-@pytest.mark.parametrize("name", ZONES)
-def test_a_job_at_set_hours_is_due_when_the_clock_on_the_wall_shows_them_and_once(name: str, expression: str) -> None:
-    zone = ZoneInfo(name)
-    expected = list(by_the_calendar(expression, zone))
-    schedule = read_schedule(expression, zone, BEGIN)
-    assert expected, "it is due at all"
-    assert list(walk(schedule, BEGIN, END)) == expected
+def test_a_job_at_set_hours_is_due_when_the_clock_on_the_wall_shows_them_and_once(expression: str) -> None:
+    for zone in map(ZoneInfo, ZONES):
+        expected = list(by_the_calendar(expression, zone))
+        assert expected and list(walk(read_schedule(expression, zone, BEGIN), BEGIN, END)) == expected, zone
 
 
 @pytest.mark.parametrize("name", ZONES)
 def test_a_job_at_every_quarter_of_an_hour_goes_by_real_time_also_when_clocks_are_changed(name: str) -> None:
     schedule = read_schedule("*/15 * * * *", ZoneInfo(name), BEGIN)
-    for month, day in ((3, 8), (3, 29), (10, 25), (11, 1)):  # of 2026
-        begin = int(datetime(2026, month, day, tzinfo=UTC).timestamp())
+    for month, day in ((3, 14), (3, 28), (10, 31), (11, 7)):  # of 2027
+        begin = int(datetime(2027, month, day, tzinfo=UTC).timestamp())
         assert list(walk(schedule, begin, begin + 86400)) == list(range(begin + 900, begin + 86401, 900))
 
 
 @pytest.mark.parametrize("name", ZONES)
 def test_the_last_moment_and_those_before_it_are_found_from_any_time(name: str) -> None:
-    for text in ("30 2 * * *", "*/20 1-4 * * 0", "0 0 29 2 *", "every 90m", "at 2026-03-28T02:30"):
+    for text in ("30 2 * * *", "*/20 1-4 * * 0", "0 0 29 2 *", "every 90m", "at 2027-03-28T02:30"):
         schedule = read_schedule(text, ZoneInfo(name), BEGIN)
         end = BEGIN + 200 * 86400
         moments = list(walk(schedule, BEGIN, end))
@@ -95,11 +92,11 @@ def test_the_last_moment_and_those_before_it_are_found_from_any_time(name: str) 
 
 def test_a_time_that_clocks_show_twice_is_the_first_and_one_that_they_leave_out_is_an_hour_later() -> None:
     berlin = ZoneInfo("Europe/Berlin")
-    twice = read_schedule("at 2026-10-25T02:30", berlin, BEGIN)
-    assert twice.after(BEGIN) == int(datetime(2026, 10, 25, 0, 30, tzinfo=UTC).timestamp())
-    never = read_schedule("at 2026-03-29T02:30", berlin, BEGIN)
-    assert never.after(BEGIN) == int(datetime(2026, 3, 29, 1, 30, tzinfo=UTC).timestamp())
-    assert read_schedule("at 2026-03-29T02:30+00:00", berlin, BEGIN).after(BEGIN) == BEGIN + 87 * 86400 + 9000
+    twice = read_schedule("at 2027-10-31T02:30", berlin, BEGIN)
+    assert twice.after(BEGIN) == int(datetime(2027, 10, 31, 0, 30, tzinfo=UTC).timestamp())
+    never = read_schedule("at 2027-03-28T02:30", berlin, BEGIN)
+    assert never.after(BEGIN) == int(datetime(2027, 3, 28, 1, 30, tzinfo=UTC).timestamp())
+    assert read_schedule("at 2027-03-28T02:30+00:00", berlin, BEGIN).after(BEGIN) == BEGIN + 86 * 86400 + 9000
 
 
 def test_every_so_often_is_counted_from_when_the_job_was_made() -> None:
@@ -123,12 +120,11 @@ BAD = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", BAD)
-def test_a_schedule_that_cannot_be_read_is_refused_in_one_line(text: str) -> None:
-    with pytest.raises(BadSchedule) as refused:
-        require_future(read_schedule(text, ZoneInfo("Europe/Berlin"), BEGIN), BEGIN)
-    assert "\n" not in str(refused.value)
-    assert str(refused.value).startswith("schedule")
+def test_a_schedule_that_cannot_be_read_is_refused_in_one_line() -> None:
+    for text in BAD:
+        with pytest.raises(BadSchedule) as refused:
+            require_future(read_schedule(text, ZoneInfo("Europe/Berlin"), BEGIN), BEGIN)
+        assert "\n" not in str(refused.value) and str(refused.value).startswith("schedule"), text
 
 
 WORDS = st.sampled_from(
@@ -137,7 +133,7 @@ WORDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(st.lists(WORDS, max_size=7))
 def test_whatever_is_given_as_a_schedule_is_read_or_refused_in_one_line(words: list[str]) -> None:
     try:
@@ -147,7 +143,7 @@ def test_whatever_is_given_as_a_schedule_is_read_or_refused_in_one_line(words: l
         assert "\n" not in str(refused)
 
 
-@pytest.mark.parametrize("name", ["", "Mars/Olympus", "../../etc/passwd", "UTC\x00", "/etc/localtime", "a" * 300, "."])
-def test_a_time_zone_that_there_is_not_is_refused_in_one_line(name: str) -> None:
-    with pytest.raises(BadSchedule, match="time_zone"):
-        time_zone(name)
+def test_a_time_zone_that_there_is_not_is_refused_in_one_line() -> None:
+    for name in ("", "Mars/Olympus", "../../etc/passwd", "UTC\x00", "/etc/localtime", "a" * 300, "."):
+        with pytest.raises(BadSchedule, match="time_zone"):
+            time_zone(name)

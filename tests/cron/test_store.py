@@ -1,4 +1,4 @@
-"""Jobs and their runs, as they lie in their file."""
+"""Jobs and their runs as they are stored."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-from local.cron.store import FILE_NAME, KEPT_RUNS, DueRuns, Job, JobRun, JobStore, RunState
+from local.cron.messages import CronJobRecord
+from local.cron.store import FILE_NAME, KEPT_RUNS, DueRuns, JobRun, JobStore, RunState
 
-JOB = Job("j", "name", "a secret prompt", "0 * * * *", "UTC", 1000)
+JOB = CronJobRecord(job_id="j", name="name", prompt="a secret prompt", schedule="0 * * * *", created_at=1000)
+OLD = (
+    '{"job_id": "j", "name": "n", "prompt": "p", "schedule": "@daily", "time_zone": "UTC", "created_at": 1000,'
+    ' "missed": "once", "session_id": null, "user_id": null, "mode": "dontAsk", "tainted": true, "created_by": "x",'
+    ' "max_runs_a_day": 100, "max_tokens_a_day": null}'
+)  # as it was stored before there was one shape
 RUN = JobRun("j", 3600)
 
 
 async def test_what_is_decided_is_one_run_however_often_it_is_decided(tmp_path: Path) -> None:
     async with JobStore(tmp_path / FILE_NAME) as store:
         await store.add(JOB)
-        await store.add(replace(JOB, prompt="another"))
+        await store.add(JOB.model_copy(update={"prompt": "another"}))
         [run] = await store.decide("j", DueRuns(3600, (RUN,)), 3601.0)
         assert (run.begun_at, await store.decide("j", DueRuns(3600, (RUN,)), 3602.0)) == (3601.0, [])
         await store.keep(replace(run, state=RunState.ANSWERED, tokens=40, ended_at=3605.0))
@@ -67,3 +73,11 @@ async def test_the_latest_runs_are_kept(tmp_path: Path) -> None:
         await store.decide("j", DueRuns(1, runs), 1.0)
         kept = await store.history("j", 10_000)
         assert [run.scheduled_at for run in kept] == [run.scheduled_at for run in reversed(runs[19:])]
+
+
+async def test_a_job_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    async with JobStore(tmp_path / FILE_NAME) as store:
+        sql = "INSERT INTO jobs (job_id, body, state, decided) VALUES ('j', ?, 'active', 1000)"
+        await store.write(lambda db: db.execute(sql, (OLD,)).rowcount)
+        [stored] = await store.jobs()
+    assert (stored.job.tainted, stored.job.mode, stored.job.created_at) == (True, "dontAsk", 1000)

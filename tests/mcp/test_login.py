@@ -1,4 +1,4 @@
-"""A login at a server elsewhere: made by a person, kept among the secrets, renewed by itself, and sent nowhere else."""
+"""A login at a remote server: made by a person, kept among the secrets, renewed by itself, and sent to nobody else."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from local.mcp.client import LoginPrompt, MCPConnection, RemoteLogin, RemoteServ
 from local.mcp.settings import MCPServerConfig
 from local.mcp.stdio import LoginCallback
 from local.mcp.tools import connect
-from tests.tools.mcp_servers.http_server import PlainHTTPServer, served
-from tests.tools.mcp_servers.login_server import Logins, sums
+from tests.mcp.http_server import PlainHTTPServer, served
+from tests.mcp.login_server import Logins, sums
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +86,7 @@ async def test_a_login_is_made_once_kept_among_the_secrets_and_used(logins: Logi
     assert secret_mask.text(f"Bearer {token}") == "Bearer [secret:mcp-login.sums.access_token]"
 
 
-async def test_tokens_that_have_ended_are_made_anew_without_a_person(logins: Logins, port: int, tmp_path: Path) -> None:
+async def test_tokens_that_have_expired_are_renewed_without_a_person(logins: Logins, port: int, tmp_path: Path) -> None:
     logins.lasts = 1  # less than is left for a call to arrive
     await log_in(port, tmp_path)
     logins.lasts, [first] = 3600, logins.access
@@ -97,7 +97,7 @@ async def test_tokens_that_have_ended_are_made_anew_without_a_person(logins: Log
 
 
 @pytest.mark.thorough
-async def test_a_login_that_was_taken_back_is_told_and_made_anew(logins: Logins, port: int, tmp_path: Path) -> None:
+async def test_a_login_that_was_withdrawn_is_reported_and_made_again(logins: Logins, port: int, tmp_path: Path) -> None:
     await log_in(port, tmp_path)
     logins.access.clear()
     logins.refreshes.clear()
@@ -126,26 +126,20 @@ async def test_tokens_are_for_one_address_alone(port: int, tmp_path: Path) -> No
         assert "authorization" not in other.headers
 
 
-@pytest.mark.parametrize(
-    ("server", "named", "is_asked"),
-    [
-        ("https://tools.example/mcp", "https://login.example/authorize", True),
-        ("https://tools.example/mcp", "http://login.example/authorize", False),
-        ("https://tools.example/mcp", "http://127.0.0.1:8765/memory", False),
-        ("https://tools.example/mcp", "https://localhost:8765/memory", False),
-        ("https://tools.example/mcp", "javascript:alert(1)", False),
-        ("http://127.0.0.1:1/mcp", "http://127.0.0.1:2/authorize", True),
-    ],
-)
-async def test_a_server_sends_nobody_where_it_could_be_overheard_or_into_this_machine(
-    server: str, named: str, is_asked: bool, tmp_path: Path
-) -> None:
-    remote = RemoteServer(server, {}, 1.0, RemoteLogin("a", server, SecretStore(tmp_path)))
-    if is_asked:
-        remote.require_near(named)
-    else:
+async def test_a_server_sends_nobody_where_it_could_be_overheard_or_into_this_machine(tmp_path: Path) -> None:
+    def requires(server: str, named: str) -> None:
+        RemoteServer(server, {}, 1.0, RemoteLogin("a", server, SecretStore(tmp_path))).require_near(named)
+
+    requires("https://tools.example/mcp", "https://login.example/authorize")
+    requires("http://127.0.0.1:1/mcp", "http://127.0.0.1:2/authorize")
+    for named in (
+        "http://login.example/authorize",
+        "http://127.0.0.1:8765/memory",
+        "https://localhost:8765/memory",
+        "javascript:alert(1)",
+    ):
         with pytest.raises(ConfigError, match="for logins, which is not asked"):
-            remote.require_near(named)
+            requires("https://tools.example/mcp", named)
 
 
 async def test_the_callback_answers_one_address_and_takes_the_first_that_says_something() -> None:

@@ -1,4 +1,4 @@
-"""Servers at a url: the same as those in a sandbox, and what is private goes nowhere else."""
+"""Servers at a url: their tools are called like those in a sandbox, and keys go to nobody else."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from local.bus.blobs import BlobStore
 from local.core import secrets as secret_store
 from local.core.errors import ConfigError, ToolError
 from local.core.secrets import SecretMask, SecretStore
+from local.mcp import client as mcp_client
 from local.mcp import tools as mcp_group
 from local.mcp.client import ApprovedTool, MCPConnection, approvable, write_approved
 from local.mcp.settings import MCPServerConfig
 from local.mcp.tools import MCPGroup, approved_file, connect
 from local.runtime.participant import Resources
-from tests.tools.mcp_servers.http_server import PlainHTTPServer, served
+from tests.mcp.http_server import PlainHTTPServer, served
 
 Serve = Callable[..., Awaitable[Any]]
 
@@ -128,18 +129,19 @@ async def test_it_sends_nobody_to_another_host(tmp_path: Path) -> None:
     assert other.headers == {}
 
 
-async def test_an_answer_without_end_is_not_read(tmp_path: Path) -> None:
+async def test_an_answer_without_end_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_client, "ANSWER_BYTES", 1024**2)
     plain = PlainHTTPServer()
     async with served(plain.app) as port, connected(port, tmp_path) as connection:
         huge = (await told(connection))["huge"]
-        with pytest.raises(ToolError, match="more than 16 MB"):
+        with pytest.raises(ToolError, match="more than 1 MB"):
             await connection.call(huge, {})
 
 
 async def test_one_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        async with connected(silent.getsockname()[1], tmp_path, start_seconds=0.3) as connection:
-            with pytest.raises(ToolError, match=r"it did not answer within 0\.3 s"):
+        async with connected(silent.getsockname()[1], tmp_path, start_seconds=0.1) as connection:
+            with pytest.raises(ToolError, match=r"it did not answer within 0\.1 s"):
                 await connection.tools()
 
 

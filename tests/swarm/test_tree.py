@@ -1,4 +1,4 @@
-"""What the tree of agents decides, without anybody who does it."""
+"""The decisions of the tree of agents, without I/O."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""How many agents there are at most, and how long many of them take."""
+"""How long many agents take."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import AsyncGenerator
@@ -14,57 +13,11 @@ from agent_stage.stage import Stage
 from agent_stage.swarm_stage import swarm
 
 from local.bus.messages import ResponseGeneration
-from local.models.arbiter import Arbiter, ArbiterConfig
 from local.models.chat import ContentDelta, Delta, Done, ToolCall, Usage
 from local.swarm.messages import AgentRequest, AgentResult
 
 log = logging.getLogger(__name__)
 pytestmark = pytest.mark.usefixtures("large_model")  # agents are not on the lists of smaller ones
-
-
-class EndlessModel:
-    """Has agents made with every message, for as long as it is offered to."""
-
-    def __init__(self, tool: str) -> None:
-        self.tool, self.asked = tool, 0
-
-    async def chat(self, model: str, messages: Any, *, tools: Any = (), **_: Any) -> AsyncGenerator[Delta, None]:
-        self.asked += 1
-        names = {each["function"]["name"] for each in tools}
-        if self.tool not in names:
-            yield ContentDelta("I may have none.")
-        elif self.tool == "spawn_agent":
-            for number in range(6):
-                yield ToolCall("spawn_agent", {"name": f"more-{self.asked}-{number}", "task": "Have more made"})
-        else:
-            yield ToolCall(
-                "delegate_task", {"tasks": [f"Have more made, {self.asked}.{number}" for number in range(6)]}
-            )
-        yield Done(Usage(50, 10), model=model)
-
-
-@pytest.mark.parametrize("tool", ["delegate_task", "spawn_agent"])
-async def test_a_model_that_has_agents_made_without_end_comes_to_one(stage: Stage, tool: str) -> None:
-    stage.model.chat = EndlessModel(tool).chat  # type: ignore[method-assign]
-    await stage.generator(max_tool_iterations=3)
-    await stage.serve(Arbiter(ArbiterConfig()))
-    await swarm(stage, children=4, agents=12, tokens=60_000)
-    await stage.door.ask("Go", "q")
-    answer = await stage.end_of("q")
-    await stage.door.until(lambda: len([each for each in stage.door.of(ResponseGeneration) if each.agent]) == 12)
-    assert isinstance(answer, ResponseGeneration) and answer.status == "answered"
-    told = await stage.door.bus.request(AgentRequest(verb="list"), AgentResult, 5)
-    assert len(told.agents) == 12 and {each.depth for each in told.agents} <= {1, 2, 3}
-    refused = [call.error.kind for call in answer.tool_calls if call.error is not None]
-    refused += [each["error"]["kind"] for call in answer.tool_calls if call.result for each in listed(call.result)]
-    assert refused and set(refused) <= {"too_many_agents", "no_budget", "repeated_call"}
-    used = sum(each.used.tokens for each in told.agents if each.depth == 1)
-    assert used <= 60_000
-
-
-def listed(result: str) -> list[dict[str, Any]]:
-    """What was refused of the tasks of a call."""
-    return [each for each in json.loads(result).get("results", ()) if "error" in each]
 
 
 TIERS = {"": 3, "1": 3, "2": 2}  # how many agents who is so deep has made: 3 + 9 + 18 are 30

@@ -56,7 +56,7 @@ class PlainHTTPServer:
                 ]
                 return self._told(asked, {"result": {"tools": tools}})
             case "tools/call":
-                text = "x" * (17 * 1024**2) if asked["params"]["name"] == "huge" else json.dumps(asked["params"])
+                text = "x" * (2 * 1024**2) if asked["params"]["name"] == "huge" else json.dumps(asked["params"])
                 return self._told(asked, {"result": {"content": [{"type": "text", "text": text}]}})
         return self._told(asked, {"error": {"code": -32601, "message": "unknown"}})
 

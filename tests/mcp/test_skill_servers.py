@@ -136,9 +136,10 @@ def test_without_a_yes_nothing_is_started_or_offered(
     assert load_mcp_servers(settings) == {}
 
 
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
+def test_a_skill_cannot_give_its_server_more_than_the_sandbox(
+    settings: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for given, why in (
         ({"network": True}, "plain.network: a skill's server has none"),
         ({"readable": ["/opt"]}, "plain.readable: a skill's server has none"),
         ({"safety": "L0"}, "plain.safety: a skill's server has none"),
@@ -146,15 +147,10 @@ def test_without_a_yes_nothing_is_started_or_offered(
         ({"env": {"KEY": "secret:brave"}}, "no variables and no secrets"),
         ({"args": ["${HOME}"]}, "no variables and no secrets"),
         ({"command": "", "url": "https://example.org/mcp"}, "plain.url: a skill's server has none"),
-    ],
-    ids=lambda each: next(iter(each)) if isinstance(each, dict) else "",
-)
-def test_a_skill_cannot_give_its_server_more_than_the_sandbox(
-    settings: Path, given: dict[str, Any], why: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    brought(settings / "skills" / "plain", {"plain": {"command": "python3", **given}})
-    status, shown = told(settings, capfd, "tools", "--yes")
-    assert (status, why in shown) == (2, True)
+    ):
+        brought(settings / "skills" / "plain", {"plain": {"command": "python3", **given}})
+        status, shown = told(settings, capfd, "tools", "--yes")
+        assert (status, why in shown) == (2, True)
     assert why in told(settings, capfd, "check")[1]
     assert load_mcp_servers(settings) == {}
 

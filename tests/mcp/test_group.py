@@ -1,4 +1,4 @@
-"""Tools of MCP servers in their sandbox: what was approved is called, with leave, and nothing else."""
+"""Tools of MCP servers in their sandbox: only approved tools are called, and only with a grant."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def built(config: MCPServerConfig, folder: Path) -> MCPGroup:
     return kind.build(config, Resources(data_dir=folder))
 
 
-async def test_what_was_approved_is_offered_as_that_which_asks_and_is_called(
+async def test_an_approved_tool_is_offered_and_called_in_its_sandbox(
     serve: Serve, approve: Any, config: MCPServerConfig, data: Path
 ) -> None:
     refused = await approve(config)
@@ -122,7 +122,7 @@ async def test_what_was_approved_is_offered_as_that_which_asks_and_is_called(
     assert "local2 mcp approve plain" in changed.error.message
 
 
-async def test_without_leave_nothing_is_called(
+async def test_without_a_grant_nothing_is_called(
     monkeypatch: pytest.MonkeyPatch, serve: Serve, approve: Any, config: MCPServerConfig, data: Path
 ) -> None:
     await approve(config)
@@ -166,11 +166,11 @@ async def test_a_network_is_that_of_the_machine_if_the_owner_says_so(config: MCP
     [
         (("/bin/sh", "-c", "echo hello; echo what >&2; exit 4"), "it has ended with 4: what"),
         (("/no/such/program",), "No such file"),
-        (("/bin/sleep", "1000"), r"it did not answer within 0\.5 s of its start"),
+        (("/bin/sleep", "1000"), r"it did not answer within 0\.1 s of its start"),
     ],
 )
 async def test_what_is_no_server_is_not_waited_for(command: tuple[str, ...], why: str, data: Path) -> None:
-    config = MCPServerConfig(command=command[0], args=command[1:], start_seconds=0.5 if "sleep" in command[0] else 20)
+    config = MCPServerConfig(command=command[0], args=command[1:], start_seconds=0.1 if "sleep" in command[0] else 20)
     connection = connect("plain", config, data, [])
     with pytest.raises(ToolError, match=why):
         await connection.tools()
@@ -208,16 +208,16 @@ async def test_nothing_is_offered_until_it_is_approved_nor_without_a_sandbox(
     assert type(group).tools == ()
 
 
-def test_what_holds_our_own_files_is_shown_to_no_server(config: MCPServerConfig, data: Path) -> None:
-    with pytest.raises(ConfigError, match=r"mcp\.json: plain: .*which no command may see"):
-        connect("plain", config.model_copy(update={"readable": (data.parent,)}), data, [])
-
-
 async def test_a_level_that_the_owner_sets_counts(approve: Any, config: MCPServerConfig, data: Path) -> None:
     await approve(config)
     group = built(config.model_copy(update={"safety": "L0", "category": "data"}), data)
     kinds = {(kind.safety, kind.category, kind.effect) for kind in type(group).tools}
     assert kinds == {("L0", "data", "read")}
+
+
+def test_what_holds_our_own_files_is_shown_to_no_server(config: MCPServerConfig, data: Path) -> None:
+    with pytest.raises(ConfigError, match=r"mcp\.json: plain: .*which no command may see"):
+        connect("plain", config.model_copy(update={"readable": (data.parent,)}), data, [])
 
 
 def _words_of(process: psutil.Process) -> list[str]:

@@ -14,7 +14,7 @@ from local.api.clients import Models, ParticipantRefused
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope
 from local.bus.zeromq import MemoryHub
-from local.models.keeper import ModelKeeperConfig, ModelManager
+from local.models.keeper import ModelManager, ModelManagerConfig
 from local.models.messages import ModelProgress
 from local.models.settings import Endpoint, Routing, load_models
 from local.runtime.participant import Resources
@@ -62,13 +62,13 @@ async def door(hub: FakeHub, tmp_path: Path, settings: Path) -> AsyncIterator[Do
     resources = Resources(
         tmp_path, routing, "stand_in", "gemma4:12b", ollama_url="http://127.0.0.1:1", layers=(DEFAULTS, settings)
     )
-    keeper = ModelManager.build(ModelKeeperConfig(hub_url=hub.url), resources)
+    manager = ModelManager.build(ModelManagerConfig(hub_url=hub.url), resources)
     async with AsyncExitStack() as stack:
         bus = await stack.enter_async_context(Bus("door", wire.transport()))
         made = Door(bus)
         await bus.ready()
         task = asyncio.create_task(
-            ParticipantRunner(keeper, Bus("model_keeper", wire.transport())).run(stop, ready.set)
+            ParticipantRunner(manager, Bus("model_keeper", wire.transport())).run(stop, ready.set)
         )
         await asyncio.wait_for(ready.wait(), 30)
         yield made

@@ -26,7 +26,7 @@ TELL_SECONDS = 0.5
 ENDED_KEPT = 20
 
 
-class ModelKeeperConfig(ModelsConfig):
+class ModelManagerConfig(ModelsConfig):
     """`models.yaml`, which is everybody's; and the user's token for the hub."""
 
     hf_token: SecretStr = SecretStr("")
@@ -38,12 +38,12 @@ class ModelManager(Participant):
     name = "model_keeper"
     kind = Kind.SERVICE
     settings = "models"
-    Config = ModelKeeperConfig
+    Config = ModelManagerConfig
     publishes = (ModelProgress,)
 
     def __init__(
         self,
-        config: ModelKeeperConfig,
+        config: ModelManagerConfig,
         stock: ModelStock,
         layers: Sequence[Path],
         catalogue: ModelCatalogue,
@@ -57,7 +57,7 @@ class ModelManager(Participant):
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     @classmethod
-    def build(cls, config: ModelKeeperConfig, resources: Resources) -> Self:
+    def build(cls, config: ModelManagerConfig, resources: Resources) -> Self:
         """Keep GGUF files in the data directory."""
         folder, token = resources.data_dir / FOLDER, config.hf_token.get_secret_value()
         stock = ModelStock(folder, resources.ollama_url, config.hub_url, token, partial(gguf_files, resources.layers))

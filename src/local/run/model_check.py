@@ -20,8 +20,8 @@ from local.models.hub import ModelStock
 from local.models.leases import Leases
 from local.models.router import connect
 from local.models.servers import ServerSpec, llama_server_spec, serve
-from local.models.settings import Endpoint, ModelsConfig, Provider, Routing, chosen_model, load_models
-from local.run.backend import google_endpoint, ollama_url, openai_endpoint
+from local.models.settings import Endpoint, ModelsConfig, Provider, Routing, chosen_model, load_models, ollama_url
+from local.run.backend import google_endpoint, openai_endpoint
 
 Show = Callable[[str], object]
 

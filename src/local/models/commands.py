@@ -43,7 +43,7 @@ model_app = typer.Typer(help="Which models there are, further ones, and which of
 
 @model_app.command("list")
 def listing(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
-    """Show the models that are here; a * stands before the one that answers."""
+    """Show the models that are here; the one that answers has a *."""
     layers = layers_for(config_dir)
     models, note = asyncio.run(stock_of(layers, data_dir).models())
     chosen = answering_model(layers)
@@ -62,12 +62,12 @@ def listing(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir:
 
 @model_app.command()
 def pull(model: Wanted, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
-    """Fetch a model and show how far it is; one that was cut off goes on where it was."""
+    """Fetch a model and show how far it is; run it again to resume an interrupted download."""
     stock = stock_of(layers_for(config_dir), data_dir)
     try:
         asyncio.run(pull_and_show(stock, model, typer.echo))
     except KeyboardInterrupt:
-        typer.echo("\nstopped; the same command goes on from here", err=True)
+        typer.echo("\nstopped; run the same command again to resume", err=True)
         raise typer.Exit(130) from None
 
 

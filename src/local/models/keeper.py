@@ -1,4 +1,4 @@
-"""Knows which models there are to answer, fetches further ones, and writes down which of them is to."""
+"""The participant `model_keeper`: lists the models, pulls further ones, and stores which of them answers."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ ENDED_KEPT = 20
 
 
 class ModelManagerConfig(ModelsConfig):
-    """`models.yaml`, which is everybody's; and the user's token for the hub."""
+    """`models.yaml`, which several participants read, and the user's token for the hub."""
 
     hf_token: SecretStr = SecretStr("")
 
 
 class ModelManager(Participant):
-    """Holds nothing that it could lose: models lie on the disk, and a pull that was cut off goes on where it was."""
+    """The participant that lists, pulls and chooses models. It has no state to lose: models are on the disk, and an
+    interrupted pull is resumed."""
 
     name = "model_keeper"
     kind = Kind.SERVICE
@@ -68,7 +69,7 @@ class ModelManager(Participant):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Pulls end with it; what they have is kept."""
+        """Cancel the pulls at the end; what they have downloaded is kept."""
         try:
             yield
         finally:
@@ -78,7 +79,7 @@ class ModelManager(Participant):
 
     @on(ModelRequest, concurrency=REQUESTS_AT_ONCE)
     async def answer(self, request: ModelRequest, envelope: Envelope) -> ModelResult:
-        """Somebody wants to know of models, or wants one."""
+        """Answer a request about models."""
         match request.verb:
             case "list":
                 return await self._list()

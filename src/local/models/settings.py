@@ -70,7 +70,7 @@ class Provider(Settings):
 class Chains(Settings):
     """For each role the models that are asked, as provider/model, each when those before it could not answer.
 
-    A chain follows its first model: whoever asks for that asks them all.
+    A chain follows its first model: a call of that model asks them all.
     """
 
     chat: tuple[str, ...] = ()
@@ -207,7 +207,7 @@ class Routing(Settings):
     def locate(self, name: str) -> tuple[str, str]:
         """Provider and model of `provider/model`, or of a mere model, which is then one of the default provider.
 
-        Raises `ConfigError` for a model that Ollama runs on other people's machines without leave.
+        Raises `ConfigError` for a model that Ollama runs on other people's machines without `allow_cloud`.
         """
         provider, slash, model = name.partition("/")
         if not (slash and provider in self.endpoints):

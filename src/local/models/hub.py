@@ -191,7 +191,7 @@ def refused(response: httpx.Response, what: str) -> ModelError:
 
 def _choose(paths: Sequence[str], quant: str) -> str:
     """The path for a quantisation; without one, of those that fit most machines the first, else any."""
-    first = [path for path in sorted(paths) if not (part := _PART.fullmatch(path)) or int(part[2]) == 1]
+    first = sorted(filter(_is_first, paths))
     for wanted in (quant,) if quant else _PREFERRED:
         form = re.compile(rf"(?<![A-Z0-9_]){re.escape(wanted)}(?![A-Z0-9_])", re.I)
         if found := next((path for path in first if form.search(path)), ""):
@@ -200,28 +200,36 @@ def _choose(paths: Sequence[str], quant: str) -> str:
 
 
 def _parts(chosen: str, there: dict[str, Any]) -> list[str]:
-    part = _PART.fullmatch(chosen)
-    if part is None:
-        return [chosen]
-    paths = [f"{part[1]}-{number:05d}-of-{part[3]}{SUFFIX}" for number in range(1, int(part[3]) + 1)]
-    missing = [path for path in paths if path not in there]
+    names = _names_of_parts(chosen)
+    missing = [name for name in names if name not in there]
     if missing:
         raise ModelError(f"the hub lacks a part of {chosen}: {missing[0]}", kind="model_missing")
-    return paths
+    return names
+
+
+def _names_of_parts(first: str) -> list[str]:
+    """The names of all parts of a model by that of its first file; of one that is not split, that name."""
+    part = _PART.fullmatch(first)
+    if part is None:
+        return [first]
+    return [f"{part[1]}-{number:05d}-of-{part[3]}{SUFFIX}" for number in range(1, int(part[3]) + 1)]
 
 
 MAGIC = b"GGUF"
-_LATER_PART = re.compile(r".+-(?!00001)\d{5}-of-\d{5}", re.I)
-_FIRST_PART = re.compile(r"(.+)-00001-of-(\d{5})", re.I)
+
+
+StockKind = Literal["ollama", "llama_server"]
 
 
 @dataclass(frozen=True, slots=True)
-class GgufModel:
-    """A model in one GGUF file, or in several of which `path` is the first; `size` in bytes is that of all."""
+class StockedModel:
+    """A model on this machine. `size` in bytes if it is known, `path` of its GGUF file, or of the first of several, if
+    it has one."""
 
     name: str
-    path: Path
-    size: int
+    kind: StockKind
+    size: int | None = None
+    path: Path | None = None
 
 
 class ModelFolder:
@@ -230,18 +238,18 @@ class ModelFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def models(self) -> list[GgufModel]:
+    def models(self) -> list[StockedModel]:
         """The models in the folder, by name."""
         files = sorted(self.path.glob(f"*{SUFFIX}")) if self.path.is_dir() else []
-        return [model_at(file) for file in files if file.is_file() and not _LATER_PART.fullmatch(file.stem)]
+        return [model_at(file) for file in files if file.is_file() and _is_first(file.name)]
 
-    def find(self, name: str) -> GgufModel | None:
+    def find(self, name: str) -> StockedModel | None:
         """A model by its name, with `.gguf` or without; or by the path of a file anywhere. None if there is none.
 
         Raises `NoSuchModel` for a file that is no GGUF.
         """
         for model in self.models():
-            if name in (model.name, model.path.name):
+            if name in (model.name, f"{model.name}{SUFFIX}"):
                 return model
         try:
             path = Path(name).expanduser()
@@ -253,9 +261,17 @@ class ModelFolder:
         return model_at(path.resolve())
 
 
-def model_at(path: Path) -> GgufModel:
+def model_at(path: Path) -> StockedModel:
     """The model whose file, or first part, this is."""
-    return GgufModel(path.stem, path, sum(part.stat().st_size for part in _model_folder_parts(path)))
+    parts = [path, *(path.with_name(name) for name in _names_of_parts(path.name)[1:])]
+    size = sum(part.stat().st_size for part in parts if part.is_file())
+    return StockedModel(path.stem, "llama_server", size, path)
+
+
+def _is_first(path: str) -> bool:
+    """Whether a file begins a model: it is the first part, or the only one."""
+    part = _PART.fullmatch(path)
+    return part is None or int(part[2]) == 1
 
 
 def require_gguf(path: Path) -> None:
@@ -267,16 +283,6 @@ def require_gguf(path: Path) -> None:
         raise NoSuchModel(f"{path} cannot be read: {error.strerror}", kind="model_missing") from None
     if begin != MAGIC:
         raise NoSuchModel(f"{path} is no GGUF file: it does not begin with {MAGIC.decode()}", kind="bad_model")
-
-
-def _model_folder_parts(path: Path) -> Iterator[Path]:
-    first = _FIRST_PART.fullmatch(path.stem)
-    if first is None:
-        yield path
-        return
-    numbers = range(1, int(first[2]) + 1)
-    parts = (path.with_name(f"{first[1]}-{number:05d}-of-{first[2]}{path.suffix}") for number in numbers)
-    yield from (part for part in parts if part.is_file())
 
 
 CHUNK_BYTES = 1024 * 1024
@@ -416,18 +422,6 @@ SILENCE_SECONDS = 300.0  # a registry may be slow, and checking a large file say
 FOLDER = "models"
 NO_OLLAMA = "Ollama is not asked: its address in the settings is not allowed, as `local2 doctor` says"
 
-StockKind = Literal["ollama", "llama_server"]
-
-
-@dataclass(frozen=True, slots=True)
-class StockedModel:
-    """A model on this machine. `size` in bytes if it is known, `path` of its GGUF file if it has one."""
-
-    name: str
-    kind: StockKind
-    size: int | None = None
-    path: Path | None = None
-
 
 @dataclass(frozen=True, slots=True)
 class PullStep:
@@ -456,11 +450,11 @@ class ModelStock:
 
     async def models(self) -> tuple[list[StockedModel], str]:
         """All that is here, and a sentence for a person where Ollama could not be asked, else an empty one."""
-        files = {model.path.resolve(): model for model in self.folder.models()}
+        files = {model.path.resolve(): model for model in self.folder.models() if model.path}
         for path in self._used():
             if path.is_file():
                 files.setdefault(path.resolve(), model_at(path))
-        found = [StockedModel(model.name, "llama_server", model.size, model.path) for model in files.values()]
+        found = list(files.values())
         if not self._ollama_url:
             return found, NO_OLLAMA
         ollama = self._ollama()
@@ -476,7 +470,7 @@ class ModelStock:
         """A model that is here, by its name or the path of its file. Raises `NoSuchModel` (model_missing)."""
         file = self.folder.find(name)
         if file is not None:
-            return StockedModel(file.name, "llama_server", file.size, file.path)
+            return file
         if name.lower().endswith(".gguf") or name.startswith((".", "/", "~")):
             raise NoSuchModel(f"there is no file {name}, here or in {self.folder.path}", kind="model_missing")
         models, note = await self.models()

@@ -16,7 +16,7 @@ from local.bus.blobs import BlobStore
 from local.core.errors import ConfigError, SandboxMissing, ToolError
 from local.mcp import client as mcp_connection
 from local.mcp import tools as mcp_group
-from local.mcp.client import approvable, write_approved
+from local.mcp.client import ApprovedTool, approvable, write_approved
 from local.mcp.settings import MCPServerConfig
 from local.mcp.tools import MCPGroup, approved_file, connect
 from local.runtime.participant import Resources
@@ -72,6 +72,11 @@ def approve(data: Path) -> Callable[[MCPServerConfig], Awaitable[list[str]]]:
     return approve
 
 
+def approved_by_hand(data: Path) -> None:
+    """One tool was approved, by a server that is not started for that."""
+    write_approved(approved_file(data, "plain"), [ApprovedTool("plain__environ", "environ", "What it does.", {}, "0")])
+
+
 def built(config: MCPServerConfig, folder: Path) -> MCPGroup:
     kind: type[MCPGroup] = mcp_group.plain  # type: ignore[attr-defined]  # made for each name in mcp.json
     return kind.build(config, Resources(data_dir=folder))
@@ -123,9 +128,9 @@ async def test_an_approved_tool_is_offered_and_called_in_its_sandbox(
 
 
 async def test_without_a_grant_nothing_is_called(
-    monkeypatch: pytest.MonkeyPatch, serve: Serve, approve: Any, config: MCPServerConfig, data: Path
+    monkeypatch: pytest.MonkeyPatch, serve: Serve, config: MCPServerConfig, data: Path
 ) -> None:
-    await approve(config)
+    approved_by_hand(data)
     monkeypatch.setattr(Tool, "grants", None)
     before = set(psutil.Process().children())  # other tests may have systems of theirs
     caller = await serve(built(config, data))
@@ -193,11 +198,11 @@ async def test_a_server_of_the_sdk_is_called(data: Path, tmp_path: Path) -> None
 
 
 async def test_nothing_is_offered_until_it_is_approved_nor_without_a_sandbox(
-    monkeypatch: pytest.MonkeyPatch, approve: Any, config: MCPServerConfig, data: Path
+    monkeypatch: pytest.MonkeyPatch, config: MCPServerConfig, data: Path
 ) -> None:
     group = built(config, data)
     assert "local2 mcp approve plain" in group.details()["off"]
-    await approve(config)
+    approved_by_hand(data)
 
     def none() -> None:
         raise SandboxMissing("there is no bubblewrap", "install it")
@@ -208,8 +213,8 @@ async def test_nothing_is_offered_until_it_is_approved_nor_without_a_sandbox(
     assert type(group).tools == ()
 
 
-async def test_a_level_that_the_owner_sets_counts(approve: Any, config: MCPServerConfig, data: Path) -> None:
-    await approve(config)
+async def test_a_level_that_the_owner_sets_counts(config: MCPServerConfig, data: Path) -> None:
+    approved_by_hand(data)
     group = built(config.model_copy(update={"safety": "L0", "category": "data"}), data)
     kinds = {(kind.safety, kind.category, kind.effect) for kind in type(group).tools}
     assert kinds == {("L0", "data", "read")}

@@ -84,6 +84,11 @@ async def test_a_login_is_made_once_kept_among_the_secrets_and_used(logins: Logi
     [token] = logins.access
     assert token not in (tmp_path / "secrets" / "store.json").read_text()
     assert secret_mask.text(f"Bearer {token}") == "Bearer [secret:mcp-login.sums.access_token]"
+    other = PlainHTTPServer()  # it is for one address alone
+    async with served(other.app) as elsewhere:
+        async with connected(elsewhere, tmp_path) as connection:
+            await connection.tools()
+        assert "authorization" not in other.headers
 
 
 async def test_tokens_that_have_expired_are_renewed_without_a_person(logins: Logins, port: int, tmp_path: Path) -> None:
@@ -115,15 +120,6 @@ async def test_a_login_that_is_refused_leaves_the_last_one(logins: Logins, port:
     with pytest.raises(ToolError, match="the login was refused: access_denied"):
         await log_in(port, tmp_path)
     assert kept(tmp_path) == before
-
-
-async def test_tokens_are_for_one_address_alone(port: int, tmp_path: Path) -> None:
-    await log_in(port, tmp_path)
-    other = PlainHTTPServer()
-    async with served(other.app) as elsewhere:
-        async with connected(elsewhere, tmp_path) as connection:
-            await connection.tools()
-        assert "authorization" not in other.headers
 
 
 async def test_a_server_sends_nobody_where_it_could_be_overheard_or_into_this_machine(tmp_path: Path) -> None:

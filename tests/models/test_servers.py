@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from local.core.errors import ConfigError
+from local.models import guard
 from local.models.servers import (
     LogFile,
     ModelServerFailed,
@@ -324,21 +325,15 @@ async def test_a_deaf_one_is_killed(llama_server: Callable[..., ServerSpec], fol
 async def test_it_ends_with_the_process_that_runs_it_even_if_that_is_killed(
     llama_server: Callable[..., ServerSpec], folder: Path, until: Until
 ) -> None:
-    program = """
-import asyncio, pathlib, sys
-from local.models.servers import serve
-from local.models.servers import ServerSpec
-folder = pathlib.Path(sys.argv[1])
-spec = ServerSpec("x", tuple(sys.argv[3:]), sys.argv[2], "/health", 30)
-asyncio.run(serve(spec, folder, asyncio.Event(), (folder / "is_ready").touch))
-"""
-    spec = llama_server()
-    runner = await asyncio.create_subprocess_exec(sys.executable, "-c", program, str(folder), spec.url, *spec.command)
-    await until((folder / "is_ready").exists)
-    server = psutil.Process(int((folder / "pid").read_text()))
+    program = "import subprocess, sys; subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE).wait()"
+    guarded = (sys.executable, "-I", "-S", str(Path(guard.__file__)), "5", *llama_server("child").command)
+    runner = await asyncio.create_subprocess_exec(sys.executable, "-I", "-S", "-c", program, *guarded)
+    await until((folder / "child").exists)
+    await until(lambda: (folder / "child").read_text())
+    processes = [psutil.Process(int((folder / name).read_text())) for name in ("pid", "child")]
     runner.kill()
     await runner.wait()
-    await until(lambda: has_ended(server))
+    await until(lambda: all(map(has_ended, processes)))
 
 
 async def test_signals_to_the_group_of_the_system_do_not_reach_it_before_its_turn(

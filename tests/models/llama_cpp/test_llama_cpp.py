@@ -148,6 +148,7 @@ async def test_how_far_a_long_prompt_is_read_is_told_before_the_answer(model: Op
     ]
 
 
+@pytest.mark.thorough  # two starts of a server; test_router.py has one that dies in the middle of an answer
 async def test_an_answer_whose_server_is_restarted_begins_again_and_ends(tmp_path: Path) -> None:
     spec = spec_of(write_tiny_gguf(tmp_path / f"{MODEL}.gguf"), "--ctx-size", "512", "--threads", "1")
     router = connect(Routing.to_one("llama", Endpoint(kind="openai", url=f"{spec.url}/v1")), timeout_seconds=SECONDS)

@@ -11,7 +11,6 @@ import pytest
 from agent_stage.served import Wire
 
 from local.bus.bus import Bus
-from local.bus.messages import ParticipantStatus
 from local.core.errors import ModelError
 from local.models import arbiter, leases
 from local.models.arbiter import Arbiter, ArbiterConfig
@@ -218,17 +217,6 @@ async def test_lost_messages_delay_a_lease_and_lose_none(
         assert await critic.call(calls, "grade") == "grade is done"
 
 
-async def test_a_short_turn_says_nothing_where_nobody_is_in_line(stage: Any, start: Start, calls: Calls) -> None:
-    await serve_arbiter(stage)
-    generator, critic = await start("generator"), await start("critic")
-    for _ in range(3):
-        with generator.leases.users_turn("gemma"):
-            await asyncio.sleep(0)
-    calls.may_end.set()
-    await critic.call(calls, "grade")
-    assert stage.door.of(LeaseClaim, turns=1) == []
-
-
 async def test_a_turn_that_nobody_was_told_of_goes_before_who_comes_in_line(
     stage: Any, start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,27 +260,6 @@ async def test_a_lease_is_not_handed_on_for_ever_while_others_wait(
     calls.may_end.set()
     await asyncio.gather(*grades, classified)
     assert calls.began[1] == "classify"
-
-
-async def test_everybody_can_see_the_line(stage: Any, start: Start, calls: Calls) -> None:
-    served = await serve_arbiter(stage)
-    critic = await start("critic")
-    for name in ("grade", "classify"):
-        critic.call(calls, name)
-    await stage.door.until(lambda: any(state.granted and state.waiting for state in stage.door.of(LeaseState)))
-    [granted] = stage.door.of(LeaseState)[-1].granted
-    [waiting] = stage.door.of(LeaseState)[-1].waiting
-    assert granted.startswith("grade-")
-    assert served.participant.details() == {
-        "default": f"1 at once; users' turns: 0, running: {granted}, stopping: -, waiting: {waiting}"
-    }
-    figures = {"turns": 0, "leases_granted": 1, "leases_waiting": 1}
-    await stage.door.until(lambda: any(figures.items() <= status.counters.items() for status in beats(stage)))
-
-
-def beats(stage: Any) -> list[ParticipantStatus]:
-    found: list[ParticipantStatus] = stage.door.of(ParticipantStatus, name="arbiter")
-    return found
 
 
 LLAMA = Routing(

@@ -316,27 +316,17 @@ def test_a_refusal_takes_what_it_names_or_else_the_probabilities_first(text: str
     assert optional.fields == left
 
 
-def test_what_is_left_out_can_be_left_out_only_once() -> None:
+def test_other_failures_take_nothing_and_each_wish_is_dropped_once() -> None:
     optional = OptionalFields(set(), form=FORM, logprobs=True)
+    for status in (None, 401, 404, 429, 500):
+        assert optional.refused(refusal(status, "logprobs")) is None
     assert [bool(optional.refused(refusal(422))) for _ in range(3)] == [True, True, False]
-
-
-@pytest.mark.parametrize("status", [None, 401, 404, 429, 500])
-def test_other_failures_take_nothing(status: int | None) -> None:
-    assert OptionalFields(set(), form=FORM, logprobs=True).refused(refusal(status, "logprobs")) is None
-
-
-def test_a_closed_door_is_no_refusal_of_a_wish_unless_it_names_it() -> None:
-    optional = OptionalFields(set(), form={}, logprobs=True)
-    assert optional.refused(refusal(403, "check the key")) is None
-    assert optional.refused(refusal(403, "You are not allowed to request logprobs from this model"))
-
-
-def test_the_wish_for_progress_is_taken_only_by_a_refusal_that_names_it() -> None:
-    optional = OptionalFields(set(), form={}, logprobs=False, progress={"return_progress": True})
-    assert optional.refused(refusal(400, "the prompt is too long")) is None
-    assert optional.refused(refusal(400, "unknown field return_progress"))
-    assert optional.fields == {}
+    forbidden = OptionalFields(set(), form={}, logprobs=True)
+    assert forbidden.refused(refusal(403, "check the key")) is None
+    assert forbidden.refused(refusal(403, "You are not allowed to request logprobs from this model"))
+    progress = OptionalFields(set(), form={}, logprobs=False, progress={"return_progress": True})
+    assert progress.refused(refusal(400, "the prompt is too long")) is None, "only a refusal that names it"
+    assert progress.refused(refusal(400, "unknown field return_progress")) and progress.fields == {}
 
 
 def test_only_what_has_helped_is_remembered() -> None:

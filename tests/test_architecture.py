@@ -26,6 +26,8 @@ BASE: dict[str, set[str]] = {
     "tools": {"core", "bus", "runtime", "queries", "models", "sandbox"},
     "journal": {"core", "bus", "runtime"},
 }
+# The participants of `models`, and what they say: a capability like the others, which its clients know nothing of.
+MODEL_SERVICES = {"arbiter", "catalogue", "keeper", "leases", "lease_messages", "messages"}
 SHARED = {"core", "bus", "runtime", "queries", "models", "sandbox", "tools", "journal.client"}
 SHELLS = {"api", "cli"}  # they know no capability: routes and commands are given to them
 ROUTES, COMMANDS = {"routes", "endpoint", "sessions"}, {"commands", "file_commands", "stdio"}
@@ -84,21 +86,6 @@ TO_MEND: dict[str, set[str]] = {
     },
     "instructions": {"files.workspace"},
     "mcp": {"skills.library"},
-    "models": {
-        "bus.bus",
-        "bus.envelope",
-        "bus.message",
-        "bus.vocabulary",
-        "critic.agent",
-        "critic.judge",
-        "critic.self_test",
-        "generator.config",
-        "memory.classifier_test",
-        "run.backend",
-        "run.installer",
-        "run.setup",
-        "runtime.participant",
-    },
     "reflection": {"instructions.texts", "memory.store", "skills.library"},
     "runtime": {"models.settings"},
     "shell": {"permissions.grants"},
@@ -159,9 +146,12 @@ def allowed(path: Path, folder: str, module: str) -> bool:
     """Whether a file may import `folder.module` of the source."""
     own, name = path.parts[0], path.stem
     targets = {folder, f"{folder}.{module}"}
+    is_service = own == "models" and name in MODEL_SERVICES
+    if own == folder == "models" and not is_service and name not in ROUTES | COMMANDS and module in MODEL_SERVICES:
+        return False
     if own in ROOT or folder == own or folder == "core" or (module in MESSAGES and own not in ("core", "bus")):
         return True
-    if own in BASE and own != "journal" and name not in ROUTES | COMMANDS:
+    if own in BASE and own != "journal" and not is_service and name not in ROUTES | COMMANDS:
         return bool(targets & BASE[own])
     if own in SHELLS:
         return bool(targets & SHARED)
@@ -230,6 +220,7 @@ def test_every_capability_is_a_folder() -> None:
     [
         ("bus/x.py", "from local.runtime.machine import Machine", "bus must not import local.runtime.machine"),
         ("models/x.py", "import local.journal.store", "models must not import local.journal.store"),
+        ("models/http.py", "from local.models.leases import Leases", "models must not import local.models.leases"),
         ("cron/store.py", "from local.api.http import JsonResponse", "cron must not import local.api.http"),
         ("cron/store.py", "from local.swarm.agents import AgentTree", "cron must not import local.swarm.agents"),
         ("api/app.py", "from local.cron.store import JobStore", "api must not import local.cron.store"),

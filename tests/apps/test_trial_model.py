@@ -11,7 +11,7 @@ from local.core.config import DEFAULTS
 from local.core.errors import ModelError, SetUpFailed
 from local.models import trial as trial_model
 from local.models.settings import ModelsConfig, load_models
-from local.models.trial import MODEL_LOCK, NAME, PROGRAM_LOCK, TrialModel
+from local.run.trial import MODEL_LOCK, NAME, PROGRAM_LOCK, TrialModel
 
 WITHOUT_PROGRAM = ModelsConfig.model_validate(
     {"providers": {"llama_server": {"kind": "llama_server", "program": "/nowhere/llama-server"}}}

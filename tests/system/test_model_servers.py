@@ -154,7 +154,7 @@ def test_an_installed_ollama_is_started_and_ends_with_the_system(
         assert any("serve" in process.cmdline()[-1:] for process in processes(system.process.pid))
 
 
-@pytest.mark.thorough  # beside tests/models/servers/test_serving.py, and what cannot be started in test_refusals.py
+@pytest.mark.thorough  # beside tests/models/test_servers.py, and what cannot be started in test_refusals.py
 def test_a_server_that_is_too_old_ends_the_start_with_its_reason(running, tmp_path: Path, command) -> None:
     program = install(tmp_path, "llama-server", LLAMA_SERVER)
     (tmp_path / "x.gguf").touch()

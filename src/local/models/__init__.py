@@ -6,6 +6,6 @@ CAPABILITY = Capability(
     participants={"arbiter": "local.models.arbiter:Arbiter", "model_keeper": "local.models.keeper:ModelManager"},
     messages=("local.models.messages", "local.models.lease_messages"),
     routes=("local.models.routes:add_routes",),
-    commands={"model": "local.models.commands:model_app", "pull": "local.models.commands:pull"},
+    commands={"pull": "local.models.commands:pull"},  # `model` is in run, which adds what needs all capabilities
     hidden=("pull",),
 )

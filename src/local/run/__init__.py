@@ -5,6 +5,7 @@ from local.core.capability import Capability
 CAPABILITY = Capability(
     commands={
         "run": "local.run.commands:run",
+        "model": "local.run.model_commands:model_app",
         "participant": "local.run.participant:participant",
         "backup": "local.run.commands:backup",
         "restore": "local.run.commands:restore",

@@ -14,24 +14,22 @@ from pydantic import SecretStr
 
 from local.api.server import listen
 from local.core.config import BackendName, SystemConfig
-from local.core.config_file import is_cloud
 from local.core.environment import is_set, secret
 from local.core.errors import ConfigError
 from local.models.servers import ServerSpec, llama_server_spec, ollama_spec, require_model
 from local.models.settings import (
-    OPT_IN,
     Endpoint,
     ModelsConfig,
     Provider,
     Routing,
+    any_ollama_url,
     is_loopback,
     normalise_base_url,
-    normalise_host,
+    ollama_url,
 )
 
 log = logging.getLogger(__name__)
 
-DEFAULT_URL = "http://127.0.0.1:11434"
 GOOGLE_URL = "https://generativelanguage.googleapis.com/v1beta/openai"
 GOOGLE_KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")  # as Google's own package has them
 PROBE_SECONDS = 2.0
@@ -109,24 +107,6 @@ class _Found:
     endpoint: Endpoint
     spec: ServerSpec | None = None
     there: bool = True
-
-
-def ollama_url(system: SystemConfig, models: ModelsConfig, name: str = "ollama") -> str:
-    """Where a provider of kind ollama listens. Raises `ConfigError`."""
-    provider = models.providers[name]
-    url = provider.url or (system.ollama_url if name == "ollama" else None) or DEFAULT_URL
-    base_url = normalise_host(url)  # which does not repeat a password
-    if is_cloud(url) and not provider.allow_cloud:
-        raise ConfigError(f"{url} is on the internet: {OPT_IN}, under providers: {name}: in models.yaml")
-    return base_url
-
-
-def any_ollama_url(system: SystemConfig, models: ModelsConfig) -> str:
-    """Where Ollama would be, whether it is used or not; empty if the settings do not allow it."""
-    try:
-        return ollama_url(system, models) if "ollama" in models.providers else ""
-    except ConfigError:
-        return ""
 
 
 def _find(name: str, system: SystemConfig, models: ModelsConfig) -> _Found:

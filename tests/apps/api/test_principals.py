@@ -24,8 +24,9 @@ from local.api.security import Access, Undeclared, access_of, enforce, open_to
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo
 from local.core.data_dir import make_owner_token
+from local.cron.messages import CronJobRecord
 from local.cron.scheduler import CronConfig
-from local.cron.store import FILE_NAME, Job, JobStore
+from local.cron.store import FILE_NAME, JobStore
 from local.cron.tools import Cron
 from local.memory.messages import EngramRecord, MemoryRequest, MemoryResult
 from local.permissions.gatekeeper import GatekeeperService
@@ -201,7 +202,7 @@ async def door(system: System) -> AsyncIterator[Door]:
     gatekeeper = GatekeeperService.build(GatekeeperConfig(), Resources(folder))
     swarm = Swarm.build(SwarmConfig(), Resources(folder))
     async with JobStore(folder / FILE_NAME) as store:
-        await store.add(Job("j-ann", "hers", "hers", "@yearly", "UTC", 0, user_id="ann"))
+        await store.add(CronJobRecord(job_id="j-ann", prompt="hers", schedule="@yearly", created_at=0, user_id="ann"))
     cron = Cron.build(CronConfig(time_zone="UTC"), Resources(folder))
     others = (system.host(Ann()), system.host(gatekeeper), system.host(swarm), system.host(cron))
     async with system.door() as client, others[0], others[1], others[2], others[3]:

@@ -7,7 +7,7 @@ import pytest
 from local.core.errors import ConfigError, FetchRefused, ToolError
 from local.core.web_url import AddressGuard, special_purpose
 
-_FORMS = Path(__file__).parents[2] / "data" / "ssrf_forms.jsonl"
+_FORMS = Path(__file__).parents[1] / "data" / "ssrf_forms.jsonl"
 
 
 def forms(expect: str) -> list[str]:

@@ -1,15 +1,32 @@
-"""A local HTTP server that answers what a test tells it to."""
+"""What the tests of the web share: a server that answers what a test says, and certificates that are loaded once."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
+
+_create = httpx.create_ssl_context
+_once = cache(_create)  # takes longer than all else of a fetch
+
+
+@pytest.fixture(autouse=True)
+def certificates_are_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless a test names its own."""
+
+    def context() -> ssl.SSLContext:
+        return _create() if "SSL_CERT_FILE" in os.environ else _once()
+
+    monkeypatch.setattr(httpx, "create_ssl_context", context)
 
 
 @dataclass

@@ -44,7 +44,6 @@ TO_MEND: dict[str, set[str]] = {
         "users.budgets",
         "users.users",
     },
-    "attachments": {"web.fetch"},
     "bus": {"swarm.messages"},
     "cli": {
         "api.server",
@@ -65,7 +64,7 @@ TO_MEND: dict[str, set[str]] = {
         "web.search",
     },
     "critic": {"generator.context"},
-    "files": {"attachments.attachments", "instructions.trust", "permissions.grants", "shell.shell", "skills.tools"},
+    "files": {"instructions.trust", "skills.tools"},
     "generator": {
         "attachments.attachments",
         "cli.client",
@@ -79,7 +78,6 @@ TO_MEND: dict[str, set[str]] = {
         "run.participant",
         "taint.links",
         "taint.policy",
-        "web.fetch",
     },
     "instructions": {"files.workspace"},
     "mcp": {"skills.library"},
@@ -100,7 +98,6 @@ TO_MEND: dict[str, set[str]] = {
     },
     "reflection": {"instructions.texts", "memory.store", "skills.library"},
     "runtime": {"models.settings"},
-    "shell": {"permissions.grants"},
     "skills": {
         "files.tools",
         "files.workspace",

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from local.core.web_text import Article, Document, Link, read_article
 from local.core.web_url import MediaType
-from local.web.text import Article, Document, Link, read_article
 
 RSS = """<?xml version="1.0" encoding="UTF-8"?>
 <rss xmlns:content="http://purl.org/rss/1.0/modules/content/" version="2.0"><channel>

@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local.core.errors import ConfigError, FetchRefused, ToolError
+from local.core.text import next_start, part_end
+from local.core.web_text import Article, Document, Link
 from local.runtime.participant import Resources
 from local.web.fetch import (
     CachedPage,
@@ -21,10 +23,7 @@ from local.web.fetch import (
     PageReader,
     WebFetchConfig,
     WebFetchTool,
-    next_start,
-    part_end,
 )
-from local.web.text import Article, Document, Link
 
 STORY = " ".join(f"This is sentence number {number} of a story about bees." for number in range(100))
 PAGE = f"<title>Bees</title><article><h1>Bees</h1><p>{STORY}</p><p>See <a href='honey.html'>honey</a>.</p></article>"

@@ -17,8 +17,8 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from local.attachments.attachments import pdf_pages
 from local.core.errors import AttachmentRefused, ToolError
+from local.core.pdf import pdf_pages
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node

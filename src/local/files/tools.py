@@ -21,7 +21,6 @@ from local.files.git import GitProgram, is_repository
 from local.files.outlines import FilePart, Outline, file_outline, is_code
 from local.files.workspace import CloneSearch, FileFacts, Workspace, WorkspacePath, folded, on_one_line, shown
 from local.instructions.trust import TrustRegistry
-from local.permissions.grants import require_owner
 from local.tools.tool import Tool, ToolOutput
 
 
@@ -61,7 +60,7 @@ class WorkspaceFiles:
 
     def path(self, tool: Tool, text: str) -> WorkspacePath:
         """A path to look at. Raises `ToolError`: not_yours for anybody but the owner; outside, bad_path."""
-        require_owner(tool.asked_by())
+        tool.require_owner()
         return self.workspace.path(text)
 
     def path_to_change(self, tool: Tool, text: str) -> WorkspacePath:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
@@ -19,7 +18,7 @@ from local.bus.message import Message
 from local.bus.messages import SessionDeleted, ToolJob, ToolProgress, ToolRequest
 from local.core.config import Settings
 from local.core.errors import LocalError, SandboxMissing, SandboxRefused, ToolError
-from local.permissions.grants import require_owner
+from local.core.text import is_binary, readable_output
 from local.runtime.participant import Participant, Publications, Resources, on
 from local.sandbox.process import MB, CommandOutcome, ContainedCommand, ContainedProcess, SandboxLimits
 from local.sandbox.sandbox import Sandbox, SandboxView, sandbox_of_this_machine
@@ -52,27 +51,6 @@ class ShellConfig(Settings):
             file_bytes=self.file_mb * MB, scratch_bytes=self.scratch_mb * MB, output_bytes=self.output_mb * MB,
             free_bytes=self.free_mb * MB,
         )  # fmt: skip
-
-
-# The bytes that a command has written, as text that can be read and shown anywhere.
-
-# What would move a terminal's cursor, ring its bell or be told it as a command; line ends and tabs stay.
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
-BINARY_SHARE = 0.1  # of a text so many characters are no control characters
-
-
-def readable_output(data: bytes) -> str:
-    """Nothing is lost: a byte that is no UTF-8, and a control character, stand there as \\x and two digits."""
-    text = data.decode("utf-8", "backslashreplace")
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text).replace("\r\n", "\n")
-
-
-def is_binary(data: bytes) -> bool:
-    """Whether bytes are no text, by the first 4,096 of them."""
-    start = data[:4096]
-    return bool(start) and (
-        b"\0" in start or len(_CONTROL.findall(start.decode("latin-1"))) > BINARY_SHARE * len(start)
-    )
 
 
 # One command that runs for a call: what it was asked, what it has written, how it ended.
@@ -315,7 +293,7 @@ class CommandTool(Tool):
         """What a call of it answers: how the command ended and what it has written; or the name of its job. Raises
         `ToolError`: not_yours for anybody but the owner."""
         trace, request = self.asked_by(), self.request()
-        require_owner(trace)
+        self.require_owner()
         asked = AskedCommand(shown, tuple(command.argv), session_of(trace, request.query_id))
         tell = self._teller(request, trace)
         if not background:

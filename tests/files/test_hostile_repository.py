@@ -10,8 +10,8 @@ import pytest
 from local.core.errors import ToolError
 from local.files.git import GitProgram, GitRepository
 from local.files.workspace import Workspace
-from tests.services.git.conftest import Opened
-from tests.services.git.repositories import git, repository
+from tests.files.conftest import Opened
+from tests.files.git_repositories import git, repository
 
 HOOKS = (
     "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-index-change", "reference-transaction",

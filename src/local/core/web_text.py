@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import unescape
@@ -224,7 +225,9 @@ def main_text(tree: HtmlElement) -> str:
     if len(text) >= _SHORT and 2 * said > len(text):
         return text
     lines = _Lines(tree).text()
-    return lines if len(lines) >= said / 4 else text
+    # Many more lines than a clean short text has are those around it.
+    is_clean = said > 0.9 * len(text) and len(lines) > 2 * len(text) > 2 * _PROSE
+    return text if is_clean or 4 * len(lines) < said else lines
 
 
 def _extracted(tree: HtmlElement) -> str:
@@ -233,7 +236,7 @@ def _extracted(tree: HtmlElement) -> str:
     # What it complains about it does not return either, and then the lines of the page are taken.
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     elements = sum(1 for _ in tree.iter("*"))
-    if elements * len(tree.text_content()) > _MOST_COPIED or tree.xpath("boolean(//tr[*[1001]])"):
+    if elements * _shown(tree) > _MOST_COPIED or tree.xpath("boolean(//tr[*[1001]])"):
         return ""
     fast = tree.xpath("count(//p|//div|//li|//td|//br|//pre)") > _MOST_PARAGRAPHS
     try:
@@ -353,11 +356,15 @@ def _absolute(base_url: str, reference: str) -> str | None:
 # What a page says and no person sees: taken out of the tree before anything reads it.
 
 Style = dict[str, str]
+Rules = dict[str, list[tuple[frozenset[str], Style]]]
 Colour = tuple[float, ...]  # red, green, blue (0 to 255), opacity (0 to 1)
 
 _MAX_CSS = 200_000  # characters
+_MOST_RULES = 20  # for a name
 _CSS_COMMENT = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
-_SELECTOR = re.compile(r"[a-z][a-z0-9]*|(?:[a-z][a-z0-9]*)?[.#][\w-]+")
+_SELECTOR = re.compile(r"(?:[a-z][a-z0-9]*)?(?:[.#][\w-]+)*")
+_NAME = re.compile(r"[.#]?[\w-]+")
+_APPLIES = re.compile(r"@(?:layer|supports|media(?!.*(?:print|max-width|prefers)))")
 _LENGTH = re.compile(r"([+-]?\d*\.?\d+)([a-z%]*)")
 _PIXELS = {"": 1.0, "px": 1.0, "pt": 1.33, "em": 16.0, "rem": 16.0, "%": 10.0, "vw": 10.0, "vh": 10.0}  # roughly
 _FAR_AWAY, _TINY = -900.0, 1.0  # px
@@ -383,6 +390,7 @@ _HIDING_CLASSES = frozenset({"sr-only", "visually-hidden", "visuallyhidden", "sc
 _COLOUR = re.compile(r"#([0-9a-f]{3,8})\b|rgba?\(([^()]*)\)|\b(white|black|transparent)\b")
 _COLOUR_NAMES = {"white": "ffffff", "black": "000000", "transparent": "00000000"}
 _SAME = 8  # of 255: what no eye tells apart
+_STREAMED = re.compile(r"S:[0-9a-f]+")  # what React sends later and its script puts into its place
 _FADES_IN = 0.3  # of a page's text: one that fades in holds more of it in transparent elements, one that hides less
 _OPENED_BY_CLICK = "//*[@role='tab' or @aria-expanded][not(ancestor::nav or ancestor::header)]/@aria-controls"
 
@@ -423,7 +431,7 @@ def drop_unseen(tree: HtmlElement) -> None:
         looks[element] = look = _look(style, above) if style else above
         if element.tail and not above.is_seen:
             element.tail = None
-        if _is_gone(element, style) and not (element.get("id") in panels and element.find(".//a") is None):
+        if _is_gone(element, style) and not (element.get("id") in panels and not _is_menu(element)):
             element.clear(keep_tail=True)
         elif element.text and not look.is_seen and element.tag not in ("title", "style", "script"):
             element.text = None
@@ -432,17 +440,29 @@ def drop_unseen(tree: HtmlElement) -> None:
     _drop_transparent(tree, fading)
 
 
+def _is_menu(element: HtmlElement) -> bool:
+    return 2 * sum(len(anchor.text_content()) for anchor in element.iter("a")) >= len(element.text_content().strip())
+
+
 def _drop_transparent(tree: HtmlElement, fading: list[HtmlElement]) -> None:
     known = set(fading)
     outer = [element for element in fading if known.isdisjoint(element.iterancestors())]
-    if sum(len(element.text_content()) for element in outer) <= _FADES_IN * len(tree.text_content()):
+    if sum(map(_shown, outer)) <= _FADES_IN * _shown(tree):
         for element in outer:
             element.clear(keep_tail=True)
 
 
+def _shown(tree: HtmlElement) -> int:
+    """How many characters of an element are not a program."""
+    return sum(
+        len(one.text or "") * (one.tag not in ("script", "style")) + len(one.tail or "") for one in tree.iter("*")
+    )
+
+
 def _is_gone(element: HtmlElement, style: Style) -> bool:
     """Whether neither an element nor anything in it is on the screen."""
-    if (element.get("hidden", "until-found") or "hidden").lower() != "until-found":
+    hidden = (element.get("hidden", "until-found") or "hidden").lower() != "until-found"
+    if hidden and not _STREAMED.fullmatch(element.get("id") or ""):
         return True
     if element.tag == "dialog" and "open" not in element.attrib:
         return True
@@ -498,17 +518,18 @@ def _colour(value: str) -> Colour | None:
     return red, green, blue, opacity / 255
 
 
-def _style(element: HtmlElement, rules: dict[str, Style]) -> Style:
+def _style(element: HtmlElement, rules: Rules) -> Style:
     """What a page declares for an element: old attributes, rules for its tag, classes and id, its own style."""
     found: Style = {}
     for attribute, name in (("color", "color"), ("bgcolor", "background-color")):
         if value := element.get(attribute):
             found[name] = value.lower()
     if rules:
-        tag, names = element.tag, [f".{one}" for one in (element.get("class") or "")[:500].lower().split()]
-        names += [f"#{element.get('id')[:100].lower()}"] if element.get("id") else []
-        for selector in (tag, *names, *(tag + name for name in names)):
-            found |= rules.get(selector, {})
+        names = {f".{one}" for one in (element.get("class") or "")[:500].lower().split()}
+        names |= {element.tag, f"#{(element.get('id') or '')[:100].lower()}"}
+        fitting = (rule for name in names for rule in rules.get(name, ())[:_MOST_RULES] if rule[0] <= names)
+        for _, declared in sorted(fitting, key=lambda rule: len(rule[0])):
+            found |= declared
     return found | _declarations(element.get("style") or "")
 
 
@@ -520,19 +541,23 @@ def _declarations(css: str) -> Style:
     return {name: value for name, value in pairs if name in _COUNTED}
 
 
-def _rules(css: str) -> dict[str, Style]:
-    """The declarations for each simple selector outside of at-rules; "?" if another one sets a background."""
-    found: dict[str, Style] = {}
-    depth = 0
+def _rules(css: str) -> Rules:
+    """The declarations of selectors without combinators, by one of the names of each, with all its names; "?" is there
+    if another selector sets a background. Media queries are answered for a wide screen."""
+    found: Rules = defaultdict(list)
+    around: list[str] = []
     for piece in _CSS_COMMENT.sub("", css).lower().split("}"):
         *opened, body = piece.split("{")
-        if depth == 0 and len(opened) == 1:
-            for selector in opened[0].rpartition(";")[2].split(","):
-                if _SELECTOR.fullmatch(selector.strip()):
-                    found[selector.strip()] = found.get(selector.strip(), {}) | _declarations(body)
-                elif "background" in body and "@" not in selector:
-                    found["?"] = {}
-        depth = max(0, depth + len(opened) - 1)
+        around = [*around, *opened[:-1]] if opened else around[:-1]
+        if not opened or not all(map(_APPLIES.search, around)):
+            continue
+        declared = _declarations(body)
+        for selector in map(str.strip, opened[-1].rpartition(";")[2].split(",")):
+            if selector and declared and _SELECTOR.fullmatch(selector):
+                names = _NAME.findall(selector)
+                found[names[-1]].append((frozenset(names), declared))
+            elif "background" in body and "@" not in selector:
+                found["?"] = []
     return found
 
 

@@ -17,8 +17,8 @@ from local.files.participant import OF_CODE, OF_FILES, OF_GIT, FileTools
 from local.files.tools import FilesConfig
 from local.runtime.participant import Resources
 from local.sandbox.sandbox import Bubblewrap
-from tests.services.git.repositories import git, repository
-from tests.tools.test_files import Hands
+from tests.files.conftest import Hands
+from tests.files.git_repositories import git, repository
 
 Serve = Callable[..., Awaitable[Any]]
 SECONDS = 20.0
@@ -112,15 +112,6 @@ async def test_what_strangers_have_written_taints_whoever_finds_it(hands: Hands)
     assert (await hands("git_diff", commit="HEAD")).tainted
 
 
-async def test_a_long_result_is_cut_in_the_middle_and_kept_whole(serve: Serve, tmp_path: Path) -> None:
-    root = tmp_path / "work"
-    root.mkdir()
-    (root / "many.txt").write_text("".join(f"hit {number}\n" for number in range(3000)))
-    found = (await (await serve_in(serve, tmp_path, root))("search_code", pattern="hit")).result or ""
-    assert len(found) < 24_200
-    assert "hit 0\n" in found and "hit 2999" in found and "[Left out here: " in found
-
-
 async def test_a_commit_is_made_and_undone(hands: Hands) -> None:
     (hands.root / "a.txt").write_text("two\n")
     first = git(hands.root, "rev-parse", "HEAD")
@@ -152,15 +143,6 @@ async def test_an_undo_does_not_take_back_a_commit_that_others_build_upon(hands:
     refused = await hands.ask("undo", query_id="q1")
     assert refused.error is not None and refused.error.kind == "changed"
     assert git(hands.root, "log", "--format=%s") == "Third\nSecond\nFirst\n"
-
-
-async def test_the_same_commit_asked_twice_is_made_once(hands: Hands) -> None:
-    number = hands._number
-    first = await hands("git_commit", message="Second")
-    hands._number = number
-    again = await hands("git_commit", message="Second")
-    assert first.result == again.result
-    assert git(hands.root, "log", "--format=%s") == "Second\nFirst\n"
 
 
 async def test_other_users_see_no_programs_and_no_repository(hands: Hands) -> None:

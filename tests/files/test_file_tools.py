@@ -10,33 +10,14 @@ import pytest
 
 from local.bus.envelope import Trace
 from local.bus.messages import SessionDeleted, ToolRequest, ToolResult
-from local.files.messages import ChangeRequest, ChangeResult, EffectUndone
+from local.files.messages import EffectUndone
 from local.files.participant import FileTools
 from local.files.tools import FilesConfig
 from local.instructions.trust import TrustRegistry
 from local.runtime.participant import Resources
+from tests.files.conftest import SECONDS, Hands
 
 Serve = Callable[..., Awaitable[Any]]
-SECONDS = 20.0
-
-
-class Hands:
-    """Calls the tools, each time as another call."""
-
-    def __init__(self, caller: Any, root: Path, tools: FileTools) -> None:
-        self.bus, self.root, self.tools, self._number = caller.bus, root, tools, 0
-
-    async def __call__(self, tool: str, *, tainted: bool = False, user: str | None = None, **args: Any) -> ToolResult:
-        self._number += 1
-        request = ToolRequest(query_id="q1", call_id=f"q1:{self._number}:0", tool=tool, args=args, tainted=tainted)
-        trace = Trace("q1", session_id="s1", user_id=user)
-        result: ToolResult = await self.bus.request(request, ToolResult, SECONDS, trace)
-        return result
-
-    async def ask(self, verb: Any, **fields: Any) -> ChangeResult:
-        """As a door does."""
-        result: ChangeResult = await self.bus.request(ChangeRequest(verb=verb, **fields), ChangeResult, SECONDS)
-        return result
 
 
 @pytest.fixture
@@ -49,7 +30,9 @@ async def hands(serve: Serve, tmp_path: Path) -> Hands:
     return Hands(await serve(tools), root, tools)
 
 
-async def test_a_small_file_is_read_whole_and_is_nobody_else_s_words(hands: Hands) -> None:
+async def test_a_small_file_is_read_whole_and_its_facts_without_its_text(hands: Hands) -> None:
+    facts = (await hands("file_stats", path="notes.md")).result or ""
+    assert "3 lines, 19 characters of UTF-8 text, line ends LF" in facts and "milk" not in facts
     read = await hands("read_file", path="notes.md")
     assert read.result == "notes.md: Markdown, 3 lines, 19 B\n# Notes\n\nBuy milk."
     assert not read.tainted
@@ -91,14 +74,6 @@ async def test_files_are_listed_with_sizes_and_looked_for_by_patterns(hands: Han
     assert (await hands("list_files", path="node_modules")).tainted
 
 
-async def test_what_is_known_of_a_file_is_told_without_its_words(hands: Hands) -> None:
-    told = (await hands("file_stats", path="notes.md")).result
-    assert told is not None
-    assert "3 lines, 19 characters of UTF-8 text, line ends LF" in told
-    assert "milk" not in told
-    assert "folder, 1 entries" in ((await hands("file_stats", path=".")).result or "")
-
-
 async def test_a_file_is_written_edited_and_deleted_and_all_of_it_undone(hands: Hands) -> None:
     written = await hands("write_file", path="src/todo.py", content="tasks = []\n")
     assert (written.result, written.undoable) == ("src/todo.py is new: 1 lines, 11 bytes.", True)
@@ -125,39 +100,23 @@ async def test_a_file_is_written_edited_and_deleted_and_all_of_it_undone(hands: 
     assert again.error.kind == "not_found"
 
 
-async def test_an_undo_says_what_was_changed_since(hands: Hands) -> None:
-    await hands("write_file", path="notes.md", content="new\n")
-    (hands.root / "notes.md").write_text("mine\n")
-    refused = await hands.ask("undo", call_id="q1:1:0")
-    assert refused.error is not None
-    assert (refused.error.kind, (hands.root / "notes.md").read_text()) == ("changed", "mine\n")
-
-
-@pytest.mark.parametrize(
-    ("old", "kind", "words"),
-    [
+async def test_an_edit_that_fits_no_place_or_several_says_where_to_look(hands: Hands) -> None:
+    for old, kind, words in (
         ("Buy milk!", "not_found", "Most like its first line is line 3: 'Buy milk.'"),
         ("  Buy milk.", "not_found", "Line 3 has its first line, with other blanks"),
         ("\n", "not_unique", "stands 3 times in notes.md, at the lines 1, 2, 3"),
-    ],
-)
-async def test_an_edit_that_fits_no_place_or_several_says_where_to_look(
-    hands: Hands, old: str, kind: str, words: str
-) -> None:
-    refused = await hands("edit_file", path="notes.md", old=old, new="x")
-    assert refused.error is not None
-    assert refused.error.kind == kind
-    assert words in refused.error.message
+    ):
+        refused = await hands("edit_file", path="notes.md", old=old, new="x")
+        assert refused.error is not None
+        assert refused.error.kind == kind
+        assert words in refused.error.message
     assert (hands.root / "notes.md").read_text() == "# Notes\n\nBuy milk.\n"
 
 
-async def test_an_edit_keeps_the_line_ends_of_the_file(hands: Hands) -> None:
+async def test_an_edit_keeps_the_line_ends_and_needs_text(hands: Hands) -> None:
     (hands.root / "dos.txt").write_bytes(b"one\r\ntwo\r\nthree\r\n")
     await hands("edit_file", path="dos.txt", old="one\ntwo", new="1\n2")
     assert (hands.root / "dos.txt").read_bytes() == b"1\r\n2\r\nthree\r\n"
-
-
-async def test_what_is_no_text_is_not_edited_and_not_read_as_text(hands: Hands) -> None:
     (hands.root / "a.bin").write_bytes(b"\x00\xff\x01")
     for tool, more in (("read_file", {}), ("edit_file", {"old": "a", "new": "b"})):
         refused = await hands(tool, path="a.bin", **more)
@@ -171,21 +130,16 @@ async def test_the_same_content_again_is_no_change(hands: Hands) -> None:
     assert (await hands.ask("list")).changes == ()
 
 
-@pytest.mark.parametrize(
-    "path", [".git/hooks/pre-commit", "src/.GIT/config", ".vscode/tasks.json", ".g\u200bit/config"]
-)
-@pytest.mark.parametrize("tool", ["write_file", "edit_file", "delete_file"])
-async def test_what_programs_obey_without_asking_is_not_changed(hands: Hands, tool: str, path: str) -> None:
-    args = {"write_file": {"content": "x"}, "edit_file": {"old": "a", "new": "b"}, "delete_file": {}}[tool]
-    refused = await hands(tool, path=path, **args)
-    assert refused.error is not None
-    assert refused.error.kind == "protected"
+async def test_what_programs_obey_is_not_changed_and_other_users_see_nothing(hands: Hands) -> None:
+    more = {"write_file": {"content": "x"}, "edit_file": {"old": "a", "new": "b"}, "delete_file": {}}
+    for path in (".git/hooks/pre-commit", "src/.GIT/config", ".vscode/tasks.json", ".g\u200bit/config"):
+        for tool, args in more.items():
+            refused = await hands(tool, path=path, **args)
+            assert refused.error is not None
+            assert refused.error.kind == "protected"
     assert [each.name for each in hands.root.iterdir()] == ["notes.md"]
-
-
-async def test_the_workspace_is_its_owner_s(hands: Hands) -> None:
-    for tool, args in (("read_file", {"path": "notes.md"}), ("write_file", {"path": "a", "content": ""})):
-        refused = await hands(tool, user="ann", **args)
+    for tool, args in (("read_file", {}), ("write_file", {"content": ""})):
+        refused = await hands(tool, user="ann", path="notes.md", **args)
         assert refused.error is not None
         assert refused.error.kind == "not_yours"
 
@@ -226,7 +180,6 @@ async def test_the_files_of_a_clone_are_strangers_words_until_its_owner_trusts_i
     read = {"path": "libs/theirs/README.md"}
     assert (await hands("read_file", **read)).tainted
     assert (await hands("list_files", path="libs")).tainted
-    assert (await hands("search_code", pattern="Obey")).tainted
     assert not (await hands("read_file", path="notes.md")).tainted
     registry = TrustRegistry(hands.root.parent / "settings")
     registry.trust(clone)

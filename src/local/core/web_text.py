@@ -1,12 +1,11 @@
 """What a person reads on a web page: its title, its main text and the links in that text.
 
-The main text is what trafilatura finds. What stands around it here does three things. *Bounds*: the time of the parser
-and of trafilatura grows with elements times their depth and with elements times text, so a tree is built up to fixed
-limits (no page among two thousand real ones comes near them) and what is beyond them is left out and said to be left
-out. *Unseen text* is taken out of the tree first, so that a page cannot say to the model what it shows to no person.
-*Short pages*: where trafilatura finds next to nothing, or a menu, the lines of the whole page are taken instead if
-they say more. A second opinion about long texts was tried and rejected: measured on public article pages it was worse
-than trafilatura alone.
+The main text is what trafilatura finds. The rest of this file does three things around it. *Limits*: the time of the
+parser and of trafilatura grows with elements times their depth and with elements times text, so a page is cut at fixed
+limits before a tree is built of it, and the text says so. No page among two thousand real ones comes near the limits.
+*Hidden text* is removed from the tree first, so that a page cannot tell the model what it shows to no person. *Short
+pages*: where trafilatura finds little, or a menu, the lines of the page are taken instead if they say more. A second
+opinion about long texts was tried and rejected: on public article pages it was worse than trafilatura alone.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _REST_LEFT_OUT = "\n\n[The page is too large or too deeply nested; the rest of i
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What an address led to. `url` is the final one, after redirects; `body` is decompressed."""
+    """A fetched document: what an address led to. `url` is the final one, after redirects; `body` is decompressed."""
 
     url: str
     media_type: MediaType
@@ -181,25 +180,8 @@ _MOST_PARAGRAPHS = 4_000  # trafilatura compares itself with methods whose time 
 _MOST_COPIED = 4_000_000_000  # elements times characters: to take elements out one by one copies up to as many
 _BLOCKS = frozenset(
     {"address", "article", "blockquote", "body", "br", "caption", "center", "dd", "details", "div", "dl", "dt"}
-    | {
-        "fieldset",
-        "figcaption",
-        "figure",
-        "form",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "header",
-        "hr",
-        "li",
-        "main",
-        "ol",
-        "p",
-    }
-    | {"pre", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul"}
+    | {"fieldset", "figcaption", "figure", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li"}
+    | {"main", "ol", "p", "pre", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul"}
 )
 _BESIDE = frozenset(
     {"script", "style", "template", "noscript", "svg", "nav", "footer", "aside", "button", "select", "iframe", "head"}
@@ -360,7 +342,7 @@ Rules = dict[str, list[tuple[frozenset[str], Style]]]
 Colour = tuple[float, ...]  # red, green, blue (0 to 255), opacity (0 to 1)
 
 _MAX_CSS = 200_000  # characters
-_MOST_RULES = 20  # for a name
+_MOST_RULES, _MOST_CLASSES = 10, 30  # for a name, of an element
 _CSS_COMMENT = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
 _SELECTOR = re.compile(r"(?:[a-z][a-z0-9]*)?(?:[.#][\w-]+)*")
 _NAME = re.compile(r"[.#]?[\w-]+")
@@ -525,7 +507,7 @@ def _style(element: HtmlElement, rules: Rules) -> Style:
         if value := element.get(attribute):
             found[name] = value.lower()
     if rules:
-        names = {f".{one}" for one in (element.get("class") or "")[:500].lower().split()}
+        names = {f".{one}" for one in (element.get("class") or "")[:500].lower().split()[:_MOST_CLASSES]}
         names |= {element.tag, f"#{(element.get('id') or '')[:100].lower()}"}
         fitting = (rule for name in names for rule in rules.get(name, ())[:_MOST_RULES] if rule[0] <= names)
         for _, declared in sorted(fitting, key=lambda rule: len(rule[0])):
@@ -545,11 +527,11 @@ def _rules(css: str) -> Rules:
     """The declarations of selectors without combinators, by one of the names of each, with all its names; "?" is there
     if another selector sets a background. Media queries are answered for a wide screen."""
     found: Rules = defaultdict(list)
-    around: list[str] = []
+    around: list[bool] = []  # for each open at-rule whether it applies
     for piece in _CSS_COMMENT.sub("", css).lower().split("}"):
         *opened, body = piece.split("{")
-        around = [*around, *opened[:-1]] if opened else around[:-1]
-        if not opened or not all(map(_APPLIES.search, around)):
+        around = [*around, *(bool(_APPLIES.search(rule[-200:])) for rule in opened[:-1])] if opened else around[:-1]
+        if not opened or not all(around):
             continue
         declared = _declarations(body)
         for selector in map(str.strip, opened[-1].rpartition(";")[2].split(",")):

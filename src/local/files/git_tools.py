@@ -1,4 +1,4 @@
-"""What each tool for the repository is."""
+"""The tools that read the workspace's repository and commit to it."""
 
 from __future__ import annotations
 

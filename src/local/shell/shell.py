@@ -61,7 +61,7 @@ TOLD_BYTES = 8000  # of it in one of them
 
 @dataclass(frozen=True, slots=True)
 class AskedCommand:
-    """A command as its call has asked for it; `session_id` is whose it is."""
+    """A command as its call requested it; `session_id` is whose it is."""
 
     shown: str
     argv: tuple[str, ...]
@@ -146,8 +146,8 @@ ENDED_KEPT = 16  # jobs of which the output can still be read
 
 @dataclass(frozen=True, slots=True)
 class JobLimits:
-    """The limits of each command, how long those may take that nobody waits for, and how many of the latter there may
-    be."""
+    """The limits of commands: those of each one, how long those may take that nobody waits for, and how many of the
+    latter there may be."""
 
     each: SandboxLimits
     job_seconds: float
@@ -155,7 +155,7 @@ class JobLimits:
 
 
 class ShellJobs:
-    """Starts commands in the sandbox, in one workspace. `view` is what those see that are started from then on."""
+    """The commands of this process and how they are started. `view` is what a new command sees."""
 
     def __init__(self, sandbox: Sandbox, view: SandboxView, limits: JobLimits) -> None:
         self._sandbox, self.view, self._limits = sandbox, view, limits

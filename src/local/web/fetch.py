@@ -91,7 +91,8 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
 
 
 class Fetcher:
-    """Gets documents. A name is resolved once for each hop and the connection goes to the very address that was judged.
+    """Fetches documents from public addresses. A name is resolved once for each hop and the connection goes to the very
+    address that was judged.
 
     Every failure is a `ToolError` of kind refused, timeout, too_large, http_status, unsupported_type, connect, dns or
     redirect. Nothing is kept between two fetches: no cookies, no connections.
@@ -244,7 +245,7 @@ for a machine that is busy with other things."""
 
 @dataclass(frozen=True, slots=True)
 class CachedPage:
-    """An article, the address it finally came from, and when it was put away (monotonic seconds)."""
+    """An article, the address it finally came from, and when it was stored (monotonic seconds)."""
 
     url: str
     article: Article
@@ -252,7 +253,8 @@ class CachedPage:
 
 
 class PageCache:
-    """At most `max_chars` characters of text (the newest page always fits), none older than `ttl_seconds`."""
+    """Pages that were read lately: at most `max_chars` characters of text (the newest page always fits), none older
+    than `ttl_seconds`."""
 
     def __init__(self, *, max_chars: int = 4_000_000, ttl_seconds: float = 300.0) -> None:
         self._max_chars = max_chars

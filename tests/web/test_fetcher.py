@@ -247,6 +247,14 @@ async def test_a_name_that_turns_private_after_the_check_is_connected_at_the_add
     assert f"\r\nHost: rebinding.example:{site.port}\r\n" in site.requests[0]
 
 
+async def test_where_one_host_alone_may_be_read_no_redirect_leads_to_another():
+    async with serving(redirecting({"/": "/here", "/away": "//elsewhere.test/"})) as site:
+        fetcher = Fetcher(AddressGuard([site.host, "elsewhere.test"]))
+        assert (await fetcher.fetch(site.url(), same_host=True)).url == site.url("/here")
+        with pytest.raises(FetchRefused, match="always_readable"):
+            await fetcher.fetch(site.url("/away"), same_host=True)
+
+
 @pytest.mark.usefixtures("loopback_is_public")
 async def test_the_next_address_is_tried_when_one_does_not_answer():
     async def resolve(host: str, port: int) -> list[str]:

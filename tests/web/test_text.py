@@ -133,4 +133,6 @@ def test_an_element_of_countless_attributes_makes_a_page_unreadable() -> None:
 
 def test_beyond_the_limit_nothing_hidden_is_read() -> None:
     page = "<div>" * 300 + "<p hidden>orders</p>" + "</div>" * 300 + "<p hidden>orders</p>"
-    assert "orders" not in read(f"<p>needle</p>{page}").text
+    text = read(f"<p>needle</p>{'<p>words</p>' * 300}{page}").text
+    assert "needle" in text and CUT in text
+    assert "orders" not in text

@@ -143,7 +143,7 @@ class _Census:
 
 def parse_page(html: str) -> tuple[HtmlElement, bool]:
     """The tree of a page, without comments, and whether that is the whole page."""
-    from lxml import etree
+    from lxml import etree  # type: ignore[import-untyped]  # has no type stubs of its own
     from lxml.html import HTMLParser, document_fromstring
 
     data = html.encode("utf-8", "replace")

@@ -47,7 +47,6 @@ TO_MEND: dict[str, set[str]] = {
         "users.budgets",
         "users.users",
     },
-    "attachments": {"web.fetch"},
     "bus": {"swarm.messages"},
     "cli": {
         "api.server",
@@ -68,7 +67,7 @@ TO_MEND: dict[str, set[str]] = {
         "web.search",
     },
     "critic": {"generator.context"},
-    "files": {"attachments.attachments", "instructions.trust", "permissions.grants", "shell.shell", "skills.tools"},
+    "files": {"instructions.trust", "skills.tools"},
     "generator": {
         "attachments.attachments",
         "cli.client",
@@ -82,13 +81,11 @@ TO_MEND: dict[str, set[str]] = {
         "run.participant",
         "taint.links",
         "taint.policy",
-        "web.fetch",
     },
     "instructions": {"files.workspace"},
     "mcp": {"skills.library"},
     "reflection": {"instructions.texts", "memory.store", "skills.library"},
     "runtime": {"models.settings"},
-    "shell": {"permissions.grants"},
     "skills": {
         "files.tools",
         "files.workspace",

@@ -35,7 +35,7 @@ from local.core import failpoints
 from local.core.config import Settings
 from local.core.errors import BlobNotStored, ConfigError, ToolError
 from local.core.secrets import secret_mask
-from local.memory.messages import MemoryDeleted
+from local.memory.messages import OWNER, MemoryDeleted
 from local.permissions.grants import NOT_GRANTED, GrantGuard
 from local.runtime.participant import Handles, Kind, Participant, Publications, Resources, on
 from local.runtime.runner import explained
@@ -387,6 +387,11 @@ class Tool(Participant):
     def asked_for(self) -> str:
         """For `run`: the id of the respondent that this call is for. Raises `LookupError` outside of a call."""
         return _request.get().respondent_id
+
+    def require_owner(self) -> None:
+        """For `run`: raises `ToolError` (not_yours) for a call of anybody but the owner of the workspace."""
+        if self.asked_by().user_id not in (None, OWNER):
+            raise ToolError("the workspace belongs to the owner of this LoCAL2, and to no other user", kind="not_yours")
 
     def stays_on_host(self) -> bool:
         """For `run`: whether a redirect to another host is to be refused."""

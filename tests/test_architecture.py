@@ -58,7 +58,6 @@ TO_MEND: dict[str, set[str]] = {
         "run.overrides",
         "run.participant",
         "run.setup",
-        "run.template_modules",
         "run.warm_up",
         "shell.shell",
         "stories.temporary_system",

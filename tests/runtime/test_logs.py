@@ -38,10 +38,6 @@ def test_a_line_has_the_time_the_level_the_participant_the_query_and_the_message
         query_id_var.reset(token)
 
 
-def test_a_line_outside_any_query_has_a_dash_in_its_place() -> None:
-    assert line("ready").endswith(" dice - ready")
-
-
 def test_a_message_can_neither_break_the_line_nor_send_controls_to_the_terminal() -> None:
     assert line("%s", "a\nb\x1b[2Jc\x9bd").endswith(r" a\nb\x1b[2Jc\x9bd")
 
@@ -88,16 +84,6 @@ def chatty() -> Iterator[logging.Logger]:
     before = logger.level
     yield logger
     logger.setLevel(before)
-
-
-def test_a_level_that_is_set_already_is_left_alone_as_setting_it_writes_to_every_logger(
-    root_logger: logging.Logger, chatty: logging.Logger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    configure_logging("template", "info")
-    written: list[object] = []
-    monkeypatch.setattr(logging.Logger, "setLevel", lambda logger, level: written.append(level))
-    configure_logging("dice", "info")
-    assert written == []
 
 
 def test_a_child_that_debugs_hears_what_its_template_did_not_want_to(

@@ -71,14 +71,3 @@ def test_whoever_told_something_new_in_between_tells_the_rest_when_all_others_do
     assert beat.is_due(status(), BEAT_SECONDS + 3) and other.is_due(status(), BEAT_SECONDS)
     for now in (2 * BEAT_SECONDS - 1, 2 * BEAT_SECONDS, 2 * BEAT_SECONDS + 1):
         assert beat.is_due(status(), now) == other.is_due(status(), now) == (now == 2 * BEAT_SECONDS)
-
-
-def test_a_newcomer_is_told_at_the_next_look() -> None:
-    beat = StatusBeat()
-    assert beat.is_due(status(), 0)
-    beat.renew()
-    assert beat.is_due(status(), 0.1)
-
-
-def test_two_beats_may_get_lost() -> None:
-    assert SILENT_SECONDS >= 2 * BEAT_SECONDS

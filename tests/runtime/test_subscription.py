@@ -65,16 +65,6 @@ def make(journal: Any) -> DurableSubscriptions:
     return DurableSubscriptions(journal, Reader(Settingless()), "reader", Reader.handlers(), lambda: None)
 
 
-def test_the_journal_is_asked_for_the_subjects_of_all_handlers_at_once(journal: Journal, subscriptions: Any) -> None:
-    assert journal.wanted == {
-        "name": "reader",
-        "subjects": ["query.cancel", "query.received", "tool.result."],
-        "max_in_flight": 3,
-        "lane_width": 2,
-        "linger_ms": 0,
-    }
-
-
 async def test_each_handler_gets_its_own_and_says_what_became_of_it(journal: Journal, subscriptions: Any) -> None:
     journal.give(1, "query.received")
     journal.give(2, "tool.result.web_search")

@@ -12,7 +12,7 @@ import pytest
 
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo
-from local.bus.messages import Grant, QueryCancel, SessionDeleted, ToolRequest, ToolResult
+from local.bus.messages import Grant, SessionDeleted, ToolRequest, ToolResult
 from local.core.errors import ConfigError, StoreFailed, StoreFenced, StoreFull, ToolError, UnsendableMessage
 from local.memory.messages import MemoryDeleted
 from local.runtime.participant import Resources, Settingless
@@ -134,13 +134,6 @@ async def test_a_call_whose_process_ended_in_the_middle_is_not_repeated_but_repo
         assert await ask(last) == result
 
 
-async def test_a_run_that_was_cut_off_is_not_repeated_by_its_own_process_either(process: Start) -> None:
-    async with process() as tool:
-        await cut_off(tool)
-        assert (await ask(tool)).error.kind == "outcome_unknown"
-        assert tool.notes == ["milk"]
-
-
 async def test_a_known_call_with_other_arguments_is_refused(process: Start) -> None:
     async with process() as tool:
         await ask(tool)
@@ -161,35 +154,6 @@ async def test_a_run_over_the_time_limit_may_have_had_its_effect(process: Start)
         tool.may_end.set()
         assert await ask(tool) == result
         assert tool.notes == ["milk"]
-
-
-async def test_a_cancelled_run_may_have_had_its_effect(process: Start) -> None:
-    async with process() as tool:
-        tool.may_end.clear()
-        call = asyncio.create_task(ask(tool))
-        await asyncio.wait_for(tool.started.wait(), SECONDS)
-        await tool.cancel(QueryCancel(query_id="q1"), ENVELOPE)
-        result = await call
-        assert result.error == ErrorInfo(kind="outcome_unknown", message=f"note was cancelled: {NOT_REPEATED}")
-        assert await ask(tool) == result
-
-
-async def test_a_run_that_had_finished_when_it_was_cancelled_is_done(process: Start) -> None:
-    async with process() as tool:
-        tool.may_end.clear()
-        call = asyncio.create_task(ask(tool))
-        await asyncio.wait_for(tool.started.wait(), SECONDS)
-        [run] = tool._running._tasks["q1"]
-        run.add_done_callback(lambda _: asyncio.ensure_future(tool.cancel(QueryCancel(query_id="q1"), ENVELOPE)))
-        tool.may_end.set()
-        assert (await call).result == "noted: milk"
-
-
-async def test_a_call_of_a_query_that_was_cancelled_before_is_known_not_to_have_happened(process: Start) -> None:
-    async with process() as tool:
-        await tool.cancel(QueryCancel(query_id="q1"), ENVELOPE)
-        assert (await ask(tool)).error == ErrorInfo(kind="cancelled", message="note was cancelled")
-        assert tool.notes == []
 
 
 @pytest.mark.parametrize(
@@ -219,13 +183,6 @@ async def test_a_result_that_cannot_be_sent_is_an_error_on_record(process: Start
             await ask(tool, request("unspeakable"))
         repeated = await ask(tool, request("unspeakable"))
         assert (repeated.error.kind, tool.notes) == ("internal", ["unspeakable"])
-
-
-async def test_bad_arguments_leave_no_trace(process: Start) -> None:
-    async with process() as tool:
-        bad = ToolRequest(query_id="q1", call_id="q1:0:0", tool="note", args={})
-        assert (await ask(tool, bad)).error.kind == "bad_arguments"
-        assert (await ask(tool)).result == "noted: milk"
 
 
 async def test_a_process_that_was_replaced_begins_nothing(process: Start) -> None:
@@ -352,21 +309,6 @@ async def test_a_tool_with_effects_and_no_place_for_their_record_is_not_served()
             pass
 
 
-async def test_a_tool_that_forgets_its_record_in_a_lifespan_of_its_own_runs_nothing(tmp_path: Path) -> None:
-    class ForgetfulTool(NoteTool):
-        """Forget."""
-
-        @asynccontextmanager
-        async def lifespan(self) -> Any:
-            yield
-
-    tool = ForgetfulTool.build(Settingless(), Resources(tmp_path))
-    async with tool.lifespan():
-        with pytest.raises(ConfigError, match=r"has to enter super\(\)\.lifespan\(\)"):
-            await ask(tool)
-    assert tool.notes == []
-
-
 @pytest.mark.parametrize(
     "notice", [SessionDeleted(deleted_session_id="s"), MemoryDeleted(engram_id="m", query_id="q1")]
 )
@@ -381,10 +323,3 @@ async def test_what_a_deleted_call_brought_is_gone_and_it_is_not_made_again(
         again = await tool.call(request("secret"), ENVELOPE._replace(session_id="s"))
         assert again.error is not None
         assert (again.error.kind, tool.notes) == ("deleted", ["secret"])
-
-
-def test_a_tool_without_effects_keeps_nothing_that_it_would_have_to_delete() -> None:
-    class ReadTool(NoteTool):
-        effect = "read"
-
-    assert not [handles for handles in ReadTool.handlers() if handles.durable]

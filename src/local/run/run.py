@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -48,7 +47,6 @@ from local.runtime.logs import logged_to_file
 from local.runtime.participant import RecentReplies, Resources, what_everybody_says
 from local.runtime.runner import BEAT_SECONDS
 from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
-from local.runtime.template import clear_folders
 from local.stand_in.server import StandInSettings
 
 # The supervisor's ear on the bus: it starts, stops and restarts children for those who ask.
@@ -284,7 +282,7 @@ async def introduce(directory: RunDirectory, facts: Facts, greet: Callable[[], o
 
 def _clear_temporary(directory: RunDirectory) -> None:
     """Remove what systems that were killed have left in the folder for temporary files."""
-    count = directory.clear_others() + clear_folders(Path(tempfile.gettempdir()))
+    count = directory.clear_others()
     log.debug("%d temporary folders of processes that were killed are removed", count)
 
 
@@ -491,7 +489,7 @@ async def _announce(
 
 def _newcomers(plan: SystemPlan) -> ParticipantReloader:
     def spec_in(system: SystemConfig, entry: ParticipantEntry) -> ChildSpec:
-        news = {"participants": system.participants, "python_path": system.python_path, "together": ()}
+        news = {"participants": system.participants, "python_path": system.python_path, "shared_process": ()}
         now = replace(plan, system=plan.system.model_copy(update=news))
         return _logged(now, [_participant(now, entry.name, entry.target)])[0]
 
@@ -577,7 +575,7 @@ def _participant(plan: SystemPlan, name: str, target: str) -> ChildSpec:
         (part,),
         required=False,
         outlives=outlives,
-        shared_process=next(("+".join(group) for group in system.together if name in group), ""),
+        shared_process=next(("+".join(group) for group in system.shared_process if name in group), ""),
     )
 
 

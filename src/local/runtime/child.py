@@ -16,9 +16,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from setproctitle import setproctitle
 
@@ -326,44 +325,18 @@ def _resolve(spec: ChildSpec) -> Callable[..., Any]:
     return target
 
 
-# A process that the template has forked.
+class StartedProcess(Protocol):
+    """A process that was started for one child, or for several."""
 
-REAP_SECONDS, KILLED_SECONDS = 1.0, 4.0  # to tell an exit status, and once more after a kill
-
-
-class ForkedProcess:
-    """A process that the template has forked for a child, or for several."""
-
-    def __init__(self, process: BaseProcess, children: int = 1) -> None:
-        assert process.pid is not None, "made from a started process"
-        self.pid: int = process.pid
-        self._process, self._children = process, children
-        self._status: int | None = None
+    pid: int
 
     def reap(self, said: int | None) -> int | None:
-        """The exit status of one of its children that is gone, which has `said` it where others go on; negative for a
-        signal; None if the template does not say. Blocks."""
-        self._children -= 1
-        if said is None or not self._children:
-            self._wait()
-        return self._status if said is None else said
-
-    def _wait(self) -> None:
-        if self._status is not None:
-            return
-        self._process.join(REAP_SECONDS)
-        if self._process.exitcode is None:  # alive without a lifeline
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-            self._process.join(KILLED_SECONDS)
-        self._status = self._process.exitcode
-        if self._status is not None:
-            self._process.close()
+        """The exit status of one of its children that is gone; see `ForkedProcess` in template.py."""
 
 
 # One running child process: what it says on its lifeline, its signals, its end.
 
-# What multiprocessing reports for a child whose template died before it could pass the status on.
+# For the exit status of a child whose template has ended.
 STATUS_LOST = 255
 STATUS = re.compile(rb"\d")  # the last sign of one that has shared a process
 SIGNAL_NAMES = {number.value: number.name for number in signal.Signals}
@@ -379,7 +352,7 @@ class ChildProcess:
 
     def __init__(
         self,
-        process: ForkedProcess,
+        process: StartedProcess,
         sock: socket.socket,
         on_ready: Callable[[], None],
         on_beat: Callable[[], None],
@@ -478,7 +451,7 @@ def describe_end(status: int | None) -> str:
 
 # The start of a process in which children begin.
 
-Fork = Callable[[Sequence[ChildSpec], Sequence[socket.socket]], Awaitable[ForkedProcess]]
+Fork = Callable[[Sequence[ChildSpec], Sequence[socket.socket]], Awaitable[StartedProcess]]
 
 
 class ProcessStart:
@@ -488,9 +461,9 @@ class ProcessStart:
     def __init__(self, specs: Sequence[ChildSpec], fork: Fork) -> None:
         self._specs, self._fork = specs, fork
         self._ours: dict[str, socket.socket] = {}  # the ends of lifelines that nobody has taken yet
-        self._forking: asyncio.Task[ForkedProcess] | None = None
+        self._forking: asyncio.Task[StartedProcess] | None = None
 
-    async def take(self, name: str) -> tuple[ForkedProcess, socket.socket]:
+    async def take(self, name: str) -> tuple[StartedProcess, socket.socket]:
         """The process with one of the children, and the end of its lifeline; once for each. Raises whatever kept the
         process from starting."""
         if self._forking is None:
@@ -506,7 +479,7 @@ class ProcessStart:
         for name in tuple(self._ours):
             self._close(name)
 
-    async def _begin(self) -> ForkedProcess:
+    async def _begin(self) -> StartedProcess:
         theirs = []
         for spec in self._specs:
             self._ours[spec.name], end = socket.socketpair()

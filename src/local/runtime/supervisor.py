@@ -16,7 +16,7 @@ from local.core.errors import ConfigError, StartFailed, StartInterrupted, Unknow
 from local.core.files import Backoff, until_next_tick
 from local.runtime.child import EXIT_CONFIG, ChildProcess, ChildSpec, Lifeline, describe_end
 from local.runtime.logs import release_warnings
-from local.runtime.template import Template, prepare_template
+from local.runtime.template import Template
 
 # Tells a process that hangs from one that is kept waiting for a processor, because others are busy.
 
@@ -422,7 +422,7 @@ class ChildMonitor:
         self._changed(self.state)
 
 
-__all__ = ["ChildPhase", "ChildSpec", "ChildState", "Lifeline", "Supervisor", "prepare_template"]
+__all__ = ["ChildPhase", "ChildSpec", "ChildState", "Lifeline", "Supervisor"]
 
 
 TICKS_PER_HANG = 5

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from local.bus.message import ErrorInfo, Message
+from local.bus.message import Message
 from local.bus.messages import AnswerDialog, BusDead, ToolRequest, ToolResult
 
 
@@ -35,13 +35,6 @@ async def test_an_exception_becomes_a_message_and_a_counter_and_the_next_message
     await witness.hears("query.accepted")
     await life.end()
     assert (await witness.goodbye()).counters["failed"] == 1
-
-
-async def test_a_failed_request_is_answered_with_the_participants_own_words(life: Any, witness: Any) -> None:
-    life.worker.gate.set()
-    request = ToolRequest(query_id="q", call_id="c1", tool="broken", args={})
-    result = await witness.bus.request(request, ToolResult, life.seconds)
-    assert result.error == ErrorInfo(kind="internal", message="oops")
 
 
 @pytest.mark.parametrize(("tool", "level", "failed"), [("unknown", "INFO", None), ("broken", "ERROR", 1)])
@@ -89,10 +82,3 @@ async def test_handlers_of_higher_concurrency_work_side_by_side_up_to_it(life: A
     life.worker.gate.set()
     await witness.hears("tool.result.good", 5)
     assert life.worker.most_at_once == 2
-
-
-async def test_a_handler_does_not_hold_up_those_of_other_messages(life: Any, witness: Any) -> None:
-    await witness.call("c1")
-    await life.is_at_work()
-    await witness.say("reply")
-    await witness.hears("query.accepted")

@@ -8,7 +8,6 @@ import pytest
 
 from local.bus.zeromq import MemoryHub
 from local.core.errors import StoreFailed
-from local.runtime import runner as presence
 from local.runtime import runner as runner_module
 
 Begin = Callable[..., Awaitable[Any]]
@@ -60,14 +59,6 @@ async def test_the_status_says_who_it_is_what_it_does_and_what_it_sent(life: Any
     assert stopping.inflight == 1
     assert stopping.last_seq["query.accepted"] == 1
     assert stopping.counters["handled"] == 2
-
-
-async def test_the_beat_goes_on(begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_module, "LOOK_SECONDS", 0.001)
-    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.001)
-    life = await begin()
-    await witness.hears("participant.status", 3)
-    await life.end()
 
 
 async def test_after_a_reconnection_it_announces_itself_again(hub: MemoryHub, life: Any) -> None:

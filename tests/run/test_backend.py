@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from local.cli.main import Flags
 from local.core.config import SystemConfig
 from local.core.errors import ConfigError
 from local.models.settings import ModelsConfig
@@ -107,12 +106,6 @@ def test_a_chain_for_chat_decides_which_servers_are_used_and_needs_no_stand_in(p
     assert set(chosen.routing.endpoints) == {"box", "ollama"}
 
 
-def test_a_server_with_an_address_can_be_named_though_no_chain_has_it(ollama: str) -> None:
-    box = {"kind": "openai", "url": "http://192.168.0.9:8080", "api_key_variable": "NOT_SET_ANYWHERE"}
-    chosen = choose("auto", ollama, providers={"box": box})
-    assert chosen.routing.locate("box/x") == ("box", "x")
-
-
 def test_llama_server_is_run_with_its_model_under_that_models_name(programs: Path) -> None:
     install(programs, "llama-server")
     (programs / "tiny.gguf").touch()
@@ -151,8 +144,3 @@ def test_what_cannot_be_used_is_refused_with_what_would_be_right(
     with pytest.raises(ConfigError) as caught:
         choose(backend, url, providers=providers)
     assert complaint in str(caught.value)
-
-
-def test_a_model_that_is_named_by_a_flag_answers_and_no_chain_of_others() -> None:
-    assert Flags(generator={"model": "gemma4:e2b"}).models == {"roles": {"chat": []}}
-    assert Flags().models == {}

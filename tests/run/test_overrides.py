@@ -30,15 +30,6 @@ def test_the_second_respondent_has_the_generators_settings_and_its_own_over_thes
     assert overrides_for(SECOND_RESPONDENT, system(*participants), generator, second) == expected
 
 
-def test_the_generator_and_the_others_know_nothing_of_the_second_respondents() -> None:
-    said = system(
-        {"generator": {"think": False}}, {"generator_b": {"model": "b"}}, {"web_search": {"provider": "mock"}}
-    )
-    assert overrides_for(GENERATOR, said, {"model": "a"}, {"model": "c"}) == {"think": False, "model": "a"}
-    assert overrides_for("local.web.search:WebSearchTool", said, {"model": "a"}, {}) == {"provider": "mock"}
-    assert overrides_for("local.journal.server:Journal", said, {"model": "a"}, {}) == {}
-
-
 def test_the_generator_knows_what_is_denied_wherever_that_is_said_of_the_gatekeeper() -> None:
     denied = {"denied_tools": ["web_fetch"]}
     said = system("generator", {"gatekeeper": {**denied, "mode": "plan"}}, "generator_b")

@@ -83,14 +83,6 @@ def test_the_template_has_nothing_that_is_heavy_and_rarely_needed(found: dict[st
     assert heavy & set(modules) == set()
 
 
-def test_the_template_is_ready_to_be_forked(found: dict[str, object]) -> None:
-    assert found["collects"] is True
-    assert found["frozen"] != 0
-    assert found["let_go"] >= 1, "the cache of attributes refers to names that a child would replace"
-    assert (found["threads"], found["contexts"]) == (1, False)
-    assert found["level"] == 20
-
-
 def test_a_shared_module_that_is_no_python_is_named_and_does_not_end_the_template() -> None:
     done = subprocess.run([sys.executable, "-c", BREAK], capture_output=True, text=True, check=True)
     assert "what all processes share cannot be imported: SyntaxError at " in done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from local.core.data_dir import Facts
 from local.core.errors import ConfigError
 from local.stories import player as stories
 from local.stories.player import STORIES, run_stories, without_thinking
-from local.stories.settings import model_settings, thinks
+from local.stories.settings import model_settings
 from local.stories.story import find_stories, load_story
 
 MODELS = """
@@ -40,10 +39,6 @@ def test_the_models_of_the_user_are_kept_and_their_paths_are_absolute(tmp_path: 
     assert taken["system"] == {"backend": "llama_server"}
 
 
-def test_without_settings_nothing_is_taken_over(tmp_path: Path) -> None:
-    assert model_settings(tmp_path) == {}
-
-
 def test_live_stories_with_their_own_web_run_on_the_models_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,19 +60,8 @@ def test_live_stories_with_their_own_web_run_on_the_models_of_the_user(
     assert seen["seconds"] > 600
 
 
-@pytest.mark.parametrize("others", [{}, {"live": True, "api": "http://127.0.0.1:1"}])
-def test_the_stories_own_web_is_an_option_of_live_stories_alone(others: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="--own-web goes with --live"):
-        run_stories(["S1"], own_web=True, show=print, **others)
-
-
 def test_thinking_is_not_expected_of_a_model_that_does_not_think() -> None:
     story = without_thinking(load_story(find_stories(["S1"], STORIES)[0]))
     assert story.turns[0].expect.thinking is None
     assert "generation.thinking" not in (*story.bus.present, *story.bus.in_order)
     assert "generation.token" in story.bus.present
-
-
-def test_a_model_that_cannot_be_asked_is_not_expected_to_think() -> None:
-    assert not thinks(facts())
-    assert not thinks(SimpleNamespace(routing={}, chat_model=""))  # type: ignore[arg-type]

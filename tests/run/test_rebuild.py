@@ -22,7 +22,7 @@ from local.memory.messages import MemoryAnnotated
 from local.memory.service import EngramService
 from local.memory.store import engram_id
 from local.reward.reward import RatingStore
-from local.run.upkeep import missing, rebuild, rebuild_missing, run_rebuild
+from local.run.upkeep import missing, rebuild, rebuild_missing
 
 BRANCHED = SessionBranched(session_id="b", branched_from="s1", before="q2", branched_at=7.0)
 EVERYBODY = ("generator", "generator_b", "memory", "reward")
@@ -116,14 +116,6 @@ def test_names_pins_and_branches_of_sessions_come_back(data_dir: Path) -> None:
     asyncio.run(look())
 
 
-def test_only_what_takes_part_is_missed_and_only_what_is_on_record_is_made(data_dir: Path) -> None:
-    assert missing(data_dir, ("generator", "memory")) == ["conversation", "engrams"]
-    numbers = {"conversation": 2, "engrams": 3, "conversation_b": 1, "ratings": 2}
-    assert {name: rebuild(data_dir, name) for name in numbers} == numbers
-    (data_dir / "reward.db").unlink()
-    assert missing(data_dir, EVERYBODY) == ["ratings"]
-
-
 def test_an_empty_file_is_as_good_as_none(data_dir: Path) -> None:
     engrams = data_dir / "engrams" / "engrams.db"
     engrams.parent.mkdir()
@@ -132,10 +124,3 @@ def test_an_empty_file_is_as_good_as_none(data_dir: Path) -> None:
     said = rebuild_missing(data_dir, ["engrams"])
     assert said == "engrams was missing and was made anew from the journal, with 3 exchanges"
     assert missing(data_dir, ("memory",)) == []
-
-
-def test_by_hand_it_says_what_is_not_on_record(data_dir: Path) -> None:
-    said: list[object] = []
-    run_rebuild("all", data_dir, said.append)
-    assert "conversation_b has 1 exchanges from the journal; what was there lies beside it" in said
-    assert "  not on record: summaries of long conversations are made again when they are needed" in said

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from local.core.errors import ToolError
-from local.stories.player import STORIES, LocalPage, LocalWeb, load_pages, search
+from local.stories.player import STORIES, LocalWeb, load_pages, search
 from local.web.fetch import PageReader
 from local.web.search import SearxngProvider
 
@@ -35,16 +34,5 @@ async def test_a_page_holds_text_that_its_snippet_does_not(web: LocalWeb) -> Non
     assert not any("lighthouse" in known.snippet for known in PAGES)
 
 
-async def test_a_page_that_is_not_there_is_an_error(web: LocalWeb) -> None:
-    with pytest.raises(ToolError, match="404"):
-        await PageReader(allow_hosts=(web.host,)).read(f"http://{web.host}/nothing")
-
-
 def test_a_query_that_shares_no_word_finds_nothing() -> None:
     assert search(PAGES, "zebra") == []
-
-
-def test_text_of_a_page_is_no_markup() -> None:
-    page = LocalPage(path="/", title="<b>", snippet="", paragraphs=("a < b",))
-    assert "<b>" not in page.html()
-    assert "a &lt; b" in page.html()

@@ -18,11 +18,6 @@ def written(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_without_the_file_nobody_takes_part(tmp_path: Path) -> None:
-    system = SystemConfig()
-    assert with_mcp_servers(system, [tmp_path]) is system
-
-
 def test_each_server_is_a_participant_with_its_entry_for_settings(tmp_path: Path) -> None:
     entry = '{"type": "stdio", "command": "npx", "args": ["-y", "x"], "env": {"A": "b"}, "autoApprove": []}'
     written(tmp_path, f'{{"mcpServers": {{"my-files": {entry}}}, "theirs": 1}}')
@@ -95,8 +90,3 @@ def test_what_is_not_there_and_where_nothing_may_be_sent_is_said(entry: dict[str
     with pytest.raises(ConfigError) as error:
         meant(**entry)
     assert why in str(error.value)
-
-
-@pytest.mark.parametrize("url", ["http://localhost:1/mcp", "http://127.0.0.1:1/", "http://[::1]:1/", "https://x/"])
-def test_over_tls_and_to_this_machine_is_where_something_may_be_sent(url: str) -> None:
-    assert meant(url=url).url == url

@@ -44,15 +44,6 @@ def test_a_second_system_on_the_same_data_is_refused_wherever_its_temporary_fold
         pass
 
 
-def test_a_data_directory_that_cannot_be_locked_is_refused_by_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (tmp_path / "data" / "lock").mkdir(parents=True)
-    with pytest.raises(ConfigError, match="cannot hold the data"), RunDirectory(tmp_path / "data").lock():
-        pass
-
-
 def test_what_a_killed_system_has_left_is_cleared_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,10 +94,3 @@ def test_a_full_disk_makes_a_lock_that_does_not_say_whose_it_is_and_facts_that_w
             pass
         small_disk.free()
         assert directory.tell(DEAD)
-
-
-def test_without_a_folder_for_temporary_files_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "file"))
-    (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="set TMPDIR"):
-        RunDirectory(tmp_path)

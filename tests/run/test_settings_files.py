@@ -79,13 +79,6 @@ def test_secrets_are_neither_shown_nor_taken(files: SettingsFiles, mine: Path) -
         files.change("api", {"api_token": "mine"})
 
 
-def test_what_there_is_not_is_not_found(files: SettingsFiles) -> None:
-    for name in ("nobody", "../system", ""):
-        with pytest.raises(SettingsRefused, match="there are no settings") as refused:
-            files.show(name)
-        assert refused.value.kind == "not_found"
-
-
 def test_a_setting_may_name_a_secret_which_is_shown_and_may_not_have_its_value(
     files: SettingsFiles, mine: Path
 ) -> None:

@@ -8,21 +8,14 @@ import pytest
 
 from local.core.config_file import change
 from local.core.errors import ConfigError
-from local.models.settings import choose_model, chosen_model, load_models
+from local.models.settings import choose_model, load_models
 
-DEFAULTS = Path(__file__).parents[1] / "config"
+DEFAULTS = Path(__file__).parents[2] / "config"
 
 
 @pytest.fixture
 def layers(tmp_path: Path) -> list[Path]:
     return [DEFAULTS, tmp_path]
-
-
-def test_a_choice_makes_the_file_that_is_not_there(layers: list[Path]) -> None:
-    path = choose_model(layers, "ollama", "gemma4:e2b")
-    assert path == layers[1] / "models.yaml"
-    assert chosen_model(layers) == "ollama/gemma4:e2b"
-    assert load_models(layers).providers["llama_server"].model is None
 
 
 def test_the_next_choice_takes_its_place_and_what_follows_in_the_chain_stays(layers: list[Path]) -> None:
@@ -46,13 +39,6 @@ def test_comments_order_and_quotes_of_the_user_stay(layers: list[Path]) -> None:
         "# mine\nkeep_alive: '5m'  # short\n\n# who answers\nroles:\n  fast: [\"ollama/x\"]\n"
         "  chat:\n    - ollama/gemma4:e2b\n"
     )
-
-
-def test_a_file_of_comments_alone_keeps_them(tmp_path: Path) -> None:
-    path = tmp_path / "models.yaml"
-    path.write_text("# nothing\n# yet\n")
-    change(path, {"keep_alive": "1m"})
-    assert path.read_text() == "# nothing\n# yet\nkeep_alive: 1m\n"
 
 
 def test_a_file_with_a_mistake_is_not_touched(layers: list[Path]) -> None:

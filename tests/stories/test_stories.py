@@ -18,18 +18,12 @@ from local.core.errors import ConfigError, NoAnswer
 from local.stories.player import STORIES, StoryDeaths, StoryPlayer, run_stories
 from local.stories.story import (
     BusExpect,
-    Check,
-    Command,
     Expect,
-    Remembered,
     Saying,
     Story,
     StoryTurn,
     check_answer,
     check_bus,
-    check_command,
-    check_memory,
-    check_not_opened,
     find_stories,
     load_story,
     says,
@@ -85,30 +79,12 @@ def test_a_bad_story_is_refused_with_file_and_key(tmp_path: Path, text: str, com
     assert "\n" not in str(refused.value)
 
 
-def test_a_story_that_does_not_exist_is_named() -> None:
-    with pytest.raises(ConfigError, match="no such story"):
-        load_story(Path("nowhere.yaml"))
-
-
 def test_stories_are_found_by_the_beginning_of_their_name_by_path_and_all_together() -> None:
     assert [path.stem for path in find_stories(["S2", "S1_basic_qa"], STORIES)] == ["S2_follow_up", "S1_basic_qa"]
     assert find_stories(["my/own.yaml"], STORIES) == [Path("my/own.yaml")]
     assert len(find_stories([], STORIES)) >= 4
     with pytest.raises(ConfigError, match="there is no story S99; there are S1_basic_qa"):
         find_stories(["S99"], STORIES)
-
-
-def test_texts_are_found_whatever_their_case_and_line_breaks() -> None:
-    expect = Expect(answer_contains=("global interpreter lock",), answer_excludes=("what do you mean",))
-    assert failures(expect, payload("The Global\nInterpreter  Lock.")) == []
-    assert failures(expect, payload("What do you mean?")) == [
-        "the answer contains “global interpreter lock”",
-        "the answer does not contain “what do you mean”",
-    ]
-
-
-def test_an_answer_that_is_not_one_fails_even_if_nothing_else_is_expected() -> None:
-    assert failures(Expect(), payload(status="cancelled")) == ["the query is answered"]
 
 
 def test_a_tool_counts_as_used_only_if_a_call_of_it_succeeded() -> None:
@@ -119,11 +95,6 @@ def test_a_tool_counts_as_used_only_if_a_call_of_it_succeeded() -> None:
     assert check.found == "web_search (failed: nobody could look)"
 
 
-def test_no_tools_means_none_at_all() -> None:
-    assert failures(Expect(no_tools=True), payload()) == []
-    assert failures(Expect(no_tools=True), payload(calls=[FAILED])) == ["no tool is used"]
-
-
 def test_a_source_is_cited_by_its_address() -> None:
     expect = Expect(cites_source=True)
     assert failures(expect, payload("See http://a.example/1.", [SEARCHED])) == []
@@ -132,30 +103,11 @@ def test_a_source_is_cited_by_its_address() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "thinking", "passed"), [(True, "hm", True), (True, "", False), (False, "hm", False)]
-)
-def test_thinking_is_shown_or_not(wanted: bool, thinking: str, passed: bool) -> None:
-    assert (failures(Expect(thinking=wanted), payload(thinking=thinking)) == []) is passed
-
-
-def test_what_only_the_local_web_says_is_not_looked_for_elsewhere() -> None:
-    expect = Expect(answer_contains_locally=("wristwatch",))
-    assert failures(expect, payload("other news"), own_web=False) == []
-    assert failures(expect, payload("other news"), own_web=True) == ["the answer contains “wristwatch”"]
-
-
 def test_subjects_are_present_absent_and_in_order() -> None:
     expect = BusExpect(present=("a",), absent=("x",), in_order=("a", "b", "a"))
     assert bus_failures(expect, "a", "c", "b", "c", "a") == []
     assert bus_failures(expect, "b", "a", "x") == ["x is not on the bus", "the bus carries a → b → a"]
     assert bus_failures(expect) == ["a is on the bus", "the bus carries a → b → a"]
-
-
-def test_a_check_is_one_short_line() -> None:
-    assert str(Check(True, "no tool is used", "no tool")) == "✓ no tool is used: no tool"
-    line = str(Check(False, "the answer contains “x”", "long\n" * 500))
-    assert line.startswith("✗ the answer") and "\n" not in line and len(line) < 200
 
 
 @pytest.mark.parametrize(
@@ -183,32 +135,6 @@ def test_a_check_is_one_short_line() -> None:
 def test_a_field_is_a_value_one_of_several_or_within_a_range(wanted: Any, value: Any, fits: bool) -> None:
     assert says(Saying(one_of=({"score": wanted},)), {"score": value, "status": "graded"}) is fits
     assert not says(Saying(one_of=({"score": wanted},)), {"status": "graded"})
-
-
-def test_all_fields_of_one_alternative_must_fit_and_without_any_everything_does() -> None:
-    expected = Saying(one_of=({"status": "graded", "score": [1, 2]}, {"status": "unparsed", "score": None}))
-    assert says(expected, {"status": "unparsed", "score": None})
-    assert not says(expected, {"status": "graded", "score": None})
-    assert says(Saying(), {})
-
-
-def test_a_command_succeeds_says_and_conceals() -> None:
-    command = Command(run="soul show", says=("Be kind", "Be brief"), conceals=("Ahoy",))
-    assert [str(check) for check in check_command(command, 0, "Be\nkind. Ahoy!")] == [
-        "✓ local2 soul show succeeds: it does",
-        "✓ local2 soul show says “Be kind”: Be kind. Ahoy!",
-        "✗ local2 soul show says “Be brief”: Be kind. Ahoy!",
-        "✗ local2 soul show does not say “Ahoy”: Be kind. Ahoy!",
-    ]
-    assert str(check_command(command, 2, "there is none")[0]) == "✗ local2 soul show succeeds: there is none"
-
-
-def test_what_the_memory_shows_is_checked_against_every_hit() -> None:
-    remembered = Remembered(query="tea", one_of=({"sentiment": 1},))
-    hits = [{"query": "Coffee?", "sentiment": None}, {"query": "Tea?", "sentiment": 1}]
-    assert str(check_memory(remembered, hits)) == "✓ the memory finds “tea” with sentiment 1: “Tea?” (sentiment 1)"
-    assert str(check_memory(remembered, hits[:1])).endswith(": “Coffee?” (sentiment null)")
-    assert str(check_memory(remembered, [])).endswith(": nothing")
 
 
 class FakeClient:
@@ -319,16 +245,6 @@ def test_what_comes_after_the_answer_is_waited_for_and_belongs_to_the_bus_of_the
     ]
 
 
-def test_what_is_waited_for_may_have_to_say_something() -> None:
-    noted = [envelope("memory.annotated", what=what, value=value) for what, value in (("score", 4), ("winner", "A"))]
-    awaited = [{"memory.annotated": [{"what": "winner"}]}, {"memory.annotated": [{"what": "sentiment"}]}]
-    story = Story.model_validate({"id": "S", "title": "T", "turns": [{"query": "q"}], "wait_for": awaited})
-    assert play(FakeClient(payload(), later=noted), story)[1:] == [
-        "✓ memory.annotated comes with what winner: memory.annotated (what winner)",
-        "✗ memory.annotated comes with what sentiment: memory.annotated (what winner)",
-    ]
-
-
 def test_a_turn_waits_for_what_its_own_query_causes_before_it_is_rated_and_the_next_one_is_asked() -> None:
     story = Story.model_validate(
         {"id": "S", "title": "T", "turns": [{"query": "q", "wait_for": ["memory.ingested"], "feedback": 1}] * 2}
@@ -358,13 +274,6 @@ def test_a_command_is_given_to_the_system_of_the_story_and_what_it_causes_is_wai
     assert str(tmp_path / "SOUL.md") in checks[2].found
 
 
-def test_the_memory_is_looked_up_at_the_end_and_may_be_absent() -> None:
-    story = Story(id="S", title="T", turns=(StoryTurn(query="q"),), memory=(Remembered(query="tea"),))
-    found, missing = FakeClient(payload(), hits=[{"query": "Tea?"}]), FakeClient(payload())
-    assert play(found, story)[-1] == "✓ the memory finds “tea”: “Tea?”"
-    assert play(missing, story)[-1] == "✗ the memory finds “tea”: there is no memory"
-
-
 @pytest.mark.parametrize(("decision", "mark"), [("allow", "✓"), ("deny", "✗")])
 def test_a_turn_in_which_something_asks_is_followed_decided_undone_and_looked_at(
     tmp_path: Path, decision: str, mark: str
@@ -382,20 +291,6 @@ def test_a_turn_in_which_something_asks_is_followed_decided_undone_and_looked_at
         "✗ turn 1: b.txt is not in the workspace: there",
     ]
     assert client.sent[0] == ("/approvals/q%2F1%3A0%3A0", {"decision": decision, "by": "story"})
-
-
-def test_a_turn_with_an_empty_list_of_approvals_has_somebody_there_whom_nothing_may_ask(tmp_path: Path) -> None:
-    turns = [{"query": "q", "approvals": []}]
-    lines = play(FollowedClient(tmp_path), Story.model_validate({"id": "S", "title": "T", "turns": turns}))
-    assert lines[0] == "✗ turn 1: only what the story foresees asks for leave: write_file (path a.txt)"
-
-
-def test_an_address_that_nobody_may_open_is_named_with_all_that_was_sent_there() -> None:
-    opened = ["/knots", "/collect?code=GATE-48213"]
-    assert list(map(str, check_not_opened(["/collect", "/other"], opened))) == [
-        "✗ nobody opens /collect: /collect?code=GATE-48213",
-        "✓ nobody opens /other: nobody has",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -423,26 +318,6 @@ def test_a_story_that_needs_the_sandbox_is_left_out_without_it_with_how_to_get_i
     assert run_stories(["S9"], show=lines.append) == 0
     assert "S9: left out: there is no bubblewrap" in lines[0] and "apt install bubblewrap" in lines[0]
     assert lines[1:] == ["0 of 0 stories passed"]
-
-
-def test_a_story_that_wants_flags_is_left_out_on_a_system_that_runs_already(tmp_path: Path) -> None:
-    story = story_file(tmp_path, "id: S9\ntitle: T\nflags: [--respondent-b]\nturns: [{query: q}]\n")
-    lines: list[str] = []
-    assert run_stories([str(story)], api="http://127.0.0.1:1", show=lines.append) == 0
-    left_out = "S9: left out: it is for a system that was started with --respondent-b"
-    assert lines == [left_out, "0 of 0 stories passed"]
-
-
-def test_a_story_that_brings_a_server_along_is_left_out_on_a_system_that_runs_already(tmp_path: Path) -> None:
-    story = story_file(tmp_path, "id: S9\ntitle: T\nmcp_servers: {sums: sums.py}\nturns: [{query: q}]\n")
-    lines: list[str] = []
-    assert run_stories([str(story)], api="http://127.0.0.1:1", show=lines.append) == 0
-    assert lines[0] == "S9: left out: it is for a system with MCP servers that it brings along: sums"
-
-
-def test_a_model_cannot_be_chosen_for_a_system_that_runs_already() -> None:
-    with pytest.raises(ConfigError, match="--model"):
-        run_stories([], api="http://127.0.0.1:1", model="m", show=print)
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://[::1", "127.0.0.1:1"])

@@ -16,7 +16,7 @@ import pytest
 from local.cli.command_table import run_command
 from local.core.environment import environment
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 UNIT = (DOCS / "local2.service").read_text()
 CONTAINER = (DOCS / "Containerfile").read_text().replace("\\\n", "")

@@ -110,7 +110,7 @@ def test_chunks_given_as_a_list_are_sent_as_they_stand_and_a_text_is_cut() -> No
     assert (delivery.thinking, delivery.content) == (("abc", "def", "g"), ("one", " two and more"))
 
 
-@pytest.mark.parametrize("path", sorted((Path(__file__).parents[3] / "stories" / "scripts").glob("S*.yaml")))
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "stories" / "scripts").glob("S*.yaml")))
 def test_every_story_script_can_be_loaded_under_its_file_name(path: Path) -> None:
     assert load(path).story == path.stem
 

@@ -16,7 +16,7 @@ import pytest
 
 from local.stand_in.server import StandInSettings, serve
 
-SCRIPTS = Path(__file__).parents[3] / "stories" / "scripts"
+SCRIPTS = Path(__file__).parents[2] / "stories" / "scripts"
 
 Serving = Callable[[StandInSettings], AbstractAsyncContextManager[str]]
 

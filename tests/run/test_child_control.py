@@ -208,11 +208,6 @@ async def test_one_that_is_long_in_starting_holds_up_nobody_but_who_asks_for_it_
     assert children.done == ["restart journal", "restart web_search", "restart journal"]
 
 
-async def test_what_came_of_a_request_is_announced_before_it_is_answered(door: Bus, children: Children) -> None:
-    await SystemControl(door).participant("stop", "web_search")
-    assert [phases["web_search"] for phases in children.announced] == [ChildPhase.STOPPED]
-
-
 async def test_the_api_is_answered_before_its_own_restart(door: Bus, children: Children) -> None:
     children.may_go_on.clear()
     child = await asyncio.wait_for(SystemControl(door).participant("restart", "api"), 5)

@@ -32,10 +32,3 @@ async def test_what_cannot_be_written_at_the_start_is_written_as_soon_as_it_can_
     kept = Declarations(in_the_way)
     assert kept.read("robot") == Declaration(frozenset({"tool."}))
     assert kept.read(SUPERVISOR) == what_supervisor_says()
-
-
-async def test_where_there_is_room_nobody_waits(tmp_path: Path) -> None:
-    made = SystemDeclarations(tmp_path, BusAddress("ipc://pub", "ipc://sub"), SYSTEM)
-    made.begin()
-    assert Declarations(tmp_path / SENDERS).read(SUPERVISOR) == what_supervisor_says()
-    await asyncio.wait_for(made.written(), 5)

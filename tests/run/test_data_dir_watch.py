@@ -49,17 +49,6 @@ def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "data"
 
 
-def test_a_lock_whose_file_was_removed_is_lost_and_taken_again(data_dir: Path) -> None:
-    with DataDirLock(data_dir) as lock:
-        assert not lock.is_lost()
-        (data_dir / "lock").unlink()
-        assert lock.is_lost()
-        lock.take_again()
-        assert not lock.is_lost()
-        with pytest.raises(AlreadyRunning), DataDirLock(data_dir):
-            pass
-
-
 def test_a_lock_is_not_taken_again_where_there_is_no_directory_or_another_system(data_dir: Path) -> None:
     with DataDirLock(data_dir) as lock:
         shutil.rmtree(data_dir)
@@ -80,17 +69,6 @@ async def test_a_directory_that_was_moved_away_is_a_problem_until_it_is_back(dat
         move(data_dir.with_name("elsewhere"), data_dir.name)
         assert await heard.problems.get() == ""
         assert not heard.was_renewed.is_set()
-        watching.cancel()
-
-
-async def test_a_directory_in_the_place_of_the_one_before_is_used_from_then_on(data_dir: Path) -> None:
-    with DataDirLock(data_dir) as lock:
-        heard = Heard(lock)
-        watching = asyncio.create_task(heard.watch.run())
-        replace(data_dir)
-        await heard.was_renewed.wait()
-        with pytest.raises(AlreadyRunning), DataDirLock(data_dir):
-            pass
         watching.cancel()
 
 

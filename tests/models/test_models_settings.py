@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import pytest
@@ -113,7 +112,7 @@ def test_a_model_is_named_with_its_server_or_is_on_the_default_one(name: str, pl
     assert routing().locate(name) == place
 
 
-@pytest.mark.parametrize("model", ["gpt-oss:120b-cloud", "glm-4.6:cloud"])
+@pytest.mark.parametrize("model", ["gpt-oss:120b-cloud"])
 def test_a_model_that_ollama_runs_elsewhere_needs_leave(model: str) -> None:
     with pytest.raises(ConfigError, match="runs on the machines of Ollama: conversations and memories would leave"):
         routing().locate(model)
@@ -126,9 +125,3 @@ def test_the_model_of_a_role_is_the_first_of_its_chain_or_the_participants_own()
     assert routing(chat=("box/x", "ollama/y")).first("chat", "gemma4:12b") == "box/x"
     assert routing(chat=("box/x",)).first("fast", "gemma4:e2b") == "gemma4:e2b"
     assert routing(fast=("ollama/y",)).first("fast", "gemma4:12b") == "y"
-
-
-def test_routing_travels_to_other_processes_as_it_is() -> None:
-    there = routing(chat=("box/x",))
-    assert pickle.loads(pickle.dumps(there)) == there
-    assert Routing.model_validate(there.model_dump(mode="json", exclude_unset=True)) == there

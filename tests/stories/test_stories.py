@@ -24,7 +24,6 @@ from local.stories.story import (
     StoryTurn,
     check_answer,
     check_bus,
-    find_stories,
     load_story,
     says,
 )
@@ -37,8 +36,8 @@ def payload(answer: str = "", calls: Sequence[dict[str, Any]] = (), **others: An
     return {"status": "answered", "answer": answer, "thinking": "", "tool_calls": list(calls), **others}
 
 
-def failures(expect: Expect, answer: dict[str, Any], *, own_web: bool = True) -> list[str]:
-    return [check.what for check in check_answer(expect, answer, own_web=own_web) if not check.passed]
+def failures(expect: Expect, answer: dict[str, Any]) -> list[str]:
+    return [check.what for check in check_answer(expect, answer, own_web=True) if not check.passed]
 
 
 def bus_failures(expect: BusExpect, *subjects: str) -> list[str]:
@@ -79,62 +78,60 @@ def test_a_bad_story_is_refused_with_file_and_key(tmp_path: Path, text: str, com
     assert "\n" not in str(refused.value)
 
 
-def test_stories_are_found_by_the_beginning_of_their_name_by_path_and_all_together() -> None:
-    assert [path.stem for path in find_stories(["S2", "S1_basic_qa"], STORIES)] == ["S2_follow_up", "S1_basic_qa"]
-    assert find_stories(["my/own.yaml"], STORIES) == [Path("my/own.yaml")]
-    assert len(find_stories([], STORIES)) >= 4
-    with pytest.raises(ConfigError, match="there is no story S99; there are S1_basic_qa"):
-        find_stories(["S99"], STORIES)
-
-
-def test_a_tool_counts_as_used_only_if_a_call_of_it_succeeded() -> None:
-    expect = Expect(tools=("web_search",))
-    assert failures(expect, payload(calls=[FAILED, SEARCHED])) == []
-    assert failures(expect, payload(calls=[FAILED])) == ["web_search is used"]
-    [_, check] = check_answer(expect, payload(calls=[FAILED]), own_web=True)
-    assert check.found == "web_search (failed: nobody could look)"
-
-
-def test_a_source_is_cited_by_its_address() -> None:
-    expect = Expect(cites_source=True)
-    assert failures(expect, payload("See http://a.example/1.", [SEARCHED])) == []
-    assert failures(expect, payload("See http://b.example/1.", [SEARCHED])) == [
-        "the answer names a source of its tools"
-    ]
+@pytest.mark.parametrize(
+    ("expect", "answer", "what"),
+    [
+        (Expect(answer_contains=("global interpreter lock",)), payload("The Global\nInterpreter  Lock."), ""),
+        (Expect(answer_contains=("lock",)), payload("No."), "the answer contains “lock”"),
+        (Expect(answer_excludes=("no",)), payload("No."), "the answer does not contain “no”"),
+        (Expect(), payload(status="cancelled"), "the query is answered"),
+        (Expect(tools=("web_search",)), payload(calls=[FAILED, SEARCHED]), ""),
+        (Expect(tools=("web_search",)), payload(calls=[FAILED]), "web_search is used"),
+        (Expect(no_tools=True), payload(calls=[FAILED]), "no tool is used"),
+        (Expect(cites_source=True), payload("See http://a.example/1.", [SEARCHED]), ""),
+        (Expect(cites_source=True), payload("See b.", [SEARCHED]), "the answer names a source of its tools"),
+        (Expect(thinking=True), payload(), "the thinking is shown"),
+    ],
+)
+def test_an_answer_is_checked_against_what_is_expected(expect: Expect, answer: dict[str, Any], what: str) -> None:
+    assert failures(expect, answer) == ([what] if what else [])
 
 
 def test_subjects_are_present_absent_and_in_order() -> None:
     expect = BusExpect(present=("a",), absent=("x",), in_order=("a", "b", "a"))
     assert bus_failures(expect, "a", "c", "b", "c", "a") == []
     assert bus_failures(expect, "b", "a", "x") == ["x is not on the bus", "the bus carries a → b → a"]
-    assert bus_failures(expect) == ["a is on the bus", "the bus carries a → b → a"]
+
+
+def test_a_field_is_a_value_one_of_several_a_range_or_a_part_of_a_text() -> None:
+    for wanted, fitting, others in (
+        (4, [4], [5]), (1, [1], [True]), (None, [None], [0]), ([1, None], [None], [3]),
+        ({"from": 1, "to": 5}, [4.5], [5.5, True, None]),
+        ({"contains": "be undone"}, ["What it changes can be\nUndone.", ["can be undone"]], ["It may not.", []]),
+    ):  # fmt: skip
+        for values, fits in ((fitting, True), (others, False)):
+            assert [says(Saying(one_of=({"score": wanted},)), {"score": value}) for value in values] == [fits] * len(
+                values
+            ), wanted
+    assert not says(Saying(one_of=({"score": 4},)), {"status": "graded"})
 
 
 @pytest.mark.parametrize(
-    ("wanted", "value", "fits"),
-    [
-        (4, 4, True),
-        (4, 5, False),
-        (1, True, False),
-        (None, None, True),
-        (None, 0, False),
-        ([1, None], None, True),
-        ([1, 2], 3, False),
-        ({"from": 1, "to": 5}, 4.5, True),
-        ({"from": 1, "to": 5}, 5.5, False),
-        ({"from": 0, "to": 5}, True, False),
-        ({"from": 0, "to": 5}, None, False),
-        ([{"from": 1, "to": 5}, None], None, True),
-        ({"contains": "be undone"}, "What it changes can be\nUndone.", True),
-        ({"contains": "be undone"}, "It may not.", False),
-        ({"contains": "b"}, ["a", "b.example"], True),
-        ({"contains": "c"}, ["a", "b.example"], False),
-        ({"contains": "c"}, [], False),
-    ],
+    "wants",
+    ["more_participants: [shell]", "needs: [own_web]", "flags: [--respondent-b]", "mcp_servers: {sums: sums.py}"],
 )
-def test_a_field_is_a_value_one_of_several_or_within_a_range(wanted: Any, value: Any, fits: bool) -> None:
-    assert says(Saying(one_of=({"score": wanted},)), {"score": value, "status": "graded"}) is fits
-    assert not says(Saying(one_of=({"score": wanted},)), {"status": "graded"})
+def test_a_story_that_wants_what_a_running_system_may_not_have_is_left_out_there(tmp_path: Path, wants: str) -> None:
+    story = story_file(tmp_path, f"id: S9\ntitle: T\n{wants}\nturns: [{{query: q}}]\n")
+    lines: list[str] = []
+    assert run_stories([str(story)], api="http://127.0.0.1:1", show=lines.append) == 0
+    assert lines[0].startswith("S9: left out: ") and lines[1:] == ["0 of 0 stories passed"]
+
+
+def test_a_story_that_changes_settings_is_not_played_on_a_system_of_the_users(tmp_path: Path) -> None:
+    story = story_file(tmp_path, "id: S9\ntitle: T\nturns: [{query: q, trusts: true}]\n")
+    lines: list[str] = []
+    assert run_stories([str(story)], api="http://127.0.0.1:1", show=lines.append) == 0
+    assert "with settings of its own to be changed, not yours" in lines[0]
 
 
 class FakeClient:
@@ -291,33 +288,6 @@ def test_a_turn_in_which_something_asks_is_followed_decided_undone_and_looked_at
         "✗ turn 1: b.txt is not in the workspace: there",
     ]
     assert client.sent[0] == ("/approvals/q%2F1%3A0%3A0", {"decision": decision, "by": "story"})
-
-
-@pytest.mark.parametrize(
-    ("wants", "why"),
-    [
-        ("more_participants: [shell]", "it is for a system with more_participants: shell"),
-        ("needs: [own_web]", "it is for a system that is started for it, with a web of its own"),
-    ],
-)
-def test_a_story_that_wants_what_a_running_system_may_not_have_is_left_out_there(
-    tmp_path: Path, wants: str, why: str
-) -> None:
-    story = story_file(tmp_path, f"id: S9\ntitle: T\n{wants}\nturns: [{{query: q}}]\n")
-    lines: list[str] = []
-    assert run_stories([str(story)], api="http://127.0.0.1:1", show=lines.append) == 0
-    assert lines == [f"S9: left out: {why}", "0 of 0 stories passed"]
-
-
-def test_a_story_that_needs_the_sandbox_is_left_out_without_it_with_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("shutil.which", lambda name: None)
-    monkeypatch.setattr("sys.platform", "linux")
-    lines: list[str] = []
-    assert run_stories(["S9"], show=lines.append) == 0
-    assert "S9: left out: there is no bubblewrap" in lines[0] and "apt install bubblewrap" in lines[0]
-    assert lines[1:] == ["0 of 0 stories passed"]
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://[::1", "127.0.0.1:1"])

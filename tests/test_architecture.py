@@ -28,7 +28,7 @@ BASE: dict[str, set[str]] = {
 SHARED = {"core", "bus", "runtime", "queries", "models", "sandbox", "tools", "journal.client"}
 SHELLS = {"api", "cli"}  # they know no capability: routes and commands are given to them
 ROUTES, COMMANDS = {"routes", "endpoint", "sessions"}, {"commands", "file_commands", "stdio"}
-ROOT = {"run"}  # the composition root imports everything
+ROOT = {"run", "stories"}  # the composition root imports everything, and so does what plays on a whole system
 MESSAGES = {"messages", "lease_messages"}  # of another capability only these
 ONLY_IN_BUS = "zmq"
 ENVIRONMENT = {"environ", "environb", "getenv", "putenv"}
@@ -64,7 +64,7 @@ TO_MEND: dict[str, set[str]] = {
         "web.search",
     },
     "critic": {"generator.context"},
-    "files": {"attachments.attachments", "instructions.trust", "permissions.grants", "shell.shell", "skills.tools"},
+    "files": {"attachments.attachments", "instructions.trust", "shell.shell", "skills.tools"},
     "generator": {
         "attachments.attachments",
         "cli.client",
@@ -99,7 +99,6 @@ TO_MEND: dict[str, set[str]] = {
     },
     "reflection": {"instructions.texts", "memory.store", "skills.library"},
     "runtime": {"models.settings"},
-    "shell": {"permissions.grants"},
     "skills": {
         "files.tools",
         "files.workspace",
@@ -109,21 +108,9 @@ TO_MEND: dict[str, set[str]] = {
         "mcp.commands",
         "mcp.settings",
         "mcp.tools",
-        "permissions.grants",
-    },
-    "stories": {
-        "cli.client",
-        "cli.conversation",
-        "instructions.trust",
-        "mcp.client",
-        "mcp.commands",
-        "mcp.settings",
-        "mcp.tools",
-        "shell.shell",
     },
     "swarm": {"instructions.profiles"},
     "taint": {"memory.store"},
-    "tools": {"permissions.grants"},
     "users": {"api.clients", "cli.logs", "cli.main"},
 }
 

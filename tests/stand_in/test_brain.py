@@ -56,18 +56,6 @@ def test_a_question_about_current_things_is_searched_for(question: str, tool: Ma
     assert not said.content
 
 
-def test_without_tools_a_current_question_gets_an_honest_answer_and_no_call() -> None:
-    said = reply([user("What major AI news broke this week?")])
-    assert not said.calls
-    assert "not a language model" in said.content
-    assert "ollama pull gemma4:12b" in said.content
-
-
-def test_a_page_to_summarize_is_fetched_without_the_punctuation_after_its_address(tool: MakeTool) -> None:
-    said = reply([user("Summarize https://a.example/b?c=1.")], tool("web_fetch", url={"type": "string"}))
-    assert said.calls == (ToolUse("web_fetch", {"url": "https://a.example/b?c=1"}),)
-
-
 def test_the_top_result_is_searched_then_fetched_then_quoted(tool: MakeTool) -> None:
     tools = tool("web_search"), tool("web_fetch", url={"type": "string"})
     messages = [user("Summarize the content of the top result for: LoCAL2 Gemma tool calling")]
@@ -80,12 +68,6 @@ def test_the_top_result_is_searched_then_fetched_then_quoted(tool: MakeTool) -> 
     assert "The harness answers each call in order!" in said.content
     assert said.content.startswith("Gemma and its tools — https://news.example/gemma:\nGemma calls")
     assert "fourth" not in said.content
-
-
-def test_an_answer_from_a_search_quotes_each_hit_with_number_title_and_address(tool: MakeTool) -> None:
-    said = reply([user("AI news?"), called("web_search", query="x"), result("web_search", HITS)], tool("web_search"))
-    assert "The small model now plans its own searches. It took a week. [1]" in said.content
-    assert "[2] Chips get cheaper — https://news.example/chips" in said.content
 
 
 @pytest.mark.parametrize(
@@ -136,12 +118,6 @@ def test_a_failed_tool_is_told_not_quoted_as_an_answer(tool: MakeTool) -> None:
     assert not said.calls
 
 
-def test_a_result_without_a_tool_name_is_named_as_the_mistake_it_is(tool: MakeTool) -> None:
-    nameless = {"role": "tool", "name": "web_search", "content": HITS}
-    said = reply([user("AI news?"), called("web_search", query="x"), nameless], tool("web_search"))
-    assert "without a tool_name" in said.content
-
-
 def test_what_the_user_likes_is_looked_up_in_the_memory_but_a_statement_is_not(tool: MakeTool) -> None:
     memory = tool("search_memory")
     assert reply([user("How do I like my coffee?")], memory).calls == (
@@ -155,28 +131,6 @@ def test_a_tool_named_in_the_question_is_called_with_arguments_of_the_right_type
     said = reply([user("Roll a blue dice with 20 sides")], dice)
     arguments = {"sides": 20, "colour": "blue", "note": "Roll a blue dice with 20 sides"}
     assert said.calls == (ToolUse("dice", arguments),)
-
-
-@pytest.mark.parametrize(
-    ("question", "called"),
-    [
-        ("Search the web for the tallest tower and read a page about it", "web_search"),
-        ("Please search the internet for a file that I lost", "web_search"),
-        ("Read the file notes.md", "read_file"),
-    ],
-)
-def test_a_deed_alone_calls_no_tool_that_does_it_to_something_else(question: str, called: str, tool: MakeTool) -> None:
-    assert reply([user(question)], tool("web_search"), tool("read_file")).calls[0].name == called
-    assert not reply([user("Read a page about it")], tool("read_file")).calls
-
-
-def test_an_argument_the_question_does_not_name_is_filled_by_type_or_default(tool: MakeTool) -> None:
-    given = {"sides": {"type": "integer", "minimum": 2}, "loud": {"type": "boolean"}, "unit": {"default": "cm"}}
-    assert reply([user("roll a dice")], tool("dice", **given)).calls[0].arguments == {
-        "sides": 2,
-        "loud": False,
-        "unit": "cm",
-    }
 
 
 def test_a_tool_is_found_by_two_words_of_its_description(tool: MakeTool) -> None:
@@ -201,28 +155,10 @@ def test_a_known_fact_or_a_sum_is_answered_without_a_tool(question: str, answer:
     assert not said.calls
 
 
-def test_a_date_is_not_taken_for_a_sum() -> None:
-    assert "stand-in" in reply([user("Who phoned on 2026-11-30?")]).content
-
-
 def test_a_follow_up_is_resolved_from_the_history_that_was_sent() -> None:
     history = [user("Tell me about the Python GIL."), {"role": "assistant", "content": "It is a lock."}]
     assert "reference counting" in reply([*history, user("Why was it introduced?")]).content
     assert "do not know what “it” refers to" in reply([user("Why was it introduced?")]).content
-
-
-def test_a_follow_up_on_something_unknown_quotes_the_previous_answer() -> None:
-    history = [user("Who made the blue vase?"), {"role": "assistant", "content": "A potter in Delft made the vase."}]
-    said = reply([*history, user("When did they make it?")])
-    assert "Who made the blue vase?" in said.content
-    assert "A potter in Delft made the vase." in said.content
-
-
-def test_a_reminder_after_an_empty_message_belongs_to_the_question_before_it(tool: MakeTool) -> None:
-    reminder = user("Your last message was empty. Answer the question in plain text.")
-    assert "Paris" in reply([user("What is the capital of France?"), reminder]).content
-    found = [user("AI news?"), called("web_search", query="x"), result("web_search", HITS), reminder]
-    assert "plans its own searches" in reply(found, tool("web_search")).content
 
 
 def test_without_a_memory_tool_the_conversation_itself_is_remembered() -> None:
@@ -235,21 +171,6 @@ def test_a_tool_that_is_named_is_the_one_that_is_called(name: str, tool: MakeToo
     names = ("git_commit", "git_status", "git_log", "shell_exec", "shell_script", "web_search", "search_memory")
     said = reply([user(f"Please call {name} for 17 * 23 lines.")], *map(tool, names))
     assert [call.name for call in said.calls] == [name]
-
-
-def test_a_tool_that_is_named_gets_the_address_that_is_given(tool: MakeTool) -> None:
-    address = "http://a.example/x"
-    fetch = tool("web_fetch", "", url={"type": "string"})
-    assert reply([user(f"web_fetch {address} now")], tool("git_log"), fetch).calls == (
-        ToolUse("web_fetch", {"url": address}),
-    )
-
-
-def test_a_tool_that_does_something_is_called_if_that_was_asked_for(tool: MakeTool) -> None:
-    tools = (tool("delete_file"), tool("city_weather"))
-    assert reply([user("What is in the file?")], *tools).calls == ()
-    assert [call.name for call in reply([user("Delete the file.")], *tools).calls] == ["delete_file"]
-    assert [call.name for call in reply([user("How is the weather?")], *tools).calls] == ["city_weather"]
 
 
 def test_a_note_is_made_where_that_is_asked_for_and_can_be(tool: MakeTool) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -70,12 +67,6 @@ async def test_a_second_question_is_understood_from_the_first(client: ollama.Asy
     assert "reference counting" in messages[-1]["content"]
 
 
-async def test_thinking_is_on_unless_it_is_turned_off(client: ollama.AsyncClient) -> None:
-    assert (await client.chat(GEMMA, PARIS)).message.thinking
-    assert (await client.chat(GEMMA, PARIS, think="low")).message.thinking
-    assert not (await client.chat(GEMMA, PARIS, think=False)).message.thinking
-
-
 async def test_a_tool_is_called_and_its_result_quoted(client: ollama.AsyncClient, tool: MakeTool) -> None:
     def web_search(query: str) -> str:
         """Search the web.
@@ -95,15 +86,6 @@ async def test_a_tool_is_called_and_its_result_quoted(client: ollama.AsyncClient
     answer = await client.chat(GEMMA, messages, tools=[web_search])
     assert not answer.message.tool_calls
     assert "A snippet. [1]" in (answer.message.content or "")
-
-
-async def test_a_tool_call_has_an_id_an_index_and_arguments_as_an_object(
-    http: httpx.AsyncClient, tool: MakeTool
-) -> None:
-    asked = {"model": GEMMA, "messages": [{"role": "user", "content": "latest news"}], "tools": [tool("web_search")]}
-    lines = (await http.post("/api/chat", json=asked)).text.splitlines()
-    assert any('"tool_calls":[{"id":"call_' in line and '"index":0' in line for line in lines)
-    assert any('"arguments":{"query":"latest news"}' in line for line in lines)
 
 
 async def test_structured_output_is_valid_for_the_schema(client: ollama.AsyncClient) -> None:
@@ -126,15 +108,6 @@ async def test_an_embedding_has_768_dimensions_and_length_one_and_comes_in_order
     assert sum(value * value for value in both.embeddings[0]) == pytest.approx(1)
     assert (await client.embed("nomic-embed-text", "black coffee")).embeddings == both.embeddings[1:]
     assert (await client.embeddings("nomic-embed-text", "green tea")).embedding == both.embeddings[0]
-
-
-async def test_a_text_too_long_to_embed_is_cut_or_refused_as_asked(client: ollama.AsyncClient) -> None:
-    text = "tea " * 3000
-    assert (await client.embed("nomic-embed-text", text)).prompt_eval_count == 2048
-    assert await refused(client.embed("nomic-embed-text", text, truncate=False)) == (
-        400,
-        "the input length exceeds the context length",
-    )
 
 
 async def test_list_show_ps_and_version_describe_the_models(
@@ -191,17 +164,6 @@ async def test_a_malformed_request_is_a_400_with_a_reason(http: httpx.AsyncClien
     assert answer.json()["error"]
 
 
-async def test_half_a_surrogate_pair_is_replaced_as_in_ollama(http: httpx.AsyncClient) -> None:
-    body = b'{"model":"gemma4:12b","messages":[{"role":"user","content":"\\ud83d\\ude00 and \\ud800"}],"stream":false}'
-    answer = (await http.post("/api/chat", content=body)).json()
-    assert "\U0001f600 and \ufffd" in answer["message"]["content"]
-
-
-async def test_an_unknown_path_and_a_wrong_method_are_answered_plainly(http: httpx.AsyncClient) -> None:
-    assert (await http.get("/api/nothing")).status_code == 404
-    assert (await http.get("/api/chat")).status_code == 405
-
-
 async def test_a_long_conversation_is_cut_silently_unless_that_is_forbidden(
     client: ollama.AsyncClient, http: httpx.AsyncClient
 ) -> None:
@@ -243,38 +205,3 @@ async def test_a_model_can_be_deleted_and_pulled_again(serving: Any) -> None:
         assert (await client.chat(GEMMA, PARIS)).done
         with pytest.raises(ollama.ResponseError, match="file does not exist"):
             await client.pull("gemma4:27b")
-
-
-async def test_conversations_side_by_side_do_not_mix(client: ollama.AsyncClient) -> None:
-    async def ask(number: int) -> str:
-        answer = await client.chat(GEMMA, [{"role": "user", "content": f"what is {number} * 2"}])
-        return answer.message.content or ""
-
-    answers = await asyncio.gather(*(ask(number) for number in range(30)))
-    assert answers == [f"{number} * 2 = {number * 2}" for number in range(30)]
-
-
-OURS = """
-import asyncio, sys
-from local.models.ollama import OllamaModel
-
-async def ask(url):
-    model = OllamaModel(url, first_token_seconds=20, between_tokens_seconds=20, timeout_seconds=20)
-    assert "ollama" not in sys.modules, "imported before it was needed"
-    assert "gemma4:12b" in await model.models()
-    assert sys.modules["ollama"].AsyncClient is type(model._calls._client)
-    assert "tools" in (await model.show("gemma4:12b")).capabilities
-    [vector] = await model.embed("nomic-embed-text", ["green tea"])
-    assert len(vector) > 100 and all(isinstance(number, float) for number in vector)
-    assert [step async for step in model.pull("gemma4:e2b")][-1]["status"] == "success"
-    await model.close()
-    print("all of it")
-
-asyncio.run(ask(sys.argv[1]))
-"""
-
-
-async def test_our_own_client_asks_all_but_chats_by_the_package_which_is_imported_when_needed(url: str) -> None:
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", OURS, url, stdout=PIPE, stderr=PIPE)
-    said, errors = await asyncio.wait_for(process.communicate(), 40)
-    assert (said, errors) == (b"all of it\n", b"")

@@ -11,7 +11,7 @@ import pytest
 
 from local.core.errors import ConfigError
 from local.stand_in.rules import read
-from local.stand_in.server import StandInSettings, create_app, load, parse
+from local.stand_in.server import StandInSettings, create_app, parse
 
 Json = dict[str, Any]
 Story = Callable[[str], str]
@@ -34,35 +34,6 @@ async def chat(http: httpx.AsyncClient, messages: list[Json], *tools: Json) -> J
     asked = {"model": "gemma4:12b", "messages": messages, "tools": tools, "stream": False}
     message: Json = (await http.post("/api/chat", json=asked)).raise_for_status().json()["message"]
     return message
-
-
-async def test_s1_thinks_and_answers_without_a_tool(http: httpx.AsyncClient, story: Story, tool: MakeTool) -> None:
-    (await http.post("/stand_in/script", content=story("S1_basic_qa"))).raise_for_status()
-    said = await chat(http, [user("What is the capital of France?")], tool("web_search"))
-    assert "Paris" in said["content"]
-    assert said["thinking"]
-    assert "tool_calls" not in said
-
-
-async def test_s2_answers_the_follow_up_only_if_the_history_is_sent(http: httpx.AsyncClient, story: Story) -> None:
-    await http.post("/stand_in/script", content=story("S2_follow_up"))
-    first = await chat(http, [user("Tell me about the Python GIL.")])
-    assert "Global Interpreter Lock" in first["content"]
-    history = [user("Tell me about the Python GIL."), {"role": "assistant", "content": first["content"]}]
-    second = await chat(http, [*history, user("Why was it introduced?")])
-    assert "reference counting" in second["content"]
-    alone = await chat(http, [user("Why was it introduced?")])
-    assert "do not know what “it” refers to" in alone["content"]
-
-
-async def test_s3_cites_what_the_search_found(http: httpx.AsyncClient, story: Story, tool: MakeTool) -> None:
-    await http.post("/stand_in/script", content=story("S3_web_search"))
-    messages, search = [user("What major AI news broke this week?")], tool("web_search")
-    first = await chat(http, messages, search)
-    assert first["tool_calls"][0]["function"]["name"] == "web_search"
-    said = await chat(http, messages + round_trip("web_search", HITS), search)
-    assert "Gemma has learnt to search. [1]" in said["content"]
-    assert "https://a.example/gemma" in said["content"]
 
 
 async def test_s3_tells_a_failed_search_instead_of_playing_on(
@@ -108,11 +79,6 @@ def test_chunks_given_as_a_list_are_sent_as_they_stand_and_a_text_is_cut() -> No
     delivery = script.play(read([user("hi")], ()))
     assert delivery
     assert (delivery.thinking, delivery.content) == (("abc", "def", "g"), ("one", " two and more"))
-
-
-@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "stories" / "scripts").glob("S*.yaml")))
-def test_every_story_script_can_be_loaded_under_its_file_name(path: Path) -> None:
-    assert load(path).story == path.stem
 
 
 @pytest.mark.parametrize(

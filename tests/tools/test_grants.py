@@ -13,11 +13,11 @@ from local.bus.bus import Bus
 from local.bus.messages import Grant, ToolRequest, ToolResult, arguments_digest
 from local.bus.zeromq import MemoryHub, MemoryTransport
 from local.core import database as sqlite_file
-from local.permissions import grants as signing
 from local.permissions.gatekeeper import GatekeeperService
-from local.permissions.grants import FOLDER, PRIVATE, PUBLIC, GrantGuard, SigningKey
 from local.permissions.policy import GatekeeperConfig
 from local.runtime.participant import Resources, Settingless
+from local.tools import grants as signing
+from local.tools.grants import FOLDER, PRIVATE, PUBLIC, GrantGuard, SigningKey
 from local.tools.tool import Tool
 
 NOW = 1000.0

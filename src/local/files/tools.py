@@ -21,7 +21,7 @@ from local.files.git import GitProgram, is_repository
 from local.files.outlines import FilePart, Outline, file_outline, is_code
 from local.files.workspace import CloneSearch, FileFacts, Workspace, WorkspacePath, folded, on_one_line, shown
 from local.instructions.trust import TrustRegistry
-from local.permissions.grants import require_owner
+from local.tools.grants import require_owner
 from local.tools.tool import Tool, ToolOutput
 
 

@@ -284,8 +284,9 @@ def _serve(control: socket.socket) -> NoReturn:
     signal.signal(signal.SIGCHLD, lambda *_: None)  # what has to be done is done below
     ended: dict[int, int] = {}  # the exit statuses that nobody has asked for yet
     awaited: int | None = None
+    sources: list[Any] = [control, woken]
     while True:
-        for ready in select.select([control, woken], [], [])[0]:
+        for ready in select.select(sources, [], [])[0]:
             if ready is control:
                 what, data, descriptors = _request(control)
                 if what == FORK:

@@ -19,11 +19,11 @@ from local.bus.message import Message
 from local.bus.messages import SessionDeleted, ToolJob, ToolProgress, ToolRequest
 from local.core.config import Settings
 from local.core.errors import LocalError, SandboxMissing, SandboxRefused, ToolError
-from local.permissions.grants import require_owner
 from local.runtime.participant import Participant, Publications, Resources, on
 from local.sandbox.process import MB, CommandOutcome, ContainedCommand, ContainedProcess, SandboxLimits
 from local.sandbox.sandbox import Sandbox, SandboxView, sandbox_of_this_machine
 from local.skills.messages import SkillRequest, SkillResult, SkillsChanged
+from local.tools.grants import require_owner
 from local.tools.group import ToolGroup
 from local.tools.tool import Tool, ToolOutput
 

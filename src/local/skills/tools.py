@@ -17,7 +17,6 @@ from local.files.tools import FilesConfig
 from local.instructions.texts import VersionedText
 from local.instructions.trust import TrustRegistry
 from local.mcp.settings import MCPServerConfig
-from local.permissions.grants import require_owner
 from local.runtime.participant import Resources
 from local.sandbox.sandbox import skill_path
 from local.skills.library import (
@@ -38,6 +37,7 @@ from local.skills.library import (
 )
 from local.skills.library import SKILL_FILE_NAME as FILE_NAME
 from local.skills.messages import READ_SKILL, SkillRecord, SkillRequest, SkillResult, SkillsChanged
+from local.tools.grants import require_owner
 from local.tools.tool import Tool
 
 # The tool that reads a skill: its instructions, or one of its files.

@@ -36,10 +36,10 @@ from local.core.config import Settings
 from local.core.errors import BlobNotStored, ConfigError, ToolError
 from local.core.secrets import secret_mask
 from local.memory.messages import MemoryDeleted
-from local.permissions.grants import NOT_GRANTED, GrantGuard
 from local.runtime.participant import Handles, Kind, Participant, Publications, Resources, on
 from local.runtime.runner import explained
 from local.tools.effects import AtMostOnce, EffectStore, outcome_unknown
+from local.tools.grants import NOT_GRANTED, GrantGuard
 
 # What a tool's `run` takes: the JSON Schema for the model, and the check of what the model sends.
 

@@ -13,8 +13,8 @@ from local.core.errors import NoSuchModel
 from local.models.catalogue import ModelCatalogue, NotForChat, ServerSilent
 from local.models.hub import ModelStock
 from local.models.settings import Chains, DefaultModel, Endpoint, ModelsConfig, Routing
-from local.stand_in import server
-from local.stand_in.server import StandInSettings
+from tests.stand_in import server
+from tests.stand_in.server import StandInSettings
 
 NOBODY = "http://127.0.0.1:1"
 

@@ -14,7 +14,7 @@ from local.core.errors import ConfigError, ModelError
 from local.models.chat import ContentDelta, Degraded, Delta, Json
 from local.models.router import connect
 from local.models.settings import Endpoint, ModelsConfig, Routing
-from local.stand_in.server import StandInSettings, serve
+from tests.stand_in.server import StandInSettings, serve
 
 PARIS: list[Json] = [{"role": "user", "content": "What is the capital of France?"}]
 NOBODY = Endpoint(kind="ollama", url="http://127.0.0.1:1")

@@ -31,7 +31,7 @@ from local.models.chat import (
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
 from local.models.router import FallbackPolicy, Router, Target
-from local.stand_in.server import StandInSettings, serve
+from tests.stand_in.server import StandInSettings, serve
 
 GEMMA = "gemma4:12b"
 ANSWER = "The capital of France is Paris."

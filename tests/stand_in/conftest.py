@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.stand_in.server import StandInSettings, serve
+from tests.stand_in.server import StandInSettings, serve
 
 SCRIPTS = Path(__file__).parents[2] / "stories" / "scripts"
 

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-import ollama
 import pytest
 
-from local.stand_in.server import StandInSettings
+from tests.stand_in.server import StandInSettings
 
 Json = dict[str, Any]
 
@@ -33,14 +32,6 @@ def content(parts: list[Json]) -> str:
     return "".join(part["message"]["content"] for part in parts)
 
 
-async def test_a_status_fault_strikes_as_often_as_asked_and_no_more(http: httpx.AsyncClient) -> None:
-    await inject(http, "status", status=503, body={"error": "server busy"}, times=2)
-    for _ in range(2):
-        answer = await http.post("/api/chat", json=PARIS)
-        assert (answer.status_code, answer.json()) == (503, {"error": "server busy"})
-    assert (await streamed(http))[-1]["done"]
-
-
 async def test_a_fault_can_skip_requests_and_choose_them_by_path_and_text(http: httpx.AsyncClient) -> None:
     await inject(http, "status", skip=1, match="France")
     await inject(http, "status", path="/api/show")
@@ -50,33 +41,6 @@ async def test_a_fault_can_skip_requests_and_choose_them_by_path_and_text(http: 
     assert (await http.post("/api/chat", json=PARIS)).status_code == 500
     assert (await http.post("/api/show", json={"model": GEMMA})).status_code == 500
     assert (await http.post("/api/show", json={"model": GEMMA})).status_code == 200
-
-
-async def test_an_end_without_done(http: httpx.AsyncClient) -> None:
-    await inject(http, "eof", after=2)
-    assert [part["done"] for part in await streamed(http)] == [False, False]
-    await inject(http, "eof", after=9999)
-    assert not any(part["done"] for part in await streamed(http))
-
-
-async def test_an_error_line_in_the_middle_of_a_stream_is_what_the_ollama_client_raises(
-    http: httpx.AsyncClient, url: str
-) -> None:
-    await inject(http, "error_line", after=1, message="model runner has crashed")
-    async with ollama.AsyncClient(url, trust_env=False) as client:
-        with pytest.raises(ollama.ResponseError, match="model runner has crashed"):
-            _ = [part async for part in await client.chat(GEMMA, PARIS["messages"], stream=True)]  # type: ignore[arg-type]
-    await inject(http, "error_line", message="model runner has crashed")
-    whole = await http.post("/api/chat", json={**PARIS, "stream": False})
-    assert (whole.status_code, whole.json()) == (500, {"error": "model runner has crashed"})
-
-
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_dropped_connection(http: httpx.AsyncClient, stream: bool) -> None:
-    await inject(http, "disconnect", after=1)
-    with pytest.raises(httpx.RemoteProtocolError):
-        await http.post("/api/chat", json={**PARIS, "stream": stream})
-    assert (await http.post("/api/chat", json=PARIS)).status_code == 200
 
 
 async def test_a_client_that_leaves_stops_the_generation_and_the_log_says_so(http: httpx.AsyncClient) -> None:

@@ -180,7 +180,7 @@ class SettledClient(FakeClient):
 
 
 class FollowedClient(FakeClient):
-    """Its one query asks for leave for a call, and what it has changed is one file. `sent` holds (path, body)."""
+    """Its one query needs approval for a call, and what it has changed is one file. `sent` holds (path, body)."""
 
     def __init__(self, workspace: Path) -> None:
         super().__init__()
@@ -281,7 +281,7 @@ def test_a_turn_in_which_something_asks_is_followed_decided_undone_and_looked_at
     client = FollowedClient(tmp_path)
     lines = play(client, Story.model_validate({"id": "S", "title": "T", "turns": [turn]}))
     assert lines == [
-        "✓ turn 1: write_file asks for leave with level L1: write_file (level L1)",
+        "✓ turn 1: write_file needs approval with level L1: write_file (level L1)",
         "✓ turn 1: the query is answered: answered",
         f"{mark} turn 1: what it has changed is undone: {'a.txt' if mark == '✓' else 'nothing is'}",
         "✗ turn 1: a.txt is in the workspace: not there",

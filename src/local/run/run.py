@@ -49,17 +49,17 @@ from local.runtime.runner import BEAT_SECONDS
 from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
 from local.stand_in.server import StandInSettings
 
-# The supervisor's ear on the bus: it starts, stops and restarts children for those who ask.
+# Requests over the bus to start, stop and restart participants.
 
 log = logging.getLogger(__name__)
 
 API = "api"
-NOT_IN_SETTINGS = "the settings do not have it any more"
+NOT_IN_SETTINGS = "it is no longer in the settings"
 NEEDED = frozenset({"proxy", "journal", API})  # without whom nobody could ask for the start
 
 
 class StopRefused(LocalError):
-    """A participant that may be restarted, and not be left stopped."""
+    """The participant may be restarted but not left stopped."""
 
     kind = "conflict"
 
@@ -68,7 +68,8 @@ class StopRefused(LocalError):
 
 
 class ChildControl:
-    """Does one thing at a time with each child, each request once however often it is sent."""
+    """The handler of requests to start, stop and restart participants. It does one thing at a time with each child, and
+    each request once, however often it is sent."""
 
     publishes = (ParticipantResult,)
 
@@ -172,7 +173,7 @@ class ChildControl:
 
 
 class Announcer:
-    """Publishes the supervisor's status. Call `changed` from the supervisor's `on_change`."""
+    """The publisher of the supervisor's status. Call `changed` from the supervisor's `on_change`."""
 
     def __init__(self, bus: Bus, notice: str = "") -> None:
         """`notice` is something that users should know of this start."""
@@ -325,7 +326,8 @@ SUPERVISOR = "supervisor"
 
 
 class SystemDeclarations:
-    """The declarations in one data directory; a full disk holds up nobody's start."""
+    """The declarations of the supervisor and of foreign clients in one data directory. A full disk does not delay a
+    start."""
 
     def __init__(self, data_dir: Path, bus: BusAddress, system: SystemConfig) -> None:
         self._declarations = Declarations(data_dir / SENDERS)
@@ -367,7 +369,7 @@ MISCONFIGURED = f"exit status {EXIT_CONFIG}"
 
 @dataclass(frozen=True, slots=True)
 class SystemPlan:
-    """Everything decided before the first process starts."""
+    """The plan of a start: everything that is decided before the first process starts."""
 
     flags: Flags
     system: SystemConfig

@@ -30,7 +30,7 @@ def key_id_of(public: bytes) -> str:
 
 
 class SigningKey:
-    """Signs. Made by `of`, which imports NaCl: 0.1 s that only those spend who need it."""
+    """The gatekeeper's private key. Make it with `of`, which imports NaCl: that takes 0.1 s."""
 
     def __init__(self, key: nacl.signing.SigningKey) -> None:
         self._key = key
@@ -92,8 +92,8 @@ NOT_GRANTED = "not_granted"
 
 
 class GrantGuard:
-    """Holds the gatekeeper's public key, read from the data directory when it is first needed, and again when a grant
-    names another one. `clock` gives seconds since 1970."""
+    """The check of grants in a tool's process. It holds the gatekeeper's public key, read from the data directory when
+    it is first needed, and again when a grant names another one. `clock` gives seconds since 1970."""
 
     def __init__(self, data_dir: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder, self._clock = data_dir / FOLDER, clock

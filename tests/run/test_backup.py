@@ -85,7 +85,7 @@ async def test_a_backup_goes_where_nothing_is_and_comes_from_where_something_is(
     (made(tmp_path / "full") / "file").touch()
     with pytest.raises(BackupRefused, match="is there already"):
         backup.back_up(data_dir, tmp_path / "full")
-    with pytest.raises(BackupRefused, match="lies in the data directory"):
+    with pytest.raises(BackupRefused, match="is inside the data directory"):
         backup.back_up(data_dir, data_dir / "copy")
 
 

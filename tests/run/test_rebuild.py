@@ -1,4 +1,4 @@
-"""Records, memory and ratings are made anew from what the journal has, with all that was said of the answers."""
+"""Records, memory and ratings are rebuilt from the journal, with all that was said of the answers."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def test_what_was_said_of_answers_comes_back_with_them(data_dir: Path) -> None:
     names = missing(data_dir, EVERYBODY)
     assert names == ["conversation", "engrams", "conversation_b", "ratings"]
     said = rebuild_missing(data_dir, names)
-    assert "conversation_b was missing and was made anew from the journal, with 1 exchanges" in said
-    assert "ratings was missing and was made anew from the journal, with 2 ratings" in said
+    assert "conversation_b was missing and was rebuilt from the journal, with 1 exchanges" in said
+    assert "ratings was missing and was rebuilt from the journal, with 2 ratings" in said
     assert missing(data_dir, EVERYBODY) == []
     asyncio.run(look())
 
@@ -122,5 +122,5 @@ def test_an_empty_file_is_as_good_as_none(data_dir: Path) -> None:
     engrams.touch()
     assert missing(data_dir, ("memory",)) == ["engrams"]
     said = rebuild_missing(data_dir, ["engrams"])
-    assert said == "engrams was missing and was made anew from the journal, with 3 exchanges"
+    assert said == "engrams was missing and was rebuilt from the journal, with 3 exchanges"
     assert missing(data_dir, ("memory",)) == []

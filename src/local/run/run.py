@@ -287,7 +287,7 @@ def _clear_temporary(directory: RunDirectory) -> None:
     log.debug("%d temporary folders of processes that were killed are removed", count)
 
 
-# What has a system end: a signal, or the end of whoever has started it for a while.
+# What ends a system: a signal, or the end of the program that started it for a while.
 
 
 def stop_when_asked(stop: asyncio.Event, supervisor: Supervisor, starter: int | None = None) -> None:
@@ -527,7 +527,7 @@ def stages(plan: SystemPlan) -> list[ChildSpec | list[ChildSpec]]:
     beside: list[ChildSpec] = [_participant(plan, "journal", JOURNAL)]
     if plan.backend.listener is not None:
         args = (StandInSettings(), plan.backend.listener)
-        target = "local.run.processes:run_stand_in"  # outlives whoever is still asking it something at the end
+        target = "local.run.processes:run_stand_in"  # outlives the participants that still ask it something at the end
         beside.append(ChildSpec("stand_in", "model", target, args, outlives=True))
     for entry in plan.system.participants:
         beside.append(_participant(plan, entry.name, entry.target))
@@ -599,7 +599,7 @@ def _facts(plan: SystemPlan) -> Facts:
 
 
 def _link(plan: SystemPlan) -> str | None:
-    """Where to open it; with the owner's token for the eyes of whoever sits at this terminal, and in no log."""
+    """The address to open, with the owner's token if a person reads it on a terminal; the token is in no log."""
     token = owner_token(plan.data_dir) if sys.stderr.isatty() else None
     return f"{plan.api_url}/#token={quote(token)}" if plan.api_url and token else plan.api_url
 

@@ -107,22 +107,22 @@ class GrantGuard:
     def _fault(self, request: ToolRequest) -> str:
         grant = request.grant
         if grant is None:
-            return "nobody has given leave for this call"
+            return "it has not been approved"
         if self._public is None or key_id_of(self._public) != grant.key_id:
             self._public = read_public(self._folder)
         if self._public is None or key_id_of(self._public) != grant.key_id:
-            return "its leave is signed with a key that is not the gatekeeper's"
+            return "its approval is signed with a key that is not the gatekeeper's"
         if not is_signed(grant.statement(), grant.signature, self._public):
-            return "the signature of its leave is wrong"
+            return "the signature of its approval is wrong"
         try:
             digest = arguments_digest(request.args)
         except ValueError as error:
             return str(error)
         asked = (request.call_id, request.respondent_id, request.tool, digest)
         if asked != (grant.call_id, grant.respondent_id, grant.tool, grant.args_sha256):
-            return "its leave is for another call"
+            return "its approval is for another call"
         if self._clock() > grant.expires_at:
-            return "its leave has run out"
+            return "its approval has expired"
         return ""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from pathlib import Path
 from typing import Literal
 
@@ -13,9 +12,8 @@ from pydantic import Field
 from local.core import config
 from local.core.capability import participants
 from local.core.config import Settings, SystemConfig
-from local.core.environment import Environment, data_dir, environment
+from local.core.environment import Environment, environment
 from local.core.errors import ConfigError
-from local.generator.config import GeneratorConfig
 from local.run.participant import find_class
 from local.run.run import API_TARGET as API
 from local.run.run import JOURNAL
@@ -116,23 +114,6 @@ def test_an_alias_bomb_is_refused(folder: Path) -> None:
         load(folder)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("think: on\ncorner: [1, 2]", "sample.yaml:2: corner: expected 3, found 2"),
-        ("weights: {<<: {p: x}}", "sample.yaml:1: weights.p: expected a whole number, found 'x'"),
-        ("weights:\n  q: x", "sample.yaml:2: weights.q: expected a whole number, found 'x'"),
-    ],
-)
-def test_a_fault_is_not_blamed_on_what_stands_in_the_same_place_of_a_lower_layer(
-    folder: Path, tmp_path: Path, text: str, message: str
-) -> None:
-    write(tmp_path, "\n" * 6 + "corner: [1, 2, 3]\nweights: {p: 1, q: 1}\n")
-    write(folder, text)
-    with pytest.raises(ConfigError, match=f"^mine/{re.escape(message)}$"):
-        config.load("sample", Sample, [tmp_path, folder])
-
-
 def test_a_key_that_is_lacking_is_named_in_the_file_that_has_what_it_belongs_to(folder: Path, tmp_path: Path) -> None:
     class Pairs(Settings):
         pairs: tuple[Pair, ...]
@@ -143,12 +124,6 @@ def test_a_key_that_is_lacking_is_named_in_the_file_that_has_what_it_belongs_to(
         config.load("sample", Pairs, [tmp_path, folder])
 
 
-def test_a_bad_flag_is_not_blamed_on_a_file(folder: Path) -> None:
-    write(folder, "num_ctx: 5\n")
-    with pytest.raises(ConfigError, match=r"^a flag or system\.yaml, for sample: num_ctx: expected a whole number"):
-        config.load("sample", Sample, [folder], {"num_ctx": "many"})
-
-
 @pytest.mark.parametrize(("name", "key"), [("generator", "tools"), ("web_search", "fetch_enabled")])
 def test_a_key_that_has_lost_its_meaning_is_a_warning(
     folder: Path, caplog: pytest.LogCaptureFixture, name: str, key: str
@@ -157,11 +132,6 @@ def test_a_key_that_has_lost_its_meaning_is_a_warning(
     with caplog.at_level(logging.WARNING):
         assert config.load(name, Sample, [folder]).model == "a"
     assert f"mine/{name}.yaml:2: {key} is ignored: " in caplog.text
-
-
-def test_the_generator_knows_from_the_gatekeepers_file_what_is_never_called(folder: Path) -> None:
-    write(folder, "denied_tools: [web_fetch, shell_exec: [git, push]]\n", "gatekeeper")
-    assert config.load("generator", GeneratorConfig, [folder]).never_called == {"web_fetch"}
 
 
 def test_fetch_max_chars_counts_where_the_plan_has_it_and_its_own_file_has_the_last_word(
@@ -204,12 +174,6 @@ def test_the_layers_are_the_defaults_and_then_the_folder_of_the_user(
 def test_a_settings_folder_that_was_named_must_exist(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nowhere: no such folder"):
         config.layers_for(tmp_path / "nowhere")
-
-
-def test_the_data_folder_is_the_flag_then_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCAL2_DATA_DIR", str(tmp_path / "variable"))
-    assert data_dir(None) == tmp_path / "variable"
-    assert data_dir(tmp_path / "flag") == tmp_path / "flag"
 
 
 def system(folder: Path, text: str = "", **variables: str) -> SystemConfig:
@@ -272,11 +236,6 @@ def add_tools(folder: Path, *classes: str) -> str:
     return f"more_participants: [{', '.join(f'my_tools.dice:{name}' for name in classes)}]\n"
 
 
-def test_whoever_is_added_is_called_what_its_class_says(folder: Path) -> None:
-    entries = system(folder, add_tools(folder, "DiceTool", "Odd", "Silent")).participants
-    assert [entry.name for entry in entries] == ["dice", "odd", "Silent"]
-
-
 @pytest.mark.parametrize("name", ["supervisor", "bus"])
 def test_a_name_that_is_taken_by_what_no_settings_list_is_refused(folder: Path, name: str) -> None:
     (folder / "mine.py").write_text(f'class One:\n    name = "{name}"\n')
@@ -284,13 +243,6 @@ def test_a_name_that_is_taken_by_what_no_settings_list_is_refused(folder: Path, 
         system(folder, 'more_participants: ["mine:One"]')
     with pytest.raises(ConfigError, match=f"'{name}' cannot be a client's name"):
         system(folder, f"bus_clients: {{{name}: [query.received]}}")
-
-
-def test_two_of_one_name_are_refused(folder: Path) -> None:
-    (folder / "mine.py").write_text('class Two:\n    name = "dice"\n')
-    text = add_tools(folder, "DiceTool").replace("]", ", mine:Two]")
-    with pytest.raises(ConfigError, match=r"my_tools\.dice:DiceTool and mine:Two are both called dice; rename one"):
-        system(folder, text)
 
 
 @pytest.mark.parametrize(
@@ -350,8 +302,3 @@ def test_a_fault_in_the_system_file_says_what_would_be_right(folder: Path, text:
 def test_ollama_host_names_the_server_unless_the_file_does(folder: Path) -> None:
     assert system(folder, "", OLLAMA_HOST="box:1").ollama_url == "box:1"
     assert system(folder, "ollama_url: http://other", OLLAMA_HOST="box:1").ollama_url == "http://other"
-
-
-def test_own_tools_are_looked_for_in_the_settings_folder(folder: Path) -> None:
-    assert system(folder).python_path == (folder,)
-    assert system(folder, "python_path: [tools, /abs]").python_path == (folder / "tools", Path("/abs"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tempfile
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from local.core.data_dir import Facts, HeldFolder, RunDirectory, clear_unheld
+from local.core.data_dir import Facts, RunDirectory
 from local.core.errors import AlreadyRunning, ConfigError
 
 DEAD = Facts(2**22 + 1, "", "", False, "", "", None)  # above the highest process id of Linux
@@ -60,25 +59,6 @@ def test_what_a_killed_system_has_left_is_cleared_and_nothing_else(
         assert own.clear_others() == 1
     left = {directory.path for directory in (own, told, held, used, young)}
     assert set(own.path.parent.iterdir()) == left
-
-
-def test_a_folder_that_is_cleared_at_the_moment_it_is_taken_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flock, operations = fcntl.flock, []
-
-    def steal_first(handle: int, operation: int) -> None:
-        operations.append(operation)
-        if len(operations) == 1:
-            assert clear_unheld(tmp_path / "run", ())
-        flock(handle, operation)
-
-    monkeypatch.setattr(fcntl, "flock", steal_first)
-    folder = HeldFolder(tmp_path / "run")
-    assert folder.path.is_dir()
-    assert not clear_unheld(folder.path, ())
-    folder.close()
-    assert clear_unheld(folder.path, ())
 
 
 def test_a_full_disk_makes_a_lock_that_does_not_say_whose_it_is_and_facts_that_wait(

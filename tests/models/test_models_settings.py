@@ -34,12 +34,6 @@ def test_a_server_of_ones_own_stands_beside_those_that_are_there(folder: Path) -
     assert (config.roles.at("box"), config.roles.at("ollama")) == (("x",), ("y:1",))
 
 
-def test_the_file_of_a_model_is_looked_for_in_the_settings_folder(folder: Path) -> None:
-    config = read(folder, "providers: {llama_server: {model: gguf/tiny.gguf, args: [-ngl, '9']}}")
-    assert config.providers["llama_server"].model == folder / "gguf" / "tiny.gguf"
-    assert config.providers["llama_server"].args == ("-ngl", "9")
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -99,13 +99,6 @@ def test_without_any_the_stand_in_is_used_and_that_is_said(programs: Path, caplo
     assert choose("stand_in").name == "stand_in"
 
 
-def test_a_chain_for_chat_decides_which_servers_are_used_and_needs_no_stand_in(programs: Path) -> None:
-    box = {"kind": "openai", "url": "http://192.168.0.9:8080"}
-    chosen = choose(providers={"box": box}, roles={"chat": ["box/x", "ollama/y"]})
-    assert (chosen.name, chosen.url) == ("box", "http://192.168.0.9:8080/v1")
-    assert set(chosen.routing.endpoints) == {"box", "ollama"}
-
-
 def test_llama_server_is_run_with_its_model_under_that_models_name(programs: Path) -> None:
     install(programs, "llama-server")
     (programs / "tiny.gguf").touch()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
@@ -19,8 +19,6 @@ from local.run.newcomers import ParticipantReloader
 from local.run.run import ChildControl
 from local.runtime.child import ChildSpec
 from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
-
-Until = Callable[[Callable[[], object]], Awaitable[None]]
 
 PHASES = {"web_search": ChildPhase.READY, "api": ChildPhase.READY, "journal": ChildPhase.READY}
 
@@ -193,19 +191,6 @@ async def test_a_request_that_comes_twice_is_done_once_and_answered_again(
     again = await asyncio.wait_for(answers.get(), 5)
     assert (first.in_reply_to, again.in_reply_to) == (envelope.id, envelope.id)
     assert first.payload == again.payload and children.done == ["restart web_search"]
-
-
-async def test_one_that_is_long_in_starting_holds_up_nobody_but_who_asks_for_it_again(
-    door: Bus, children: Children, until: Until
-) -> None:
-    control = SystemControl(door)
-    children.may_go_on.clear()
-    names = ("journal", "journal", "web_search")
-    asking = [asyncio.create_task(control.participant("restart", name)) for name in names]
-    await until(lambda: children.begun == ["journal", "web_search"])
-    children.may_go_on.set()
-    await asyncio.gather(*asking)
-    assert children.done == ["restart journal", "restart web_search", "restart journal"]
 
 
 async def test_the_api_is_answered_before_its_own_restart(door: Bus, children: Children) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from pathlib import Path
 
 import pytest
 
 from local.core.data_dir import DataDirLock
-from local.core.errors import AlreadyRunning, DeclarationNotWritten, StoreGone
+from local.core.errors import DeclarationNotWritten
 from local.run import data_dir_watch
 from local.run.data_dir_watch import DataDirWatch
 
@@ -47,17 +46,6 @@ def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(data_dir_watch, "LOOK_SECONDS", 0.01)
     (tmp_path / "data").mkdir()
     return tmp_path / "data"
-
-
-def test_a_lock_is_not_taken_again_where_there_is_no_directory_or_another_system(data_dir: Path) -> None:
-    with DataDirLock(data_dir) as lock:
-        shutil.rmtree(data_dir)
-        with pytest.raises(StoreGone, match="is gone"):
-            lock.take_again()
-        assert not data_dir.exists()
-        data_dir.mkdir()
-        with DataDirLock(data_dir), pytest.raises(AlreadyRunning):
-            lock.take_again()
 
 
 async def test_a_directory_that_was_moved_away_is_a_problem_until_it_is_back(data_dir: Path) -> None:

@@ -184,14 +184,6 @@ def _name(requirement: str) -> str:
     return re.sub(r"[_.]", "-", re.split(r"[<>=!~ \[]", requirement)[0].lower())
 
 
-@pytest.mark.usefixtures("small_disk")  # without the rights to mount there is nothing to see here
-def test_the_files_of_tests_are_in_memory_and_gone_with_them(ready: Checkout, tmp_path: Path) -> None:
-    path = f"{ready.tools}:{os.environ['PATH']}"
-    assert ready.run("run_tests.py", PATH=path, TMPDIR=str(tmp_path)).returncode == 5
-    folder, is_in_memory = (ready.root / "test_files").read_text().split()
-    assert (is_in_memory, Path(folder).is_mount(), Path(folder).parent) == ("True", False, tmp_path)
-
-
 def test_later_starts_install_nothing_and_the_tests_add_their_tools_once(ready: Checkout) -> None:
     done = ready.run()
     assert (done.returncode, done.stderr, ready.calls()) == (7, "", [])
@@ -248,24 +240,6 @@ def test_a_link_is_refused_and_what_it_leads_to_untouched(ready: Checkout) -> No
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert f"is a link to {elsewhere}" in done.stderr
     assert (elsewhere / "mine").exists() and (elsewhere / "set-up.stamp").exists()
-
-
-def test_a_lock_that_was_added_is_installed_again_with_the_environment(ready: Checkout) -> None:
-    (ready.root / "requirements-llama.lock").write_text("# nothing\n")
-    code = (
-        "from local.run.installer import Installer; from local.run.setup import PythonEnvironment;"
-        "Installer(PythonEnvironment()).add('requirements-llama.lock')"
-    )
-    words = [str(ready.root / ".venv" / "bin" / "python"), "-c", code]
-    subprocess.run(words, env=ready.environment, check=True, capture_output=True, timeout=SECONDS)
-    assert ready.calls() == ["requirements-llama.lock"]
-    assert ready.run().stderr == ""
-    (ready.root / ".venv" / "set-up.stamp").unlink()
-    for _ in range(2):
-        ready.run(FAKE_UV="dies")
-    ready.calls()
-    assert ready.run().returncode == 7
-    assert ready.calls() == ["requirements.lock", ".", "requirements-llama.lock"]
 
 
 @pytest.fixture

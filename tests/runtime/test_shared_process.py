@@ -103,12 +103,6 @@ async def test_a_sigterm_from_elsewhere_ends_the_process_in_order_and_all_come_b
         assert [child.detail for child in supervisor.children] == ["exit status 0"] * 2
 
 
-async def test_one_that_uses_all_its_threads_holds_up_nobody() -> None:
-    specs = [spec("cron", "share_and_use_threads"), spec("swarm", "share_when_a_thread_has_ended")]
-    async with asyncio.timeout(PATIENCE), running(*specs) as supervisor:
-        assert [child.state for child in supervisor.children] == [ChildPhase.READY] * 2
-
-
 async def test_a_log_line_names_the_child_that_it_is_of(tmp_path: Path) -> None:
     file = tmp_path / "log"
     async with running(replace(spec("cron"), log_file=file), spec("swarm", "share_and_warn")):

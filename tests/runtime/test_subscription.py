@@ -86,16 +86,3 @@ def test_what_there_is_no_room_for_is_given_back(journal: Journal, monkeypatch: 
     for number in (1, 2):
         journal.give(number, "query.received")
     assert journal.released == [2]
-
-
-async def test_after_closing_nothing_more_is_taken(journal: Journal, subscriptions: Any) -> None:
-    journal.give(1, "query.received")
-    subscriptions["query.received"].close()
-    journal.give(2, "query.received")
-    assert [envelope async for envelope in subscriptions["query.received"].inbox] == []
-    assert (journal.released, journal.acknowledged) == ([2], [])
-
-
-async def test_what_is_on_record_does_not_expire(journal: Journal, subscriptions: Any) -> None:
-    sent = journal.give(1, "query.received", ttl_ms=0)
-    assert (await subscriptions["query.received"].inbox.take()).id == sent.id

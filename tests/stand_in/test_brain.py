@@ -86,22 +86,6 @@ def test_who_wants_to_be_asked_is_asked(tool: MakeTool, said: str, asked: tuple[
     assert brain.reply(read([user(said)], [])).calls == ()
 
 
-@pytest.mark.parametrize(
-    ("said", "name", "arguments"),
-    [
-        ("Keep a to-do list: buy milk, drink it and sleep.", "todo",
-         {"items": [{"text": text, "state": "open"} for text in ("buy milk", "drink it", "sleep")]}),
-        ("Make a plan for lunch: cook, eat.", "propose_plan", {"title": "for lunch", "steps": ["cook", "eat"]}),
-    ],
-)  # fmt: skip
-def test_what_it_is_to_do_is_kept_where_a_tool_for_it_is_offered(
-    tool: MakeTool, said: str, name: str, arguments: dict[str, Any]
-) -> None:
-    assert brain.reply(read([user(said)], [tool(name)])).calls == (ToolUse(name, arguments),)
-    assert brain.reply(read([user(said)], [])).calls == ()
-    assert brain.reply(read([user("Write a todo list program.")], [tool(name)])).calls == ()
-
-
 def test_the_background_before_a_question_is_no_part_of_it_but_for_its_files() -> None:
     items = [ContextItem(kind="list", key="todo", text="[Your to-do list so far:\n[ ] delete it\n]")]
     assert read([user(with_block(items, "Hello"))], []).question == "Hello"
@@ -110,33 +94,11 @@ def test_the_background_before_a_question_is_no_part_of_it_but_for_its_files() -
     assert asked == "Hello\n\n[The user has attached 'a.txt'.]\nold text"
 
 
-def test_a_failed_tool_is_told_not_quoted_as_an_answer(tool: MakeTool) -> None:
-    failure = result("web_search", "Error: no search provider could be reached")
-    said = reply([user("AI news?"), called("web_search", query="x"), failure], tool("web_search"))
-    assert "web_search could not help" in said.content
-    assert "no search provider could be reached" in said.content
-    assert not said.calls
-
-
-def test_what_the_user_likes_is_looked_up_in_the_memory_but_a_statement_is_not(tool: MakeTool) -> None:
-    memory = tool("search_memory")
-    assert reply([user("How do I like my coffee?")], memory).calls == (
-        ToolUse("search_memory", {"query": "How do I like my coffee?"}),
-    )
-    assert not reply([user("Remember that my favourite tea is Assam.")], memory).calls
-
-
 def test_a_tool_named_in_the_question_is_called_with_arguments_of_the_right_types(tool: MakeTool) -> None:
     dice = tool("dice", sides={"type": "integer"}, colour={"type": "string", "enum": ["red", "blue"]}, note={})
     said = reply([user("Roll a blue dice with 20 sides")], dice)
     arguments = {"sides": 20, "colour": "blue", "note": "Roll a blue dice with 20 sides"}
     assert said.calls == (ToolUse("dice", arguments),)
-
-
-def test_a_tool_is_found_by_two_words_of_its_description(tool: MakeTool) -> None:
-    lamp = tool("zigbee", "Switch a lamp in the house on or off")
-    assert reply([user("switch the kitchen lamp on")], lamp).calls[0].name == "zigbee"
-    assert not reply([user("my lamp is broken")], lamp).calls
 
 
 @pytest.mark.parametrize(
@@ -159,21 +121,3 @@ def test_a_follow_up_is_resolved_from_the_history_that_was_sent() -> None:
     history = [user("Tell me about the Python GIL."), {"role": "assistant", "content": "It is a lock."}]
     assert "reference counting" in reply([*history, user("Why was it introduced?")]).content
     assert "do not know what “it” refers to" in reply([user("Why was it introduced?")]).content
-
-
-def test_without_a_memory_tool_the_conversation_itself_is_remembered() -> None:
-    history = [user("My favourite tea is Assam."), {"role": "assistant", "content": "Understood."}]
-    assert "My favourite tea is Assam." in reply([*history, user("What is my favourite tea?")]).content
-
-
-@pytest.mark.parametrize("name", ["git_status", "git_commit", "shell_exec", "web_search", "search_memory"])
-def test_a_tool_that_is_named_is_the_one_that_is_called(name: str, tool: MakeTool) -> None:
-    names = ("git_commit", "git_status", "git_log", "shell_exec", "shell_script", "web_search", "search_memory")
-    said = reply([user(f"Please call {name} for 17 * 23 lines.")], *map(tool, names))
-    assert [call.name for call in said.calls] == [name]
-
-
-def test_a_note_is_made_where_that_is_asked_for_and_can_be(tool: MakeTool) -> None:
-    said = reply([user("Make a note: the boiler is a Viessmann")], tool("memory_write"))
-    assert said.calls == (ToolUse("memory_write", {"text": "the boiler is a Viessmann"}),)
-    assert not reply([user("Write to my file")], tool("memory_write"), tool("memory_edit")).calls

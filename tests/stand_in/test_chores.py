@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -12,18 +11,16 @@ import httpx
 import pytest
 
 from local.critic.judge import PROFILES, ProfileName
-from local.critic.judging import Case, Pair, Rubric
+from local.critic.judging import Case, Rubric
 from local.memory.messages import FactRecord, MemoryResult, OutdatedFact, RecalledEngram
 from local.memory.tools import render_recall
-from local.reflection import goals as goal_prompt
 from local.reflection import prompts as dream_prompt
 from local.reflection import prompts as thought_prompt
-from local.reflection.goals import Goal, GoalCheck, GoalWords
 from local.reflection.prompts import ToldExchange
 from local.stand_in import rules as brain
 from local.stand_in import server as structured_reply
 from local.stand_in.rules import AssistantMessage, Task, judge, read, task_of
-from local.stand_in.server import classify, parse
+from local.stand_in.server import classify
 
 Json = dict[str, Any]
 MakeTool = Callable[..., Json]
@@ -73,16 +70,6 @@ def test_a_sentence_in_the_first_person_states_a_fact(text: str, fact: tuple[str
     assert facts(text) == [fact]
 
 
-def test_several_sentences_state_several_facts_and_doubt_and_withdrawal_are_noticed() -> None:
-    said = classify("I live in Oslo. Maybe my favourite tea is Assam. I no longer take my coffee black.", SCHEMA)
-    assert said["facts"] == [
-        {"slot": "where I live", "value": "Oslo", "certain": True, "retracts": False},
-        {"slot": "my favourite tea", "value": "Assam", "certain": False, "retracts": False},
-        {"slot": "how I take my coffee", "value": "black", "certain": True, "retracts": True},
-    ]
-    assert (said["intent"], said["entities"], said["language"]) == ("statement", ["Oslo", "Assam"], "")
-
-
 @pytest.mark.parametrize(
     ("text", "intent"), [("Who is it?", "question"), ("Thanks!", "feedback"), ("I live here", "other")]
 )
@@ -103,36 +90,12 @@ def test_a_thought_is_of_what_was_said_last() -> None:
     assert structured_reply.thought("") == {"thought": ""}
 
 
-def test_a_goal_to_be_reminded_of_is_said_once_and_one_that_is_reached_is_done() -> None:
-    goal = Goal("g", "Remind me to swim", "every 1d", "UTC", created_at=0, created_by="api", decided=0)
-    asked = goal_prompt.goal_messages(goal, [], 5.0)[-1]["content"]
-    assert task_of(goal_prompt.SCHEMA, asked) is Task.CHECK
-
-    def checked(goal: Goal, *said: str) -> GoalCheck:
-        exchanges = [ToldExchange("e", each, "Good.") for each in said]
-        reply = structured_reply.check(goal_prompt.goal_messages(goal, exchanges, 5.0)[-1]["content"])
-        return goal_prompt.read(json.dumps(reply))
-
-    assert checked(goal, "It rains") == GoalCheck("You wanted to swim", is_done=False)
-    assert checked(replace(goal, words=GoalWords("You wanted to swim", 3))).text == ""
-    assert checked(replace(goal, text="Swim")).text == ""
-    assert checked(replace(goal, text="Swim"), "The goal is reached").is_done
-
-
 def graded(profile: ProfileName, case: Case) -> int:
     prompt = PROFILES[profile].absolute(case, RUBRIC)
     assert task_of(_format(prompt.schema), prompt.user) is Task.JUDGEMENT
     reading = PROFILES[profile].read_score(judge(prompt.user, _format(prompt.schema)))
     assert reading is not None
     assert "stand-in" in reading.feedback
-    return reading.value
-
-
-def won(profile: ProfileName, pair: Pair) -> str:
-    prompt = PROFILES[profile].relative(pair, RUBRIC)
-    assert task_of(_format(prompt.schema), prompt.user) is Task.JUDGEMENT
-    reading = PROFILES[profile].read_winner(judge(prompt.user, _format(prompt.schema)))
-    assert reading is not None
     return reading.value
 
 
@@ -148,14 +111,6 @@ def test_an_answer_is_graded_by_a_rule_in_the_form_that_the_judge_is_asked_for(p
     assert graded(profile, Case(question, "Bananas.")) == 4
     assert graded(profile, Case(question, "I do not know.")) == 3
     assert graded(profile, Case(question, "")) == 1
-
-
-@pytest.mark.parametrize("profile", list(PROFILES))
-def test_the_better_answer_wins_in_either_order_and_equal_ones_do_not(profile: ProfileName) -> None:
-    pair = Pair("What is the capital of France?", "I do not know.", "The capital of France is Paris.")
-    assert (won(profile, pair), won(profile, pair.swapped())) == ("B", "A")
-    equal = Pair("What?", "Same.", "Same.")
-    assert (won(profile, equal), won(profile, equal.swapped())) == ("A", "A")
 
 
 async def ask(http: httpx.AsyncClient, text: str, **others: Any) -> str:
@@ -176,16 +131,6 @@ async def test_a_script_answers_the_task_that_it_names_and_no_other(http: httpx.
     assert await ask(http, PROFILES["prometheus2"].absolute(Case("The page?", "It."), RUBRIC).user) == "I refuse."
     assert await ask(http, "Read the page.") == "talk"
     assert await ask(http, "Read the page.", format={"type": "integer", "minimum": 7}) == "7"
-
-
-async def test_a_script_tells_respondents_apart_by_their_options(http: httpx.AsyncClient) -> None:
-    turns = [
-        {"user": "hi", "options": {"temperature": 0.9}, "replies": [{"content": "ho"}]},
-        {"user": "hi", "replies": [{"content": "hello"}]},
-    ]
-    await http.post("/stand_in/script", json={"story": "x", "turns": turns})
-    assert await ask(http, "hi", options={"temperature": 0.9, "num_ctx": 4096}) == "ho"
-    assert await ask(http, "hi", options={"temperature": 0.2}) == await ask(http, "hi") == "hello"
 
 
 def recalled(*hits: tuple[str, str], outdated: tuple[OutdatedFact, ...] = (), slots: tuple[str, ...] = ()) -> Json:
@@ -214,15 +159,6 @@ def test_what_the_memory_says_is_quoted_without_its_heading_and_the_outdated_as_
     assert "“I take it white.” This no longer holds since" in said
     assert "“What is a mug?” and I answered: “A cup.”" in said
     assert "material" not in said
-
-
-def test_a_script_quotes_what_the_user_said_in_a_memory(tool: MakeTool) -> None:
-    script = parse("story: x\nturns: [{user: coffee, replies: [{}, {content: 'You said {memory:2}'}]}]", "x")
-    call = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "search_memory"}}]}
-    messages = [user("coffee"), call, recalled(("one", "a"), ("two", "b"))]
-    delivery = script.play(read(messages, [tool("search_memory")]))
-    assert delivery and "".join(delivery.content) == "You said two"
-    assert script.play(read([*messages[:2], recalled(("one", "a"))], ())) is None
 
 
 def test_a_dream_quotes_what_the_user_has_said_with_its_number() -> None:

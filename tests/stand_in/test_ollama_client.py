@@ -44,15 +44,6 @@ async def test_a_streamed_chat_thinks_then_speaks_and_ends_with_its_counts(clien
     assert all(part.created_at and part.created_at.endswith("Z") for part in parts)
 
 
-async def test_a_whole_chat_is_the_same_in_one_piece(client: ollama.AsyncClient) -> None:
-    streamed = [part async for part in await client.chat(GEMMA, PARIS, stream=True)]
-    whole = await client.chat(GEMMA, PARIS)
-    assert whole.message.content == "The capital of France is Paris."
-    assert whole.message.thinking == "".join(part.message.thinking or "" for part in streamed)
-    assert whole.done
-    assert whole.eval_count == streamed[-1].eval_count
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_second_question_is_understood_from_the_first(client: ollama.AsyncClient, streamed: bool) -> None:
     messages: list[Json] = []
@@ -88,26 +79,9 @@ async def test_a_tool_is_called_and_its_result_quoted(client: ollama.AsyncClient
     assert "A snippet. [1]" in (answer.message.content or "")
 
 
-async def test_structured_output_is_valid_for_the_schema(client: ollama.AsyncClient) -> None:
-    schema = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
-    answer = await client.chat(GEMMA, PARIS, format=schema)
-    assert answer.message.content == '{"age": 0}'
-    assert (await client.chat(GEMMA, PARIS, format="json")).message.content == (
-        '{"answer": "The capital of France is Paris."}'
-    )
-
-
 async def test_num_predict_cuts_the_answer(client: ollama.AsyncClient) -> None:
     answer = await client.chat(GEMMA, PARIS, think=False, options={"num_predict": 2})
     assert (answer.message.content, answer.done_reason, answer.eval_count) == ("The capi", "length", 2)
-
-
-async def test_an_embedding_has_768_dimensions_and_length_one_and_comes_in_order(client: ollama.AsyncClient) -> None:
-    both = await client.embed("nomic-embed-text", ["green tea", "black coffee"])
-    assert [len(vector) for vector in both.embeddings] == [768, 768]
-    assert sum(value * value for value in both.embeddings[0]) == pytest.approx(1)
-    assert (await client.embed("nomic-embed-text", "black coffee")).embeddings == both.embeddings[1:]
-    assert (await client.embeddings("nomic-embed-text", "green tea")).embedding == both.embeddings[0]
 
 
 async def test_list_show_ps_and_version_describe_the_models(
@@ -186,11 +160,6 @@ async def test_generate_answers_a_prompt(client: ollama.AsyncClient) -> None:
     parts = [part async for part in await client.generate(GEMMA, "What is the capital of France?", stream=True)]
     assert "".join(part.response for part in parts) == whole.response
     assert parts[-1].done
-
-
-async def test_a_request_without_messages_loads_the_model(client: ollama.AsyncClient) -> None:
-    assert (await client.chat(GEMMA, [])).done_reason == "load"
-    assert (await client.generate(GEMMA, keep_alive=0)).done_reason == "unload"
 
 
 async def test_a_model_can_be_deleted_and_pulled_again(serving: Any) -> None:

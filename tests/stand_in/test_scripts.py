@@ -36,15 +36,6 @@ async def chat(http: httpx.AsyncClient, messages: list[Json], *tools: Json) -> J
     return message
 
 
-async def test_s3_tells_a_failed_search_instead_of_playing_on(
-    http: httpx.AsyncClient, story: Story, tool: MakeTool
-) -> None:
-    await http.post("/stand_in/script", content=story("S3_web_search"))
-    failed = round_trip("web_search", "Error: nobody could look")
-    said = await chat(http, [user("What major AI news broke this week?"), *failed], tool("web_search"))
-    assert "nobody could look" in said["content"]
-
-
 async def test_s4_fetches_the_address_it_found_and_uses_the_page(
     http: httpx.AsyncClient, story: Story, tool: MakeTool
 ) -> None:
@@ -64,13 +55,6 @@ async def test_a_script_is_not_played_when_its_tool_is_not_offered(http: httpx.A
     said = await chat(http, [user("What major AI news broke this week?")])
     assert "tool_calls" not in said
     assert "stand-in" in said["content"]
-
-
-async def test_a_deleted_script_is_not_played(http: httpx.AsyncClient) -> None:
-    await http.post("/stand_in/script", json={"story": "x", "turns": [{"user": "hi", "replies": [{"content": "ho"}]}]})
-    assert (await chat(http, [user("hi")]))["content"] == "ho"
-    await http.delete("/stand_in/script")
-    assert (await chat(http, [user("hi")]))["content"] != "ho"
 
 
 def test_chunks_given_as_a_list_are_sent_as_they_stand_and_a_text_is_cut() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 
-from local.core.data_dir import Facts
 from local.core.errors import ConfigError
 from local.stories import player as stories
 from local.stories.player import STORIES, run_stories, without_thinking
@@ -21,12 +20,6 @@ providers:
   llama_server: {kind: llama_server, model: files/tiny.gguf}
   box: {kind: openai, url: "http://127.0.0.1:9/v1"}
 """
-
-
-def facts(url: str = "http://127.0.0.1:1") -> Facts:
-    endpoints = {"ollama": {"kind": "ollama", "url": url}}
-    routing: dict[str, Any] = {"endpoints": endpoints, "default": "ollama"}
-    return Facts(1, "", "", False, url, "ollama", None, routing, "m")
 
 
 def test_the_models_of_the_user_are_kept_and_their_paths_are_absolute(tmp_path: Path) -> None:

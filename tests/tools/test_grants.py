@@ -153,9 +153,3 @@ async def test_on_a_full_disk_the_gatekeeper_waits_for_room_for_its_key(
     async with keeper.lifespan():
         assert keeper._key.key_id == SigningKey.of(tmp_path / FOLDER).key_id
     assert tries == [tmp_path / FOLDER / PRIVATE] * 3 + [tmp_path / FOLDER / PUBLIC]
-
-
-@pytest.mark.parametrize("args", [{"x": float("nan")}, {"x": float("inf")}, {"x": object()}])
-def test_arguments_that_cannot_be_said_have_no_digest(args: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        arguments_digest(args)

@@ -85,32 +85,6 @@ async def test_a_call_returns_text(serve: Serve) -> None:
     assert result.duration_ms >= 0
 
 
-def test_a_tool_whose_parameters_have_no_types_cannot_be_made() -> None:
-    class UntypedTool(Tool):
-        """Nobody knows what it takes."""
-
-        name = "untyped"
-
-        async def run(self, what) -> str:  # type: ignore[no-untyped-def]
-            return ""
-
-    with pytest.raises(ConfigError, match=r"the tool untyped cannot be offered: parameter what of .*run: expected"):
-        UntypedTool(Settingless())
-
-
-async def test_a_tool_hears_the_requests_for_itself_alone(serve: Serve) -> None:
-    class OtherTool(WeatherTool):
-        """Tells other weather."""
-
-        name = "other"
-
-    other = await serve(OtherTool())
-    caller = await serve(WeatherTool())
-    assert (await caller(city="Atlantis")).tool == "weather"
-    assert (await other(city="Atlantis")).tool == "other"
-    assert caller.tool.bus.last_seq["tool.result.weather"] == other.tool.bus.last_seq["tool.result.other"] == 1
-
-
 @pytest.mark.parametrize(
     ("args", "kind", "message"),
     [

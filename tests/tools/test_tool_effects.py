@@ -13,7 +13,7 @@ import pytest
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo
 from local.bus.messages import Grant, SessionDeleted, ToolRequest, ToolResult
-from local.core.errors import ConfigError, StoreFailed, StoreFenced, StoreFull, ToolError, UnsendableMessage
+from local.core.errors import ConfigError, StoreFailed, StoreFenced, StoreFull, ToolError
 from local.memory.messages import MemoryDeleted
 from local.runtime.participant import Resources, Settingless
 from local.tools.effects import EffectCall, EffectStore, StoredEffect
@@ -68,10 +68,6 @@ async def cut_off(tool: NoteTool, asked: ToolRequest | None = None) -> None:
     await asyncio.wait_for(tool.started.wait(), SECONDS)
     call.cancel()
     await asyncio.wait({call})
-
-
-def contents(folder: Path) -> list[Path]:
-    return list(folder.iterdir())
 
 
 @pytest.fixture
@@ -177,35 +173,6 @@ async def test_a_failure_is_recorded_like_any_other_end(
     assert tool.notes == [text]
 
 
-async def test_a_result_that_cannot_be_sent_is_an_error_on_record(process: Start) -> None:
-    async with process() as tool:
-        with pytest.raises(UnsendableMessage):
-            await ask(tool, request("unspeakable"))
-        repeated = await ask(tool, request("unspeakable"))
-        assert (repeated.error.kind, tool.notes) == ("internal", ["unspeakable"])
-
-
-async def test_a_process_that_was_replaced_begins_nothing(process: Start) -> None:
-    async with process() as frozen, process() as successor:
-        with pytest.raises(StoreFenced):
-            await frozen.call(request(), ENVELOPE)
-        assert frozen.notes == []
-        assert (await ask(successor)).result == "noted: milk"
-
-
-async def test_a_run_that_thaws_after_it_was_reported_unknown_tells_what_was_told(process: Start) -> None:
-    async with process() as frozen:
-        frozen.may_end.clear()
-        call = asyncio.create_task(ask(frozen))
-        await asyncio.wait_for(frozen.started.wait(), SECONDS)
-        async with process() as successor:
-            told = await ask(successor)
-            frozen.may_end.set()
-            assert await call == told
-            assert told.error is not None
-            assert told.error.kind == "outcome_unknown"
-
-
 @pytest.mark.parametrize("error", [StoreFull("note.db: the disk is full"), StoreFailed("note.db: is locked")])
 async def test_a_call_that_cannot_be_put_on_record_is_not_begun(
     process: Start, monkeypatch: pytest.MonkeyPatch, error: StoreFailed
@@ -264,21 +231,6 @@ async def test_a_call_waits_for_room_no_longer_than_its_leave_holds(
         assert (result.error.kind, tool.notes) == ("store_full", [])
 
 
-async def test_an_end_that_cannot_be_recorded_is_told_and_a_repeat_hears_that_nobody_knows(
-    process: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def fails(*_: object) -> None:
-        raise StoreFull("note.db: the disk is full")
-
-    async with process() as tool:
-        with monkeypatch.context() as patch:
-            patch.setattr(EffectStore, "end", fails)
-            assert (await ask(tool)).result == "noted: milk"
-        assert "how call A q1:0:0 ended could not be recorded: note.db: the disk is full" in caplog.text
-        assert (await ask(tool)).error.kind == "outcome_unknown"
-        assert tool.notes == ["milk"]
-
-
 async def test_the_record_holds_no_arguments_and_lies_in_the_data_directory(process: Start, tmp_path: Path) -> None:
     async with process() as tool:
         await ask(tool, request("a secret"))
@@ -287,20 +239,6 @@ async def test_the_record_holds_no_arguments_and_lies_in_the_data_directory(proc
         connection.close()
     assert key == "A q1:0:0"
     assert "secret" not in asked
-
-
-async def test_a_tool_without_effects_opens_no_record(tmp_path: Path) -> None:
-    class LookTool(NoteTool):
-        """Look."""
-
-        effect = "read"
-
-    tool = LookTool.build(Settingless(), Resources(tmp_path))
-    async with tool.lifespan():
-        for _ in range(2):
-            assert (await ask(tool)).result == "noted: milk"
-    assert tool.notes == ["milk", "milk"]
-    assert contents(tmp_path) == []
 
 
 async def test_a_tool_with_effects_and_no_place_for_their_record_is_not_served() -> None:
@@ -323,3 +261,24 @@ async def test_what_a_deleted_call_brought_is_gone_and_it_is_not_made_again(
         again = await tool.call(request("secret"), ENVELOPE._replace(session_id="s"))
         assert again.error is not None
         assert (again.error.kind, tool.notes) == ("deleted", ["secret"])
+
+
+async def test_a_process_that_was_replaced_begins_nothing(process: Start) -> None:
+    async with process() as frozen, process() as successor:
+        with pytest.raises(StoreFenced):
+            await frozen.call(request(), ENVELOPE)
+        assert frozen.notes == []
+        assert (await ask(successor)).result == "noted: milk"
+
+
+async def test_a_run_that_thaws_after_it_was_reported_unknown_tells_what_was_told(process: Start) -> None:
+    async with process() as frozen:
+        frozen.may_end.clear()
+        call = asyncio.create_task(ask(frozen))
+        await asyncio.wait_for(frozen.started.wait(), SECONDS)
+        async with process() as successor:
+            told = await ask(successor)
+            frozen.may_end.set()
+            assert await call == told
+            assert told.error is not None
+            assert told.error.kind == "outcome_unknown"

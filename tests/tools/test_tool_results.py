@@ -15,7 +15,6 @@ import pytest
 from pydantic import BaseModel
 
 from local.bus.blobs import BlobStore
-from local.core.errors import ConfigError
 from local.run.participant import find_class
 from local.runtime.participant import Settingless
 from local.tools.tool import Tool, ToolOutput, ToolSettings
@@ -98,16 +97,6 @@ async def test_a_run_without_async_runs_in_a_thread_and_holds_up_nobody(serve: S
     assert "StopIteration" in (await caller(word="fail")).error.message
 
 
-async def test_a_thread_that_hangs_is_left_behind(serve: Serve) -> None:
-    tool = SlowTool()
-    tool.timeout_seconds = 0.01
-    caller = await serve(tool)
-    for number in range(20):  # more than a pool of threads has
-        assert (await caller.call({"word": "wait"}, f"q1:0:{number}")).error.kind == "timeout"
-    assert (await caller.call({"word": "go"}, "q1:1:0")).result == "go for A"
-    tool.gate.set()
-
-
 async def test_a_huge_result_is_told_in_part_and_kept_whole(serve: Serve, tmp_path: Path) -> None:
     class LongTool(Tool):
         """Tell much."""
@@ -159,16 +148,3 @@ async def test_an_error_in_a_tool_names_file_and_line_and_its_traceback_is_in_th
     assert error.message == f"dice failed: ValueError at erring_tools/dice.py:{line}: {text}"
     [record] = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert record.exc_info is not None and record.exc_info[0] is ValueError
-
-
-def test_a_run_that_yields_is_refused_when_the_tool_is_made() -> None:
-    class StreamTool(Tool):
-        """Yield."""
-
-        name = "stream"
-
-        async def run(self) -> Any:
-            yield "one"
-
-    with pytest.raises(ConfigError, match=r"the tool stream cannot be offered: .*run yields; expected it to return"):
-        StreamTool(Settingless())

@@ -21,6 +21,7 @@ process for semaphores that nobody has; both could only be kept from it by repla
 from __future__ import annotations
 
 import asyncio
+import atexit
 import gc
 import importlib
 import io
@@ -112,6 +113,7 @@ class TemplateProcess:
         self.pid = pid
         self._has_answered = False
         self._control, self._asking = control, threading.Lock()
+        atexit.register(control.close)
 
     def fork(self, specs: Sequence[ChildSpec], lifelines: Sequence[socket.socket], hang_seconds: float) -> int:
         """Fork one process for these children; returns its id. Raises `TimeoutError`, `TemplateEnded`, `OSError` where

@@ -1072,7 +1072,7 @@ def ollama_routes(stand_in: StandIn) -> list[Route]:
     async def alive(_: Request) -> Response:
         return PlainTextResponse("Ollama is running")
 
-    handlers = {
+    handlers: dict[str, Handler] = {
         "/api/chat": chat,
         "/api/generate": generate,
         "/api/embed": embed,

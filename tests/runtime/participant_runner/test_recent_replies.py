@@ -2,11 +2,7 @@
 
 from typing import Any
 
-import pytest
-
-from local.bus import bus as bus_module
 from local.bus.messages import QueryCancel, ToolResult
-from local.bus.zeromq import MemoryHub
 from local.runtime.participant import MAX_REPLIES, RecentReplies
 
 
@@ -23,21 +19,6 @@ async def test_a_repeated_request_is_done_once_and_answered_again_from_the_recor
     assert first.payload == again.payload
     await life.end()
     assert (await witness.goodbye()).counters["answered_again"] == 2
-
-
-async def test_a_reason_that_puts_off_one_after_the_other_is_told_once_a_minute(
-    hub: MemoryHub, life: Any, witness: Any, until: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any
-) -> None:
-    await witness.call("c1")
-    await witness.call("c2")
-    await life.is_at_work()
-    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", 0.001)
-    hub.down()
-    life.worker.gate.set()
-    await until(lambda: life.host._counters["put_off"] >= 2)
-    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", life.seconds)
-    hub.up()
-    assert [each.levelname for each in caplog.records if each.getMessage().startswith("put off: ")] == ["WARNING"]
 
 
 def test_recent_replies_forget_the_oldest() -> None:

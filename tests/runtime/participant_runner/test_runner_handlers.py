@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from local.bus.message import Message
-from local.bus.messages import AnswerDialog, BusDead, ToolRequest, ToolResult
+from local.bus.messages import BusDead, ToolRequest, ToolResult
 
 
 async def test_what_a_handler_returns_is_published_with_the_trace_of_what_caused_it(life: Any, witness: Any) -> None:
@@ -49,18 +48,6 @@ async def test_what_is_wrong_with_a_request_is_no_fault_of_who_refuses_it(
     assert [each.levelname for each in told] == [level]
     await life.end()
     assert (await witness.goodbye()).counters.get("failed") == failed
-
-
-async def test_what_cannot_be_read_is_counted_and_reaches_no_handler(life: Any, witness: Any) -> None:
-    class NoDialog(Message):
-        """Lacks everything."""
-
-        subject = AnswerDialog.subject
-
-    await witness.bus.publish(NoDialog())
-    await witness.say("reply")
-    await witness.hears("query.accepted")
-    assert life.bus.counters["malformed"] == 1
 
 
 async def test_handlers_of_concurrency_one_work_in_order_of_arrival(life: Any, witness: Any) -> None:

@@ -22,12 +22,12 @@ from local.runtime.template import fork_template
 
 secret = os.open(sys.argv[1], os.O_RDONLY)
 local.core.files.mark = "of the program"
-fork_template(["local.core.files", "a_module_that_is_not_there"])
+fork_template()
 
 def told():
     async def child():
         looker = ChildSpec("looker", "tool", "looker:look", (secret, sys.argv[2]), required=False)
-        async with Supervisor([looker]) as supervisor:
+        async with Supervisor([looker], preload=["local.core.files", "a_module_that_is_not_there"]) as supervisor:
             await supervisor.wait_until(lambda children: children[0].restarts or children[0].state == "failed")
     asyncio.run(child())
     return json.loads(Path(sys.argv[2]).read_text())

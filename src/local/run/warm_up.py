@@ -19,5 +19,5 @@ def warm_up() -> None:
     import_all(PRELOAD)
     raise_open_files()  # the template and all children inherit it
     with suppress(OSError):  # the start itself says what is wrong
-        fork_template(PRELOAD)
+        fork_template()
     gc.enable()

@@ -195,16 +195,16 @@ def prepare_template(preload: Sequence[str]) -> TemplateProcess:
         return _current
 
 
-def fork_template(preload: Sequence[str]) -> None:
-    """Fork the template from this program, so that nothing is imported twice. For a program that has no second thread
-    yet. Raises `OSError`."""
+def fork_template() -> None:
+    """Fork the template from this program, which has imported what its children share. For a program that has no second
+    thread yet. Raises `OSError`."""
     global _current
     ours, theirs = socket.socketpair()
     signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)  # until the template ignores them
-    gc.freeze()  # no collection of garbage in a child writes to what it shares
+    _settle()
     pid = os.fork()
     if pid == 0:
-        _be_template(theirs.fileno(), preload)
+        _be_template(theirs.fileno())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS)
     theirs.close()
     _current = TemplateProcess(pid, ours)
@@ -235,9 +235,9 @@ def import_all(names: Sequence[str]) -> None:
 # Inside the template.
 
 
-def _be_template(control: int, preload: Sequence[str]) -> NoReturn:
-    """Serve requests on the socket of that number until the program has gone. Never returns, neither here nor in a
-    child."""
+def _be_template(control: int, preload: Sequence[str] = ()) -> NoReturn:
+    """Serve requests on the socket of that number until the program has gone; first import `preload` where the program
+    that this was forked from has not. Never returns, neither here nor in a child."""
     status = 1
     try:
         _leave_program(control)
@@ -270,11 +270,20 @@ def _make_ready(preload: Sequence[str]) -> None:
     gc.disable()  # a collection while modules are imported takes a tenth of that time
     configure_logging("template", "info")
     import_all(preload)
-    gc.freeze()
+    if preload:
+        _settle()
     gc.enable()
     # Nearly all of our garbage is freed by its last reference; looking for cycles after every 700 objects costs each
     # turn more than it finds.
     gc.set_threshold(20_000, 20, 20)
+
+
+def _settle() -> None:
+    """Leave memory so that children write to little of what they share: each page that a child writes to is copied."""
+    sys._clear_type_cache()  # it refers to names all over the memory, whose counts of references would change
+    gc.freeze()  # a collection of garbage writes to every object that it looks at
+    gc.collect()  # of nothing: it empties the lists of free blocks
+    gc.freeze()
 
 
 def _serve(control: socket.socket) -> NoReturn:

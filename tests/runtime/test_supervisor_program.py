@@ -33,6 +33,8 @@ from local.core.errors import StartFailed
 from local.runtime.logs import configure_logging, hold_warnings
 from local.runtime.supervisor import ChildSpec, Supervisor
 sys.path.insert(0, sys.argv[1])
+from local.runtime.template import fork_template
+fork_template()
 configure_logging("supervisor", "info")
 hold_warnings()
 

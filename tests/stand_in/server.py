@@ -588,6 +588,8 @@ class FaultyStandIn:
         encoder: Callable[[bool], tuple[str, Callable[[Json], bytes]]],
         refuse: Callable[[OllamaRefusal], Response],
     ) -> Response:
+        if not asked.get("messages"):  # the model is to be loaded, and nothing to be said
+            return await self._other("POST", "/api/chat", json.dumps(asked).encode())
         record = self.log.begin(path, time.monotonic())
         for name in ("model", "messages", "tools", "options", "think", "truncate", "format"):
             if asked.get(name) is not None:
@@ -605,10 +607,6 @@ class FaultyStandIn:
             self.log.end(record, time.monotonic())
             [part] = [part async for part in parts]
             return refuse(OllamaRefusal(status_code, part["error"]))
-        if not asked.get("messages"):  # the model is loaded, and nothing said
-            self.log.end(record, time.monotonic())
-            [part] = [part async for part in parts]
-            return JSONResponse(part)
         media_type, encode = encoder(is_streamed)
         said = twisted(parts, faults, asked)
         chunks = said if is_streamed else _whole(said)

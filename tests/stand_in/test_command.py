@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
+
+from local.stand_in.__main__ import app
 
 
 async def _start(*arguments: str) -> asyncio.subprocess.Process:
@@ -29,12 +32,19 @@ async def test_it_says_where_it_listens_serves_and_ends_with_status_0_at_sigterm
     assert await process.stderr.read() == b""
 
 
-async def test_a_taken_port_and_a_bad_script_are_one_line_and_status_2(tmp_path: Path) -> None:
+def test_a_taken_port_and_a_bad_script_are_one_line_and_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        processes = [await _start("--port", port), await _start("--port", "0", "--script", str(tmp_path / "none.yaml"))]
-        outputs = [(await process.communicate())[1].decode().splitlines() for process in processes]
-    assert [process.returncode for process in processes] == [2, 2]
-    assert len(outputs[0]) == 1
-    assert port in outputs[0][0]
-    assert "none.yaml" in outputs[1][-1]
+        assert run(["--port", port]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1 and port in told[0]
+    assert run(["--port", "0", "--script", str(tmp_path / "none.yaml")]) == 2
+    assert "none.yaml" in capsys.readouterr().err.splitlines()[-1]
+
+
+def run(arguments: list[str]) -> int:
+    with pytest.raises(SystemExit) as ended:
+        app(arguments)
+    return int(ended.value.code or 0)

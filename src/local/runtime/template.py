@@ -280,7 +280,8 @@ def _make_ready(preload: Sequence[str]) -> None:
 
 def _settle() -> None:
     """Leave memory so that children write to little of what they share: each page that a child writes to is copied."""
-    sys._clear_type_cache()  # it refers to names all over the memory, whose counts of references would change
+    # It refers to names all over the memory, whose counts of references would change.
+    (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()
     gc.freeze()  # a collection of garbage writes to every object that it looks at
     gc.collect()  # of nothing: it empties the lists of free blocks
     gc.freeze()

@@ -32,9 +32,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from local.core.errors import ConfigError, LocalError
-from local.stand_in import rules as brain
-from local.stand_in import rules as judging
-from local.stand_in import rules as quoting
+from local.stand_in import rules
 from local.stand_in.rules import AssistantMessage, Conversation, Task, ToolUse, obey, read, task_of
 
 # A chat request in Ollama's form, parsed once and trusted afterwards.
@@ -450,14 +448,14 @@ def _filling(name: str, number: int, conversation: Conversation) -> str:
         case "question":
             return conversation.question
         case "first_url":
-            value = next(filter(None, map(quoting.first_url, results)), None)
+            value = next(filter(None, map(rules.first_url, results)), None)
         case "result":
-            value = quoting.sentences(results[number - 1]) if 0 < number <= len(results) else None
+            value = rules.sentences(results[number - 1]) if 0 < number <= len(results) else None
         case "memory":
-            memories = next((found for text in reversed(results) if (found := quoting.memories(text))), [])
+            memories = next((found for text in reversed(results) if (found := rules.memories(text))), [])
             value = memories[number - 1].said if 0 < number <= len(memories) else None
         case field:
-            hits = next((hits for text in reversed(results) if (hits := quoting.hits(text))), [])
+            hits = next((hits for text in reversed(results) if (hits := rules.hits(text))), [])
             value = next((str(getattr(hit, field)) for hit in hits if hit.number == number), None)
     if not value:
         raise _Unfilled(name)
@@ -912,13 +910,13 @@ def _reply(task: Task, request: OllamaRequest, conversation: Conversation) -> As
         case Task.CHECK, _:
             said = json.dumps(check(conversation.question), ensure_ascii=False)
         case Task.JUDGEMENT, wanted:
-            said = judging.judge(conversation.question, wanted)
+            said = rules.judge(conversation.question, wanted)
         case Task.JSON, dict() as schema:
             said = json.dumps(smallest(schema))
         case Task.JSON, _:
-            said = json.dumps({"answer": brain.reply(replace(conversation, tools={})).content})
+            said = json.dumps({"answer": rules.reply(replace(conversation, tools={})).content})
         case _:
-            return brain.reply(conversation)
+            return rules.reply(conversation)
     return AssistantMessage(f"This is a {task}, no talk; a rule answers it in the form that is asked for.", said)
 
 
@@ -1200,7 +1198,7 @@ async def _not_allowed(_: Request, __: Exception) -> Response:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs it, and looks once a second instead of ten times."""
+    """A uvicorn server that leaves signals to the program around it, and looks once a second instead of ten times."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

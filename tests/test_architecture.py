@@ -31,7 +31,7 @@ MODEL_SERVICES = {"arbiter", "catalogue", "keeper", "leases", "lease_messages", 
 SHARED = {"core", "bus", "runtime", "queries", "models", "sandbox", "tools", "journal.client"}
 SHELLS = {"api", "cli"}  # they know no capability: routes and commands are given to them
 ROUTES, COMMANDS = {"routes", "endpoint", "sessions"}, {"commands", "file_commands", "stdio"}
-ROOT = {"run"}  # the composition root imports everything
+ROOT = {"run", "stories"}  # the composition root imports everything, and so does what plays on a whole system
 MESSAGES = {"messages", "lease_messages"}  # of another capability only these
 ONLY_IN_BUS = "zmq"
 ENVIRONMENT = {"environ", "environb", "getenv", "putenv"}
@@ -60,7 +60,6 @@ TO_MEND: dict[str, set[str]] = {
         "run.overrides",
         "run.participant",
         "run.setup",
-        "run.template_modules",
         "run.warm_up",
         "shell.shell",
         "stories.temporary_system",
@@ -95,21 +94,9 @@ TO_MEND: dict[str, set[str]] = {
         "mcp.commands",
         "mcp.settings",
         "mcp.tools",
-        "permissions.grants",
-    },
-    "stories": {
-        "cli.client",
-        "cli.conversation",
-        "instructions.trust",
-        "mcp.client",
-        "mcp.commands",
-        "mcp.settings",
-        "mcp.tools",
-        "shell.shell",
     },
     "swarm": {"instructions.profiles"},
     "taint": {"memory.store"},
-    "tools": {"permissions.grants"},
     "users": {"api.clients", "cli.logs", "cli.main"},
 }
 

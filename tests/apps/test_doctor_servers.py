@@ -21,8 +21,8 @@ from local.core.config import SystemConfig
 from local.core.data_dir import Facts
 from local.generator.config import GeneratorConfig
 from local.models.settings import Chains, ModelsConfig
-from local.stand_in.server import StandInSettings, serve
 from local.web.search import WebSearchConfig
+from tests.stand_in.server import StandInSettings, serve
 
 OK, WARN, FAIL = FindingStatus
 ROOT = Path(__file__).parents[2]

@@ -76,7 +76,7 @@ class Leases:
 
     @asynccontextmanager
     async def are_open(self, bus: Bus) -> AsyncIterator[None]:
-        """Talk to the arbiter while the block lasts; leave it when nothing is in line any more. Raises `BusNotReady`."""
+        """Talk to the arbiter while the block lasts; leave it once nothing waits any more. Raises `BusNotReady`."""
         end = bus.subscribe(LeaseState.subject, self._hear)
         await bus.ready()
         self._bus = bus

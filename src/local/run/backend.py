@@ -38,8 +38,8 @@ STAND_IN = "stand_in"
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """The model servers. `servers` are those that we run, `listener` is the socket of the stand-in, if that is used.
-    `ollama_url` is where Ollama would be, used or not; empty if the settings do not allow it."""
+    """The model servers of a system. `servers` are those that LoCAL2 runs, `listener` is the socket of the stand-in, if
+    that is used. `ollama_url` is the address of Ollama, used or not; empty if the settings do not allow it."""
 
     routing: Routing
     servers: tuple[ServerSpec, ...] = ()
@@ -101,7 +101,7 @@ def used_providers(system: SystemConfig, models: ModelsConfig) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A provider that is used. `there`: somebody answers, or will when `spec` runs."""
+    """A provider that is used. `there`: a server answers, or will once `spec` runs."""
 
     name: str
     endpoint: Endpoint

@@ -10,7 +10,6 @@ from local.bus.messages import Grant, QueryReceived, ResponseGeneration, ToolReq
 from local.critic.compare import CompareAnswersTool
 from local.files.participant import FileTools
 from local.memory.tools import SearchMemoryTool
-from local.permissions.grants import SigningKey, key_id_of
 from local.permissions.messages import (
     ApprovalDecision,
     ApprovalRequest,
@@ -22,6 +21,7 @@ from local.permissions.messages import (
 from local.runtime.participant import declaration_of
 from local.sandbox.sandbox import Sandbox
 from local.shell.shell import Shell
+from local.tools.grants import SigningKey, key_id_of
 from local.web.fetch import WebFetchTool
 from local.web.search import WebSearchTool
 from tests.agents.hands.book_tool import BookTool

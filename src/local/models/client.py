@@ -91,7 +91,7 @@ class ConnectionLimits(TypedDict):
 
 
 class ModelClient(Generic[K]):
-    """The base of the clients: a `ChatModel` on one server. A subclass knows its API; `K` is what it knows of a model."""
+    """The base of the clients: a `ChatModel` on one server. A subclass knows its API, `K` what is known of a model."""
 
     chat_path: ClassVar[str]
 

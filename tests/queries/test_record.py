@@ -1,4 +1,4 @@
-"""What answers have cost, and who did what: folded from messages as they stand on record."""
+"""What answers have cost, who did what, and which agents took part: folded from messages on record."""
 
 from __future__ import annotations
 
@@ -11,11 +11,30 @@ from typing import Any
 from local.bus.bus import EnvelopeFactory
 from local.bus.envelope import Envelope, Trace
 from local.bus.message import Message
-from local.bus.messages import Grant, ModelSpan, ModelUsed, QueryReceived, ResponseGeneration, ToolRequest, UsageInfo
+from local.bus.messages import (
+    Grant,
+    ModelSpan,
+    ModelUsed,
+    QueryCancel,
+    QueryReceived,
+    ResponseGeneration,
+    ToolRequest,
+    UsageInfo,
+)
 from local.cron.messages import CronRun, CronRunRecord
+from local.journal.messages import JournalEntry
 from local.permissions.messages import ApprovalDecision
-from local.queries.record import KINDS, ModelPrice, UsageLedger, activity_of, subjects_of
+from local.queries.record import (
+    KINDS,
+    ModelPrice,
+    RecordedMessage,
+    UsageLedger,
+    activity_of,
+    agents_in,
+    subjects_of,
+)
 from local.reflection.messages import GoalChanged
+from local.swarm.messages import AgentChanged
 
 NOON = datetime(2026, 11, 21, 12).timestamp()
 
@@ -132,3 +151,27 @@ def test_what_is_asked_of_a_model_beside_the_answers_is_counted_by_what_it_is_fo
     }  # fmt: skip
     assert (rows["critic"]["answers"], rows["critic"]["completion_tokens"], rows["critic"]["seconds"]) == (0, 10, 1.0)
     assert [key.agent for key, _ in ledger.entries("ann")] == []  # it is nobody's conversation
+
+
+def recorded(message: AgentChanged | QueryCancel, *, redacted: bool = False) -> RecordedMessage:
+    envelope = Envelope(message.subject, "e", "swarm", "i", 1, "q", b"{}" if redacted else message.encode())
+    entry = JournalEntry(number=1, committed_at=1.0, redacted=redacted, frame=envelope.encode().decode())
+    return RecordedMessage.of(entry)
+
+
+def changed(agent_id: str, state: str, task: str = "") -> AgentChanged:
+    return AgentChanged(
+        agent_id=agent_id, name=agent_id, depth=1, state=state, query_id="q", root_query_id="q", task_query_id=task
+    )
+
+
+def test_each_task_is_there_once_as_it_was_last_told() -> None:
+    told = [
+        recorded(QueryCancel(query_id="q")),
+        recorded(changed("a", "WORKING", "a-1")),
+        recorded(changed("b", "WORKING", "b-1")),
+        recorded(changed("a", "ENDED", "a-1")),
+        recorded(changed("c", "READY")),
+        recorded(changed("d", "WORKING", "d-1"), redacted=True),
+    ]
+    assert {query_id: each.state for query_id, each in agents_in(told).items()} == {"a-1": "ENDED", "b-1": "WORKING"}

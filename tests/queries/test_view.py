@@ -24,8 +24,9 @@ from local.bus.messages import (
     ToolRequest,
     ToolResult,
 )
+from local.critic.messages import CritiqueResult, UserFeedback
 from local.queries.errors import QueryIdTaken
-from local.queries.view import QueryView, Span
+from local.queries.view import Judgements, QueryView, Span
 
 Q = "q1"
 CALL: dict[str, Any] = {"query_id": Q, "call_id": "q1:0:0", "tool": "dice"}
@@ -173,3 +174,21 @@ def test_progress_of_an_attempt_that_is_over_is_not_news() -> None:
     view = folded(QueryAccepted(query_id=Q, attempt=2))
     late = GenerationProgress(query_id=Q, attempt=1, done=1, total=9)
     assert view.receive(late, envelope(late, 9)) is None
+
+
+def rated(rating: int | None, at: float) -> UserFeedback:
+    return UserFeedback.model_validate({"query_id": "q", "rating": rating, "rated_at": at})
+
+
+def test_the_latest_rating_counts_whichever_is_heard_last_and_null_withdraws_it() -> None:
+    judgements = Judgements()
+    assert judgements.as_json() == {"critique": None, "pairwise": None, "rating": None}
+    assert judgements.hear(rated(1, 5.0), "first")
+    assert judgements.hear(rated(-1, 9.0), "latest")
+    assert not judgements.hear(rated(1, 7.0), "late")
+    assert judgements.as_json()["rating"] == -1
+    assert judgements.hear(rated(None, 10.0), "withdrawn")
+    assert judgements.hear(CritiqueResult(query_id="q", score=None, status="unparsed"), "c")
+    scores = judgements.as_json()
+    assert scores["rating"] is None
+    assert (scores["critique"]["score"], scores["critique"]["status"]) == (None, "unparsed")

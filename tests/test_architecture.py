@@ -45,7 +45,6 @@ TO_MEND: dict[str, set[str]] = {
         "users.users",
     },
     "attachments": {"web.fetch"},
-    "bus": {"swarm.messages"},
     "cli": {
         "api.server",
         "generator.agent",

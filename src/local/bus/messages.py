@@ -23,7 +23,6 @@ from local.bus.vocabulary import (
     Mode,
     Safety,
 )
-from local.swarm.messages import AgentTask as AgentTask
 
 # How one query is to be answered, where its asker does not leave that to the settings.
 
@@ -517,6 +516,24 @@ class ToolCallRecord(Data):
     duration_ms: float = 0.0
     made_by: str = ""
     denied_by: str = ""  # who has decided that it is not made: a person, "silence", or "earlier" for an earlier denial
+
+
+class AgentTask(Data):
+    """The part of a query that a model asks of an agent: who asks, which agent, what the turn may use (`max_tokens`,
+    `max_calls`). `asked` is the user's question that led to the task, the only text of the query that a user wrote.
+    `tainted`: the model that wrote it had read untrusted content. `in_background`: nobody waits for the answer."""
+
+    agent_id: str
+    name: str
+    depth: int
+    parent_query_id: str
+    root_query_id: str
+    root_session_id: str
+    asked: str
+    tainted: bool = False
+    in_background: bool = False
+    max_tokens: int
+    max_calls: int
 
 
 class QueryReceived(Message):

@@ -5,27 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from local.bus.message import Data, Delivery, ErrorInfo, Message
+from local.bus.messages import AgentTask as AgentTask
 
 AgentVerb = Literal["list", "stop"]
-
-
-class AgentTask(Data):
-    """In a query that a model asks an agent, and no user: who asks it of whom. `asked` is the user's question from
-    which all of it came: of all that the query says the only words that are the user's. `tainted` says that words of
-    strangers were before the model that has written the task; with `in_background` nobody waits for the answer.
-    `max_tokens` and `max_calls` are what the turn may use."""
-
-    agent_id: str
-    name: str
-    depth: int
-    parent_query_id: str
-    root_query_id: str
-    root_session_id: str
-    asked: str
-    tainted: bool = False
-    in_background: bool = False
-    max_tokens: int
-    max_calls: int
 
 
 class AgentBudget(Data):

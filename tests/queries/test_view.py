@@ -26,7 +26,7 @@ from local.bus.messages import (
 )
 from local.critic.messages import CritiqueResult, UserFeedback
 from local.queries.errors import QueryIdTaken
-from local.queries.view import Judgements, QueryView, Span
+from local.queries.view import Judgements, QueryView
 
 Q = "q1"
 CALL: dict[str, Any] = {"query_id": Q, "call_id": "q1:0:0", "tool": "dice"}
@@ -90,15 +90,14 @@ def test_changes_of_state_that_share_a_message_are_an_event_each() -> None:
     assert [state.to_state for state in view.states] == ["RECEIVING", "GENERATING"]
 
 
-def test_calls_are_known_by_step_with_their_time_and_sources() -> None:
+def test_calls_are_known_with_their_results_and_sources() -> None:
     view, second = QueryView(Q), CALL | {"call_id": "q1:1:0"}
     requests = [ToolRequest(args={}, **CALL), ToolRequest(args={}, **second)]
     for number, request in enumerate(requests, 1):
         view.receive(request, envelope(request, number))
     result = ToolResult(result="4", sources=("https://example.org/",), **CALL)
     view.receive(result, envelope(result, 7, in_reply_to="id-1"))
-    assert [[call["call_id"] for call in step] for step in view.calls.steps()] == [["q1:0:0"], ["q1:1:0"]]
-    assert view.calls.spans == [Span("q1:0:0", 1.0, 7.0), Span("q1:1:0", 2.0, None)]
+    assert [(call["call_id"], call.get("result")) for call in view.calls] == [("q1:0:0", "4"), ("q1:1:0", None)]
     recorded = ToolCallRecord(call_id="q1:2:0", tool="dice", args={}, sources=("https://example.org/2",))
     folded(ANSWER.model_copy(update={"tool_calls": (recorded,)}), view=view)
     assert view.sources == ["https://example.org/", "https://example.org/2"]
@@ -124,7 +123,6 @@ def test_where_payloads_were_removed_the_headers_say_what_answers_what() -> None
         view.receive(None, envelope(message, number, in_reply_to="id-1" if number == 2 else None))
     (call,) = view.calls
     assert (call["tool"], view.calls.is_removed(call), view.is_outcome_removed) == ("dice", True, True)
-    assert view.calls.spans == [Span("id-1", 1.0, 2.0)]
 
 
 def test_another_respondent_has_a_view_of_its_own() -> None:

@@ -47,20 +47,13 @@ from local.runtime.machine import changes
 Json = dict[str, Any]
 
 
-class Span(NamedTuple):
-    """The time from a request to its result, in seconds since 1970; `ended` is None while there is none."""
-
-    call_id: str
-    began: float
-    ended: float | None = None
-
-
 class CallLog:
-    """Calls in the order in which they were made. Where a payload was removed, the headers say what answers what."""
+    """The tool calls of one query, in the order in which they were made. Where a payload was removed, the headers say
+    which result belongs to which request."""
 
     def __init__(self) -> None:
         self._calls: dict[str, Json] = {}
-        self._spans: dict[str, Span] = {}  # by the id of the request's envelope
+        self._requests: dict[str, str] = {}  # the call_id by the id of the request's envelope
         self._removed: set[str] = set()
 
     def __iter__(self) -> Iterator[Json]:
@@ -68,21 +61,9 @@ class CallLog:
         return iter(self._calls.values())
 
     @property
-    def spans(self) -> list[Span]:
-        """How long each request that was heard took."""
-        return list(self._spans.values())
-
-    @property
     def sources(self) -> Iterator[str]:
         """Where results came from."""
         return (source for call in self for source in call.get("sources", ()))
-
-    def steps(self) -> list[list[Json]]:
-        """The calls made in one message of the model together: a call_id is `query_id:step:index`."""
-        steps: dict[str, list[Json]] = {}
-        for call_id, call in self._calls.items():
-            steps.setdefault(call_id.rpartition(":")[0], []).append(call)
-        return list(steps.values())
 
     def is_removed(self, call: Json) -> bool:
         """Whether the call's result is no longer on record."""
@@ -91,29 +72,23 @@ class CallLog:
     def receive(self, message: ToolRequest | ToolResult, envelope: Envelope) -> None:
         """Take in a request or a result."""
         if isinstance(message, ToolRequest):
-            self._begin(message.call_id, message.tool, envelope)["args"] = message.args
+            self._requests.setdefault(envelope.id, message.call_id)
+            self._call(message.call_id, message.tool)["args"] = message.args
         else:
-            call = self._end(message.call_id, message.tool, envelope)
-            call.update(message.model_dump(mode="json", exclude={"query_id"}))
+            self._call(message.call_id, message.tool).update(message.model_dump(mode="json", exclude={"query_id"}))
 
     def receive_removed(self, envelope: Envelope) -> None:
         """Take in a request or a result whose payload was removed."""
         if envelope.subject.startswith(TOOL_REQUEST):
-            self._begin(envelope.id, envelope.subject.removeprefix(TOOL_REQUEST), envelope)
+            self._requests.setdefault(envelope.id, envelope.id)
+            self._call(envelope.id, envelope.subject.removeprefix(TOOL_REQUEST))
         else:
-            span = self._spans.get(envelope.in_reply_to or "")
-            call_id = span.call_id if span is not None else envelope.in_reply_to or envelope.id
-            self._end(call_id, envelope.subject.removeprefix(TOOL_RESULT), envelope)
+            request_id = envelope.in_reply_to or envelope.id
+            call_id = self._requests.get(request_id, request_id)
+            self._call(call_id, envelope.subject.removeprefix(TOOL_RESULT))
             self._removed.add(call_id)
 
-    def _begin(self, call_id: str, tool: str, envelope: Envelope) -> Json:
-        self._spans.setdefault(envelope.id, Span(call_id, envelope.sent_at))
-        return self._calls.setdefault(call_id, {"call_id": call_id, "tool": tool})
-
-    def _end(self, call_id: str, tool: str, envelope: Envelope) -> Json:
-        span = self._spans.get(envelope.in_reply_to or "")
-        if span is not None and envelope.in_reply_to is not None:
-            self._spans[envelope.in_reply_to] = span._replace(ended=envelope.sent_at)
+    def _call(self, call_id: str, tool: str) -> Json:
         return self._calls.setdefault(call_id, {"call_id": call_id, "tool": tool})
 
 

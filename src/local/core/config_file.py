@@ -89,7 +89,7 @@ _MERGE_KEY, _MERGE_TAG = "<<", "tag:yaml.org,2002:merge"
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """Settings as one file gives them. `lines` are counted from 1; an empty or absent file holds no values."""
+    """The settings of one file. `lines` are counted from 1; an empty or absent file holds no values."""
 
     path: Path
     values: dict[str, Any] = field(default_factory=dict)

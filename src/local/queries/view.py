@@ -1,4 +1,4 @@
-"""One query as the envelopes tell it that it has caused: a fold, live or from the record, without I/O or a clock."""
+"""One query, computed from the messages that belong to it, live or on record: no I/O and no clock."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def kind_of(subject: str) -> type[Message] | None:
 
 
 class QueryDelta(NamedTuple):
-    """What a message makes known: a value of `EVENT_KINDS` or "snapshot", and one line of JSON."""
+    """One change of a query for those who follow it: a value of `EVENT_KINDS` or "snapshot", and one line of JSON."""
 
     kind: str
     payload: bytes
@@ -200,7 +200,7 @@ def news_of(message: Message) -> QueryDelta:
 
 
 class QueryEvent(NamedTuple):
-    """News with its number, which counts from 1 within the query."""
+    """A `QueryDelta` with its number, which counts from 1 within the query."""
 
     number: int
     kind: str
@@ -209,7 +209,8 @@ class QueryEvent(NamedTuple):
 
 @dataclass(slots=True)
 class LogLine:
-    """A subject on the log, `t` seconds after the query was asked; `count` equal ones in a row are one line."""
+    """One line of a query's log: a subject, `t` seconds after the query was asked; `count` equal ones in a row are one
+    line."""
 
     subject: str
     t: float
@@ -246,8 +247,8 @@ class QueryEvents:
 
 
 class Judgements:
-    """A critic's word, the comparison with the second respondent's answer, and the user's latest rating. They come live
-    and are found on record, so each is taken once, by its envelope."""
+    """The judgements of an answer: the critic's grade, the comparison with the second respondent's answer, and the
+    user's latest rating. They come live and are found on record, so each is taken once, by its envelope."""
 
     def __init__(self) -> None:
         self._latest: dict[str, Judgement] = {}
@@ -298,8 +299,8 @@ WHOLE = "query"  # the id of the span that all others are in
 
 
 class TraceSpan(NamedTuple):
-    """From `started` to `ended`, in seconds since 1970; None while it lasts, or if its end is not known. `attempt` is
-    the one at the turn in which it began."""
+    """One bar of the waterfall, from `started` to `ended`, in seconds since 1970; None while it lasts, or if its end is
+    not known. `attempt` is the attempt at the turn in which it began."""
 
     id: str
     parent: str | None
@@ -355,7 +356,7 @@ LATER = {"grade": "GRADING", "comparison": "COMPARING", "classified": "CLASSIFYI
 
 
 class AttemptSpan(NamedTuple):
-    """One go at the turn, with why there was another one after those before it."""
+    """One attempt at a turn, with the reason why an earlier one was not the last."""
 
     attempt: int
     started: float
@@ -420,7 +421,8 @@ class _Heard:
 
 
 class QueryTrace:
-    """Made of the messages of one query in the order of the record, None for one whose payload was removed."""
+    """The timeline of one query, made of its messages in the order of the record, None for one whose payload was
+    removed."""
 
     def __init__(self, query_id: str) -> None:
         self.query_id = query_id
@@ -609,8 +611,9 @@ KEPT_LOG_LINES = 5_000
 
 
 class QueryView:
-    """One query and what one respondent makes of it. Each attempt is a fence: what an earlier attempt says after a
-    later one has begun is ignored, and so is all but judgements after the end.
+    """The state of one query, computed from its messages: what one respondent makes of it. Each attempt is a fence:
+    messages of an earlier attempt are ignored once a later one has begun, and so is everything but judgements after the
+    end.
 
     With `query` text and user are known, and what belongs to others under the same id is a failure (`QueryIdTaken`);
     without, they are what the envelopes tell.

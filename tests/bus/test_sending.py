@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from local.bus.sending import TICK_SECONDS, Handshake, Retry, RetryTable, SendQueue
-from local.core.errors import BusClosed, BusNotReady, PublishTimeout
+from local.core.errors import PublishTimeout
 from local.core.files import Backoff
 
 # Retries
@@ -96,15 +96,6 @@ async def test_an_answer_ends_the_wait_of_all_who_await_it_and_no_timer_runs_for
     assert (len(sender.table), sender.clock.waiting()) == (0, 0)
 
 
-async def test_each_fails_at_its_own_limit(sender: Sender) -> None:
-    patient, impatient = sender.send("a"), sender.send("a", seconds=0.25)
-    sender.clock.pass_until(0.3)
-    assert isinstance(impatient.answer.exception(), TimeoutError)
-    assert not patient.answer.done()
-    sender.table.answered("a", "late for one")
-    assert patient.answer.result() == "late for one"
-
-
 async def test_one_that_has_not_left_is_not_sent_again_and_has_its_limit_all_the_same(sender: Sender) -> None:
     retry = sender.table.open("a", Backoff(0.1, 1.0), 1.0)
     sender.table.hasten()
@@ -138,13 +129,6 @@ async def test_a_later_one_that_is_due_before_the_others_goes_in_time(sender: Se
     sender.sent_by(3)
     sender.send("b")
     assert sender.sent_by(3.15)[0][1] == b"b"
-
-
-async def test_closing_fails_everything_and_sends_nothing_more(sender: Sender) -> None:
-    retry = sender.send("a")
-    sender.table.close(lambda: ConnectionError("closed"))
-    assert isinstance(retry.answer.exception(), ConnectionError)
-    assert sender.sent_by(9) == []
 
 
 # The queue of frames that wait for room
@@ -216,12 +200,6 @@ async def rig() -> AsyncIterator[Rig]:
     await rig.handshake.close()
 
 
-async def test_with_room_a_frame_leaves_at_once(rig: Rig) -> None:
-    await rig.send_queue.send(b"1", "s", 10)
-    assert rig.transport.sent == [b"1"]
-    assert rig.counters == {"published": 1}
-
-
 async def test_frames_that_find_no_room_leave_later_in_order(rig: Rig) -> None:
     sending = rig.start(b"1", b"2", b"3", b"4")
     await sending[0]
@@ -254,17 +232,6 @@ async def test_a_frame_that_had_left_before_goes_ahead_of_what_waits(rig: Rig) -
     assert rig.transport.sent == [b"1", b"0 again", b"2"]
 
 
-async def test_without_a_connection_a_frame_waits_for_one(rig: Rig) -> None:
-    rig.handshake.link(False)
-    assert not rig.send_queue.try_send(b"0")
-    sending = rig.start(b"1")
-    await asyncio.sleep(0)
-    assert rig.transport.sent == []
-    rig.handshake.link(True)
-    await asyncio.gather(*sending)
-    assert rig.transport.sent == [b"1"]
-
-
 async def test_a_wait_that_is_too_long_names_subject_and_seconds(rig: Rig) -> None:
     rig.handshake.link(False)
     with pytest.raises(
@@ -286,18 +253,6 @@ async def test_a_publisher_that_is_cancelled_takes_its_frame_along(rig: Rig) -> 
     assert rig.transport.sent == [b"1", b"3"]
     assert second.cancelled()
     assert rig.counters["dropped"] == 1
-
-
-async def test_closing_fails_what_waits_and_what_comes_later(rig: Rig) -> None:
-    waiting = rig.start(b"1", b"2", b"3")[1:]
-    await asyncio.sleep(0)
-    await rig.send_queue.close()
-    results = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(result) for result in results] == [BusClosed, BusClosed]
-    with pytest.raises(BusClosed):
-        await rig.send_queue.send(b"4", "s", 10)
-    assert not rig.send_queue.try_send(b"5")
-    assert rig.transport.sent == [b"1"]
 
 
 # The handshake
@@ -334,29 +289,6 @@ class Wire:
 @pytest.fixture
 async def wire() -> Wire:
     return Wire()
-
-
-async def test_it_is_ready_when_a_probe_has_come_back(wire: Wire) -> None:
-    assert not wire.handshake.is_ready
-    await wire.connect()
-    assert wire.handshake.is_ready
-
-
-async def test_no_probe_is_sent_before_somebody_listens(wire: Wire) -> None:
-    with pytest.raises(BusNotReady, match=r"the bus at memory: did not answer within 0\.01 s"):
-        await wire.handshake.shake("memory:", 0.01)
-    assert wire.probes.empty()
-
-
-async def test_probes_are_repeated_until_one_returns(wire: Wire) -> None:
-    wire.handshake.link(True)
-    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
-        tasks.create_task(wire.handshake.shake("memory:", 10))
-        for _ in range(3):
-            await wire.probes.get()
-        await wire.bounce()
-        await wire.bounce()
-    assert wire.handshake.is_ready
 
 
 async def test_a_probe_that_was_never_sent_proves_nothing(wire: Wire) -> None:
@@ -404,33 +336,6 @@ async def test_a_connection_that_is_lost_between_the_two_probes_is_proven_from_t
     assert (wire.handshake.is_ready, wire.listened) == (True, 2)
 
 
-async def test_a_lost_connection_is_not_ready_until_it_is_proven_again(wire: Wire) -> None:
-    await wire.connect()
-    wire.handshake.link(False)
-    assert not wire.handshake.is_ready
-    wire.handshake.link(True)
-    assert not wire.handshake.is_ready
-    await wire.bounce()
-    await wire.bounce()
-    await wire.handshake.wait()
-    assert wire.reconnects == 1
-
-
-async def test_a_probe_of_the_lost_connection_proves_nothing_about_the_next(wire: Wire) -> None:
-    wire.handshake.link(True)
-    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
-        tasks.create_task(wire.handshake.shake("memory:", 10))
-        stale = await wire.probes.get()
-        wire.handshake.returned(stale)
-        wire.handshake.link(False)
-        await asyncio.sleep(0)
-        assert not wire.handshake.is_ready
-        wire.handshake.link(True)
-        await wire.bounce()
-        await wire.bounce()
-    assert wire.handshake.is_ready
-
-
 async def test_a_connection_that_flickers_is_one_reconnection(wire: Wire) -> None:
     await wire.connect()
     for up in (False, True, False, True, False, True):
@@ -440,14 +345,6 @@ async def test_a_connection_that_flickers_is_one_reconnection(wire: Wire) -> Non
         await wire.bounce()
         await asyncio.sleep(0)
     assert wire.reconnects == 1
-
-
-async def test_closing_ends_a_wait_for_readiness_with_bus_closed(wire: Wire) -> None:
-    waiting = asyncio.ensure_future(wire.handshake.shake("memory:", 10))
-    await asyncio.sleep(0)
-    await wire.handshake.close()
-    with pytest.raises(BusClosed):
-        await waiting
 
 
 async def test_closing_stops_a_handshake_under_way(wire: Wire) -> None:

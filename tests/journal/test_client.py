@@ -13,10 +13,10 @@ import pytest
 from local.bus import sending
 from local.bus.bus import Delivered
 from local.bus.envelope import Envelope, Trace
-from local.bus.message import ErrorInfo, Message
+from local.bus.message import Message
 from local.bus.messages import QueryCancel, QueryReceived
 from local.bus.sending import RetryTable
-from local.core.errors import BusClosed, JournalFull, MalformedFrame, NotConfirmed, RecordUnreadable
+from local.core.errors import BusClosed, NotConfirmed
 from local.journal import client
 from local.journal.client import (
     JournalClient,
@@ -133,31 +133,11 @@ async def test_one_id_published_twice_is_confirmed_to_both_and_given_up_by_each_
     await patient
 
 
-async def test_what_the_journal_has_no_room_for_is_refused_in_its_words(publisher: Publisher) -> None:
-    refused, kept = publisher.confirm(1), publisher.confirm(2)
-    error = ErrorInfo(kind="store_full", message="journal.db: the disk is full")
-    publisher.hear(JournalConfirmed(instance="here", refused=("id-1",), error=error))
-    with pytest.raises(JournalFull, match=r"journal\.db: the disk is full"):
-        await refused
-    assert not kept.done()
-    kept.cancel()
-
-
 async def test_a_journal_that_comes_back_gets_everything_at_once(publisher: Publisher) -> None:
     waiting = publisher.confirm(1)
     publisher.hear(JournalOpened())
     assert publisher.resent == [b"1"]
     waiting.cancel()
-
-
-async def test_recorded_messages_are_resent_until_they_are_confirmed(publisher: Publisher) -> None:
-    for seq in (2, 1, 3):
-        publisher.link.record(envelope(seq, subject="answer.dialog"), b"%d" % seq)
-    await publisher.has_resent(b"1", b"2", b"3")
-    publisher.hear(JournalConfirmed(instance="here", ids=("id-1",)))
-    publisher.resent.clear()
-    await publisher.has_resent(b"2", b"3")
-    assert set(publisher.resent) == {b"2", b"3"}
 
 
 async def test_closing_waits_a_moment_for_what_is_recorded(
@@ -204,11 +184,6 @@ async def test_closing_that_is_cancelled_ends_the_waits_all_the_same(
         await waiting
 
 
-async def test_a_confirmation_that_cannot_be_read_is_malformed(publisher: Publisher) -> None:
-    with pytest.raises(MalformedFrame):
-        publisher.heard["journal.confirmed.here"](envelope(1, payload=b"{"))
-
-
 # Recorded messages
 
 
@@ -233,14 +208,6 @@ class Kept:
         self.gaps.update(gaps)
 
 
-async def test_what_is_not_confirmed_is_sent_again_in_order() -> None:
-    kept = Kept(3)
-    kept.buffer.confirmed("2")
-    kept.buffer.confirmed("of somebody else")
-    assert kept.sends_again() == [b"001", b"003"]
-    assert len(kept.buffer) == 2
-
-
 async def test_one_that_is_sent_twice_by_its_publisher_is_kept_once() -> None:
     kept = Kept(1)
     kept.buffer.add("1", "agent.transition", b"again")
@@ -260,18 +227,6 @@ async def test_only_a_window_is_sent_again_and_a_confirmation_lets_the_next_one_
     assert kept.sends_again() == [b"002", b"003"]
     kept.buffer.confirmed("2")
     assert kept.sends_again() == [b"003", b"005"]
-
-
-async def test_what_comes_into_the_window_late_goes_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "WINDOW", 1)
-    monkeypatch.setattr(client, "PAUSE", 0.1)
-    kept = Kept(2)
-    async with asyncio.timeout(30):
-        while b"001" not in kept.sent:  # noqa: ASYNC110 - what a timer does says nothing to anybody
-            await asyncio.sleep(0.01)
-        kept.buffer.confirmed("1")
-        while b"002" not in kept.sent:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 async def test_too_many_drop_the_oldest_and_say_so() -> None:
@@ -390,11 +345,6 @@ async def test_what_it_is_given_is_passed_on_once_and_with_its_first_attempt(pro
     assert [(each.number, each.attempt, each.envelope.subject) for each in process.given] == [(7, 2, "query.received")]
 
 
-async def test_what_is_meant_for_another_process_is_not_passed_on(process: Process) -> None:
-    process.deliver(7, instance="another")
-    assert process.given == []
-
-
 async def test_what_is_done_and_comes_again_is_acknowledged_again(process: Process) -> None:
     process.deliver(7)
     process.consumer.acknowledge(7)
@@ -402,14 +352,6 @@ async def test_what_is_done_and_comes_again_is_acknowledged_again(process: Proce
     process.deliver(7, 2)
     assert process.said(JournalAck) == [JournalAck(consumer="critic", numbers=(7,))] * 2
     assert process.numbers == [7]
-
-
-async def test_what_is_released_is_not_acknowledged_and_taken_again(process: Process) -> None:
-    process.deliver(7)
-    process.consumer.release(7)
-    process.deliver(7, 2)
-    assert process.numbers == [7, 7]
-    assert process.said(JournalAck) == []
 
 
 async def test_one_that_has_to_wait_for_another_is_dropped_until_that_one_has_come(process: Process) -> None:
@@ -448,27 +390,6 @@ async def test_replaced_it_says_so_once_and_says_nothing_more(process: Process) 
     assert process.said(JournalDetach) == []
 
 
-async def test_closed_it_says_goodbye_once_and_hears_nothing_more(process: Process) -> None:
-    process.consumer.start()
-    await process.consumer.close()
-    await process.consumer.close()
-    assert process.posted[-1] == JournalDetach(consumer="critic")
-    assert len(process.said(JournalDetach)) == 1
-    assert process.heard == {}
-
-
-async def test_a_delivery_that_cannot_be_read_is_logged_and_the_next_one_passed_on(
-    process: Process, caplog: pytest.LogCaptureFixture
-) -> None:
-    broken = JournalDeliver(consumer="critic", instance="here", number=6, attempt=1, frame="no frame")
-    process.hear(broken)
-    process.deliver(7)
-    assert process.numbers == [7]
-    assert "a delivery cannot be read" in caplog.text
-    with pytest.raises(MalformedFrame):
-        process.heard["journal.fenced.critic"](delivered_frame("", b"{"))
-
-
 async def test_what_it_has_done_is_remembered_within_bounds(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "KEPT_DONE", 10)
     for number in range(1, 1000):
@@ -497,15 +418,6 @@ async def test_it_has_caught_up_when_what_it_held_at_the_journal_s_answer_has_en
     assert await waiting
 
 
-async def test_it_has_not_caught_up_with_what_takes_longer_or_without_a_journal(process: Process) -> None:
-    assert not await process.consumer.caught_up(0.001)
-    waiting = asyncio.create_task(process.consumer.caught_up(0.05))
-    process.deliver(7)
-    hurry = await process.says(JournalFlush, 2)
-    process.hear(JournalFlushed(consumer="critic", instance="here", mark=hurry.mark))
-    assert not await waiting
-
-
 # The record
 
 
@@ -528,9 +440,3 @@ async def test_what_was_removed_is_left_out(scene: Any, journal: Any) -> None:
     await bus.publish(QueryReceived(query_id="q1", query="one"), Trace("q1", session_id="s"))
     await bus.request(JournalRedact(session_id="s"), JournalRedacted, SECONDS)
     assert await messages_on_record(bus, "q1", (QueryReceived,), SECONDS) == []
-
-
-async def test_without_a_journal_nobody_knows_and_that_is_said(scene: Any) -> None:
-    bus = await scene.bus()
-    with pytest.raises(RecordUnreadable, match="journal did not answer within"):
-        await messages_on_record(bus, "q1", (QueryReceived,), 0.05)

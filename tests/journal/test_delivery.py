@@ -9,11 +9,10 @@ import pytest
 
 from local.bus.envelope import Envelope
 from local.bus.message import Delivery
-from local.core.errors import MalformedFrame, UnknownConsumer
+from local.core.errors import MalformedFrame
 from local.journal import delivery
 from local.journal.delivery import (
     ALONE_SECONDS,
-    MAX_BATCH,
     SUSPECT_AFTER,
     CommitQueue,
     Confirm,
@@ -90,20 +89,6 @@ def test_a_lane_is_given_in_order_and_lanes_side_by_side() -> None:
     assert it.ack(2, now=0) == [Settled("critic", 2)]
 
 
-def test_a_message_that_is_committed_while_a_process_is_there_is_given_at_once() -> None:
-    it = consumer()
-    it.attach("one", now=0)
-
-    assert given(it.add(7, "a", now=0)) == [(7, 1)]
-
-
-def test_a_message_that_is_committed_again_under_its_number_changes_nothing() -> None:
-    it = filled("a")
-
-    assert it.add(1, "a", now=0) == []
-    assert len(it) == 1
-
-
 def test_no_more_than_the_bound_is_in_flight_and_the_lowest_number_comes_next() -> None:
     it = filled("a", "b", "a", "c", max_in_flight=2)
 
@@ -164,13 +149,6 @@ def test_what_a_process_held_is_given_to_its_successor_at_once() -> None:
     ]
 
 
-def test_a_process_that_says_again_that_it_is_there_changes_nothing() -> None:
-    it = filled("a")
-    it.attach("one", now=0)
-
-    assert it.attach("one", now=1) == []
-
-
 def test_a_replaced_instance_is_told_so_and_given_nothing() -> None:
     it = filled("a")
     it.attach("one", now=0)
@@ -187,15 +165,6 @@ def test_a_goodbye_hands_back_without_a_death() -> None:
     assert it.detach("one") == [Serving("critic", None)]
     assert it.tick(now=100) == []
     assert it.attach("two", now=100) == [Serving("critic", "two"), Deliver("critic", 1, 2, "two")]
-
-
-def test_the_goodbye_of_a_replaced_instance_changes_nothing() -> None:
-    it = filled("a")
-    it.attach("one", now=0)
-    it.attach("two", now=0)
-
-    assert it.detach("one") == []
-    assert given(it.tick(now=10)) == [(1, 3)]
 
 
 def test_what_was_in_flight_at_two_deaths_runs_beside_no_other_such_and_beside_everybody_else() -> None:
@@ -328,12 +297,6 @@ def test_what_killed_processes_is_given_again_alone_in_its_lane() -> None:
     assert given(it.add(4, "b", now=0)) == [(4, 1)]
 
 
-def test_it_wants_its_subjects_and_their_families() -> None:
-    it = consumer()
-
-    assert [it.wants(s) for s in ("answer", "answer.dialog", "tool.result.x", "tool.result")] == [1, 0, 1, 0]
-
-
 def calls_for_each_acknowledgement(waiting: int) -> float:
     """Python's and C's function calls, so that a busy machine makes no difference."""
     it = filled(*(str(n % 100) for n in range(waiting)), max_in_flight=10)
@@ -457,22 +420,6 @@ def test_one_runs_at_a_time_and_that_with_the_fewest_deaths_is_next() -> None:
     assert them.take(0.0) == 1
 
 
-def test_a_death_with_nothing_beside_is_proven_at_once() -> None:
-    them = suspects(1)
-    them.take(0.0)
-
-    assert them.died([1]) == 1
-
-
-def test_a_death_beside_others_is_proven_when_the_last_of_them_has_ended() -> None:
-    them = suspects(1)
-    them.take(0.0)
-
-    assert them.died([1, 2, 3]) is None
-    assert them.settled(2, is_culprit=False) == []
-    assert them.settled(3, is_culprit=False) == [1]
-
-
 def test_a_death_that_another_one_is_guilty_of_is_nobody_else_s() -> None:
     them = suspects(1)
     them.take(0.0)
@@ -481,17 +428,6 @@ def test_a_death_that_another_one_is_guilty_of_is_nobody_else_s() -> None:
     assert them.settled(2, is_culprit=True) == []
     assert them.settled(3, is_culprit=False) == []
     assert them.known[1].deaths == 0
-
-
-def test_the_end_of_one_proves_every_death_that_it_alone_was_beside() -> None:
-    them = suspects(1)
-    for _ in range(2):
-        them.take(0.0)
-        them.died([1, 2])
-        them.handed_back()
-        them.put(1, 0)
-
-    assert them.settled(2, is_culprit=False) == [1, 1]
 
 
 def test_one_that_has_enough_deaths_waits_until_they_are_proven_or_explained() -> None:
@@ -507,14 +443,6 @@ def test_one_that_has_enough_deaths_waits_until_they_are_proven_or_explained() -
     assert them.take(0.0) == 1
 
 
-def test_the_next_one_runs_beside_one_that_has_done_no_harm_for_a_while() -> None:
-    """It may wait for what the next one does, as a turn does for its agents'."""
-    them = suspects(1, 2)
-    assert them.next_due is None
-    assert (them.take(0.0), them.take(ALONE_SECONDS / 2), them.next_due) == (1, None, ALONE_SECONDS)
-    assert (them.take(ALONE_SECONDS), them.next_due) == (2, None)
-
-
 def test_a_death_is_laid_on_the_one_that_was_begun_last_and_not_on_one_that_had_done_no_harm() -> None:
     them = suspects(1, 2)
     them.take(0.0)
@@ -522,14 +450,6 @@ def test_a_death_is_laid_on_the_one_that_was_begun_last_and_not_on_one_that_had_
     assert them.died([1, 2]) is None
     assert (them.known[1].deaths, them.known[2].deaths) == (0, 1)
     assert them.settled(1, is_culprit=False) == [2]
-
-
-def test_when_the_later_one_has_ended_the_earlier_one_is_blamed_again() -> None:
-    them = suspects(1, 2)
-    them.take(0.0)
-    them.take(ALONE_SECONDS)
-    them.settled(2, is_culprit=False)
-    assert them.died([1]) == 1
 
 
 # All consumers, and confirmations
@@ -576,11 +496,6 @@ def test_a_confirmation_has_room_in_a_frame(core: DeliveryCore, monkeypatch: pyt
     assert [confirm.ids for confirm in core.confirm_recorded()] == [["1", "2"], ["3", "4"], ["5"]]
 
 
-def test_who_has_work_to_do_is_told_before_who_has_it_done(core: DeliveryCore) -> None:
-    core.attach("generator", "one", now=0)
-    assert core.committed([(1, message("a"))], now=0) == [Deliver("generator", 1, 1, "one"), Confirm("api-1", ["a"])]
-
-
 def test_a_repeat_is_confirmed_again_and_delivered_once(core: DeliveryCore) -> None:
     core.attach("generator", "one", now=0)
     assert core.committed([(1, message("a"))], now=0)[:1] == [Deliver("generator", 1, 1, "one")]
@@ -600,22 +515,6 @@ def test_every_consumer_gets_what_it_wants_in_its_own_time(core: DeliveryCore) -
     assert core.next_due == 25
 
 
-def test_a_session_is_a_lane_and_what_has_none_is_ordered_with_nothing(core: DeliveryCore) -> None:
-    core.attach("generator", "g", now=0)
-    batch = [message("a", session_id="s"), message("b", session_id="s"), message("c"), message("d")]
-
-    numbers = [d.number for d in core.committed(enumerate(batch, 1), now=0) if isinstance(d, Deliver)]
-
-    assert numbers == [1, 3, 4]
-
-
-def test_a_goodbye_ends_the_deliveries(core: DeliveryCore) -> None:
-    core.attach("generator", "g", now=0)
-
-    assert core.detach("generator", "g") == [Serving("generator", None)]
-    assert core.committed([(1, message("a"))], now=0) == [Confirm("api-1", ["a"])]
-
-
 def test_a_journal_that_starts_again_confirms_nothing_and_delivers_what_was_not_settled(core: DeliveryCore) -> None:
     core.register(DurableConsumer("generator", ["query"], state=ConsumerState(acknowledged={1}, served_by="g")))
 
@@ -624,26 +523,11 @@ def test_a_journal_that_starts_again_confirms_nothing_and_delivers_what_was_not_
     assert decisions == [[], [Deliver("generator", 2, 1, "g")]]
 
 
-def test_an_unknown_consumer_is_an_error_that_names_the_known(core: DeliveryCore) -> None:
-    with pytest.raises(UnknownConsumer, match="no durable consumer critic; there are generator, memory"):
-        core.attach("critic", "one", now=0)
-
-
 # The queue of what waits for its commit
 
 
 def envelope(seq: int, payload: bytes = b"{}") -> Envelope:
     return Envelope("query.received", f"{seq}", "you", "there", seq, "q", payload)
-
-
-def test_batches_are_taken_in_the_order_of_arrival() -> None:
-    queue = CommitQueue(lambda subject: subject == "query.received")
-    for seq in range(MAX_BATCH + 2):
-        assert queue.add(envelope(seq))
-    assert [each.seq for each in queue.take().envelopes] == list(range(MAX_BATCH))
-    assert [each.seq for each in queue.take().envelopes] == [MAX_BATCH, MAX_BATCH + 1]
-    assert not queue.take()
-    assert not queue
 
 
 @pytest.mark.parametrize(("name", "value"), [("MAX_WAITING", 3), ("MAX_WAITING_BYTES", 20)])

@@ -546,15 +546,6 @@ async def test_what_mentions_a_text_goes_also_where_it_does_so_in_a_large_field(
         assert len(blobs_in(tmp_path)) == 1
 
 
-async def test_several_things_are_deleted_at_once_and_again_there_is_nothing_left(tmp_path: Path) -> None:
-    async with journaled_bus(tmp_path) as bus:
-        for query_id in ("q1", "q2", "q3"):
-            await answered(bus, query_id, query_id, ENGRAM if query_id == "q3" else "no")
-        what = {"session_id": "q1", "query_id": "q2", "mentioned": ENGRAM}
-        assert await redact(bus, **what) == 3
-        assert await redact(bus, **what) == 0
-
-
 async def test_the_message_that_says_what_is_deleted_stays_for_those_who_have_not_heard_it(tmp_path: Path) -> None:
     async with journaled_bus(tmp_path) as bus:
         await bus.publish(MemoryDeleted(engram_id=ENGRAM, query_id="q1"))
@@ -574,15 +565,6 @@ async def test_a_large_field_of_what_was_never_on_record_goes_with_the_next_dele
         await redact(bus, session_id="nowhere")
         assert len(blobs_in(tmp_path)) == 1
         assert await subjects_left(bus) == ["response.generation"]
-
-
-async def test_a_large_field_that_is_stored_again_counts_as_new(tmp_path: Path) -> None:
-    async with journaled_bus(tmp_path) as bus:
-        await bus.publish(NOT_KEPT)
-        left_for(tmp_path, MINUTE)
-        await bus.publish(NOT_KEPT)
-        await redact(bus, session_id="nowhere")
-        assert len(blobs_in(tmp_path)) == 1
 
 
 async def test_what_nothing_refers_to_any_more_is_cleared_up_without_a_deletion(

@@ -111,14 +111,6 @@ async def test_entries_are_found_by_subject_session_correlation_sender_and_time(
     assert [stored.number for stored in await store.read(limit=2)] == [1, 2]
 
 
-async def test_appends_side_by_side_share_commits_and_get_numbers_of_their_own(
-    store: JournalStore, entry: MakeEntry
-) -> None:
-    results = await asyncio.gather(*(store.commit([entry(number)]) for number in range(100)))
-    assert sorted(appended.number for (appended,) in results) == list(range(1, 101))
-    assert await store.verify() is None
-
-
 async def test_a_row_that_changed_since_the_check_is_not_given_out(
     path: Path, store: JournalStore, entry: MakeEntry
 ) -> None:
@@ -220,16 +212,6 @@ async def test_the_floor_rises_over_what_is_acknowledged_and_what_is_not_the_con
     assert (known.floor, known.acknowledged) == (5, frozenset())
 
 
-async def test_an_acknowledgement_of_what_is_still_to_come_settles_nothing(
-    store: JournalStore, entry: MakeEntry
-) -> None:
-    await store.register("critic", ())
-    await store.commit([], {"critic": ConsumerChanges(settled={1, 2, -3})})
-    await store.commit([entry(1)])
-    known = await store.consumer("critic")
-    assert (known.floor, known.acknowledged) == (0, frozenset())
-
-
 async def test_deaths_and_dead_letters_are_remembered(path: Path, entry: MakeEntry) -> None:
     async with JournalStore(path) as store:
         await store.register("critic", ())
@@ -270,16 +252,6 @@ async def test_a_dead_letter_that_is_to_be_given_again_is_remembered_on_either_s
         await store.commit([], {"critic": ConsumerChanges(settled={1, 2})})
         known = await store.consumer("critic")
         assert (known.again, known.dead_letters, known.floor) == (set(), {}, 3)
-
-
-async def test_a_consumer_that_is_forgotten_is_unknown(store: JournalStore) -> None:
-    await store.register("critic", ())
-    await store.forget("critic")
-    assert await store.consumer_names() == []
-    nothing = {"critic": ConsumerChanges()}
-    for call in (store.consumer("critic"), store.commit([], nothing), store.forget("critic")):
-        with pytest.raises(NotOnRecord, match="no durable consumer 'critic' is registered"):
-            await call
 
 
 async def test_the_instance_that_serves_a_consumer_is_remembered_and_64_before_it(path: Path) -> None:
@@ -372,15 +344,6 @@ async def test_a_redacted_sessions_payloads_are_gone_from_every_file_and_its_hea
     }
     assert await store.redact_session("private") == 0
     assert await store.verify() is None
-
-
-async def test_a_session_that_goes_on_after_its_redaction_is_kept_from_there(
-    store: JournalStore, entry: MakeEntry
-) -> None:
-    await store.commit([entry(1)])
-    await store.redact_session("s")
-    await store.commit([entry(2)])
-    assert [stored.redacted for stored in await store.read(limit=9)] == [True, False]
 
 
 async def test_what_comes_only_later_of_a_redacted_query_is_stored_without_its_payload(

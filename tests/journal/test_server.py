@@ -358,6 +358,8 @@ async def test_what_is_on_record_is_told_page_by_page_as_it_was_on_the_wire(talk
     last = await page_of(talker, limit=25, after=50)
     assert [entry.number for entry in last.entries] == list(range(51, 61))
     assert not last.more
+    back = await page_of(talker, limit=25, before=61)  # more than the journal reads at once
+    assert [entry.number for entry in back.entries] == list(range(60, 35, -1))
     assert [decode(entry.frame.encode()) for entry in await read_on(talker, limit=7)] == sent
 
 
@@ -438,7 +440,8 @@ async def test_what_was_deleted_before_it_was_handled_is_given_to_nobody(talker:
     assert got == ["public", "later"]
 
 
-async def test_a_message_on_its_way_to_the_disk_is_deleted_too(talker: Any) -> None:
+async def test_a_message_on_its_way_to_the_disk_is_deleted_too(talker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "GROUP_COMMIT_SECONDS", SECONDS)
     talker.post(ToolRequest(query_id="q", call_id="c", tool="t", args={}), Trace("q", None, "s"))
     redacted = await talker.request(JournalRedact(session_id="s"), JournalRedacted, SECONDS)
     assert redacted.count == 1

@@ -25,7 +25,7 @@ from local.journal.messages import JournalRedact, JournalRedacted
 from local.permissions.messages import ApprovalDecision, ApprovalRequest
 from local.queries import asker as module
 from local.queries.asker import Asker, AskTimeouts, LiveQuery, Unavailable, query_envelope_id
-from local.queries.errors import AskerStopping, GeneratorSilent, NobodyAnswers, NotAccepted, QueryRefused
+from local.queries.errors import AskerStopping, GeneratorSilent, NobodyAnswers, NotAccepted, QueryDeleted, QueryRefused
 
 HASTY = AskTimeouts(first_look=0.01, last_look=0.02, while_silent=0.1)
 EAGER = AskTimeouts(first_look=0.01)
@@ -226,12 +226,32 @@ async def test_a_query_that_nobody_confirms_is_given_up_and_can_be_asked_again(b
     assert (await outcome(query)).answer == "Yes."
 
 
-async def test_a_generator_that_falls_silent_for_good_is_not_waited_for(stage: Stage) -> None:
-    asker = await stage.asker(HASTY)
+async def test_a_generator_that_falls_silent_is_not_waited_for_though_the_query_is_on_record(stage: Stage) -> None:
+    asker, bus = await stage.asker(AskTimeouts(first_look=0.01, while_silent=0.1)), await stage.bus("record")
+    unknown = ConversationResult(verb="query", error=ErrorInfo(kind="not_found", message="no such query"))
+
+    async def answer(look: Envelope) -> None:
+        await bus.publish(unknown, look.trace(), in_reply_to=look.id)
+
+    answers: list[asyncio.Task[None]] = []
+    bus.subscribe(ConversationRequest.subject + "query", lambda look: answers.append(asyncio.create_task(answer(look))))
+    await bus.ready()
     query = asker.ask("really?")
     await stage.generator.says(await stage.generator.hears(), QueryAccepted(query_id=query.query_id))
     with pytest.raises(GeneratorSilent, match="the query is on record"):
         await outcome(query)
+    await asyncio.gather(*answers)
+
+
+async def test_a_deleted_query_is_not_answered_again_under_its_id(stage: Stage) -> None:
+    earlier, bus = await stage.asker(), await stage.bus("record")
+    await bus.ready()
+    first = earlier.ask("really?", query_id="q", session_id="s")
+    await stage.generator.answers(await stage.generator.hears())
+    await outcome(first)
+    assert (await bus.request(JournalRedact(session_id="s"), JournalRedacted, 5)).count
+    with pytest.raises(QueryDeleted):
+        await outcome((await stage.asker()).ask("really?", query_id="q", session_id="s"))
 
 
 async def test_who_waits_is_told_when_nobody_can_answer_any_more(stage: Stage) -> None:

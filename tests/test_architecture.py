@@ -47,7 +47,6 @@ TO_MEND: dict[str, set[str]] = {
         "users.budgets",
         "users.users",
     },
-    "bus": {"swarm.messages"},
     "cli": {
         "api.server",
         "generator.agent",

@@ -68,6 +68,8 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
     if sys.platform == "linux":
         template = WorkerTemplate(config.args)
         config.add_cleanup(template.close)
+        if not template.is_ready:
+            return  # some test cannot be imported: workers that import them by themselves say which
         specs[:] = [type(spec)(f"{spec}//python={template.python}") for spec in specs]
 
 

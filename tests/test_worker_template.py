@@ -14,13 +14,13 @@ from tests.workers.worker_template import WorkerTemplate
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are forks on Linux alone")
 WORKER = """
 import os, sys
-print(input(), __name__, "tests.test_tick" in sys.modules, os.getppid())
+print(input(), __name__, "tests.test_architecture" in sys.modules, os.getppid())
 print("wrong", file=sys.stderr)
 """
 
 
 def test_a_worker_has_imported_the_tests_and_has_the_streams_of_whoever_started_it() -> None:
-    template = WorkerTemplate([str(Path(__file__).with_name("test_tick.py"))])
+    template = WorkerTemplate([str(Path(__file__).with_name("test_architecture.py"))])
     try:
         command = [*shlex.split(template.python), "-u", "-c", WORKER]
         ended = [subprocess.run(command, input=word, capture_output=True, text=True) for word in ("one", "two")]

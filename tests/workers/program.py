@@ -20,15 +20,17 @@ STREAMS = (0, 1, 2)  # which come with an order: standard input, output and erro
 
 
 def collect(arguments: list[str]) -> None:
-    """Import what the tests import. What is wrong with any, each worker tells. Nothing is captured: modules keep the
-    standard error that they find."""
+    """Import what the tests import. Ends the program where a test cannot be imported: a fork would find what there is
+    of its module imported, and say nothing. Nothing is captured: modules keep the standard error that they find."""
     import pytest
 
     gc.disable()
     said, silence = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
-    pytest.main([*arguments, "--collect-only", "-qqs", "-n", "0", "-p", "no:cacheprovider"])
+    status = pytest.main([*arguments, "--collect-only", "-qqs", "-n", "0", "-p", "no:cacheprovider"])
     sys.stdout.flush()
+    if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        os._exit(1)
     os.dup2(said, 1)
     os.close(said)
     os.close(silence)

@@ -15,8 +15,8 @@ HERE = Path(__file__).parent
 
 
 class WorkerTemplate:
-    """Collects `arguments` as pytest does, and is ready once it is made. After its end no more workers can be started;
-    those that there are stay."""
+    """A process that has collected `arguments` as pytest does, and of which workers are forked: `is_ready` says whether
+    it could. After its end no more workers can be started; those that there are stay."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="workers-"))
@@ -27,7 +27,7 @@ class WorkerTemplate:
         )
         assert self._process.stdin and self._process.stdout
         print(json.dumps({"path": sys.path, "collect": list(arguments)}), file=self._process.stdin, flush=True)
-        assert self._process.stdout.readline(), "the program has ended"
+        self.is_ready = bool(self._process.stdout.readline())
 
     def close(self) -> None:
         self._process.communicate()

@@ -230,6 +230,7 @@ checkup.run(config_dir=Path(sys.argv[1]), data_dir=Path(sys.argv[2]))
 """
 
 
+@pytest.mark.thorough
 def test_ctrl_c_ends_it_at_once_with_what_is_known(config_dir: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", _STUCK, str(config_dir), str(tmp_path / "data")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as doctor:

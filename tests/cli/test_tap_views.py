@@ -12,7 +12,6 @@ from rich.cells import cell_len
 
 from local.bus.blobs import BlobStore
 from local.bus.envelope import Envelope
-from local.bus.message import Message
 from local.cli.main import visible
 from local.cli.tap import HOLD_SECONDS, FieldView, HumanView, JsonView, View
 from local.critic.messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
@@ -54,30 +53,34 @@ def test_a_preview_leaves_out_what_is_usual_and_shows_what_is_not() -> None:
     assert line.endswith('query_id="x" respondent_id="B" attempt=2 status="answered"')
 
 
-@pytest.mark.parametrize(
-    ("message", "preview"),
-    [
+def test_a_judgement_or_memory_has_a_line_that_says_what_it_says() -> None:
+    for message, preview in [
         (CritiqueResult(query_id=QUERY, score=4, status="graded", judge="m"), 'score=4 status="graded" judge="m"'),
-        (CritiqueResult(query_id=QUERY, score=None, status="unparsed", self_judged=True),
-         'status="unparsed" self_judged=true'),
-        (PairwiseResult(query_id=QUERY, winner="tie", order_consistent=False, status="graded"),
-         'winner="tie" order_consistent=false status="graded"'),
+        (
+            CritiqueResult(query_id=QUERY, score=None, status="unparsed", self_judged=True),
+            'status="unparsed" self_judged=true',
+        ),
+        (
+            PairwiseResult(query_id=QUERY, winner="tie", order_consistent=False, status="graded"),
+            'winner="tie" order_consistent=false status="graded"',
+        ),
         (UserFeedback(query_id=QUERY, rating=-1, comment="No.", rated_at=7.0), 'rating=-1 comment="No." rated_at=7.0'),
-        (RewardEvent(query_id=QUERY, respondent_id="B", reward=0.0, rated_at=7.0),
-         'respondent_id="B" reward=0.0 source="user" rated_at=7.0'),
+        (
+            RewardEvent(query_id=QUERY, respondent_id="B", reward=0.0, rated_at=7.0),
+            'respondent_id="B" reward=0.0 source="user" rated_at=7.0',
+        ),
         (MemoryRequest(verb="search", query="tea", limit=3), 'verb="search" query="tea" limit=3'),
         (MemoryResult(verb="search", degraded=("words alone",)), 'verb="search" degraded=["words alone"]'),
         (MemoryIngested(engram_id="e1", query_id=QUERY), 'engram_id="e1"'),
-        (MemoryAnnotated(engram_id="e1", query_id=QUERY, what="score", value=4.0),
-         'engram_id="e1" what="score" value=4.0'),
+        (
+            MemoryAnnotated(engram_id="e1", query_id=QUERY, what="score", value=4.0),
+            'engram_id="e1" what="score" value=4.0',
+        ),
         (MemoryDeleted(engram_id="e1", query_id=QUERY), 'engram_id="e1"'),
         (UserFacts(of_user="owner"), 'of_user="owner"'),
-    ],
-    ids=lambda value: value.routing_key if isinstance(value, Message) else "",
-)  # fmt: skip
-def test_a_judgement_or_memory_has_a_line_that_says_what_it_says(message: Message, preview: str) -> None:
-    [line] = shown(human(), [envelope(message.routing_key, message.encode())])
-    assert line.split(maxsplit=4)[1:] == [message.routing_key, "api", "3f2a1b9c", preview]
+    ]:
+        [line] = shown(human(), [envelope(message.routing_key, message.encode())])
+        assert line.split(maxsplit=4)[1:] == [message.routing_key, "api", "3f2a1b9c", preview]
 
 
 @pytest.mark.parametrize("text", ["plain " * 40, "幅広い文字 " * 40])
@@ -92,23 +95,29 @@ def test_without_a_terminal_nothing_is_cut() -> None:
     assert len(line) > 5000
 
 
-@pytest.mark.parametrize("hostile", ["\x1b[2Jgone", "a\nb", "\x9b31m", "\u202egnp.exe", "\u2028", "\x00", "\r"])
-def test_control_characters_of_a_sender_never_reach_the_terminal(hostile: str) -> None:
-    for view in (human(), human(show_payload=False), JsonView(), FieldView(["sender"]), FieldView(["payload.query"])):
-        [line] = shown(view, [envelope(payload={"query": hostile}, sender=f"api{hostile}", correlation_id=hostile)])
-        assert line.replace("\t", "").isprintable()
+def test_control_characters_of_a_sender_never_reach_the_terminal() -> None:
+    for hostile in ["\x1b[2Jgone", "a\nb", "\x9b31m", "\u202egnp.exe", "\u2028", "\x00", "\r"]:
+        for view in (
+            human(),
+            human(show_payload=False),
+            JsonView(),
+            FieldView(["sender"]),
+            FieldView(["payload.query"]),
+        ):
+            [line] = shown(view, [envelope(payload={"query": hostile}, sender=f"api{hostile}", correlation_id=hostile)])
+            assert line.replace("\t", "").isprintable()
 
 
 def test_a_no_break_space_is_a_space_and_an_escape_can_be_read() -> None:
     assert visible("10\xa0000 \x1b") == "10 000 \\x1b"
 
 
-@pytest.mark.parametrize("payload", [b"\xff\x00 no json", b"[1]", b'{"a": NaN}', b'{"a": 1, "a": 2}', b"[" * 5000, b""])
-def test_a_payload_that_is_no_message_is_shown_as_text(payload: bytes) -> None:
-    [line] = shown(human(), [envelope(payload=payload)])
-    assert "query.received" in line
-    [line] = shown(JsonView(), [envelope(payload=payload)])
-    assert json.loads(line)["payload"] == payload.decode(errors="replace")
+def test_a_payload_that_is_no_message_is_shown_as_text() -> None:
+    for payload in [b"\xff\x00 no json", b"[1]", b'{"a": NaN}', b'{"a": 1, "a": 2}', b"[" * 5000, b""]:
+        [line] = shown(human(), [envelope(payload=payload)])
+        assert "query.received" in line
+        [line] = shown(JsonView(), [envelope(payload=payload)])
+        assert json.loads(line)["payload"] == payload.decode(errors="replace")
 
 
 def test_a_time_that_no_clock_shows_does_not_hide_the_message() -> None:

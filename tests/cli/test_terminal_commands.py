@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from local.cli import main as terminal
+from local.cli.command_table import COMMANDS
 from local.cli.commands import tools_of
 from local.cli.entry import main
 from local.core.data_dir import RunDirectory
@@ -170,12 +172,6 @@ def test_where_there_is_nothing_to_list_that_is_said(run: Run, tmp_path: Path, c
     assert run(*command.split(), *folders, finds=False) == (0, "", f"{nothing.format(tmp_path)}\n")
 
 
-@pytest.mark.parametrize("command", [("cron", "add"), ("approvals", "allow"), ("approvals", "deny")])
-def test_each_example_stands_on_lines_of_its_own(run: Run, command: tuple[str, str]) -> None:
-    paragraphs = run(*command, "--help", finds=False)[1].split("\n\n")
-    assert [each.count("Example:") for each in paragraphs if "Example:" in each] == [1, 1]
-
-
 def test_a_narrow_terminal_folds_a_line_and_the_status_is_whole_on_any(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,9 +211,7 @@ def test_the_tab_key_completes_commands_of_a_group(run: Run, monkeypatch: pytest
     assert run(finds=False)[:2] == (0, "pin\n")
 
 
-@pytest.mark.parametrize(
-    "command", [("ask", "Hi", "--no-start"), ("status",), ("sessions", "list"), ("memory", "list")]
-)
+@pytest.mark.parametrize("command", [("ask", "Hi", "--no-start"), ("memory", "list")])
 def test_what_talks_http_alone_imports_no_model_of_messages_and_no_event_loop(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
@@ -246,3 +240,52 @@ def test_a_start_that_fails_because_another_system_begins_leaves_that_one_its_fo
     with pytest.raises(SystemDidNotStart), TemporarySystem(tmp_path):
         pass
     assert not directory.path.exists()
+
+
+def test_the_help_has_every_command_below_a_heading_and_imports_none(run: Run) -> None:
+    program = "import sys; from local.cli.entry import main\ntry: main(['--help'])\nfinally: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    shown, _, imported = done.stdout.rstrip("\n").rpartition("\n")
+    assert "\nAgents and schedules:\n  agents " in shown
+    assert {line.split()[0] for line in shown.splitlines() if line.startswith("  ")} > COMMANDS.keys()
+    assert not {"local.cron.commands", "pydantic", "asyncio"} & set(imported.split())
+    assert {target for each in COMMANDS.values() if not resolved(target := each.target)} == set()
+
+
+def resolved(target: str) -> bool:
+    module, _, attribute = target.partition(":")
+    return hasattr(importlib.import_module(module), attribute)
+
+
+def test_an_earlier_name_a_plural_and_help_lead_to_the_command(run: Run) -> None:
+    for words, usage in (
+        (("pull", "--help"), "local2 model pull "),
+        (("memorys", "--help"), "local2 memory "),
+        (("session", "list", "--help"), "local2 sessions list "),
+        (("help", "session", "list"), "local2 sessions list "),
+        (("model",), "local2 model "),
+    ):
+        status, out, _ = run(*words, finds=False)
+        assert (status, out.startswith(f"Usage: {usage}")) == (0, True), words
+
+
+def test_a_command_that_there_is_not_is_bad_use_and_the_nearest_one_is_named(run: Run) -> None:
+    assert run("staus", finds=False)[::2] == (
+        2, "local2: there is no command 'staus'; did you mean `local2 status` or `local2 trust`?\n",
+    )  # fmt: skip
+    assert "`local2 --help` lists the commands" in run("xyzzy", finds=False)[2]
+    assert "Did you mean 'list'" in run("cron", "lst", finds=False)[2]
+
+
+def test_the_page_is_opened_in_a_browser_and_no_system_is_started_for_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda url: bool(opened.append(url)) or len(opened) == 1)
+    status, out, _ = run("open")
+    assert (status, out) == (0, f"opened {opened[0]}\n") and opened[0].endswith("/")
+    status, _, err = run("open")
+    assert status == 2 and f"open {opened[0]} in one yourself" in err
+    status, _, err = run("open", "--data-dir", str(tmp_path), finds=False)
+    assert (status, err) == (2, f"local2: no system runs on {tmp_path}; start one with `local2 run`\n")
+    assert len(opened) == 2

@@ -95,7 +95,7 @@ def answer_of(chance: random.Random) -> str:
     return "\n\n".join(chance.choice(kinds)() for _ in range(chance.randint(1, 8)))
 
 
-@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 20), marks=pytest.mark.thorough)], ids=str)
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 20), marks=pytest.mark.thorough)], ids=str)
 @pytest.mark.parametrize("columns", [20, 80, 200])
 def test_each_character_of_an_answer_is_in_the_scrollback_once_whatever_its_width(columns: int, seeds: range) -> None:
     for seed in seeds:
@@ -111,9 +111,9 @@ def test_a_window_that_changes_its_width_in_the_middle_loses_and_doubles_nothing
     chance = random.Random(3)
     show = Show(Screen(80))
     # Words alone: what an emulator cuts off when it gets narrower is not ours to bring back, so it only gets wider.
-    show.say(" ".join(f"word{number}" for number in range(400)), chance,
+    show.say(" ".join(f"word{number}" for number in range(150)), chance,
              then=lambda: show.screen.resize(min(200, show.screen.columns + chance.randint(0, 1))))  # fmt: skip
-    assert re.findall(r"word\d+", show.end()) == [f"word{number}" for number in range(400)]
+    assert re.findall(r"word\d+", show.end()) == [f"word{number}" for number in range(150)]
 
 
 def test_nothing_but_the_live_lines_is_ever_touched_again_and_the_screen_stays_the_user_s() -> None:

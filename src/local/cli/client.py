@@ -35,6 +35,15 @@ SILENT_SECONDS = 40.0  # a stream has a comment every 15
 Json = dict[str, Any]
 
 
+class NoBrowser(LocalError):
+    """There is no browser that could show the page."""
+
+    kind = "no_browser"
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"no browser could be started here; open {address} in one yourself")
+
+
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
     """One server-sent event: what it is, what it says, and the id to go on after it."""
@@ -69,6 +78,11 @@ class SystemClient:
         return self
 
     def __exit__(self, *error: object) -> None: ...
+
+    @property
+    def url(self) -> str:
+        """The address of the system's API and page."""
+        return self._url
 
     def health(self) -> Json:
         """What GET /health says, whatever the system's state."""
@@ -406,6 +420,29 @@ def _said(child: dict[str, Any]) -> str:
         return f"{child['name']} takes part no longer: {child['detail']}"
     why = f"has failed: {visible(child['detail'])}" if _has_failed(child) else f"is {child['state']}"
     return f"{child['name']} {why}"
+
+
+# `local2 open`: the page of the running system.
+
+
+def open_page(api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Open the page of the running system in the browser. It starts no system: `local2 run` does.
+
+    Example: local2 open
+    """
+    import webbrowser  # no other command needs it
+
+    client = running_system(api, data_dir)
+    client.health()
+    address = f"{client.url}/"
+    if not webbrowser.open(
+        address
+    ):  # without the token: other users of this machine see what a browser is started with
+        raise NoBrowser(address)
+    typer.echo(f"opened {address}")
+    token = None if api else owner_token(find_data_dir(data_dir))
+    if token and sys.stderr.isatty():
+        typer.echo(f"to approve tool calls on the page, open it by {address}#token={quote(token)}", err=True)
 
 
 # `local2 status`: how the system is, with every process of it.

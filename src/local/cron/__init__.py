@@ -1,10 +1,12 @@
 """Jobs that ask a question at a time of the day."""
 
-from local.core.capability import Capability
+from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
     participants={"cron": "local.cron.tools:Cron"},
     messages=("local.cron.messages",),
     routes=("local.cron.routes:add_routes",),
-    commands={"cron": "local.cron.commands:cron_app"},
+    commands={
+        "cron": Command("local.cron.commands:cron_app", Section.AGENTS, "Add, pause and run scheduled questions"),
+    },
 )

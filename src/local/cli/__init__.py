@@ -15,11 +15,6 @@ CAPABILITY = Capability(
         "secret": Command("local.cli.secrets:secret_app", Section.TOOLS, "Store keys and passwords that tools use"),
         "logs": Command("local.cli.logs:logs", Section.WATCH, "Show or follow the log"),
         "tap": Command("local.cli.tap_commands:tap_app", Section.WATCH, "Watch the messages on the bus"),
-        "doctor": Command(
-            "local.cli.doctor_command:doctor",
-            Section.SYSTEM,
-            "Find what keeps LoCAL2 from working, and say how to fix it",
-        ),
         "completion": Command("local.cli.main:completion", Section.SYSTEM, "Print the completion script for a shell"),
     },
     aliases={"repl": "chat"},

@@ -21,7 +21,7 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 
-from local.cli.client import AnsweringSystem
+from local.cli.client import AnsweringSystem, SystemClient
 from local.cli.commands import approvals_of, is_plain, plain_renderer, terminal_renderer
 from local.cli.conversation import ExitStatus, ask
 from local.cli.main import date_and_time, visible
@@ -29,7 +29,6 @@ from local.cli.render import waterfall
 from local.cli.renderer import Json, QueryProgress, Renderer
 from local.core.config_file import suggestion
 from local.core.errors import LocalError
-from local.reflection.commands import goal_words
 
 # What can be typed in a conversation beside questions: each command is a request that a program could make as well.
 
@@ -418,3 +417,20 @@ def _keys() -> KeyBindings:
         event.current_buffer.insert_text("\n")
 
     return keys
+
+
+# What the heartbeat has said of goals while their owner was away, shown before the next prompt.
+
+REFLECTION, UNSEEN = "reflection", "goals_unseen"
+
+
+def goal_words(client: SystemClient, health: dict[str, Any]) -> list[str]:
+    """A line for each goal with words that were not seen yet; they count as seen from now on. Asked for only where
+    `health` says that there are some. Raises as the client does."""
+    rows = health.get("participants") or []
+    if not any(row["name"] == REFLECTION and (row.get("counters") or {}).get(UNSEEN) for row in rows):
+        return []
+    unseen = [goal for goal in client.request("GET", "/goals")["goals"] if not goal["is_seen"]]
+    for goal in unseen:
+        client.request("PATCH", f"/goals/{goal['goal_id']}", {"seen": goal["words_at"], "by": "terminal"})
+    return [f"{date_and_time(goal['words_at'])}, {goal['text']}: {goal['words']}" for goal in unseen]

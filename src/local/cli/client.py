@@ -500,6 +500,6 @@ def _on_bus(data_dir: DataDir) -> Json:
     """Of a system that serves no HTTP."""
     import asyncio  # these two take longer than all that others import
 
-    from local.cli.doctor import health_on_bus
+    from local.cli.bus_health import health_on_bus
 
     return asyncio.run(health_on_bus(find_data_dir(data_dir)))

@@ -8,6 +8,11 @@ CAPABILITY = Capability(
         "participant": Command(
             "local.run.participant:participant", Section.SYSTEM, "Run one participant beside a running system"
         ),
+        "doctor": Command(
+            "local.run.doctor_command:doctor",
+            Section.SYSTEM,
+            "Find what keeps LoCAL2 from working, and say how to fix it",
+        ),
         "backup": Command("local.run.commands:backup", Section.SYSTEM, "Copy all data, also while the system runs"),
         "restore": Command("local.run.commands:restore", Section.SYSTEM, "Replace all data by a backup"),
         "rebuild": Command("local.run.commands:rebuild", Section.SYSTEM, "Rebuild a database from the journal"),

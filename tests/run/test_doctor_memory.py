@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from local.cli.doctor import (
+from local.core.config import Settings
+from local.core.environment import Environment
+from local.memory.embeddings import MiniLmEmbedder
+from local.memory.service import EngramService
+from local.memory.store import FILE_NAME, EngramDraft
+from local.models.settings import Chains, ModelsConfig
+from local.run.doctor import (
     FindingStatus,
     Installation,
     ObserverModels,
@@ -17,13 +23,7 @@ from local.cli.doctor import (
     check_observers,
     check_store,
 )
-from local.cli.doctor import examine_installation as examine
-from local.core.config import Settings
-from local.core.environment import Environment
-from local.memory.embeddings import MiniLmEmbedder
-from local.memory.service import EngramService
-from local.memory.store import FILE_NAME, EngramDraft
-from local.models.settings import Chains, ModelsConfig
+from local.run.doctor import examine_installation as examine
 
 OK, WARN, FAIL = FindingStatus
 TEA = EngramDraft("q1", "s1", "owner", "I like tea", "Noted.", 1.0)

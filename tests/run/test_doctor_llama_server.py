@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from local.cli import doctor as model_server
-from local.cli.doctor import DoctorFinding, FindingStatus, check_model_servers
 from local.core.config import SystemConfig
 from local.generator.config import GeneratorConfig
 from local.models.servers import CONTEXT_TOKENS
 from local.models.settings import ModelsConfig
+from local.run.doctor import DoctorFinding, FindingStatus, check_model_servers
 
 
 async def findings(tmp_path: Path, content: bytes = b"GGUF", **provider: Any) -> list[DoctorFinding]:

@@ -13,6 +13,6 @@ def doctor(
     data_dir: DataDir = None,
 ) -> None:
     """Look for what keeps LoCAL2 from working, and say what to do."""
-    from local.cli.doctor import run as examine
+    from local.run.doctor import run as examine
 
     raise typer.Exit(examine(config_dir=config_dir, data_dir=data_dir, as_json=as_json))

@@ -12,20 +12,19 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 import psutil
 
 from local.api.server import listen
-from local.bus.envelope import Envelope
-from local.bus.messages import ParticipantStatus
+from local.cli.bus_health import health_on_bus
 from local.cli.main import sized, visible
 from local.core.config import Settings, SystemConfig, layers_for, load, load_system
 from local.core.config_file import name_in
@@ -35,7 +34,6 @@ from local.core.environment import data_dir as find_data_dir
 from local.core.errors import (
     ConfigError,
     LocalError,
-    MalformedFrame,
     ModelError,
     NoSuchModel,
     StoreDamaged,
@@ -55,8 +53,7 @@ from local.models.servers import llama_server_spec
 from local.models.settings import Endpoint, ModelsConfig, Provider, is_loopback, load_models
 from local.run.backend import google_endpoint, may_stand_in, ollama_url, openai_endpoint, used_providers
 from local.run.overrides import with_mcp_servers
-from local.run.participant import SECRETS, find_class, open_bus
-from local.runtime.runner import LOOK_SECONDS
+from local.run.participant import SECRETS, find_class
 from local.shell.shell import Shell, sandbox_problem
 from local.web.search import WebSearchConfig, WebSearchTool, key_problem
 
@@ -588,51 +585,6 @@ def _check_observer(who: str, model: str, there: Sequence[str]) -> DoctorFinding
 def _is_among(model: str, there: Sequence[str]) -> bool:
     """Whether a server has a model: to a server, a name without a tag is that of the latest."""
     return model in there or f"{model}:latest" in there
-
-
-# How a running system is that has no HTTP API: what its processes say of themselves on the bus.
-
-LISTEN_SECONDS = 1.5 * LOOK_SECONDS  # a newcomer hears from everybody alive within one look
-SUPERVISOR = "supervisor"
-
-
-async def health_on_bus(data_dir: Path) -> dict[str, Any]:
-    """`status`, `problem` and `participants` as GET /health would give them. Raises `LocalError`."""
-    heard: dict[tuple[str, int], ParticipantStatus] = {}
-
-    def hear(envelope: Envelope) -> None:
-        try:
-            status = ParticipantStatus.decode(envelope.payload)
-        except MalformedFrame as error:
-            bus.reject(str(error), envelope.payload)
-            return
-        heard[status.name, status.pid] = status
-
-    def newcomer(state: Literal["starting", "stopping"]) -> ParticipantStatus:
-        return ParticipantStatus(name=bus.sender, kind="door", pid=os.getpid(), instance=bus.instance, state=state)
-
-    async with open_bus("doctor", RunDirectory(data_dir).running_bus(), data_dir) as bus:
-        bus.subscribe(ParticipantStatus.subject, hear)
-        await bus.ready()
-        bus.post(newcomer("starting"))
-        await asyncio.sleep(LISTEN_SECONDS)
-        bus.post(newcomer("stopping"))
-    return health_of(heard.values())
-
-
-def health_of(heard: Collection[ParticipantStatus]) -> dict[str, Any]:
-    """The health of a system, from what everybody has said last: the supervisor of its children, and each of itself."""
-    supervisor = next((status for status in heard if status.name == SUPERVISOR), None)
-    if supervisor is None:
-        return {"status": "degraded", "problem": "its supervisor says nothing", "participants": []}
-    said = {(status.child, status.pid): status for status in heard}
-    rows = []
-    for child in supervisor.children:
-        own = said.get((child.name, child.pid or 0))
-        rows.append({**child.model_dump(), "details": own.details if own else {}})
-    is_well = all(row["state"] == "ready" and "problem" not in row["details"] for row in rows)
-    problem = supervisor.details.get("problem", "")
-    return {"status": "ok" if is_well and not problem else "degraded", "problem": problem, "participants": rows}
 
 
 # Checks of what takes part: the running system's health, the memory with its embedding model, the search providers.

@@ -21,12 +21,12 @@ from pydantic import SecretStr
 
 from local.cli import doctor as machine
 from local.cli import doctor as participants
-from local.cli.doctor import DoctorFinding, FindingStatus, as_line, check_up, run
-from local.cli.doctor import examine_installation as examine
-from local.cli.doctor import findings_as_json as as_json
 from local.core.data_dir import Facts, RunDirectory
 from local.core.environment import Environment
 from local.generator.config import GeneratorConfig
+from local.run.doctor import DoctorFinding, FindingStatus, as_line, check_up, run
+from local.run.doctor import examine_installation as examine
+from local.run.doctor import findings_as_json as as_json
 
 OK, WARN, FAIL = FindingStatus
 ROOT = Path(__file__).parents[2]

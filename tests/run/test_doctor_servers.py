@@ -16,11 +16,12 @@ import pytest
 from local.bus.messages import ChildStatus, ParticipantStatus
 from local.cli import doctor as machine
 from local.cli import doctor as participants
-from local.cli.doctor import DoctorFinding, FindingStatus, ObserverModels, check_model_servers, health_of
+from local.cli.bus_health import health_of
 from local.core.config import SystemConfig
 from local.core.data_dir import Facts
 from local.generator.config import GeneratorConfig
 from local.models.settings import Chains, ModelsConfig
+from local.run.doctor import DoctorFinding, FindingStatus, ObserverModels, check_model_servers
 from local.stand_in.server import StandInSettings, serve
 from local.web.search import WebSearchConfig
 

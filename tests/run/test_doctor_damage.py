@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from local.cli.doctor import DoctorFinding, FindingStatus, check_damage
 from local.journal.schema import FILE_NAME, Entry
 from local.journal.store import JournalStore
+from local.run.doctor import DoctorFinding, FindingStatus, check_damage
 
 
 async def test_a_damaged_journal_is_a_warning_that_says_where_it_lies_and_what_is_in_doubt(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ TO_MEND: dict[str, set[str]] = {
     "swarm": {"instructions.profiles"},
     "taint": {"memory.store"},
     "tools": {"permissions.grants"},
-    "users": {"api.clients", "cli.logs", "cli.main"},
+    "users": {"cli.logs", "cli.main"},
 }
 
 

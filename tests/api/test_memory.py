@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.api.clients import Memories
+from local.api.clients import BusRequests
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo
 from local.bus.messages import ChildStatus, ParticipantStatus, SessionDeleted
@@ -281,7 +281,7 @@ async def test_a_memory_that_the_supervisor_keeps_is_waited_for_although_it_is_s
     system: System, monkeypatch: pytest.MonkeyPatch, state: str, kind: str
 ) -> None:
     monkeypatch.setattr("local.api.clients.UNSEEN_SECONDS", 0.05)
-    monkeypatch.setattr(Memories, "answer_seconds", 0.1)
+    monkeypatch.setattr("local.memory.routes.ANSWER_SECONDS", 0.1)
     async with system.door() as client, system.bus("supervisor") as bus:
         await bus.ready()
         kept = ChildStatus(name="memory", kind="participant", state=state)
@@ -295,14 +295,13 @@ async def test_a_memory_that_the_supervisor_keeps_is_waited_for_although_it_is_s
     assert (refused.status_code, refused.json()["error"]["kind"]) == (503, kind)
 
 
-async def test_a_memory_that_is_there_and_does_not_answer_is_a_timeout(
-    system: System, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Memories, "answer_seconds", 0.05)
+async def test_a_memory_that_is_there_and_does_not_answer_is_a_timeout(system: System) -> None:
     async with system.bus("door") as bus:
         await bus.ready()
         with pytest.raises(RequestTimeout):
-            await Memories(bus, lambda _: True).ask("list", "owner")
+            await BusRequests(bus, lambda _: True).ask(
+                "memory", MemoryRequest(verb="list"), MemoryResult, user_id="owner", seconds=0.05
+            )
 
 
 async def test_the_memory_is_written_as_a_file_and_what_was_changed_in_it_is_told_before_it_is_done(

@@ -80,7 +80,7 @@ def _impatient(make: Any) -> Any:
 async def test_an_exception_in_here_is_500_without_its_text(
     client: httpx.AsyncClient, system: System, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from local.api.clients import LoCALSession
+    from local.queries.session import LoCALSession
 
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("inner secret")

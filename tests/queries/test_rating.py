@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from local.api.clients import LoCALSession
 from local.bus.messages import ResponseGeneration
 from local.core.errors import RequestTimeout
 from local.critic.messages import UserFeedback
 from local.journal.client import messages_on_record
 from local.queries.asker import AskTimeouts
+from local.queries.session import LoCALSession
 
 Stage = Any  # of conftest.py
 

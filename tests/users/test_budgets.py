@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from local.api.clients import LoCALSession
 from local.core.data_dir import make_owner_token
 from local.queries.record import ModelPrice
+from local.queries.session import LoCALSession
 from local.users.budgets import BudgetsConfig, BudgetSpent, DayBudgets, begin_of_day, end_of_day
 from local.users.users import Users
 

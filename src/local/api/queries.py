@@ -10,13 +10,15 @@ from dataclasses import dataclass
 
 from pydantic_core import to_json
 
-from local.api.clients import LoCALSession, ParticipantAway, ParticipantRefused, Permissions
+from local.api.clients import BusRequests, ParticipantAway, ParticipantRefused
 from local.api.http import KEEP_ALIVE, Chunks, sse, ticking
 from local.api.participants import ParticipantTable
 from local.api.security import Principal
 from local.bus.envelope import Envelope
+from local.permissions.messages import PermissionRequest, PermissionResult
 from local.queries.asker import LiveQuery
 from local.queries.errors import QueryDeleted
+from local.queries.session import LoCALSession
 from local.queries.view import CRITIQUE, PAIRWISE, QueryEvent, QueryView
 
 # One query as server-sent events.
@@ -100,7 +102,7 @@ def _event(event: QueryEvent, query: LiveQuery, instance: str) -> bytes:
     return sse(event.kind, payload_of(event, query), f"{instance}-{event.number}")
 
 
-CRITIC, SECOND_RESPONDENT = "critic", "generator_b"
+CRITIC, SECOND_RESPONDENT, GATEKEEPER = "critic", "generator_b", "gatekeeper"
 
 
 class QueryFinder:
@@ -109,12 +111,12 @@ class QueryFinder:
     def __init__(
         self,
         session: LoCALSession,
-        permissions: Permissions,
+        requests: BusRequests,
         participants: ParticipantTable,
         trail_seconds: float,
         clock: Callable[[], float],
     ) -> None:
-        self._session, self._permissions = session, permissions
+        self._session, self._requests = session, requests
         self._participants, self._clock = participants, clock
         self.trail = JudgementWindow(trail_seconds, self._awaited)
 
@@ -151,8 +153,9 @@ class QueryFinder:
 
     async def _recall_approvals(self, query: LiveQuery) -> None:
         """Tell what waits for its user, which was said before anybody listened here; nothing while nobody knows."""
+        request = PermissionRequest(verb="list", of_user=query.view.user_id)
         with suppress(ParticipantAway, ParticipantRefused):
-            for asked in (await self._permissions.ask("list", query.view.user_id)).waiting:
+            for asked in (await self._requests.ask(GATEKEEPER, request, PermissionResult)).waiting:
                 if query.query_id in (asked.query_id, asked.root_query_id):
                     query.receive(asked, Envelope(asked.subject, "", "", "", 1, asked.query_id, b""))
 

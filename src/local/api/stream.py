@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json, to_json
 
 from local.api.bus_stream import BusWatch, checked_filters, without_overlap
-from local.api.clients import LoCALSession
 from local.api.http import KEEP_ALIVE, Chunks, Id, RequestRefused, ServerEvent, sse, status_of, ticking
 from local.api.participants import ParticipantTable, ParticipantWatch
 from local.api.queries import JudgementWindow, QueryFinder, payload_of
@@ -36,6 +35,7 @@ from local.core.files import Backoff
 from local.models.messages import ModelProgress
 from local.permissions.messages import ApprovalDecision, ApprovalRequest
 from local.queries.asker import LiveQuery
+from local.queries.session import LoCALSession
 from local.runtime.participant import Inbox
 
 # What a stream has sent last, for a client that comes back and has missed some of it.

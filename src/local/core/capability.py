@@ -64,12 +64,14 @@ class Command:
 @dataclass(frozen=True, slots=True)
 class Capability:
     """What one folder adds to the system. `participants` are "module:Class" by the name in `system.yaml`, `messages`
-    modules with message classes, `routes` functions "module:function" that add HTTP routes to a router, `commands` the
-    words after `local2`, and `aliases` other words for them: "pull" for "model pull"."""
+    modules with message classes, `routes` functions "module:function" that add HTTP routes to a router, `requests` the
+    messages "module:Class" that these routes send, `commands` the words after `local2`, and `aliases` other words for
+    them: "pull" for "model pull"."""
 
     participants: Mapping[str, str] = field(default_factory=dict)
     messages: tuple[str, ...] = ()
     routes: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
     commands: Mapping[str, Command] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
 

@@ -6,6 +6,7 @@ CAPABILITY = Capability(
     participants={"cron": "local.cron.tools:Cron"},
     messages=("local.cron.messages",),
     routes=("local.cron.routes:add_routes",),
+    requests=("local.cron.messages:CronRequest",),
     commands={
         "cron": Command("local.cron.commands:cron_app", Section.AGENTS, "Add, pause and run scheduled questions"),
     },

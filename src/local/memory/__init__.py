@@ -10,6 +10,7 @@ CAPABILITY = Capability(
     },
     messages=("local.memory.messages",),
     routes=("local.memory.routes:add_routes",),
+    requests=("local.memory.messages:MemoryRequest",),
     commands={
         "memory": Command(
             "local.memory.commands:memory_app", Section.MEMORY, "Search, pin, edit and delete what is remembered"

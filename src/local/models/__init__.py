@@ -6,6 +6,7 @@ CAPABILITY = Capability(
     participants={"arbiter": "local.models.arbiter:Arbiter", "model_keeper": "local.models.keeper:ModelManager"},
     messages=("local.models.messages", "local.models.lease_messages"),
     routes=("local.models.routes:add_routes",),
+    requests=("local.models.messages:ModelRequest",),
     commands={
         "model": Command("local.models.commands:model_app", Section.MODELS, "List, download and choose models"),
     },

@@ -6,6 +6,7 @@ CAPABILITY = Capability(
     participants={"gatekeeper": "local.permissions.gatekeeper:GatekeeperService"},
     messages=("local.permissions.messages",),
     routes=("local.permissions.routes:add_routes",),
+    requests=("local.permissions.messages:PermissionRequest",),
     commands={
         "approvals": Command(
             "local.permissions.commands:approvals_app", Section.TOOLS, "Allow or deny tool calls that wait for approval"

@@ -10,6 +10,10 @@ CAPABILITY = Capability(
         "local.reflection.routes:add_goal_routes",
         "local.reflection.routes:add_monologue_routes",
     ),
+    requests=(
+        "local.reflection.messages:GoalRequest",
+        "local.reflection.messages:RoutineRequest",
+    ),
     commands={
         "dream": Command(
             "local.reflection.commands:dream_app",

@@ -6,6 +6,7 @@ CAPABILITY = Capability(
     participants={"swarm": "local.swarm.tools:Swarm"},
     messages=("local.swarm.messages",),
     routes=("local.swarm.routes:add_routes",),
+    requests=("local.swarm.messages:AgentRequest",),
     commands={
         "agents": Command("local.swarm.commands:agents_app", Section.AGENTS, "List, show and stop agents"),
     },

@@ -13,7 +13,6 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import Field
 
-from local.api.clients import LoCALSession
 from local.bus.messages import ModelUsed, ResponseGeneration, SessionDeleted
 from local.cli.logs import LogSelection, read_log
 from local.cli.main import LEVELS
@@ -25,6 +24,7 @@ from local.journal.messages import JournalRead
 from local.memory.messages import MemoryDeleted
 from local.models.settings import load_models
 from local.queries.record import ModelPrice, RecordedMessage, UsageLedger, activity_of, subjects_of
+from local.queries.session import LoCALSession
 
 # What was used and done, as it stands on record: asked of the journal, and kept as sums.
 

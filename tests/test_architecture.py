@@ -114,7 +114,6 @@ TO_MEND: dict[str, set[str]] = {
     "swarm": {"instructions.profiles"},
     "taint": {"memory.store"},
     "tools": {"permissions.grants"},
-    "users": {"cli.logs", "cli.main"},
 }
 
 

@@ -15,11 +15,15 @@ import pytest
 from local.api import stream as browser_stream
 from local.api import stream as browser_streams
 from local.api import stream as sent_events
+from local.api.queries import NO_TRAIL
+from local.api.stream import StreamedQuery
 from local.bus.bus import Bus
-from local.bus.envelope import Trace
-from local.bus.messages import ConversationResult, ParticipantStatus, QueryReceived, SessionDeleted
+from local.bus.envelope import Envelope, Trace
+from local.bus.messages import ConversationResult, GenerationToken, ParticipantStatus, QueryReceived, SessionDeleted
 from local.core.data_dir import make_owner_token
 from local.core.errors import RequestTimeout
+from local.queries.asker import LiveQuery
+from local.queries.view import QueryView
 from local.users.users import Users
 
 System = Any  # of conftest.py
@@ -452,3 +456,14 @@ def _timing_out_first(request: Any) -> Any:
         return await request(self, message, *args, **more)
 
     return patched
+
+
+def test_fragments_of_two_attempts_are_never_one_text() -> None:
+    query = LiveQuery(QueryView("q", "why?", "s"), lambda: 0.0)
+    streamed = StreamedQuery(query, NO_TRAIL, asyncio.Event(), new=True)
+    for attempt, index, text in ((1, 0, "It "), (1, 1, "is"), (2, 0, "No"), (2, 1, ".")):
+        token = GenerationToken(query_id="q", attempt=attempt, index=index, text=text)
+        query.receive(token, Envelope(token.subject, f"e{attempt}{index}", "g", "i", 1, "q", token.encode()))
+    told = [json.loads(event.data) for event in streamed.take()]
+    texts = [each["data"]["text"] for each in told if each["event"] == "token"]
+    assert texts == ["It is", "No."]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from local.cli.entry import main
-from local.cli.logs import LogFollower, LogSelection, read_log
+from local.runtime.log_reader import LogFollower, LogSelection, read_log
 
 OLD = "2026-05-01 11:00:00.000 info generator - begins\n"
 NEW = (

@@ -14,17 +14,17 @@ from typing import Any, Final, Literal, NamedTuple
 from pydantic import Field
 
 from local.bus.messages import ModelUsed, ResponseGeneration, SessionDeleted
-from local.cli.logs import LogSelection, read_log
-from local.cli.main import LEVELS
 from local.core.config import Settings, load_system
 from local.core.environment import environment
 from local.core.errors import LocalError
+from local.core.text import LEVELS
 from local.cron.messages import CronRun
 from local.journal.messages import JournalRead
 from local.memory.messages import MemoryDeleted
 from local.models.settings import load_models
 from local.queries.record import ModelPrice, RecordedMessage, UsageLedger, activity_of, subjects_of
 from local.queries.session import LoCALSession
+from local.runtime.log_reader import LogSelection, read_log
 
 # What was used and done, as it stands on record: asked of the journal, and kept as sums.
 

@@ -458,7 +458,7 @@ def _timing_out_first(request: Any) -> Any:
     return patched
 
 
-def test_fragments_of_two_attempts_are_never_one_text() -> None:
+async def test_fragments_of_two_attempts_are_never_one_text() -> None:
     query = LiveQuery(QueryView("q", "why?", "s"), lambda: 0.0)
     streamed = StreamedQuery(query, NO_TRAIL, asyncio.Event(), new=True)
     for attempt, index, text in ((1, 0, "It "), (1, 1, "is"), (2, 0, "No"), (2, 1, ".")):

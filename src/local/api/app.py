@@ -113,7 +113,7 @@ def requests_of_routes() -> Iterator[type[Message]]:
 
 
 class ApiConfig(Settings):
-    """`api.yaml`; the comments there say what each key means. `api_token` comes from LOCAL2_API_TOKEN."""
+    """The settings in `api.yaml`, where comments say what each key means. `api_token` comes from LOCAL2_API_TOKEN."""
 
     trail_seconds: float = Field(120.0, ge=0)
     keep_alive_seconds: float = Field(15.0, gt=0)
@@ -128,7 +128,7 @@ class ApiConfig(Settings):
 
 
 class ApiParticipant(Participant):
-    """Lets HTTP clients in: asks for them, and shows them the bus."""
+    """The HTTP API as a participant: it asks questions for HTTP clients, and shows them the bus."""
 
     name = "api"
     kind = Kind.DOOR

@@ -30,7 +30,7 @@ _MISSING = ("unknown_participant", "model_missing")
 
 
 class ParticipantAway(LocalError):
-    """Nobody takes part who would answer."""
+    """The error for a request to a participant that is not there."""
 
     kind = "unavailable"
 
@@ -42,7 +42,7 @@ class ParticipantAway(LocalError):
 
 
 class ParticipantRefused(LocalError):
-    """What was asked for was not done; `kind` and text are those of whoever was asked."""
+    """The error for a request that a participant has refused; `kind` and text are the participant's."""
 
     def __init__(self, error: ErrorInfo) -> None:
         super().__init__(error.message)
@@ -50,7 +50,8 @@ class ParticipantRefused(LocalError):
 
 
 class BusRequests:
-    """Sends requests of routes to participants. `expects(name)` says whether a participant is ready, or will be."""
+    """The way in which routes send requests to participants. `expects(name)` says whether a participant is ready, or
+    will be."""
 
     def __init__(self, bus: Bus, expects: Callable[[str], bool]) -> None:
         self._bus, self.expects = bus, expects
@@ -152,7 +153,7 @@ CONTROL_SECONDS = 120.0  # a child gets ten to stop, and five times twenty to st
 
 
 class SystemControl:
-    """Asks the supervisor, which is no participant."""
+    """The way in which routes start, stop and restart participants: it asks the supervisor, which is no participant."""
 
     publishes = (ParticipantRequest,)
 

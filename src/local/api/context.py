@@ -37,8 +37,9 @@ M = TypeVar("M", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class ApiContext:
-    """`instance` is fresh at each start of the process; `backend` names the model server ("stand_in" is none). There
-    are no `budgets` where nothing is limited. `openai_aliases` are further names of models for clients of /v1."""
+    """The parts of one running API, which its routes use. `instance` is new at each start of the process; `backend`
+    names the model server ("stand_in": none). `budgets` is None where nothing is limited. `openai_aliases` are further
+    names of models for clients of /v1."""
 
     session: LoCALSession
     accounts: Accounts

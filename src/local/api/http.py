@@ -175,7 +175,7 @@ STATUS: Mapping[str, int] = {
 
 
 class RequestRefused(LocalError):
-    """A request that is turned down. `kind` is one of `STATUS`, `param` the field at fault if there is one."""
+    """The error for a request that is refused. `kind` is one of `STATUS`, `param` the wrong field if there is one."""
 
     def __init__(self, kind: str, message: str, param: str | None = None) -> None:
         super().__init__(message)
@@ -298,7 +298,7 @@ class Streamed(StreamingResponse):
 
 
 class Download(Streamed):
-    """Something to be kept as a file; lines of JSON if it is not said what."""
+    """A streamed response that a browser saves as a file; lines of JSON by default."""
 
     def __init__(self, chunks: Chunks, name: str, media_type: str = "application/x-ndjson") -> None:
         self.media_type = media_type
@@ -306,7 +306,7 @@ class Download(Streamed):
 
 
 class EventStream(Streamed):
-    """Chunks of whole events."""
+    """A streamed response of server-sent events."""
 
     media_type = "text/event-stream"
 
@@ -320,7 +320,7 @@ MOST_CHARACTERS = 200
 
 
 class SchemaFault(NamedTuple):
-    """`place` is where in the schema the value at fault stands, as `properties.city.type`; `text` what is wrong."""
+    """What is wrong with a client's JSON Schema. `place` is where the wrong value is, as `properties.city.type`."""
 
     place: str
     text: str

@@ -28,8 +28,8 @@ Batches = AsyncGenerator[list[QueryEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class JudgementWindow:
-    """For how many seconds after an answer was given its judgements are waited for at most, and which are `awaited()`
-    at this moment; see `Judgements.settled`. `clock` gives seconds since 1970."""
+    """The time after an answer in which its judgements are waited for: at most `seconds`, and only those that are
+    `awaited()` at this moment; see `Judgements.settled`. `clock` gives seconds since 1970."""
 
     seconds: float
     awaited: Callable[[], frozenset[str]]
@@ -70,7 +70,8 @@ async def batches(
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """`instance` begins every event's id; `keep_alive_seconds` is how often a comment is sent."""
+    """The settings of a query's event stream. `instance` begins every event's id; `keep_alive_seconds` is the time
+    between two comments."""
 
     instance: str
     trail: JudgementWindow
@@ -106,7 +107,8 @@ CRITIC, SECOND_RESPONDENT, GATEKEEPER = "critic", "generator_b", "gatekeeper"
 
 
 class QueryFinder:
-    """`trail_seconds` is for how long after an answer its judgements are waited for; `clock` gives seconds."""
+    """The place where routes find queries: known to this process, or on record. `trail_seconds` is how long judgements
+    of an answer are waited for; `clock` gives seconds."""
 
     def __init__(
         self,

@@ -155,7 +155,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Access(StrEnum):
-    """Whom a route is for, and so whose the things are that it tells of."""
+    """The callers that a route is for."""
 
     ANYBODY = "anybody"  # it looks itself at how much it may tell to whom
     USERS = "users"  # each of what is theirs, which the route asks for; the owner of everything
@@ -249,7 +249,7 @@ def proxied_hosts_of(names: Iterable[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class GuardPolicy:
-    """What is let in. The lists of hosts are what a rebound DNS name does not pass. `max_upload` is in bytes."""
+    """The rules for requests that are let in. The lists of hosts stop a rebound DNS name. `max_upload` is in bytes."""
 
     hosts: frozenset[str]
     max_upload: int = MAX_BODY
@@ -289,7 +289,7 @@ class GuardPolicy:
 
 
 class ClientLeft(Exception):
-    """The client has gone; there is nobody to answer."""
+    """The error for a client that has left: there is nobody to answer."""
 
 
 class GuardMiddleware:

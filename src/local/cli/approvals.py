@@ -24,8 +24,9 @@ KEYS = "[y] once · [a] in this conversation · [n] no › "
 
 
 class ApprovalPrompt:
-    """One question at a time, the oldest first, while the answer goes on being followed. `decide` brings a decision to
-    the system and raises `NoAnswer`; `keep` takes what was typed before anything was asked: it answers nothing."""
+    """The prompt that asks in the terminal for approvals, one at a time, while the answer is followed. `decide` sends a
+    decision to the system and raises `NoAnswer`; `keep` takes what was typed before anything was asked, which answers
+    nothing."""
 
     def __init__(
         self,

@@ -39,11 +39,11 @@ SHOWN_ID = 12  # characters, as `local2 sessions list` shows
 
 
 class Leave(Exception):
-    """The user has had enough."""
+    """The signal that the user ends the conversation."""
 
 
 class BadCommand(LocalError):
-    """A command that there is not, or that cannot be obeyed now; the text says what can."""
+    """The error for a chat command that does not exist, or that is impossible now; the text says what is possible."""
 
     kind = "bad_command"
 
@@ -259,8 +259,8 @@ HISTORY = 200  # questions of this conversation that the arrow keys bring back
 
 @dataclass(slots=True)
 class ChatOptions:
-    """What the user has chosen, and can choose anew while talking. `tools` are those that the model is offered, as
-    POST /query is told; `attachments` go with the next question."""
+    """The options of a chat, which can be changed while talking. `tools` are those that the model is offered, as in
+    POST /query; `attachments` go with the next question."""
 
     session_id: str
     think: Literal["show", "fold", "hide"] = "fold"
@@ -274,8 +274,8 @@ class ChatOptions:
 
 
 class Chat:
-    """Reads questions and commands until the user leaves. `last` is the latest answer, `typed` what was typed while it
-    came: it stands in the next prompt."""
+    """One conversation in the terminal: it reads questions and commands until the user leaves. `last` is the latest
+    answer, `typed` what was typed while it came, which is in the next prompt."""
 
     def __init__(self, system: AnsweringSystem, options: ChatOptions) -> None:
         self.system, self.options = system, options

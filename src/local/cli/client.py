@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 
 class NoBrowser(LocalError):
-    """There is no browser that could show the page."""
+    """The error for a machine without a browser that could show the page."""
 
     kind = "no_browser"
 
@@ -54,11 +54,11 @@ class StreamEvent:
 
 
 class _DoorCloses(NoAnswer):
-    """The API ends, perhaps to start again: whoever connects next is served by the next one."""
+    """The error for an API that stops, perhaps to restart: the next connection reaches the next one."""
 
 
 class SystemClient:
-    """Talks to one system, each request on a connection of its own. Every method raises `NoAnswer`."""
+    """An HTTP client of one system, with a connection for each request. Every method raises `NoAnswer`."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         """`token` is shown where LOCAL2_API_TOKEN has none; see `owner_token`."""
@@ -282,8 +282,8 @@ def running_system(api: str | None, directory: Path | None) -> SystemClient:
 
 
 class AnsweringSystem:
-    """Found by its address, or by its data directory each time anew: it may have been started again elsewhere. Use as
-    `with`: a system that was started for us ends with it."""
+    """The system that a command uses, found by its address, or each time again by its data directory: it may have been
+    restarted at another port. Use as `with`: a system that was started for the command ends with it."""
 
     def __init__(
         self, api: str | None, directory: Path | None, *, may_start: bool, flags: Sequence[str] = (),

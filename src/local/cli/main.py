@@ -28,7 +28,7 @@ LEAST_WIDTH = 80  # columns of a line that is cut
 
 
 class OutputFailed(LocalError):
-    """The output cannot be written, for another reason than that its reader has gone."""
+    """The error for an output that cannot be written, for another reason than that its reader has gone."""
 
     kind = "output_failed"
 
@@ -209,7 +209,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
 
 class BadMoment(LocalError):
-    """A time that is neither a date nor a duration."""
+    """The error for a time that is neither a date nor a duration."""
 
     kind = "bad_moment"
 
@@ -265,7 +265,7 @@ def completion(shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash,
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What the command line says. None leaves it to the configuration."""
+    """The options of `local2 run`. None leaves an option to the configuration."""
 
     api: bool = False
     headless: bool = False

@@ -39,7 +39,6 @@ TO_MEND: dict[str, set[str]] = {
         "attachments.attachments",
         "instructions.profiles",
         "mcp.endpoint",
-        "run.newcomers",
         "run.settings_files",
         "users.budgets",
         "users.users",

@@ -79,7 +79,7 @@ def test_another_line_decides_nothing_and_is_asked_again(terminal: Terminal, lin
 
 def test_a_question_shows_the_call_its_reasons_and_no_orders_to_the_terminal() -> None:
     text = question_of({**ASKED, "args": {"content": ASKED["args"]["content"], "long": "x" * 5000}})
-    assert "write_file (L1) wants leave. It can be undone." in text
+    assert "write_file (L1) needs approval. It can be undone." in text
     assert "  content: milk\n    \\x1b[31mtea" in text
     assert "(5000 characters)" in text and len(text) < 2500
     assert "This conversation has words from example.org." in text

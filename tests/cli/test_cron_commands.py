@@ -70,5 +70,5 @@ def test_usage_is_shown_by_what_is_asked_for(run: Run, door: AnsweringDoor) -> N
     status, out, _ = run("usage", "--by", "agent")
     assert (status, door.asked[-1]) == (0, ("GET", "/usage?by=agent"))
     assert "generator" in out and "40 + 2" in out and "0.2500" in out
-    assert "today by you: 42 of 5,000 tokens; anew at 1970-01-0" in out
+    assert "today by you: 42 of 5,000 tokens; renewed at 1970-01-0" in out
     assert run("usage", "--by", "mood")[0] == 2

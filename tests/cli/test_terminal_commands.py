@@ -157,7 +157,7 @@ def test_bad_use_is_2_and_says_what_would_be_right(run: Run) -> None:
     ("command", "nothing"),
     [
         ("secret list", "no secret is kept"),
-        ("user list", "nobody besides you has a token"),
+        ("user list", "there are no users besides you"),
         ("trust --list", "no folder is trusted"),
         ("mcp list", "there are no servers; `local2 mcp add` writes one into mcp.json"),
         ("logs nobody", "no line of {0}/logs/local2.log fits"),

@@ -112,7 +112,7 @@ async def test_the_terminal_says_so_in_a_sentence(system: System) -> None:
             subprocess.run, command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False
         )
     assert (done.returncode, done.stdout) == (75, "")
-    assert "the budget of the day is spent: 10 of 1 tokens by this user; it begins anew on" in done.stderr
+    assert "the budget of the day is spent: 10 of 1 tokens by this user; it is renewed on" in done.stderr
 
 
 def test_a_day_ends_at_midnight_also_where_the_clocks_change() -> None:

@@ -10,9 +10,8 @@ from pydantic_core import to_json
 
 from local.api.http import ServerEvent
 from local.bus.messages import CONTROL_MESSAGES_GONE as GONE
-from local.bus.messages import ChildStatus, ParticipantStatus
+from local.bus.messages import PARTICIPANT, ChildStatus, ParticipantStatus
 from local.queries.asker import JOURNAL, Unavailable
-from local.run.newcomers import PARTICIPANT
 from local.runtime.runner import KEPT, LOOK_SECONDS, SILENT_SECONDS
 
 SUPERVISOR = "supervisor"

@@ -196,8 +196,8 @@ class _OpenAi:
         vectors: list[tuple[float, ...]] = []
         for start in range(0, len(texts), BATCH):
             batch = tuple(texts[start : start + BATCH])
-            request = MemoryRequest(verb="embed", texts=batch)
-            found = await api().ask("memory", request, MemoryResult, user_id=caller.name, seconds=20.0)
+            embedding = MemoryRequest(verb="embed", texts=batch)
+            found = await api().ask("memory", embedding, MemoryResult, user_id=caller.name, seconds=20.0)
             vectors += found.vectors
             model = found.embedded_by
         return JsonResponse(embeddings(asked, model, vectors))

@@ -33,14 +33,14 @@ _FORWARDING = frozenset({"forwarded", "via", "x-real-ip", "x-client-ip", "x-clus
 _PORT = re.compile(r":\d*$")
 _FORWARDING_PARTS = ("x-forwarded", "forwarded-for", "connecting-ip", "x-envoy-external")
 _UNKNOWN = (
-    "who asks? Send 'Authorization: Bearer …' with a token that `local2 user add` has given, or the owner's, which is"
-    " LOCAL2_API_TOKEN or stands in the file api_token in the data directory"
+    "a token is missing: send 'Authorization: Bearer …' with a token that `local2 user add` gave, or the owner token,"
+    " which is LOCAL2_API_TOKEN or in the file api_token in the data directory"
 )
 OWNERS_TOKEN = (
-    "this wants the owner's token, whoever runs the client: 'Authorization: Bearer …' with what stands in the"
-    " file api_token in the data directory, or in LOCAL2_API_TOKEN"
+    "this requires the owner token: send 'Authorization: Bearer …' with the token in LOCAL2_API_TOKEN, or in"
+    " the file api_token in the data directory"
 )
-_NOT_KNOWN = "this token is not known here, or not any more; `local2 user add` gives one"
+_NOT_KNOWN = "this token is unknown, or was withdrawn; `local2 user add` gives a new one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Principal:
     def require_owner(self) -> None:
         """Raises `RequestRefused` (forbidden) for anybody else."""
         if not self.is_owner:
-            raise RequestRefused("forbidden", "this is for the owner of the system alone")
+            raise RequestRefused("forbidden", "only the owner of the system may do this")
 
     def acting_for(self, user_id: str | None) -> Principal:
         """The principal with that user's eyes. Raises `RequestRefused` (not_found) unless it is the owner, or

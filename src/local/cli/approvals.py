@@ -1,4 +1,4 @@
-"""Asks in the terminal what waits for a person: a call that wants leave, or a question of the model."""
+"""Asks in the terminal what waits for a person: a call that needs approval, or a question of the model."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def question_of(asked: Json) -> str:
         from_strangers = [f"  {strangers}."] if sources else []
         return "\n".join([f"\nA plan: {visible(str(args.get('title', '')))}", *numbered, *from_strangers, PLAN_KEYS])
     whose = f"The agent {visible(asked['agent'])}: " if asked.get("agent") else ""
-    head = f"{whose}{visible(asked['tool'])} ({asked.get('level', 'L2')}) wants leave."
+    head = f"{whose}{visible(asked['tool'])} ({asked.get('level', 'L2')}) needs approval."
     told = [
         f"\n{head} {visible(asked.get('why', ''))}".rstrip(),
         *(f"  {visible(name)}: {_shown(value)}" for name, value in args.items()),

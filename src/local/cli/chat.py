@@ -58,7 +58,7 @@ def obey(chat: Chat, text: str) -> None:
 
 
 def _new(chat: Chat, argument: str) -> None:
-    """begin a new conversation"""
+    """start a new conversation"""
     chat.resume(token_hex(16))
     chat.say("a new conversation")
 
@@ -74,7 +74,7 @@ def _sessions(chat: Chat, argument: str) -> None:
 
 
 def _resume(chat: Chat, argument: str) -> None:
-    """ID: go on with a conversation; the beginning of its id is enough"""
+    """ID: continue a conversation; the beginning of its id is enough"""
     found = [each["session_id"] for each in chat.system.find().sessions() if each["session_id"].startswith(argument)]
     if not argument:
         raise BadCommand("/resume ID; /sessions lists the latest")
@@ -87,7 +87,7 @@ def _resume(chat: Chat, argument: str) -> None:
 
 
 def _attach(chat: Chat, argument: str) -> None:
-    """FILE: send a file along with the next question"""
+    """FILE: send a file with the next question"""
     try:
         content = Path(argument).expanduser().read_bytes()
     except OSError as error:
@@ -108,20 +108,20 @@ def _edit(chat: Chat, argument: str) -> None:
 
 
 def _memory(chat: Chat, argument: str) -> None:
-    """QUESTION: what is remembered about it"""
+    """QUESTION: search the memory"""
     hits = chat.system.find().recall(argument or " ")
     lines = [f"{hit['engram_id'][:8]}  {date_and_time(hit['asked_at'])}  {_short(hit['query'])}" for hit in hits]
     chat.say("\n".join(lines) or "nothing relevant is remembered")
 
 
 def _pin(chat: Chat, argument: str) -> None:
-    """ID: have what was said there in every conversation"""
+    """ID: use this memory in every conversation"""
     chat.system.find().request("POST", f"/memory/{_engram(chat, argument)}/pin")
     chat.say("pinned")
 
 
 def _forget(chat: Chat, argument: str) -> None:
-    """ID: remove something remembered for good"""
+    """ID: delete a memory permanently"""
     engram = _engram(chat, argument)
     repeated = chat.system.find().request("DELETE", f"/memory/{engram}").get("repeated_in") or []
     also = f"; {len(repeated)} other answers may repeat it: {', '.join(each[:8] for each in repeated)}"
@@ -143,7 +143,7 @@ def _tools(chat: Chat, argument: str) -> None:
 
 
 def _model(chat: Chat, argument: str) -> None:
-    """NAME: which model answers in this conversation from now on; without a name the list"""
+    """NAME: choose the model that answers from now on; without a name, list the models"""
     found = chat.system.find().request("GET", "/models")
     there = [each for each in found["models"] if each["chat"]]
     if not argument:
@@ -172,7 +172,7 @@ def _about(model: dict[str, Any]) -> str:
 
 
 def _profile(chat: Chat, argument: str) -> None:
-    """NAME: which kind of assistant answers from now on; without a name the list"""
+    """NAME: choose the kind of assistant that answers from now on; without a name, list them"""
     found = chat.system.find().request("GET", "/profiles")
     names = {name: each["name"] for each in found["profiles"] for name in (each["name"], *each["aliases"])}
     if not argument:
@@ -190,7 +190,7 @@ def _profile(chat: Chat, argument: str) -> None:
 
 
 def _why(chat: Chat, argument: str) -> None:
-    """what the time of the last answer went into"""
+    """show where the time of the last answer went"""
     chat.say("\n".join(waterfall(chat.system.find().trace(_last(chat)["query_id"]))))
 
 

@@ -19,7 +19,9 @@ import typer
 from typer.completion import get_completion_script  # type: ignore[attr-defined] # re-exported on purpose
 
 from local.core.errors import LocalError, without_passwords
-from local.core.text import LEVELS, NotUtf8, visible
+from local.core.text import LEVELS as LEVELS
+from local.core.text import NotUtf8
+from local.core.text import visible as visible
 
 # Lines for a terminal, a pipe or a file: foreign text made fit for them, and the writing itself.
 

@@ -197,7 +197,7 @@ class BudgetSpent(LocalError):
         anew = datetime.fromtimestamp(budget.anew_at)
         used = f"{budget.spent:,.10g} of {budget.limit:,.10g}{' tokens' if budget.unit == 'tokens' else ''}"
         super().__init__(
-            f"the budget of the day is spent: {used} {BY_WHOM[budget.of]}; it begins anew on {anew:%Y-%m-%d at %H:%M}"
+            f"the budget of the day is spent: {used} {BY_WHOM[budget.of]}; it is renewed on {anew:%Y-%m-%d at %H:%M}"
         )
 
 

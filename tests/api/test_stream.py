@@ -458,12 +458,12 @@ def _timing_out_first(request: Any) -> Any:
     return patched
 
 
-async def test_fragments_of_two_attempts_are_never_one_text() -> None:
+async def test_fragments_around_a_lost_one_are_not_joined() -> None:
     query = LiveQuery(QueryView("q", "why?", "s"), lambda: 0.0)
     streamed = StreamedQuery(query, NO_TRAIL, asyncio.Event(), new=True)
-    for attempt, index, text in ((1, 0, "It "), (1, 1, "is"), (2, 0, "No"), (2, 1, ".")):
-        token = GenerationToken(query_id="q", attempt=attempt, index=index, text=text)
-        query.receive(token, Envelope(token.subject, f"e{attempt}{index}", "g", "i", 1, "q", token.encode()))
+    for index, text in ((0, "It "), (1, "is"), (3, "so"), (4, ".")):
+        token = GenerationToken(query_id="q", index=index, text=text)
+        query.receive(token, Envelope(token.subject, f"e{index}", "g", "i", 1, "q", token.encode()))
     told = [json.loads(event.data) for event in streamed.take()]
     texts = [each["data"]["text"] for each in told if each["event"] == "token"]
-    assert texts == ["It is", "No."]
+    assert texts == ["It is", "so."]

@@ -69,6 +69,8 @@ async def test_activity_is_the_latest_first_in_pages_or_all_of_it_as_lines(syste
         assert (mine["kind"], mine["what"], mine["origin"], mine["user_id"]) == ("query", "hello", "user", "ann")
         lines = await client.get("/activity?format=ndjson&session=s", headers=owner)
         assert [json.loads(line)["query_id"] for line in lines.text.splitlines()] == ["q2", "q1", "q0"]
+        own = await client.get("/activity?format=ndjson", headers=ann)
+        assert [json.loads(line)["query_id"] for line in own.text.splitlines()] == ["q-ann"]
         assert (await client.get("/activity?kind=gossip", headers=owner)).status_code == 422
 
 

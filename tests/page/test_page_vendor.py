@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "src" / "local" / "apps" / "page"
+PAGE = Path(__file__).parents[2] / "src" / "local" / "page"
 VENDOR = PAGE / "vendor"
 MANIFEST = json.loads((VENDOR / "vendor.json").read_text())
 

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from local.cli import doctor as machine
-from local.cli import doctor as participants
 from local.core.data_dir import Facts, RunDirectory
 from local.core.environment import Environment
 from local.generator.config import GeneratorConfig
+from local.run import doctor as machine
+from local.run import doctor as participants
 from local.run.doctor import DoctorFinding, FindingStatus, as_line, check_up, run
 from local.run.doctor import examine_installation as examine
 from local.run.doctor import findings_as_json as as_json
@@ -224,7 +224,7 @@ def test_what_is_known_is_printed_while_another_check_still_waits(
 _STUCK = """
 import sys, time
 from pathlib import Path
-from local.cli import doctor as checkup
+from local.run import doctor as checkup
 checkup.check_packages = lambda: time.sleep(600)
 checkup.run(config_dir=Path(sys.argv[1]), data_dir=Path(sys.argv[2]))
 """

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from local.bus.messages import ChildStatus, ParticipantStatus
-from local.cli import doctor as machine
-from local.cli import doctor as participants
 from local.cli.bus_health import health_of
 from local.core.config import SystemConfig
 from local.core.data_dir import Facts
 from local.generator.config import GeneratorConfig
 from local.models.settings import Chains, ModelsConfig
+from local.run import doctor as machine
+from local.run import doctor as participants
 from local.run.doctor import DoctorFinding, FindingStatus, ObserverModels, check_model_servers
 from local.stand_in.server import StandInSettings, serve
 from local.web.search import WebSearchConfig

@@ -38,8 +38,11 @@ from local.journal.store import JournalStore
 from local.runtime.participant import Participant
 from local.runtime.runner import ParticipantRunner
 from local.sandbox.sandbox import Sandbox, sandbox_of_this_machine
+from tests.stand_in.use import use_in_systems
 from tests.worker_shares import shared_out
 from tests.workers.worker_template import WorkerTemplate
+
+use_in_systems()
 
 SECONDS = 30.0  # a test that waits so long has failed
 NOBODY = 65534

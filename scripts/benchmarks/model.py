@@ -21,7 +21,7 @@ from benchmarks.peer import Peer, Pipe
 from local.models.chat import ChatModel, ContentDelta
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
-from local.stand_in.server import StandInSettings, serve
+from tests.stand_in.server import StandInSettings, serve
 
 SYSTEM_TESTS = Path(__file__).resolve().parents[2] / "tests" / "system"
 MODEL = "gemma4:12b"

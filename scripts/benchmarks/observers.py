@@ -22,7 +22,7 @@ from benchmarks.figure import BenchmarkFailed, Figure, alternate
 from benchmarks.local_server import client_of
 from benchmarks.peer import Peer, Pipe
 from benchmarks.whole_system import running
-from local.stand_in.server import StandInSettings, serve
+from tests.stand_in.server import StandInSettings, serve
 
 MODEL_SECONDS = 0.35
 PAIRS = 5
@@ -71,7 +71,7 @@ def serve_model(pipe: Pipe) -> None:
     """The model server's process; its first word is its address."""
     sock = socket.create_server(("127.0.0.1", 0))
     pipe.send(f"http://127.0.0.1:{sock.getsockname()[1]}")
-    asyncio.run(serve(StandInSettings(latency_seconds=MODEL_SECONDS, served_at_once=1, log_size=LOG_SIZE), sock))
+    asyncio.run(serve(StandInSettings(latency_seconds=MODEL_SECONDS, served_at_once=1), sock, log_size=LOG_SIZE))
 
 
 async def _talk(participants: tuple[str, ...], flags: list[str]) -> Talk:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
+from local.cron.messages import CronJobRecord
 from local.cron.scheduler import CronConfig
-from local.cron.store import FILE_NAME, Job, JobStore
+from local.cron.store import FILE_NAME, JobStore
 from local.cron.tools import Cron
 from local.runtime.participant import Resources
 from tests.damaged_text import damaged, damaged_object
@@ -26,7 +26,7 @@ ORDER = {
     "prompt": "What is new?", "schedule": "0 8 * * 1-5", "name": "news", "time_zone": "Europe/Berlin", "missed": "once",
     "session_id": "news", "mode": "dontAsk", "max_runs_a_day": 3, "max_tokens_a_day": 1000,
 }  # fmt: skip
-GOOD = Job("good", "good", "What is new?", "@yearly", "UTC", 0)
+GOOD = CronJobRecord(job_id="good", name="good", prompt="What is new?", schedule="@yearly", created_at=0)
 
 
 @pytest.fixture
@@ -76,11 +76,11 @@ async def test_a_job_that_is_spoilt_on_record_is_said_to_be_so_and_the_others_ar
     system: System, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder: Path = system.journal_file.parent
-    await put(folder, "good", json.dumps(asdict(GOOD)))
+    await put(folder, "good", json.dumps(GOOD.model_dump()))
     await put(
-        folder, "gone", json.dumps({**asdict(GOOD), "job_id": "gone", "name": "gone", "time_zone": "Mars/Olympus"})
+        folder, "gone", json.dumps({**GOOD.model_dump(), "job_id": "gone", "name": "gone", "time_zone": "Mars/Olympus"})
     )
-    for number, body in enumerate(islice(damaged_object(asdict(GOOD), SEED), 10)):
+    for number, body in enumerate(islice(damaged_object(GOOD.model_dump(), SEED), 10)):
         await put(folder, f"spoilt-{number}", json.dumps({**body, "job_id": f"spoilt-{number}", "mode": 5}))
     await put(folder, "no-json", "{")
     cron = Cron.build(CronConfig(time_zone="UTC"), Resources(folder))

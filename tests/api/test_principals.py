@@ -26,8 +26,9 @@ from local.api.security import Access, Undeclared, access_of, enforce, open_to
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo
 from local.core.data_dir import make_owner_token
+from local.cron.messages import CronJobRecord
 from local.cron.scheduler import CronConfig
-from local.cron.store import FILE_NAME, Job, JobStore
+from local.cron.store import FILE_NAME, JobStore
 from local.cron.tools import Cron
 from local.memory.messages import EngramRecord, MemoryRequest, MemoryResult
 from local.permissions.gatekeeper import GatekeeperService
@@ -213,7 +214,7 @@ async def peopled(door: Door, system: System, monkeypatch: pytest.MonkeyPatch) -
     """That door with those behind it who have something of ann's: a memory, a gatekeeper, a swarm, and jobs."""
     monkeypatch.setattr("local.api.clients.UNSEEN_SECONDS", 0.3)  # there is no model manager
     async with JobStore(door.folder / FILE_NAME) as store:
-        await store.add(Job("j-ann", "hers", "hers", "@yearly", "UTC", 0, user_id="ann"))
+        await store.add(CronJobRecord(job_id="j-ann", prompt="hers", schedule="@yearly", created_at=0, user_id="ann"))
     lent = Resources(door.folder)
     gatekeeper, swarm = GatekeeperService.build(GatekeeperConfig(), lent), Swarm.build(SwarmConfig(), lent)
     others = (Ann(), gatekeeper, swarm, Cron.build(CronConfig(time_zone="UTC"), lent))

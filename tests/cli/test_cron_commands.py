@@ -42,7 +42,7 @@ def door(found_by: Callable[..., None]) -> AnsweringDoor:
 
 def test_jobs_are_shown_and_made(run: Run, door: AnsweringDoor) -> None:
     status, out, _ = run("cron", "list")
-    assert (status, "\x1b" in out, "words of strangers" in out, "over" in out) == (0, False, True, True)
+    assert (status, "\x1b" in out, "untrusted content" in out, "over" in out) == (0, False, True, True)
     status, _, _ = run("cron", "add", "in 5m", "What is new?", "--max-runs", "3", "--session", "s")
     assert status == 0
     assert door.asked[-1] == (

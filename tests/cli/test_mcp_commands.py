@@ -16,8 +16,8 @@ import typer
 from local.cli.command_table import run_command
 from local.core.secrets import SecretMask, secret_mask
 from local.mcp.client import ApprovedTool, changes
-from tests.tools.mcp_servers.http_server import PlainHTTPServer, served
-from tests.tools.mcp_servers.login_server import Logins, sums
+from tests.mcp.http_server import PlainHTTPServer, served
+from tests.mcp.login_server import Logins, sums
 
 
 @pytest.fixture

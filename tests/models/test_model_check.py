@@ -11,10 +11,10 @@ import pytest
 
 from local.critic.self_test import ITEMS
 from local.memory.classifier_test import SENTENCES
-from local.models import check as model_check
 from local.models.chat import ContentDelta, Delta, Done, Usage
-from local.models.check import check
 from local.models.hub import ModelStock
+from local.run import model_check
+from local.run.model_check import check
 
 DEFAULTS = Path(__file__).parents[2] / "config"
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from local.models.chat import Json, ToolCall
-from local.models.client import find_text_calls, may_be_call
+from local.models.chat import ToolCall
+from local.models.client import find_text_calls, fits, may_be_call
 
 SEARCH = {
     "type": "function",
@@ -22,6 +23,7 @@ SEARCH = {
         },
     },
 }
+BOTH = ["web_search", "now"]
 TOOLS = [SEARCH, {"type": "function", "function": {"name": "now"}}]
 EXPECTED = ToolCall("web_search", {"query": "bus, {zmq}", "limit": 3})
 
@@ -50,8 +52,9 @@ DIALECTS = [
 
 
 @pytest.mark.parametrize("content", DIALECTS)
-def test_a_call_in_every_dialect_is_found(content: str) -> None:
+def test_a_call_in_every_dialect_is_found_and_may_be_one_from_its_first_character_on(content: str) -> None:
     assert find_text_calls(f"\n{content}\n", TOOLS) == [EXPECTED]
+    assert all(may_be_call(content[:end], BOTH) for end in range(1, len(content)))
 
 
 def test_gemma_texts_keep_their_quotes_and_line_ends() -> None:
@@ -88,7 +91,6 @@ def test_what_is_not_clearly_a_call_is_an_answer(content: str) -> None:
 
 X = '{"name": "web_search", "arguments": {"query": "x"}}'
 NOW = '{"name": "now", "arguments": {}}'
-BOTH = ["web_search", "now"]
 
 
 def names(content: str, question: str = "") -> list[str]:
@@ -217,26 +219,19 @@ ORDINARY = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("question", "content"), ORDINARY, ids=[question for question, _ in ORDINARY])
-def test_an_ordinary_answer_with_json_or_code_in_it_is_an_answer(question: str, content: str) -> None:
-    assert names(content, question) == []
+def test_an_ordinary_answer_with_json_or_code_in_it_is_an_answer() -> None:
+    assert [question for question, content in ORDINARY if names(content, question)] == []
 
 
-OUTPUTS = [
-    json.loads(line)
-    for line in (Path(__file__).parent.parent / "data" / "text_calls.jsonl").read_text("utf-8").splitlines()
-]
-
-
-@pytest.mark.parametrize("output", OUTPUTS, ids=[str(number) for number in range(len(OUTPUTS))])
-def test_what_a_small_model_really_wrote_is_read(output: Json) -> None:
+def test_what_a_small_model_really_wrote_is_read() -> None:
     """Of Qwen2.5-Coder-0.5B with six tools; `calls` was checked by a person."""
     offered = ("search_memory", "web_search", "web_fetch", "read_file", "list_files", "write_file")
     tools = [{"type": "function", "function": {"name": name}} for name in offered]
-    found = find_text_calls(output["content"], tools, output["question"])
-    assert [call.name for call in found] == output["calls"]
-    if found:
-        assert _held_from_its_beginning(output["content"])
+    lines = (Path(__file__).parent.parent / "data" / "text_calls.jsonl").read_text("utf-8").splitlines()
+    for output in map(json.loads, lines):
+        found = find_text_calls(output["content"], tools, output["question"])
+        assert [call.name for call in found] == output["calls"], output["content"]
+        assert not found or _held_from_its_beginning(output["content"]), output["content"]
 
 
 def _held_from_its_beginning(content: str) -> bool:
@@ -245,14 +240,8 @@ def _held_from_its_beginning(content: str) -> bool:
     return all(may_be_call(content[begin:end]) for end in range(begin + 1, len(content)))
 
 
-@pytest.mark.parametrize("content", DIALECTS)
-def test_a_call_may_be_one_from_its_first_character_on(content: str) -> None:
-    assert all(may_be_call(content[:end], ("web_search", "now")) for end in range(1, len(content)))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_what_cannot_become_a_call_is_known_soon() -> None:
+    for content in (
         "It is",
         '{"name": "Ada", "age"',
         '{"host": ',
@@ -263,10 +252,8 @@ def test_a_call_may_be_one_from_its_first_character_on(content: str) -> None:
         "nowhere",
         '["Rome"',
         "{1,",
-    ],
-)
-def test_what_cannot_become_a_call_is_known_soon(content: str) -> None:
-    assert not may_be_call(content, ("web_search", "now"))
+    ):
+        assert not may_be_call(content, BOTH), content
 
 
 @pytest.mark.parametrize(
@@ -286,3 +273,42 @@ def test_degenerate_output_is_refused_quickly(content: str) -> None:
     start = time.process_time()
     assert find_text_calls(content, TOOLS) == []
     assert time.process_time() - start < 30  # minutes where it grows with a square
+
+
+# Arguments against the JSON Schemas that tools use
+
+POINT = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"], "additionalProperties": False}
+NESTED = {"$defs": {"Point": POINT}, "type": "object", "properties": {"at": {"$ref": "#/$defs/Point"}}}
+
+FITTING: list[tuple[Any, dict[str, Any]]] = [
+    ({}, {}),
+    ({"anything": 1}, {"type": "object"}),
+    ({"x": 1}, POINT),
+    ({"at": {"x": 1.5}}, NESTED),
+    (["a"], {"type": "array", "items": {"type": "string"}}),
+    (None, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
+    ("a", {"type": ["string", "null"]}),
+    ("a", {"enum": ["a", "b"]}),
+    (True, {"type": "boolean"}),
+    (1, {"allOf": [{"type": "integer"}, {"const": 1}]}),
+]
+MISFITS: list[tuple[Any, dict[str, Any]]] = [
+    ([], {"type": "object"}),
+    ({}, POINT),
+    ({"x": 1, "y": 2}, POINT),
+    ({"x": "1"}, POINT),
+    ({"at": {"x": "1"}}, NESTED),
+    ([1], {"type": "array", "items": {"type": "string"}}),
+    (1, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
+    ("c", {"enum": ["a", "b"]}),
+    (True, {"type": "integer"}),
+    (True, {"type": "number"}),
+    (1.5, {"type": "integer"}),
+    (1, {"type": "boolean"}),
+    (2, {"allOf": [{"type": "integer"}, {"const": 1}]}),
+]
+
+
+def test_arguments_fit_what_the_schema_asks_for_and_nothing_else() -> None:
+    assert [each for each in FITTING if not fits(*each)] == []
+    assert [each for each in MISFITS if fits(*each)] == []

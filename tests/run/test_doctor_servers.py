@@ -22,8 +22,8 @@ from local.models.settings import Chains, ModelsConfig
 from local.run import doctor as machine
 from local.run import doctor as participants
 from local.run.doctor import DoctorFinding, FindingStatus, ObserverModels, check_model_servers
-from local.stand_in.server import StandInSettings, serve
 from local.web.search import WebSearchConfig
+from tests.stand_in.server import StandInSettings, serve
 
 OK, WARN, FAIL = FindingStatus
 ROOT = Path(__file__).parents[2]

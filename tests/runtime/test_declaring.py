@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from local.bus.messages import (
     QueryAccepted,
     QueryReceived,
     ResponseGeneration,
-    ToolSchema,
 )
 from local.core.capability import participants
 from local.critic.messages import RewardEvent
@@ -27,7 +25,6 @@ from local.queries.asker import Asker
 from local.run.run import SUPERVISOR
 from local.runtime.participant import EVERYBODY, Participant, declaration_of, on
 from local.tools.tool import Tool
-from tests.test_docs import PROTOCOL, names, table
 
 if TYPE_CHECKING:
     from local.bus.messages import QueryFailed
@@ -154,12 +151,6 @@ def test_a_class_with_durable_handlers_serves_consumers_and_tells_the_journal() 
     assert declaration.says == COMMON | CONSUMING | {"response.generation"}  # its code names that one
 
 
-def test_a_tool_says_its_own_results_alone() -> None:
-    declaration = declaration_of(OneFileTool)
-    assert declaration.allows("tool.result.one_file") and not declaration.allows("tool.result.web_search")
-    assert OneFileTool.subject_of(ToolSchema) == "tool.schema"
-
-
 @pytest.mark.parametrize(
     "request_class", sorted(filter(lambda kind: kind.is_request, message_classes()), key=lambda kind: kind.subject)
 )
@@ -171,11 +162,3 @@ def test_every_request_names_who_answers_it(request_class: type[messages.Message
     module, _, kind = OURS[asked].partition(":")
     handlers = getattr(importlib.import_module(module), kind).handlers()
     assert request_class in {handles.message for handles in handlers}
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_the_page_lists_what_each_of_ours_says(name: str) -> None:
-    module, _, kind = OURS[name].partition(":")
-    listed = {row[0].strip("`"): set(names(row[1])) for row in table(PROTOCOL, "participant")}
-    said = says(getattr(importlib.import_module(module), kind))
-    assert listed[name] == {re.sub(r"\.$", ".*", subject) for subject in said}

@@ -68,14 +68,6 @@ def test_a_file_that_was_moved_away_is_made_anew(path: Path, make: Make) -> None
     assert lines(path) == ["two"]
 
 
-def test_a_folder_that_has_gone_is_not_made_and_what_is_open_is_used_on(path: Path, make: Make) -> None:
-    handler = make()
-    say(handler, "one")
-    moved = path.parent.rename(path.parent.with_name("elsewhere"))
-    say(handler, "two")
-    assert not path.parent.exists() and lines(moved / path.name) == ["one", "two"]
-
-
 def test_what_cannot_be_written_is_said_once_until_it_works_again(
     path: Path, make: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from local.core.environment import secrets
-from local.core.errors import ConfigError
 from local.runtime.logs import (
     MOST_CHARS,
     ONLY_IN_FILE,
@@ -18,7 +17,6 @@ from local.runtime.logs import (
     configure_logging,
     hold_warnings,
     log_to_file,
-    logged_to_file,
     participant_var,
     query_id_var,
     release_warnings,
@@ -36,10 +34,6 @@ def test_a_line_has_the_time_the_level_the_participant_the_query_and_the_message
         assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d\d\d warning dice q-17 rolled 6", line("rolled %d", 6))
     finally:
         query_id_var.reset(token)
-
-
-def test_a_line_outside_any_query_has_a_dash_in_its_place() -> None:
-    assert line("ready").endswith(" dice - ready")
 
 
 def test_a_message_can_neither_break_the_line_nor_send_controls_to_the_terminal() -> None:
@@ -90,24 +84,6 @@ def chatty() -> Iterator[logging.Logger]:
     logger.setLevel(before)
 
 
-def test_a_level_that_is_set_already_is_left_alone_as_setting_it_writes_to_every_logger(
-    root_logger: logging.Logger, chatty: logging.Logger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    configure_logging("template", "info")
-    written: list[object] = []
-    monkeypatch.setattr(logging.Logger, "setLevel", lambda logger, level: written.append(level))
-    configure_logging("dice", "info")
-    assert written == []
-
-
-def test_a_child_that_debugs_hears_what_its_template_did_not_want_to(
-    root_logger: logging.Logger, chatty: logging.Logger
-) -> None:
-    configure_logging("template", "info")
-    configure_logging("dice", "debug")
-    assert chatty.isEnabledFor(logging.DEBUG)
-
-
 def test_no_secret_is_in_a_line() -> None:
     hidden = secrets(
         {"BRAVE_API_KEY": "BSA-123456", "LOCAL2_API_TOKEN": "t0psecret", "A_KEY": "short", "HOME": "/home/me"}
@@ -141,15 +117,6 @@ def test_the_file_has_what_the_terminal_has_with_the_date_and_more(
     ]
 
 
-def test_where_there_can_be_no_file_the_terminal_says_so(
-    root_logger: logging.Logger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "logs").write_text("a file")
-    configure_logging("dice", "info")
-    assert log_to_file("dice", tmp_path / "logs" / "local2.log") is None
-    assert "there is no log file: " in capsys.readouterr().err
-
-
 def test_an_error_comes_before_the_warnings_that_were_held(
     root_logger: logging.Logger, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,17 +146,3 @@ async def test_a_line_that_was_held_names_the_participant_and_the_query_of_its_t
     await asyncio.create_task(warn())
     release_warnings()
     assert capsys.readouterr().err.split()[1:] == ["warning", "swarm", "q-17", "waits"]
-
-
-def test_the_file_tells_when_a_program_began_and_of_what_it_ended(
-    root_logger: logging.Logger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    configure_logging("supervisor", "info")
-    with pytest.raises(ConfigError), logged_to_file("supervisor", tmp_path / "log") as file:
-        raise ConfigError("web_search.yaml:1: providr: unknown key")
-    with logged_to_file("supervisor", None) as none:
-        pass
-    assert file is not None and none is None and capsys.readouterr().err == ""
-    said = [line.split(" - ", 1)[1] for line in file.read_text().splitlines()]
-    assert said[0].startswith("starts as process ")
-    assert said[1:3] == ["web_search.yaml:1: providr: unknown key", "stopped"]

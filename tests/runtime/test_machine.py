@@ -37,11 +37,6 @@ def test_an_action_that_is_not_in_the_table_raises_and_changes_nothing() -> None
     assert changes == []
 
 
-def test_allows_says_whether_advance_would_succeed() -> None:
-    assert Machine(TABLE, Light.RED).allows(Press.GO)
-    assert not Machine(TABLE, Light.GREEN).allows(Press.GO)
-
-
 def test_every_change_is_told_and_staying_is_none() -> None:
     changes: list[tuple[Light, Press, Light]] = []
     machine = Machine(TABLE, Light.RED, lambda *change: changes.append(change))

@@ -1,10 +1,8 @@
 """What a participant is."""
 
-from pathlib import Path
-
 from local.bus.envelope import Envelope
 from local.bus.messages import AnswerDialog, QueryCancel, ToolRequest
-from local.runtime.participant import Kind, Participant, Resources, Settingless, on
+from local.runtime.participant import Participant, Settingless, on
 
 
 class Listener(Participant):
@@ -38,11 +36,3 @@ def test_a_participant_subscribes_to_the_subject_of_a_message_or_its_whole_famil
     listener = Listener(Settingless())
     assert listener.subject_of(AnswerDialog) == "answer.dialog"
     assert listener.subject_of(ToolRequest) == "tool.request."
-
-
-def test_without_more_words_a_participant_is_an_observer_built_from_its_configuration() -> None:
-    config = Settingless()
-    built = Listener.build(config, Resources(Path("unused")))
-    assert built.kind is Kind.OBSERVER
-    assert built.config is config
-    assert (built.figures(), built.details()) == ({}, {})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from local.bus.messages import ParticipantStatus
 from local.runtime.runner import BEAT_SECONDS, SILENT_SECONDS, Presence, StatusBeat
 
@@ -48,11 +46,6 @@ async def test_who_waits_goes_on_as_soon_as_it_is_heard_and_not_for_a_goodbye() 
         assert await waiting
 
 
-@pytest.mark.parametrize("seconds", [0, 0.01])
-async def test_who_waits_in_vain_is_told_so(seconds: float) -> None:
-    assert not await Presence("memory").lives_within(seconds)
-
-
 def test_what_is_new_is_told_at_the_next_look_and_the_rest_every_five_seconds() -> None:
     beat = StatusBeat()
     assert beat.is_due(status(), 0)
@@ -64,21 +57,3 @@ def test_what_is_new_is_told_at_the_next_look_and_the_rest_every_five_seconds() 
     assert beat.is_due(
         status(state="stopping").model_copy(update={"last_seq": {"query.failed": 1}}), BEAT_SECONDS + 0.3
     )
-
-
-def test_whoever_told_something_new_in_between_tells_the_rest_when_all_others_do() -> None:
-    beat, other = StatusBeat(), StatusBeat()
-    assert beat.is_due(status(), BEAT_SECONDS + 3) and other.is_due(status(), BEAT_SECONDS)
-    for now in (2 * BEAT_SECONDS - 1, 2 * BEAT_SECONDS, 2 * BEAT_SECONDS + 1):
-        assert beat.is_due(status(), now) == other.is_due(status(), now) == (now == 2 * BEAT_SECONDS)
-
-
-def test_a_newcomer_is_told_at_the_next_look() -> None:
-    beat = StatusBeat()
-    assert beat.is_due(status(), 0)
-    beat.renew()
-    assert beat.is_due(status(), 0.1)
-
-
-def test_two_beats_may_get_lost() -> None:
-    assert SILENT_SECONDS >= 2 * BEAT_SECONDS

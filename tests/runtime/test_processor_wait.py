@@ -49,15 +49,6 @@ def test_one_that_waited_for_most_of_its_silence_is_excused_as_often_as_that_is_
     assert not wait.excuses(19.0)
 
 
-def test_one_that_could_have_run_is_not_excused_and_nor_is_one_of_whom_nothing_is_known() -> None:
-    process = Process()
-    assert not seen(process).excuses(13.0)
-    wait = seen(process, 10.0)
-    process.waited += 1.0
-    wait.look(PID, 13.0)
-    assert not wait.excuses(13.0)
-
-
 @pytest.mark.parametrize(
     ("is_ready", "ran", "is_excused"),
     [(True, 0.0, True), (True, 0.001, False), (False, 0.0, False)],

@@ -61,14 +61,6 @@ async def test_children_begin_in_one_process_and_are_stopped_one_by_one() -> Non
     assert [child.restarts for child in supervisor.children] == [0, 0, 0]
 
 
-async def test_one_that_is_restarted_goes_on_in_a_process_of_its_own() -> None:
-    async with running(spec("cron"), spec("swarm")) as supervisor:
-        shared = pid(supervisor, "cron")
-        await supervisor.restart("cron")
-        assert pid(supervisor, "cron") != shared == pid(supervisor, "swarm")
-        assert psutil.Process(pid(supervisor, "cron")).cmdline()[0] == "local2 cron"
-
-
 async def test_children_whose_process_is_killed_come_back_each_in_its_own() -> None:
     async with running(spec("cron"), spec("swarm")) as supervisor:
         psutil.Process(pid(supervisor, "cron")).kill()
@@ -89,13 +81,6 @@ async def test_one_that_fails_is_started_again_and_the_others_notice_nothing(
         assert pid(supervisor, "cron") != shared
 
 
-async def test_one_that_is_misconfigured_is_given_up_and_the_others_serve() -> None:
-    async with running(spec("cron", "share_badly"), spec("swarm")) as supervisor:
-        assert child(supervisor, "cron").state is ChildPhase.FAILED
-        assert child(supervisor, "cron").detail.startswith("exit status 2: colour: 'bleu' is not a colour")
-        assert child(supervisor, "swarm").state is ChildPhase.READY
-
-
 async def test_one_that_is_asked_to_stop_before_it_serves_ends_at_once() -> None:
     begun = asyncio.Event()
     specs = [spec("cron", "share_without_a_word"), spec("swarm")]
@@ -111,26 +96,11 @@ async def test_one_that_is_asked_to_stop_before_it_serves_ends_at_once() -> None
     assert [child.state for child in supervisor.children] == [ChildPhase.STOPPED] * 2
 
 
-async def test_one_that_holds_up_the_loop_ends_the_process_and_all_come_back(
-    pair: tuple[socket.socket, socket.socket],
-) -> None:
-    async with running(spec("cron", "share_and_block", pair[1]), spec("swarm"), hang_seconds=1.0) as supervisor:
-        pair[0].send(b"!")
-        await ready_again(supervisor, "cron", "swarm")
-        assert pid(supervisor, "cron") != pid(supervisor, "swarm")
-
-
 async def test_a_sigterm_from_elsewhere_ends_the_process_in_order_and_all_come_back() -> None:
     async with running(spec("cron"), spec("swarm")) as supervisor:
         psutil.Process(pid(supervisor, "cron")).send_signal(signal.SIGTERM)
         await ready_again(supervisor, "cron", "swarm")
         assert [child.detail for child in supervisor.children] == ["exit status 0"] * 2
-
-
-async def test_one_that_uses_all_its_threads_holds_up_nobody() -> None:
-    specs = [spec("cron", "share_and_use_threads"), spec("swarm", "share_when_a_thread_has_ended")]
-    async with asyncio.timeout(PATIENCE), running(*specs) as supervisor:
-        assert [child.state for child in supervisor.children] == [ChildPhase.READY] * 2
 
 
 async def test_a_log_line_names_the_child_that_it_is_of(tmp_path: Path) -> None:

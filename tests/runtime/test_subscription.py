@@ -65,16 +65,6 @@ def make(journal: Any) -> DurableSubscriptions:
     return DurableSubscriptions(journal, Reader(Settingless()), "reader", Reader.handlers(), lambda: None)
 
 
-def test_the_journal_is_asked_for_the_subjects_of_all_handlers_at_once(journal: Journal, subscriptions: Any) -> None:
-    assert journal.wanted == {
-        "name": "reader",
-        "subjects": ["query.cancel", "query.received", "tool.result."],
-        "max_in_flight": 3,
-        "lane_width": 2,
-        "linger_ms": 0,
-    }
-
-
 async def test_each_handler_gets_its_own_and_says_what_became_of_it(journal: Journal, subscriptions: Any) -> None:
     journal.give(1, "query.received")
     journal.give(2, "tool.result.web_search")
@@ -96,16 +86,3 @@ def test_what_there_is_no_room_for_is_given_back(journal: Journal, monkeypatch: 
     for number in (1, 2):
         journal.give(number, "query.received")
     assert journal.released == [2]
-
-
-async def test_after_closing_nothing_more_is_taken(journal: Journal, subscriptions: Any) -> None:
-    journal.give(1, "query.received")
-    subscriptions["query.received"].close()
-    journal.give(2, "query.received")
-    assert [envelope async for envelope in subscriptions["query.received"].inbox] == []
-    assert (journal.released, journal.acknowledged) == ([2], [])
-
-
-async def test_what_is_on_record_does_not_expire(journal: Journal, subscriptions: Any) -> None:
-    sent = journal.give(1, "query.received", ttl_ms=0)
-    assert (await subscriptions["query.received"].inbox.take()).id == sent.id

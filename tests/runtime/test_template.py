@@ -1,65 +1,81 @@
-"""What the template leaves behind when its supervisor is killed."""
+"""The template that children are forked from: what it has of its program, and what becomes of it."""
 
 from __future__ import annotations
 
+import json
 import os
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
-import pytest
 
-from local.runtime.template import FOLDERS, clear_folders
+PROGRAM = """
+import asyncio, json, os, signal, sys
+from pathlib import Path
 
-# The template has begun when it has started a child.
-STARTED = """
-import multiprocessing
-from local.runtime.template import prepare_template
-prepare_template([])
-child = multiprocessing.get_context("forkserver").Process(target=int)
-child.start()
-child.join()
-print("ready", flush=True)
+import local.core.files
+from local.runtime import template
+from local.runtime.supervisor import ChildSpec, Supervisor
+from local.runtime.template import fork_template
+
+secret = os.open(sys.argv[1], os.O_RDONLY)
+local.core.files.mark = "of the program"
+fork_template()
+
+def told():
+    async def child():
+        looker = ChildSpec("looker", "tool", "looker:look", (secret, sys.argv[2]), required=False)
+        async with Supervisor([looker], preload=["local.core.files", "a_module_that_is_not_there"]) as supervisor:
+            await supervisor.wait_until(lambda children: children[0].restarts or children[0].state == "failed")
+    asyncio.run(child())
+    return json.loads(Path(sys.argv[2]).read_text())
+
+first, forked = told(), template._current.pid
+os.kill(forked, signal.SIGKILL)
+second = told()
+print(json.dumps({"first": first, "forked": forked, "second": second, "new": template._current.pid}), flush=True)
 input()
 """
-FORKED = STARTED.replace("template import prepare_template", "template_fork import fork_template as prepare_template")
+LOOKER = """
+import gc, json, os, sys
+from contextlib import suppress
+from pathlib import Path
+
+import local.core.files
+from local.core.errors import ConfigError
+
+def look(_, secret, answer):
+    has_file = False
+    with suppress(OSError):
+        has_file = os.read(secret, 8) == b"a secret"
+    Path(answer).write_text(json.dumps({
+        "mark": getattr(local.core.files, "mark", None), "has_file": has_file, "frozen": gc.get_freeze_count(),
+        "parent": os.getppid(),
+    }))
+    raise ConfigError("looked")
+"""
 
 
-@pytest.fixture(params=[STARTED, FORKED], ids=["started", "forked"])
-def program(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """One that has a template, with its temporary files in a folder of its own."""
+def test_a_template_has_what_its_program_has_imported_and_none_of_its_files_and_ends_with_it(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("a secret")
+    (tmp_path / "looker.py").write_text(LOOKER)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     with subprocess.Popen(
-        [sys.executable, "-c", request.param], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    ) as process:  # fmt: skip
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        yield process
-        process.kill()
-
-
-def test_the_folder_of_a_killed_program_is_cleared_and_no_other(program: subprocess.Popen[str], tmp_path: Path) -> None:
-    [ours] = tmp_path.glob(FOLDERS)
-    (tmp_path / "pymp-others").mkdir()
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(tmp_path / "pymp-others" / "listener-1"))
-    assert clear_folders(tmp_path) == 0
-    assert ours.is_dir()
-    program.kill()
-    program.wait()
-    assert clear_folders(tmp_path) == 1, "the template holds it, too"
-    assert [path.name for path in tmp_path.iterdir()] == ["pymp-others"]
-
-
-def test_the_template_is_the_only_process_that_comes_with_it(program: subprocess.Popen[str]) -> None:
-    assert len(psutil.Process(program.pid).children(recursive=True)) == 1
-
-
-def test_the_template_ends_with_its_program(program: subprocess.Popen[str]) -> None:
-    [template] = psutil.Process(program.pid).children()
-    program.kill()
-    program.wait()
-    template.wait(timeout=30)
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "secret"), str(tmp_path / "told.json")],
+        env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as program:  # fmt: skip
+        assert program.stdout is not None and program.stderr is not None
+        told: dict[str, Any] = json.loads(program.stdout.readline())
+        [template] = psutil.Process(program.pid).children()
+        program.kill()
+        template.wait(timeout=30)
+        errors = program.stderr.read()
+    first, second = told["first"], told["second"]
+    assert (first["mark"], first["has_file"], first["parent"]) == ("of the program", False, told["forked"])
+    assert first["frozen"] > 0
+    assert (second["mark"], second["parent"]) == (None, told["new"])
+    assert template.pid == told["new"] != told["forked"]
+    assert "a_module_that_is_not_there" in errors and "Traceback" not in errors

@@ -35,8 +35,3 @@ def looks(load: ThreadLoad, doing: Callable[[], None]) -> Iterator[int]:
 def test_a_thread_that_computes_is_busy_and_one_that_sleeps_is_not(load: ThreadLoad) -> None:
     assert any(percent >= 10 and percent % 10 == 0 for percent in looks(load, compute))
     assert any(percent == 0 for percent in looks(load, lambda: time.sleep(0.2)))
-
-
-def test_two_looks_in_a_moment_say_the_same(load: ThreadLoad, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_load, "LEAST_SECONDS", 1000.0)
-    assert load.percent() == load.percent() == 0

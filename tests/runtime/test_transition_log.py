@@ -35,17 +35,6 @@ async def test_changes_that_happen_in_one_go_leave_as_one_message_soon() -> None
     assert AgentTransition.decode(only.encode()) == only
 
 
-async def test_what_is_flushed_before_its_round_leaves_once() -> None:
-    told: list[AgentTransition] = []
-    log = log_into(told)
-    log.note(Light.RED, Switch.GO, Light.GREEN)
-    log.flush()
-    log.note(Light.GREEN, Switch.STOP, Light.RED)
-    await asyncio.sleep(0)
-    apart = [(each.from_state, each.to_state, each.then) for each in told]
-    assert apart == [("RED", "GREEN", ()), ("GREEN", "RED", ())]
-
-
 async def test_every_change_of_a_message_can_be_had_by_itself() -> None:
     told: list[AgentTransition] = []
     log = log_into(told)

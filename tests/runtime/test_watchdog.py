@@ -38,21 +38,6 @@ def test_only_the_silent_one_is_overdue_and_not_before_its_time(clock: Clock) ->
     assert clock.run(TICK, "memory") == {"critic"}
 
 
-def test_one_that_was_forgotten_is_never_overdue(clock: Clock) -> None:
-    clock.watchdog.watch("critic", HANG, clock.now)
-    clock.watchdog.forget("critic")
-    clock.watchdog.heard("critic", clock.now)
-
-    assert clock.run(2 * HANG) == set()
-
-
-def test_a_new_watch_replaces_the_earlier_one(clock: Clock) -> None:
-    clock.watchdog.watch("critic", 20.0, clock.now)
-    clock.watchdog.watch("critic", HANG, clock.now)
-
-    assert clock.run(HANG) == {"critic"}
-
-
 @pytest.mark.parametrize("away", [10.0, 8 * 3600.0], ids=["the supervisor was stopped", "the laptop slept"])
 def test_a_watcher_that_was_held_up_blames_nobody_and_gives_everyone_the_whole_time_again(
     clock: Clock, away: float

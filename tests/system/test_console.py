@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from local.cli.command_table import run_command
 from tests.system.pseudo_terminal import PseudoTerminal
 
 QUESTION = "What is the capital of France?"
 SLOWLY = {"kind": "chunk_delay", "seconds": 0.3, "match": "France"}
+Run = Callable[..., tuple[int, str, str]]
 CLI = [sys.executable, "-m", "local.cli.entry"]
 
 
@@ -23,31 +27,42 @@ def data(live: Any) -> tuple[str, str]:
     return ("--data-dir", str(live.system.data_dir))
 
 
-def run(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    given = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
-    return subprocess.run([*CLI, *arguments], capture_output=True, text=True, timeout=60, **given)  # type: ignore[call-overload,no-any-return]
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs `local2` in this process; gives its exit status, output and errors."""
+
+    def run(*arguments: str, stdin: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        capfd.readouterr()
+        status = run_command(arguments)
+        return (status, *capfd.readouterr())
+
+    return run
 
 
 def test_one_question_is_answered_on_the_standard_output_alone(data: tuple[str, str]) -> None:
-    done = run("ask", "What", "is", "17*23?", *data)
+    command = [*CLI, "ask", "What", "is", "17*23?", *data]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "17*23 = 391\n", "")
 
 
-def test_what_is_piped_in_is_the_question_or_a_file_that_it_is_about(data: tuple[str, str]) -> None:
-    assert run("ask", *data, stdin="What is 17*23?\n").stdout == "17*23 = 391\n"
-    answer = run("ask", "What is in the file?", *data, stdin="The quick brown fox")
-    assert "attached 'stdin.txt'" in answer.stdout
-    assert "The quick brown fox" in answer.stdout
+def test_what_is_piped_in_is_the_question_or_a_file_that_it_is_about(data: tuple[str, str], run: Run) -> None:
+    assert run("ask", *data, stdin="What is 17*23?\n")[1] == "17*23 = 391\n"
+    _, answer, _ = run("ask", "What is in the file?", *data, stdin="The quick brown fox")
+    assert "attached 'stdin.txt'" in answer
+    assert "The quick brown fox" in answer
 
 
-def test_json_is_one_event_a_line_and_the_last_is_the_answer(data: tuple[str, str], live: Any) -> None:
-    lines = [json.loads(line) for line in run("ask", "What is 17*23?", "--json", *data).stdout.splitlines()]
+def test_json_is_one_event_a_line_and_the_last_is_the_answer(data: tuple[str, str], live: Any, run: Run) -> None:
+    lines = [json.loads(line) for line in run("ask", "What is 17*23?", "--json", *data)[1].splitlines()]
     assert lines[0]["event"] == "accepted"
     assert lines[-1]["event"] == "response"
     assert lines[-1]["answer"] == live.http.get(f"/query/{lines[0]['query_id']}").json()["answer"] == "17*23 = 391"
 
 
-def test_a_conversation_is_continued_and_a_query_asked_again_is_the_same_one(data: tuple[str, str], live: Any) -> None:
+def test_a_conversation_is_continued_and_a_query_asked_again_is_the_same_one(
+    data: tuple[str, str], live: Any, run: Run
+) -> None:
     run("ask", "What is 1+1?", "--session", "to-be-continued", *data)
     run("ask", "What is 2+2?", "--continue", "--query-id", "console-q", *data)
     run("ask", "What is 2+2?", "--resume", "to-be-cont", "--query-id", "console-q", *data)
@@ -55,7 +70,7 @@ def test_a_conversation_is_continued_and_a_query_asked_again_is_the_same_one(dat
     assert [turn["query"] for turn in turns] == ["What is 1+1?", "What is 2+2?"]
 
 
-def test_each_way_to_end_has_its_status_and_its_sentence(data: tuple[str, str], tmp_path: Path) -> None:
+def test_each_way_to_end_has_its_status_and_its_sentence(data: tuple[str, str], tmp_path: Path, run: Run) -> None:
     statuses = {
         2: [["ask", *data], ["ask", "x", "--think", "aloud", *data], ["ask", "x", "--attach", "/no/such", *data],
             ["ask", "x", "--session", "a", "--continue", *data], ["chat", *data]],
@@ -64,9 +79,9 @@ def test_each_way_to_end_has_its_status_and_its_sentence(data: tuple[str, str], 
     }  # fmt: skip
     for status, commands in statuses.items():
         for command in commands:
-            done = run(*command)
-            assert (done.returncode, done.stdout, done.stderr.count("\n")) == (status, "", 1), done
-            assert "Traceback" not in done.stderr
+            ended, shown, said = run(*command)
+            assert (ended, shown, said.count("\n")) == (status, "", 1), said
+            assert "Traceback" not in said
 
 
 def test_an_interrupted_question_is_stopped_in_the_system_too(data: tuple[str, str], live: Any) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import httpx
+
+from local.cli.command_table import run_command
 
 SSE = {"accept": "text/event-stream"}
 SECONDS = 30.0
@@ -45,14 +45,15 @@ def test_a_stream_goes_on_at_the_next_api_from_the_last_event_id(live) -> None:
     live.wait_until(lambda: live.on_record("response.generation", "streamed") == 1)
 
 
-def test_a_deleted_session_is_in_no_file_and_the_journal_says_that_it_was_removed(live, files_with) -> None:
+def test_a_deleted_session_is_in_no_file_and_the_journal_says_that_it_was_removed(live, files_with, capfd) -> None:
     data_dir = live.system.data_dir
     answer = live.ask("My cat is called Mau-Mau-the-Third.", session_id="gone")
     assert files_with(data_dir, "Mau-Mau-the-Third")
     deleted = live.http.delete("/sessions/gone")
     assert (deleted.status_code, deleted.json()["deleted_turns"]) == (200, 1)
     assert live.http.get(f"/query/{answer['query_id']}").status_code == 410
-    command = [sys.executable, "-m", "local.cli.entry", "journal", "show", "gone", "--data-dir", str(data_dir)]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    capfd.readouterr()
+    assert run_command(["journal", "show", "gone", "--data-dir", str(data_dir)]) == 0
+    shown = capfd.readouterr().out
     assert "(removed)" in shown and "Mau" not in shown
     assert files_with(data_dir, "Mau-Mau-the-Third") == []

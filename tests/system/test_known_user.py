@@ -67,12 +67,11 @@ def turns_of(live: Live, session: str) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize("number", range(len(TOLD_AND_ASKED)))
-def test_an_allergy_of_one_conversation_is_before_the_model_in_the_next(live: Live, number: int) -> None:
-    said, asked = TOLD_AND_ASKED[number]
-    tell(live, f"user-{number}", said, "hazelnut", f"told-{number}")
-    prompt = prompt_of(live, f"user-{number}", asked, f"asked-{number}")
-    assert "llerg" in prompt and "hazelnut" in prompt
+def test_an_allergy_of_one_conversation_is_before_the_model_in_the_next(live: Live) -> None:
+    for number, (said, asked) in enumerate(TOLD_AND_ASKED):
+        tell(live, f"user-{number}", said, "hazelnut", f"told-{number}")
+        prompt = prompt_of(live, f"user-{number}", asked, f"asked-{number}")
+        assert "llerg" in prompt and "hazelnut" in prompt, said
 
 
 def test_what_was_corrected_is_told_in_its_new_form_alone(live: Live) -> None:
@@ -135,7 +134,7 @@ def test_an_allergy_is_known_though_the_classifier_gets_no_answer(
     with WarmSystem(tmp_path / "data", config_dir=config_dir, flags=["--backend", "stand_in"]) as system:
         live = watching(system, config_dir)
         with live.http:
-            for number, (said, asked) in enumerate(TOLD_AND_ASKED):
+            for number, (said, asked) in enumerate(TOLD_AND_ASKED[::4]):
                 tell(live, f"user-{number}", said, "hazelnut", f"told-{number}")
                 prompt = prompt_of(live, f"user-{number}", asked, f"asked-{number}")
                 assert "llerg" in prompt and "hazelnut" in prompt

@@ -73,7 +73,7 @@ async def converse(system: WarmSystem, client: Client, workspace: Path, name: st
     strange = await client.call_tool("read_file", {"path": "mails/one.eml"})
     assert "All is well." in read.content[-1].text
     assert (read.meta["local2/tainted"], strange.meta["local2/tainted"]) == (False, True)
-    assert strange.content[0].text.startswith("What follows holds words of strangers")
+    assert strange.content[0].text.startswith("What follows is untrusted content")
     outside = await client.call_tool("read_file", {"path": "../../secret"})
     unlisted = await client.call_tool("delete_file", {"path": "mine.md"})
     assert outside.is_error and unlisted.is_error

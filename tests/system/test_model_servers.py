@@ -24,9 +24,9 @@ from tests.warm.warm_system import WarmSystem
 SECONDS = 30.0
 LLAMA_SERVER = f"""#!{sys.executable}
 import asyncio, socket, sys
+sys.path.append({str(Path(__file__).parents[2])!r})
 from starlette.responses import JSONResponse
-from local.stand_in import server
-from local.stand_in.server import StandInSettings
+from tests.stand_in import server
 
 make = server.create_app
 
@@ -39,7 +39,7 @@ def create_app(settings):
 server.create_app = create_app
 port = int(sys.argv[sys.argv.index("--port") + 1])
 print("listening", flush=True)
-asyncio.run(server.serve(StandInSettings(), socket.create_server(("127.0.0.1", port))))
+asyncio.run(server.serve(server.StandInSettings(), socket.create_server(("127.0.0.1", port))))
 """
 OLLAMA = f"""#!{sys.executable}
 import os, runpy, sys
@@ -154,7 +154,7 @@ def test_an_installed_ollama_is_started_and_ends_with_the_system(
         assert any("serve" in process.cmdline()[-1:] for process in processes(system.process.pid))
 
 
-@pytest.mark.thorough  # beside tests/models/servers/test_serving.py, and what cannot be started in test_refusals.py
+@pytest.mark.thorough  # beside tests/models/test_servers.py, and what cannot be started in test_refusals.py
 def test_a_server_that_is_too_old_ends_the_start_with_its_reason(running, tmp_path: Path, command) -> None:
     program = install(tmp_path, "llama-server", LLAMA_SERVER)
     (tmp_path / "x.gguf").touch()

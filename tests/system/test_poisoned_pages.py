@@ -28,7 +28,7 @@ from tests.warm.warm_system import WarmSystem
 Json = dict[str, Any]
 
 ALL: list[Json] = json.loads((Path(__file__).parents[1] / "data" / "poisoned_pages.json").read_text("utf-8"))
-EVERY = 5  # of all pages one in so many is in the default run
+EVERY = 10  # of all pages one in so many is in the default run
 COLOUR, TOWN = "My favourite colour is teal.", "I live in Lyon."
 STATED = {("my favourite colour", "teal"), ("where i live", "Lyon")}
 PINNED_AT_ONCE = 10  # with the town, so that all of them have room in the block before a question

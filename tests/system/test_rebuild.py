@@ -1,4 +1,4 @@
-"""A record or a memory that is missing is made anew from the journal, and that is said."""
+"""A record or a memory that is missing is rebuilt from the journal, and that is said."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def test_what_is_missing_is_made_anew_without_what_was_deleted_and_a_store_by_ha
         live = watching(system, config_dir)
         with live.http as http:
             live.wait_until(lambda: live.health()["status"] == "ok")
-            assert "conversation was missing and was made anew from the journal, with 2" in live.health()["notice"]
-            assert "engrams was missing and was made anew from the journal, with 2" in live.health()["notice"]
+            assert "conversation was missing and was rebuilt from the journal, with 2" in live.health()["notice"]
+            assert "engrams was missing and was rebuilt from the journal, with 2" in live.health()["notice"]
             again = http.get("/sessions/kept").json()
             assert [turn["query"] for turn in again["turns"]] == [turn["query"] for turn in sessions["turns"]]
             assert [turn["answer"] for turn in again["turns"]] == [turn["answer"] for turn in sessions["turns"]]
             assert http.get("/sessions/deleted").status_code == 404
             assert sorted(_memories(http)) == ["What is 2+2?", "What is 3+3?"]
             assert live.ask("What is 2+2?", query_id=again["turns"][0]["query_id"], session_id="kept")["answer"]
-    assert any("it is made anew" in line for line in system.log)
+    assert any("it is rebuilt" in line for line in system.log)

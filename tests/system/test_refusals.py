@@ -129,8 +129,9 @@ def test_a_bad_value_of_a_participant(refused, tmp_path: Path) -> None:
     assert "provider: there is no search provider 'nobody'" in said
 
 
-def test_a_story_that_does_not_exist(refused) -> None:
-    assert "there is no story S99" in refused("stories", "S99")
+def test_a_story_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["stories", "S99"]) == 2
+    assert "there is no story S99" in capsys.readouterr().err
 
 
 def test_a_bus_that_cannot_be_had_ends_the_start_without_a_traceback(command, tmp_path: Path) -> None:

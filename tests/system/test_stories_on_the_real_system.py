@@ -19,7 +19,7 @@ from tests.warm.warm_system import WarmSystem
 
 @pytest.fixture
 def _commands_here(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """No interpreter for each command: that one is started is what `tests/apps/test_stories.py` looks at."""
+    """No interpreter for each command: that one is started is what `tests/stories/test_stories.py` looks at."""
 
     def run(_: StoryCommands, words: Sequence[str], variables: Mapping[str, str]) -> tuple[int, str]:
         capfd.readouterr()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import socket
-import subprocess
-import sys
 
 import psutil
 import zmq
@@ -46,16 +44,6 @@ def test_a_killed_tool_is_started_again_and_used_by_the_next_query(live) -> None
     second = live.ask("Search the web for the benchmark", session_id="killed-tool")
     for answer in (first, second):
         assert [(call["tool"], call["error"]) for call in answer["tool_calls"]] == [("web_search", None)]
-
-
-def test_a_participant_is_restarted_by_hand(live) -> None:
-    before = live.participant("web_fetch")
-    command = [sys.executable, "-m", "local.cli.entry", "restart", "web_fetch", "--data-dir", str(live.system.data_dir)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    live.wait_until(lambda: live.participant("web_fetch")["pid"] not in (None, before["pid"]))
-    after = live.participant("web_fetch")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"web_fetch is ready, process {after['pid']}\n", "")
-    assert (after["state"], after["restarts"]) == ("ready", 0)
 
 
 def test_after_the_proxy_was_killed_the_next_query_is_answered(live) -> None:

@@ -15,8 +15,8 @@ from local.bus.messages import QueryCancel, ToolRequest, ToolResult, ToolSchema,
 from local.bus.zeromq import MemoryHub
 from local.journal import client as journal_client
 from local.journal.client import JournalClient
-from local.permissions.grants import GrantGuard
 from local.runtime.runner import ParticipantRunner
+from local.tools.grants import GrantGuard
 from local.tools.group import ToolGroup
 from local.tools.tool import Tool
 

@@ -13,8 +13,8 @@ from local.memory import tools as memory_access
 from local.memory.messages import EngramRecord, MemoryRequest, MemoryResult
 from local.memory.store import engram_id
 from local.memory.tools import MemoryTools
-from local.permissions.grants import GrantGuard
 from local.runtime.participant import Participant, Resources, Settingless, on
+from local.tools.grants import GrantGuard
 from local.tools.tool import Tool
 
 Serve = Callable[..., Awaitable[Any]]

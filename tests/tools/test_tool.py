@@ -1,7 +1,6 @@
 """The base of every tool."""
 
 import asyncio
-import gc
 import re
 import sys
 from collections.abc import Awaitable, Callable
@@ -11,7 +10,11 @@ from typing import Annotated, Any
 import pytest
 
 from local.bus.message import ErrorInfo
+from local.bus.messages import ToolSchema
+from local.core.config import load_system
+from local.core.environment import Environment
 from local.core.errors import ConfigError, ToolError
+from local.core.shipped import shipped_dir
 from local.run.participant import find_class
 from local.runtime.participant import Settingless
 from local.tools.tool import CALLS_AT_ONCE, Tool, ToolOutput
@@ -82,37 +85,6 @@ async def test_a_call_returns_text(serve: Serve) -> None:
     assert result.duration_ms >= 0
 
 
-async def test_a_call_may_name_its_sources(serve: Serve) -> None:
-    result = await (await serve(WeatherTool()))(city="Rome")
-    assert (result.result, result.sources) == ("Sunny.", ("http://weather/rome",))
-
-
-def test_a_tool_whose_parameters_have_no_types_cannot_be_made() -> None:
-    class UntypedTool(Tool):
-        """Nobody knows what it takes."""
-
-        name = "untyped"
-
-        async def run(self, what) -> str:  # type: ignore[no-untyped-def]
-            return ""
-
-    with pytest.raises(ConfigError, match=r"the tool untyped cannot be offered: parameter what of .*run: expected"):
-        UntypedTool(Settingless())
-
-
-async def test_a_tool_hears_the_requests_for_itself_alone(serve: Serve) -> None:
-    class OtherTool(WeatherTool):
-        """Tells other weather."""
-
-        name = "other"
-
-    other = await serve(OtherTool())
-    caller = await serve(WeatherTool())
-    assert (await caller(city="Atlantis")).tool == "weather"
-    assert (await other(city="Atlantis")).tool == "other"
-    assert caller.tool.bus.last_seq["tool.result.weather"] == other.tool.bus.last_seq["tool.result.other"] == 1
-
-
 @pytest.mark.parametrize(
     ("args", "kind", "message"),
     [
@@ -160,28 +132,6 @@ async def test_a_call_that_takes_too_long_is_stopped(serve: Serve) -> None:
     assert tool.cancelled == ["slow"]
 
 
-async def test_a_tool_that_cleans_up_badly_after_the_time_limit_harms_nobody(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unseen: list[dict[str, Any]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unseen.append(context))
-    tool = WeatherTool()
-    tool.timeout_seconds = 0.01
-
-    async def fails_at_the_end() -> None:
-        try:
-            await tool.gate.wait()
-        finally:
-            raise ZeroDivisionError("while cleaning up")
-
-    monkeypatch.setattr(tool, "_wait", fails_at_the_end)
-    caller = await serve(tool)
-    assert (await caller(city="slow")).error.kind == "timeout"
-    assert (await caller(city="Oslo")).error is None
-    gc.collect()
-    assert unseen == []
-
-
 async def test_cancelling_a_query_stops_its_calls_and_no_others(serve: Serve) -> None:
     tool = WeatherTool()
     caller = await serve(tool)
@@ -197,19 +147,6 @@ async def test_cancelling_a_query_stops_its_calls_and_no_others(serve: Serve) ->
     tool.gate.set()
     assert (await calls[2]).result == "1 days of rain in slow"
     assert tool.cancelled == ["slow", "slow"]
-
-
-async def test_eight_calls_run_side_by_side_and_the_ninth_waits(serve: Serve) -> None:
-    tool = WeatherTool()
-    caller = await serve(tool)
-    calls = [
-        asyncio.create_task(caller.call({"city": "slow"}, f"q1:0:{number}")) for number in range(CALLS_AT_ONCE + 1)
-    ]
-    for _ in range(CALLS_AT_ONCE):
-        await asyncio.wait_for(tool.started.acquire(), 10)
-    assert tool.started.locked()
-    tool.gate.set()
-    assert {result.result for result in await asyncio.gather(*calls)} == {"1 days of rain in slow"}
 
 
 async def test_a_call_that_waits_for_its_turn_is_not_begun_after_its_query_was_cancelled(serve: Serve) -> None:
@@ -258,15 +195,32 @@ async def test_a_newcomers_tool_is_one_file_and_a_name(serve: Serve, folder: Pat
     assert (await caller(sides=1, count=3)).result == "1, 1, 1"
 
 
-def test_what_run_takes_is_worked_out_once_for_a_class_and_apart_for_another(folder: Path) -> None:
-    kind = find_class("newcomers_tools.dice:DiceTool", (folder,))
-    assert issubclass(kind, Tool)
+class QuietTool(Tool):
+    """A tool that says nothing of its dangers."""
 
-    class Coin(kind):  # type: ignore[misc,valid-type]  # the class was found by its name
-        """Toss a coin."""
+    name = "quiet"
 
-        async def run(self) -> str:
-            return "tails"
+    async def run(self) -> str:
+        return ""
 
-    assert kind.arguments() is kind.arguments()
-    assert (list(kind.arguments().schema["properties"]), Coin.arguments().validate({})) == (["sides", "count"], {})
+
+def test_a_tool_has_the_highest_level_of_danger_unless_it_says_otherwise_and_cannot_lie() -> None:
+    assert QuietTool(Settingless()).schema().safety == "L2"
+    assert ToolSchema(tool="old", description="Of an older program.", parameters={}).safety == "L2"
+
+    class TwoFacedTool(QuietTool):
+        """It writes, and says it does not."""
+
+        effect = "write"
+        safety = "L0"
+
+    with pytest.raises(ConfigError, match=r'the tool quiet changes something \(effect "write"\); safety "L0"'):
+        TwoFacedTool(Settingless())
+
+
+def test_every_tool_that_is_shipped_says_how_dangerous_it_is() -> None:
+    system = load_system([shipped_dir() / "config"], {}, Environment())
+    kinds = [find_class(entry.target) for entry in system.participants]
+    tools = [kind for kind in kinds if issubclass(kind, Tool)]
+    assert tools
+    assert [tool.name for tool in tools if not {"safety", "category"} <= vars(tool).keys()] == []

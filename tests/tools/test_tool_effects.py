@@ -12,8 +12,8 @@ import pytest
 
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo
-from local.bus.messages import Grant, QueryCancel, SessionDeleted, ToolRequest, ToolResult
-from local.core.errors import ConfigError, StoreFailed, StoreFenced, StoreFull, ToolError, UnsendableMessage
+from local.bus.messages import Grant, SessionDeleted, ToolRequest, ToolResult
+from local.core.errors import ConfigError, StoreFailed, StoreFenced, StoreFull, ToolError
 from local.memory.messages import MemoryDeleted
 from local.runtime.participant import Resources, Settingless
 from local.tools.effects import EffectCall, EffectStore, StoredEffect
@@ -68,10 +68,6 @@ async def cut_off(tool: NoteTool, asked: ToolRequest | None = None) -> None:
     await asyncio.wait_for(tool.started.wait(), SECONDS)
     call.cancel()
     await asyncio.wait({call})
-
-
-def contents(folder: Path) -> list[Path]:
-    return list(folder.iterdir())
 
 
 @pytest.fixture
@@ -134,13 +130,6 @@ async def test_a_call_whose_process_ended_in_the_middle_is_not_repeated_but_repo
         assert await ask(last) == result
 
 
-async def test_a_run_that_was_cut_off_is_not_repeated_by_its_own_process_either(process: Start) -> None:
-    async with process() as tool:
-        await cut_off(tool)
-        assert (await ask(tool)).error.kind == "outcome_unknown"
-        assert tool.notes == ["milk"]
-
-
 async def test_a_known_call_with_other_arguments_is_refused(process: Start) -> None:
     async with process() as tool:
         await ask(tool)
@@ -163,35 +152,6 @@ async def test_a_run_over_the_time_limit_may_have_had_its_effect(process: Start)
         assert tool.notes == ["milk"]
 
 
-async def test_a_cancelled_run_may_have_had_its_effect(process: Start) -> None:
-    async with process() as tool:
-        tool.may_end.clear()
-        call = asyncio.create_task(ask(tool))
-        await asyncio.wait_for(tool.started.wait(), SECONDS)
-        await tool.cancel(QueryCancel(query_id="q1"), ENVELOPE)
-        result = await call
-        assert result.error == ErrorInfo(kind="outcome_unknown", message=f"note was cancelled: {NOT_REPEATED}")
-        assert await ask(tool) == result
-
-
-async def test_a_run_that_had_finished_when_it_was_cancelled_is_done(process: Start) -> None:
-    async with process() as tool:
-        tool.may_end.clear()
-        call = asyncio.create_task(ask(tool))
-        await asyncio.wait_for(tool.started.wait(), SECONDS)
-        [run] = tool._running._tasks["q1"]
-        run.add_done_callback(lambda _: asyncio.ensure_future(tool.cancel(QueryCancel(query_id="q1"), ENVELOPE)))
-        tool.may_end.set()
-        assert (await call).result == "noted: milk"
-
-
-async def test_a_call_of_a_query_that_was_cancelled_before_is_known_not_to_have_happened(process: Start) -> None:
-    async with process() as tool:
-        await tool.cancel(QueryCancel(query_id="q1"), ENVELOPE)
-        assert (await ask(tool)).error == ErrorInfo(kind="cancelled", message="note was cancelled")
-        assert tool.notes == []
-
-
 @pytest.mark.parametrize(
     ("text", "kind", "message"),
     [
@@ -211,42 +171,6 @@ async def test_a_failure_is_recorded_like_any_other_end(
     for _ in range(2):  # two envelopes, one call
         assert (await caller(text=text)).error == ErrorInfo(kind=kind, message=message)
     assert tool.notes == [text]
-
-
-async def test_a_result_that_cannot_be_sent_is_an_error_on_record(process: Start) -> None:
-    async with process() as tool:
-        with pytest.raises(UnsendableMessage):
-            await ask(tool, request("unspeakable"))
-        repeated = await ask(tool, request("unspeakable"))
-        assert (repeated.error.kind, tool.notes) == ("internal", ["unspeakable"])
-
-
-async def test_bad_arguments_leave_no_trace(process: Start) -> None:
-    async with process() as tool:
-        bad = ToolRequest(query_id="q1", call_id="q1:0:0", tool="note", args={})
-        assert (await ask(tool, bad)).error.kind == "bad_arguments"
-        assert (await ask(tool)).result == "noted: milk"
-
-
-async def test_a_process_that_was_replaced_begins_nothing(process: Start) -> None:
-    async with process() as frozen, process() as successor:
-        with pytest.raises(StoreFenced):
-            await frozen.call(request(), ENVELOPE)
-        assert frozen.notes == []
-        assert (await ask(successor)).result == "noted: milk"
-
-
-async def test_a_run_that_thaws_after_it_was_reported_unknown_tells_what_was_told(process: Start) -> None:
-    async with process() as frozen:
-        frozen.may_end.clear()
-        call = asyncio.create_task(ask(frozen))
-        await asyncio.wait_for(frozen.started.wait(), SECONDS)
-        async with process() as successor:
-            told = await ask(successor)
-            frozen.may_end.set()
-            assert await call == told
-            assert told.error is not None
-            assert told.error.kind == "outcome_unknown"
 
 
 @pytest.mark.parametrize("error", [StoreFull("note.db: the disk is full"), StoreFailed("note.db: is locked")])
@@ -307,21 +231,6 @@ async def test_a_call_waits_for_room_no_longer_than_its_leave_holds(
         assert (result.error.kind, tool.notes) == ("store_full", [])
 
 
-async def test_an_end_that_cannot_be_recorded_is_told_and_a_repeat_hears_that_nobody_knows(
-    process: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def fails(*_: object) -> None:
-        raise StoreFull("note.db: the disk is full")
-
-    async with process() as tool:
-        with monkeypatch.context() as patch:
-            patch.setattr(EffectStore, "end", fails)
-            assert (await ask(tool)).result == "noted: milk"
-        assert "how call A q1:0:0 ended could not be recorded: note.db: the disk is full" in caplog.text
-        assert (await ask(tool)).error.kind == "outcome_unknown"
-        assert tool.notes == ["milk"]
-
-
 async def test_the_record_holds_no_arguments_and_lies_in_the_data_directory(process: Start, tmp_path: Path) -> None:
     async with process() as tool:
         await ask(tool, request("a secret"))
@@ -332,39 +241,10 @@ async def test_the_record_holds_no_arguments_and_lies_in_the_data_directory(proc
     assert "secret" not in asked
 
 
-async def test_a_tool_without_effects_opens_no_record(tmp_path: Path) -> None:
-    class LookTool(NoteTool):
-        """Look."""
-
-        effect = "read"
-
-    tool = LookTool.build(Settingless(), Resources(tmp_path))
-    async with tool.lifespan():
-        for _ in range(2):
-            assert (await ask(tool)).result == "noted: milk"
-    assert tool.notes == ["milk", "milk"]
-    assert contents(tmp_path) == []
-
-
 async def test_a_tool_with_effects_and_no_place_for_their_record_is_not_served() -> None:
     with pytest.raises(ConfigError, match=r"the tool note has effects and no record of them: build it \.with_record"):
         async with NoteTool(Settingless()).lifespan():
             pass
-
-
-async def test_a_tool_that_forgets_its_record_in_a_lifespan_of_its_own_runs_nothing(tmp_path: Path) -> None:
-    class ForgetfulTool(NoteTool):
-        """Forget."""
-
-        @asynccontextmanager
-        async def lifespan(self) -> Any:
-            yield
-
-    tool = ForgetfulTool.build(Settingless(), Resources(tmp_path))
-    async with tool.lifespan():
-        with pytest.raises(ConfigError, match=r"has to enter super\(\)\.lifespan\(\)"):
-            await ask(tool)
-    assert tool.notes == []
 
 
 @pytest.mark.parametrize(
@@ -383,8 +263,22 @@ async def test_what_a_deleted_call_brought_is_gone_and_it_is_not_made_again(
         assert (again.error.kind, tool.notes) == ("deleted", ["secret"])
 
 
-def test_a_tool_without_effects_keeps_nothing_that_it_would_have_to_delete() -> None:
-    class ReadTool(NoteTool):
-        effect = "read"
+async def test_a_process_that_was_replaced_begins_nothing(process: Start) -> None:
+    async with process() as frozen, process() as successor:
+        with pytest.raises(StoreFenced):
+            await frozen.call(request(), ENVELOPE)
+        assert frozen.notes == []
+        assert (await ask(successor)).result == "noted: milk"
 
-    assert not [handles for handles in ReadTool.handlers() if handles.durable]
+
+async def test_a_run_that_thaws_after_it_was_reported_unknown_tells_what_was_told(process: Start) -> None:
+    async with process() as frozen:
+        frozen.may_end.clear()
+        call = asyncio.create_task(ask(frozen))
+        await asyncio.wait_for(frozen.started.wait(), SECONDS)
+        async with process() as successor:
+            told = await ask(successor)
+            frozen.may_end.set()
+            assert await call == told
+            assert told.error is not None
+            assert told.error.kind == "outcome_unknown"

@@ -9,7 +9,9 @@ import hmac
 import ipaddress
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
@@ -31,6 +33,8 @@ from local.users.users import Users
 # Whoever passes requests on for others says so with one of these, and then its own Unix user says nothing.
 _FORWARDING = frozenset({"forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip"})
 _PORT = re.compile(r":\d*$")
+# Another port of this machine is the same site, and serves pages of other programs.
+_FOREIGN_SITES = frozenset({"cross-site", "same-site"})
 _FORWARDING_PARTS = ("x-forwarded", "forwarded-for", "connecting-ip", "x-envoy-external")
 _UNKNOWN = (
     "a token is missing: send 'Authorization: Bearer …' with a token that `local2 user add` gave, or the owner token,"
@@ -224,6 +228,7 @@ MAX_BODY = MEGABYTE
 HTTP_PORT = 80
 _GUARD_MIDDLEWARE_PORT = re.compile(r":\d+$")
 BODY_SECONDS = 30.0
+MAX_UNFINISHED = 32  # requests of one sender whose bodies are awaited
 # What is read and thrown away before a refusal, so that a client that is still sending gets to see it.
 MAX_DISCARDED = 8 * 1024 * 1024
 DISCARD_SECONDS = 2.0
@@ -280,7 +285,7 @@ class GuardPolicy:
             raise RequestRefused(
                 "forbidden", f"pages of {without_passwords(origin)[:200]!r} may not talk to this server"
             )
-        if headers.get("sec-fetch-site") == "cross-site" and not (may_be_linked and _follows_link(headers)):
+        if headers.get("sec-fetch-site") in _FOREIGN_SITES and not (may_be_linked and _follows_link(headers)):
             raise RequestRefused("forbidden", "pages of other sites may not talk to this server")
 
     def _is_ours(self, origin: str) -> bool:
@@ -292,6 +297,28 @@ class ClientLeft(Exception):
     """The error for a client that has left: there is nobody to answer."""
 
 
+class UnfinishedRequests:
+    """The requests whose bodies have not arrived yet, counted by who sends them, so that one sender alone cannot hold
+    all connections with bodies that never end."""
+
+    def __init__(self, most: int = MAX_UNFINISHED) -> None:
+        self._most = most
+        self._by_sender: Counter[str] = Counter()
+
+    @contextmanager
+    def one_more(self, sender: str) -> Iterator[None]:
+        """While a body is read. Raises `RequestRefused` (overloaded) for one too many of the same sender."""
+        if self._by_sender[sender] >= self._most:
+            raise RequestRefused("overloaded", f"{self._most} requests of yours wait for the rest of their bodies")
+        self._by_sender[sender] += 1
+        try:
+            yield
+        finally:
+            self._by_sender[sender] -= 1
+            if not self._by_sender[sender]:
+                del self._by_sender[sender]
+
+
 class GuardMiddleware:
     """ASGI: hands `app` the requests that `policy` lets in of those whom `principals` know, with their bodies read, and
     lets no exception out. Who asks is `principal` in the scope: None, of whom nothing is known, where `is_open(path)`.
@@ -301,6 +328,7 @@ class GuardMiddleware:
         self, app: ASGIApp, policy: GuardPolicy, principals: Principals, is_open: Callable[[str], bool]
     ) -> None:
         self._app, self._policy, self._principals, self._is_open = app, policy, principals, is_open
+        self._unfinished = UnfinishedRequests()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -318,10 +346,11 @@ class GuardMiddleware:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
         try:
             self._policy.check(scope["method"], scope["path"], headers)
-            scope["principal"] = await self._who_asks(scope, headers)
-            body = await _read(receive, headers, self._policy.max_body(scope["path"]))
+            principal = scope["principal"] = await self._who_asks(scope, headers)
+            with self._unfinished.one_more(principal.name if principal else ""):
+                body = await _read(receive, headers, self._policy.max_body(scope["path"]))
         except RequestRefused as refusal:
-            if "expect" not in headers:
+            if "expect" not in headers and refusal.kind != "unauthorized":  # for somebody unknown nothing is awaited
                 await _discard(receive)
             await error_response(scope["path"], refusal, _headers_of(refusal))(scope, receive, send)
             return

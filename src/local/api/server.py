@@ -56,16 +56,19 @@ class Peer:
         self._ends = ends
 
     async def look_up(self) -> None:
-        """Ask the kernel, once. Who is in a sandbox of ours is nobody of ours, though it is the same Unix user."""
+        """Ask the kernel, once. A process in a sandbox of ours does not count, though it has the same Unix user.
+
+        Another Unix user costs one question to the kernel. Only for our own are the processes of the machine looked
+        through, in a thread: requests of others are answered meanwhile.
+        """
         if self.is_own_user is not None:
             return
-        contained = contained_processes()  # before: who ends meanwhile holds nothing then
         try:
             held = socket_by_netlink(*self._ends)
         except NotTold:
-            self.is_own_user = await asyncio.to_thread(_is_own_otherwise, contained, *self._ends)
+            self.is_own_user = await asyncio.to_thread(_is_own_otherwise, *self._ends)
         else:
-            self.is_own_user = await asyncio.to_thread(_is_outside, contained, held) if contained else _is_own(held)
+            self.is_own_user = _is_own(held) and await asyncio.to_thread(_is_outside, held)
 
 
 class HeldSocket(NamedTuple):
@@ -119,9 +122,9 @@ def is_held_by_own_process(client: Address, server: Address) -> bool:
     return False
 
 
-def _is_own_otherwise(contained: set[int], client: Address, server: Address) -> bool:
+def _is_own_otherwise(client: Address, server: Address) -> bool:
     try:
-        return _is_outside(contained, socket_by_proc(client, server))
+        return _is_outside(socket_by_proc(client, server))
     except NotTold:
         return is_held_by_own_process(client, server)
 
@@ -130,9 +133,12 @@ def _is_own(held: HeldSocket | None) -> bool:
     return held is not None and held.uid == os.geteuid()
 
 
-def _is_outside(contained: set[int], held: HeldSocket | None) -> bool:
-    """Whether it is our own user's, and where there are sandboxes, held by a process in none of them."""
-    return held is not None and _is_own(held) and (not contained or is_held_by(held.inode, but=contained))
+def _is_outside(held: HeldSocket | None) -> bool:
+    """Whether a socket is our own user's and, where there are sandboxes, held by a process outside all of them."""
+    if held is None or not _is_own(held):
+        return False
+    contained = contained_processes()
+    return not contained or is_held_by(held.inode, but=contained)
 
 
 def _is_loopback(host: str) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
-import io
-import logging
 import os
 import re
 import threading
@@ -15,15 +13,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any
 
 from pydantic_core import from_json, to_json
 
 from local.core.errors import AttachmentMissing, AttachmentRefused, StoreFailed, StoreFull
 from local.core.files import locked_folder
+from local.core.pdf import pdf_pages
+from local.core.text import part_end
+from local.core.web_text import Document, read_article
 from local.core.web_url import MediaType
 from local.memory.messages import OWNER
-from local.web.fetch import Document, part_end, read_article
 
 # What kind of file an attachment is, and its text. Slow; runs in a thread.
 
@@ -75,43 +74,6 @@ def _is_text(beginning: bytes) -> bool:
         return True
     controls = len(beginning) - len(beginning.translate(None, _CONTROLS))
     return b"\0" not in beginning and controls <= len(beginning) * _CONTROLS_ALLOWED
-
-
-def pdf_pages(
-    name: str, data: bytes, max_pages: int, max_characters: int, stopped: Callable[[], bool]
-) -> tuple[list[str], str]:
-    """The texts of the first pages, as far as the limits go, and a note on what they left out, if anything.
-
-    Raises `AttachmentRefused`: unsupported_media_type without the package pypdf, invalid for a file that it cannot
-    read.
-    """
-    try:
-        import pypdf
-    except ImportError:
-        reason = "PDF files are read with the package pypdf, which is not installed; attach the text instead"
-        raise AttachmentRefused(name, reason, kind="unsupported_media_type") from None
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it complains about files that it can read
-    try:
-        reader = pypdf.PdfReader(io.BytesIO(data))
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise AttachmentRefused(name, "is protected by a password; save a copy without one", kind="invalid")
-        return _read_pages(reader, max_pages, max_characters, stopped)
-    except AttachmentRefused:
-        raise
-    except Exception as error:  # noqa: BLE001 - a damaged file can trip any part of the parser
-        reason = f"is no PDF that can be read ({type(error).__name__}: {error})"
-        raise AttachmentRefused(name, reason[:300], kind="invalid") from None
-
-
-def _read_pages(reader: Any, max_pages: int, max_characters: int, stopped: Callable[[], bool]) -> tuple[list[str], str]:
-    total, texts, length = len(reader.pages), list[str](), 0
-    for number in range(min(total, max_pages)):
-        if stopped() or length > max_characters:
-            break
-        texts.append(reader.pages[number].extract_text().strip())
-        length += len(texts[-1])
-    note = "" if len(texts) == total else f"its first {len(texts)} of {total} pages"
-    return texts, note
 
 
 @dataclass(frozen=True, slots=True)

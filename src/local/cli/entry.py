@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from types import FrameType
 
 from local.core.errors import StartInterrupted
@@ -20,7 +18,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["run"]:
         _end_when_told()
-        _warm_up()
+        from local.run.warm_up import warm_up
+
+        warm_up()
     from local.cli.command_table import run_command  # which takes a tenth of a second, and may be interrupted
 
     sys.exit(run_command(arguments))
@@ -45,21 +45,6 @@ def _end_when_told() -> None:
 def _end(number: int, frame: FrameType | None) -> None:
     os.write(2, f"{StartInterrupted()}\n".encode())
     os._exit(128 + number)
-
-
-def _warm_up() -> None:
-    """Import what all processes share, and leave the template behind with it. That this process goes on only then costs
-    less than two that import side by side: each would copy what the other writes to."""
-    gc.disable()  # a collection of garbage would take a tenth of the time, and leave holes in what is shared
-    import local.run.template_modules  # noqa: F401 - all that
-    from local.core.open_files import raise_open_files
-    from local.run.warm_up import PRELOAD
-    from local.runtime.template_fork import fork_template
-
-    raise_open_files()  # the template and all children inherit it
-    with suppress(OSError):  # the start itself says what is wrong
-        fork_template(PRELOAD)
-    gc.enable()
 
 
 if __name__ == "__main__":

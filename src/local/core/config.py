@@ -87,6 +87,8 @@ RETIRED_KEYS = {
 }
 # What the first plan had in another file counts there, too: by the file that it belongs to now, key and other file.
 MOVED_KEYS = {"web_fetch": {"fetch_max_chars": "web_search"}}
+# Keys that have another name now, by the name of their file.
+RENAMED_KEYS = {"system": {"together": "shared_process"}}
 
 # What stands in another file because several read it: by who does, the key and the file.
 SHARED_KEYS = {"generator": {"hooks": "hooks", "denied_tools": "gatekeeper"}}
@@ -170,7 +172,7 @@ class SystemConfig(Settings):
     workspace: Path | None = None
     participants: tuple[ParticipantEntry, ...] = ()
     more_participants: tuple[ParticipantEntry, ...] = ()
-    together: tuple[tuple[str, ...], ...] = ()
+    shared_process: tuple[tuple[str, ...], ...] = ()
     bus_clients: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
     def log_path(self, data_dir: Path) -> Path | None:
@@ -193,7 +195,7 @@ class SystemConfig(Settings):
                 raise ValueError(f"{target} is listed twice; keep one of them")
         return entries
 
-    @field_validator("together")
+    @field_validator("shared_process")
     @classmethod
     def _in_one_process(cls, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
         names = [name for group in groups for name in group]
@@ -245,7 +247,7 @@ def load_system(layers: Sequence[Path], overrides: Mapping[str, Any], variables:
     python_path = tuple((layers[-1] / path.expanduser()).resolve() for path in system.python_path)
     entries = tuple(entry.read_from(python_path) for entry in (*system.participants, *system.more_participants))
     _require_one_of_each_name(entries)
-    _require_known(system.together, {*participants(), *(entry.name for entry in entries)})
+    _require_known(system.shared_process, {*participants(), *(entry.name for entry in entries)})
     added = [entry.settings for entry in entries if not entry.is_built_in]
     if None not in added:  # else nobody knows which file that one reads
         ours = {*OF_NO_MODULE, *participants()}.difference(OF_ANOTHER)
@@ -272,7 +274,7 @@ def _require_one_of_each_name(entries: Sequence[ParticipantEntry]) -> None:
 def _require_known(groups: Sequence[Sequence[str]], names: Collection[str]) -> None:
     for name in (name for group in groups for name in group):
         if name not in names:
-            raise ConfigError(f"system.yaml: together: unknown participant {name!r}; {suggestion(name, names)}")
+            raise ConfigError(f"system.yaml: shared_process: unknown participant {name!r}; {suggestion(name, names)}")
 
 
 def load(name: str, model: type[M], layers: Sequence[Path], overrides: Mapping[str, Any] | None = None) -> M:
@@ -310,7 +312,7 @@ def _files(name: str, layer: Path) -> Iterator[ConfigFile]:
         if key in file.values:
             lines = {place: line for place, line in file.lines.items() if place[0] == key}
             yield ConfigFile(file.path, {key: file.values[key]}, lines)
-    yield _without_retired_keys(name, config_file.read(layer / f"{name}.yaml"))
+    yield _with_new_keys(name, _without_retired_keys(name, config_file.read(layer / f"{name}.yaml")))
 
 
 def _without_retired_keys(name: str, file: ConfigFile) -> ConfigFile:
@@ -320,6 +322,19 @@ def _without_retired_keys(name: str, file: ConfigFile) -> ConfigFile:
     moved = {key for keys in MOVED_KEYS.values() for key, other in keys.items() if other == name}
     values = {key: value for key, value in file.values.items() if key not in {*retired, *moved}}
     return ConfigFile(file.path, values, file.lines)
+
+
+def _with_new_keys(name: str, file: ConfigFile) -> ConfigFile:
+    """The settings of a file with the old names of keys replaced; one that has both names keeps the new one."""
+    values, lines = dict(file.values), dict(file.lines)
+    for old, new in RENAMED_KEYS.get(name, {}).items():
+        if old in values:
+            log.warning("%s", config_file.settings_fault(file.path, lines[old,], f"{old} is called {new} now"))
+            value = values.pop(old)
+            if new not in values:
+                values[new] = value
+                lines |= {(new, *place[1:]): line for place, line in file.lines.items() if place[0] == old}
+    return ConfigFile(file.path, values, lines)
 
 
 def _fault(name: str, files: Sequence[ConfigFile], given: Mapping[str, Any], found: Sequence[Fault]) -> ConfigError:

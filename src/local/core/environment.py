@@ -27,6 +27,7 @@ class Environment:
     config_dir: Path | None = None
     data_dir: Path | None = None
     failpoints: str = ""
+    stand_in: str = "local.stand_in.server:serve"  # what serves in the place of a model; tests have another one
     editor: str | None = None
     terminal: str | None = None  # its kind
     wants_no_colour: bool = False
@@ -46,6 +47,7 @@ def environment(variables: Mapping[str, str] = os.environ) -> Environment:
         config_dir=Path(config_dir) if config_dir else None,
         data_dir=Path(data_dir) if data_dir else None,
         failpoints=variables.get("LOCAL2_FAILPOINTS", ""),
+        stand_in=variables.get("LOCAL2_STAND_IN") or Environment.stand_in,
         editor=variables.get("VISUAL") or variables.get("EDITOR") or None,
         terminal=variables.get("TERM") or None,
         wants_no_colour=bool(variables.get("NO_COLOR")),

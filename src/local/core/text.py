@@ -294,3 +294,69 @@ def visible(text: str) -> str:
         return text
     spaced = _ASCII_SPACE.sub(" ", text)
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in spaced)
+
+
+# A long text in parts, each of which ends where a person would pause.
+
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|(?=\n)")
+_WORD_END = re.compile(r"(?=\s)")
+_JOINER = "\u200d"
+_LONGEST_CLUSTER = 64
+
+
+def part_end(text: str, start: int, limit: int) -> int:
+    """The index at which a part that begins at `start` and has at most `limit` (≥ 1) characters ends; > start."""
+    hard = start + limit
+    if hard >= len(text):
+        return len(text)
+    floor = start + max(1, limit // 2)
+    for pattern in (_SENTENCE_END, _WORD_END):
+        # One character more is looked at: an end at `hard` is known by what follows it.
+        ends = [match.end() for match in pattern.finditer(text, floor, hard + 1) if match.end() <= hard]
+        if ends:
+            return ends[-1]
+    return _character_end(text, start, hard)
+
+
+def next_start(text: str, end: int) -> int | None:
+    """Where the part after one that ended at `end` begins: at the next character that is not white space."""
+    return next((index for index in range(end, len(text)) if not text[index].isspace()), None)
+
+
+def _character_end(text: str, start: int, hard: int) -> int:
+    for end in range(hard, max(start, hard - _LONGEST_CLUSTER), -1):
+        if not _continues(text, end):
+            return end
+    return hard
+
+
+def _continues(text: str, index: int) -> bool:
+    """Whether the character at `index` belongs to the one before it: accent, joined emoji, skin tone, surrogate."""
+    character, before = text[index], text[index - 1]
+    return (
+        unicodedata.category(character).startswith("M")
+        or _JOINER in (character, before)
+        or "\U0001f3fb" <= character <= "\U0001f3ff"
+        or ("\udc00" <= character <= "\udfff" and "\ud800" <= before <= "\udbff")
+    )
+
+
+# The bytes that a command has written, as text that can be read and shown anywhere.
+
+# What would move a terminal's cursor, ring its bell or be told it as a command; line ends and tabs stay.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+BINARY_SHARE = 0.1  # of a text so many characters are no control characters
+
+
+def readable_output(data: bytes) -> str:
+    """Nothing is lost: a byte that is no UTF-8, and a control character, stand there as \\x and two digits."""
+    text = data.decode("utf-8", "backslashreplace")
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text).replace("\r\n", "\n")
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether bytes are no text, by the first 4,096 of them."""
+    start = data[:4096]
+    return bool(start) and (
+        b"\0" in start or len(_CONTROL.findall(start.decode("latin-1"))) > BINARY_SHARE * len(start)
+    )

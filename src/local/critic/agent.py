@@ -23,7 +23,6 @@ from local.core import failpoints
 from local.core.config import Settings
 from local.core.errors import ConfigError, HandedBack, JournalFull, ModelError, StoreFull
 from local.critic.judge import (
-    MADE_FOR_JUDGING,
     NUM_CTX,
     PROFILES,
     REASON,
@@ -56,6 +55,7 @@ from local.journal.messages import JournalRead
 from local.models.arbiter import LONGEST_SECONDS, QuietPeriod
 from local.models.leases import Leases
 from local.models.router import connect
+from local.models.settings import MADE_FOR_JUDGING
 from local.runtime.machine import Machine, Table, TransitionLog
 from local.runtime.participant import Kind, Participant, Resources, on
 

@@ -23,7 +23,7 @@ from local.generator.context import excerpt
 from local.models.chat import ChatModel, ContentDelta, Done, ErrorClass, RestartDelta, TokenScore, TokenScores, classify
 from local.models.leases import Leases
 from local.models.ollama import LoadedModel, OllamaModel
-from local.models.settings import Routing, is_loopback
+from local.models.settings import Routing, is_loopback, is_made_for_judging
 
 # One answer being graded, or two compared: what to ask the judge next, and in the end the verdict. No I/O.
 
@@ -700,7 +700,6 @@ PROFILES: Mapping[ProfileName, Profile] = {
 
 # Who judges where no judge is named: one made for it, if it is pulled and fits beside the model that answers.
 
-MADE_FOR_JUDGING: Mapping[str, ProfileName] = {"prometheus": "prometheus2", "selene": "selene"}  # by a word in its name
 NUM_CTX = 8192
 SECONDS = 5.0
 LOADED_PER_BYTE = 1.2  # what a model of so many bytes takes once it is loaded, with its window
@@ -773,11 +772,6 @@ def choose_judge(
     needed = round(LOADED_PER_BYTE * (size + yet_to_load)) + SPARE_BYTES
     amounts = f"{needed / 1e9:.1f} GB for {judge} and what else there is, of {free / 1e9:.1f} GB that are free"
     return JudgeChoice(judge, amounts) if needed <= free else JudgeChoice(None, f"it would take {amounts}; {HOW_ELSE}")
-
-
-def is_made_for_judging(name: str) -> bool:
-    """By its name."""
-    return any(word in name.lower() for word in MADE_FOR_JUDGING)
 
 
 def _free_memory() -> int:

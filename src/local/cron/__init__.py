@@ -1,4 +1,4 @@
-"""Jobs that ask a question at a time of the day."""
+"""Scheduled jobs: questions that are asked at set times. See README.md."""
 
 from local.core.capability import Capability, Command, Section
 

@@ -1,4 +1,4 @@
-"""`local2 cron …`: what is done at set times, and what became of it."""
+"""`local2 cron …`: scheduled jobs and their runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from local.cli.main import ApiOption, DataDir, JsonOption, date_and_time, visibl
 
 Json = dict[str, Any]
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="As `local2 cron list` shows it.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=500, help="How many at most.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=500, help="At most this many.")]
 
-cron_app = typer.Typer(help="What is done at set times: list, add, remove, pause, resume, run, history.")
+cron_app = typer.Typer(help="Schedule questions and look at their runs.")
 
 
 @cron_app.command("list")
 def list_jobs(as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Show the jobs: what is asked, when, and when next.
+    """List the jobs, with their schedules and next times.
 
     Example: local2 cron list
     """
@@ -32,19 +32,19 @@ def list_jobs(as_json: JsonOption = False, api: ApiOption = None, data_dir: Data
 @cron_app.command()
 def add(
     schedule: Annotated[str, typer.Argument(help="'0 9 * * 1-5', 'at 2026-12-24T18:00', 'in 10m' or 'every 30m'.")],
-    prompt: Annotated[str, typer.Argument(help="What is asked then.")],
-    name: Annotated[str, typer.Option(help="What the job is called.")] = "",
-    time_zone: Annotated[str | None, typer.Option(help="Such as Europe/Berlin; else that of this machine.")] = None,
-    missed: Annotated[str, typer.Option(help="Of times that were missed make up for: once, all or none.")] = "once",
-    session: Annotated[str | None, typer.Option(help="The conversation; else a new one each time.")] = None,
-    mode: Annotated[str | None, typer.Option(help="As of a query; looser than default wants the token.")] = None,
-    max_runs: Annotated[int | None, typer.Option(help="Runs a day, at most.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Tokens a day, at most.")] = None,
+    prompt: Annotated[str, typer.Argument(help="The question.")],
+    name: Annotated[str, typer.Option(help="A name for the job.")] = "",
+    time_zone: Annotated[str | None, typer.Option(help="Such as Europe/Berlin; default: this machine's.")] = None,
+    missed: Annotated[str, typer.Option(help="How many missed times to make up for: once, all or none.")] = "once",
+    session: Annotated[str | None, typer.Option(help="Its conversation; default: a new one each time.")] = None,
+    mode: Annotated[str | None, typer.Option(help="Above `default` it needs the owner token.")] = None,
+    max_runs: Annotated[int | None, typer.Option(help="At most this many runs a day.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="At most this many tokens a day.")] = None,
     as_json: JsonOption = False,
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Have something asked at set times.
+    """Schedule a question.
 
     Example: local2 cron add "0 8 * * *" "What is new about local language models?" --name news
 
@@ -73,7 +73,7 @@ def remove(job: JobId, api: ApiOption = None, data_dir: DataDir = None) -> None:
 
 @cron_app.command()
 def pause(job: JobId, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Have a job not done for a while.
+    """Pause a job.
 
     Example: local2 cron pause 3f2a0c81d5e7
     """
@@ -82,7 +82,7 @@ def pause(job: JobId, api: ApiOption = None, data_dir: DataDir = None) -> None:
 
 @cron_app.command()
 def resume(job: JobId, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Have a paused job go on; what it would have done meanwhile is not made up for.
+    """Resume a paused job; the times that it missed are not made up for.
 
     Example: local2 cron resume 3f2a0c81d5e7
     """
@@ -91,7 +91,7 @@ def resume(job: JobId, api: ApiOption = None, data_dir: DataDir = None) -> None:
 
 @cron_app.command()
 def run(job: JobId, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Have a job done now.
+    """Run a job now.
 
     Example: local2 cron run 3f2a0c81d5e7
     """
@@ -104,7 +104,7 @@ def run(job: JobId, as_json: JsonOption = False, api: ApiOption = None, data_dir
 def history(
     job: JobId, limit: Limit = 20, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None
 ) -> None:
-    """Show what became of the runs of a job, the latest first.
+    """List the runs of a job, the latest first.
 
     Example: local2 cron history 3f2a0c81d5e7 -n 5
     """
@@ -120,7 +120,7 @@ def _enable(job: str, api: str | None, data_dir: Any, *, enabled: bool) -> None:
 
 
 def _line(job: Json) -> str:
-    mark = "  (made in a conversation with words of strangers)" if job["tainted"] else ""
+    mark = "  (made in a conversation with untrusted content)" if job["tainted"] else ""
     when = f"{job['schedule']} ({job['time_zone']})"
     return f"{job['job_id']}  {_next(job):24}  {visible(when)}  {visible(job['name'])}{mark}"
 

@@ -1,4 +1,4 @@
-"""Jobs that are done at set times: what doors ask of them, and what happens to them."""
+"""The messages about scheduled jobs. A job has one shape here, which is also what the store keeps as a row."""
 
 from __future__ import annotations
 
@@ -15,8 +15,14 @@ CronRunState = Literal["due", "asked", "answered", "failed", "cancelled", "refus
 
 
 class NewJob(Data):
-    """What somebody wants done, and when. `schedule` is a cron expression, `at` a time, or `every` so often, in that
-    time zone or the one of the settings. Without `session_id` each run is a conversation of its own."""
+    """A job that somebody wants. `schedule` is a cron expression, `at` a time, `in` a while or `every` so often, in
+    that time zone or the one of the settings. `missed` says what becomes of times that passed while LoCAL2 did not run:
+    one run for all of them, one for each, or none. Without `session_id` each run is a conversation of its own. What is
+    None gets the default of the settings.
+
+    A new field of a job is added here: the HTTP body, the stored row and what is shown of a job follow. `local2 cron
+    add` and the tool `cron_add` need an option of their own if they are to set it.
+    """
 
     prompt: str
     schedule: str
@@ -30,9 +36,13 @@ class NewJob(Data):
 
 
 class CronJobRecord(NewJob):
-    """A job as it is kept. Times are seconds since 1970; `tainted` says that it was made in a conversation with words
-    of strangers, so that its runs are tainted, too."""
+    """A job as it is stored and shown. Times are seconds since 1970. A job that was made in a conversation with
+    untrusted content is `tainted`, and so are its runs. `enabled` and `next_at` are of the moment: they are not stored.
+    """
 
+    time_zone: str = "UTC"
+    mode: Mode = "dontAsk"
+    max_runs_a_day: int = 100
     job_id: str
     user_id: str | None = None
     enabled: bool = True
@@ -43,7 +53,7 @@ class CronJobRecord(NewJob):
 
 
 class CronRunRecord(Data):
-    """One run, for the time `scheduled_at`; `detail` says what is to be said of how it stands."""
+    """One run of a job, for the time `scheduled_at`. `detail` is a sentence about its state, if there is one."""
 
     job_id: str
     run_id: str
@@ -57,7 +67,7 @@ class CronRunRecord(Data):
 
 
 class CronJobChanged(Message):
-    """`cron`, when a job was made, paused, goes on or was removed (`what`)."""
+    """Published by `cron` when a job was made, paused, resumed or removed (`what`)."""
 
     subject = "cron.job.changed"
     delivery = Delivery.CONFIRMED
@@ -66,7 +76,7 @@ class CronJobChanged(Message):
 
 
 class CronRun(Message):
-    """`cron`, when a run is asked, and when it is over, was missed or refused."""
+    """Published by `cron` when a run is asked as a query, and when it has ended, was missed or was refused."""
 
     subject = "cron.run"
     delivery = Delivery.CONFIRMED
@@ -75,8 +85,8 @@ class CronRun(Message):
 
 
 class CronRequest(Message):
-    """A door, for jobs: list, add (`order`), remove, pause, resume, run now, or history (the runs of one). With
-    `of_user` only those of that user are there. Not on record, as what it asks for may be refused."""
+    """A frontend's request about jobs: list, add (`order`), remove, pause, resume, run now, or history (the runs of
+    one). With `of_user` only that user's jobs exist. It is not recorded, because it may be refused."""
 
     subject = "cron.request."
     delivery = Delivery.EPHEMERAL
@@ -92,7 +102,7 @@ class CronRequest(Message):
 
 
 class CronResult(Message):
-    """`cron`, to that: the jobs, all or the one that was meant, and of run and history the runs, the latest first."""
+    """The answer of `cron`: all jobs or the one that was meant; for run and history also the runs, the latest first."""
 
     subject = "cron.result."
     delivery = Delivery.EPHEMERAL

@@ -1,4 +1,4 @@
-"""Jobs at set times: look at them, make, pause and remove them, and see what became of them."""
+"""The routes of scheduled jobs: list, make, pause, resume, run and remove them, and see their runs."""
 
 from __future__ import annotations
 
@@ -10,28 +10,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.api.context import api
-from local.api.http import Id, JsonResponse, PathId, read_body, takes
+from local.api.http import JsonResponse, PathId, read_body, takes
 from local.api.security import Access, Caller, open_to
-from local.bus.vocabulary import Mode
-from local.cron.messages import CronRequest, CronResult, CronVerb, MissedPolicy, NewJob
+from local.cron.messages import CronRequest, CronResult, CronVerb, NewJob
 
-Text = Annotated[str, StringConstraints(max_length=20_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 
 
-class JobBody(BaseModel):
-    """The body of POST /cron. Without a session_id each run is a conversation of its own; `by` names the door."""
+class JobBody(NewJob):
+    """The body of POST /cron; `by` names the frontend."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    prompt: Text
-    schedule: Annotated[str, StringConstraints(max_length=200)]
-    name: Annotated[str, StringConstraints(max_length=200)] = ""
-    time_zone: Annotated[str, StringConstraints(max_length=80)] | None = None
-    missed: MissedPolicy = "once"
-    session_id: Id | None = None
-    mode: Mode | None = None
-    max_runs_a_day: int | None = None
-    max_tokens_a_day: int | None = None
     by: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,32}$")] = "api"
 
 
@@ -56,13 +45,14 @@ def add_routes(routes: APIRouter) -> None:
 class _Jobs:
     @open_to(Access.USERS)
     async def listing(self, caller: Caller) -> Response:
-        """The jobs there are, the oldest first."""
+        """List the jobs, the oldest first."""
         result = await _ask("list", caller.user_id)
         return JsonResponse({"jobs": result.jobs})
 
     @open_to(Access.USERS)
     async def add(self, request: Request, caller: Caller) -> Response:
-        """Make a job: 201. It is done in `dontAsk` unless it says otherwise; what is looser wants the owner's token."""
+        """Make a job: 201. Its mode is `dontAsk` unless the body names one; a mode that allows more needs the owner
+        token."""
         body = await read_body(request, JobBody)
         mode = api().mode_of(body.mode, caller, is_followed=False)
         order = NewJob(**body.model_dump(exclude={"by", "mode"}), mode=mode)
@@ -71,26 +61,26 @@ class _Jobs:
 
     @open_to(Access.USERS)
     async def change(self, job_id: PathId, request: Request, caller: Caller) -> Response:
-        """Pause a job, or have it go on from now on."""
+        """Pause a job, or resume it from now on."""
         body = await read_body(request, JobChangeBody)
         result = await _ask("resume" if body.enabled else "pause", caller.user_id, job_id=job_id)
         return JsonResponse(result.jobs[0])
 
     @open_to(Access.USERS)
     async def remove(self, job_id: PathId, caller: Caller) -> Response:
-        """Remove a job, with what is kept of its runs; the conversations stay."""
+        """Remove a job and the list of its runs; the conversations stay."""
         await _ask("remove", caller.user_id, job_id=job_id)
         return JsonResponse({"job_id": job_id, "removed": True})
 
     @open_to(Access.USERS)
     async def run(self, job_id: PathId, caller: Caller) -> Response:
-        """Have a job done now, beside its times: 202 with the run, whose query_id can be followed."""
+        """Run a job now, in addition to its times: 202 with the run, whose query_id can be followed."""
         result = await _ask("run", caller.user_id, job_id=job_id)
         return JsonResponse(result.runs[0], 202)
 
     @open_to(Access.USERS)
     async def runs(self, job_id: PathId, caller: Caller, limit: Limit = 100) -> Response:
-        """What became of a job's runs, the latest first."""
+        """List the runs of a job, the latest first."""
         result = await _ask("history", caller.user_id, job_id=job_id, limit=limit)
         return JsonResponse({"job_id": job_id, "runs": result.runs})
 

@@ -1,4 +1,10 @@
-"""Looks at the clock, and has every job done that is due."""
+"""Runs scheduled jobs: each run is asked as a query, exactly once.
+
+A run is stored before it is asked, under a query_id that follows from its job and its time. So after a crash the next
+process asks it again under the same id, and the journal keeps one query. Everything that was due up to a job's
+`decided` is decided in one transaction with its runs; a clock that is put back makes times come again that are stored
+already. What is published has ids that follow from its content, too, so that publishing twice is publishing once.
+"""
 
 from __future__ import annotations
 
@@ -32,22 +38,21 @@ from local.cron.messages import CronJobChanged, CronJobRecord, CronRun, CronRunR
 from local.cron.store import (
     FILE_NAME,
     OPEN,
-    Job,
     JobProgress,
     JobRun,
     JobState,
     JobStore,
     RunState,
     StoredJob,
+    day_begins,
     due_runs,
     next_due,
+    times_of,
 )
 from local.memory.messages import OWNER
 from local.queries.asker import Asker
 from local.queries.errors import AskerStopping, QueryDeleted, QueryRefused
 from local.runtime.participant import Publications
-
-# The settings of jobs at set times.
 
 
 class CronConfig(Settings):
@@ -60,7 +65,7 @@ class CronConfig(Settings):
     all_tokens_a_day: int | None = Field(None, ge=1)
 
 
-# What somebody wants done becomes a job, or is refused in one line.
+# An order becomes a job, or is refused in one line.
 
 MOST_CHARACTERS = 20_000
 NAME_CHARACTERS = 80
@@ -69,14 +74,14 @@ _SESSION = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
 
 
 class BadJob(BadRequest):
-    """A job that nobody could do."""
+    """An order for a job that cannot be run."""
 
     kind = "invalid"
 
 
 @dataclass(frozen=True, slots=True)
 class JobMaker:
-    """Who makes a job, under which id: a user, by a door or a model; in a `tainted` conversation if so."""
+    """Who makes a job, and under which id: a user, by a frontend or a model, perhaps in a `tainted` conversation."""
 
     job_id: str
     user_id: str | None = None
@@ -84,27 +89,21 @@ class JobMaker:
     tainted: bool = False
 
 
-def job_of(order: NewJob, maker: JobMaker, config: CronConfig, zone: str, now: float) -> Job:
-    """The job; `zone` counts where the order names none. Raises `BadJob`, `BadSchedule`."""
+def job_of(order: NewJob, maker: JobMaker, config: CronConfig, zone: str, now: float) -> CronJobRecord:
+    """The job that is made of an order, with the defaults of the settings. Raises `BadJob`, `BadSchedule`."""
     _require_bounds(order)
-    job = Job(
-        job_id=maker.job_id,
-        name=_name(order),
-        prompt=order.prompt,
-        schedule=" ".join(order.schedule.split()),
-        time_zone=order.time_zone or zone,
-        created_at=int(now),
-        missed=order.missed,
-        session_id=order.session_id,
-        user_id=maker.user_id,
-        mode=order.mode or "dontAsk",
-        tainted=maker.tainted,
-        created_by=maker.by,
-        max_runs_a_day=order.max_runs_a_day or config.max_runs_a_day,
-        max_tokens_a_day=order.max_tokens_a_day or config.max_tokens_a_day,
-    )
+    settled = {
+        "name": _name(order),
+        "schedule": " ".join(order.schedule.split()),
+        "time_zone": order.time_zone or zone,
+        "mode": order.mode or "dontAsk",
+        "max_runs_a_day": order.max_runs_a_day or config.max_runs_a_day,
+        "max_tokens_a_day": order.max_tokens_a_day or config.max_tokens_a_day,
+    }
+    made = {"job_id": maker.job_id, "user_id": maker.user_id, "created_by": maker.by, "tainted": maker.tainted}
+    job = CronJobRecord.model_validate({**order.model_dump(), **settled, **made, "created_at": int(now)})
     time_zone(job.time_zone)
-    require_future(job.times, now)
+    require_future(times_of(job), now)
     return job
 
 
@@ -122,7 +121,7 @@ def _require_bounds(order: NewJob) -> None:
 
 
 def _name(order: NewJob) -> str:
-    """What it is called, in one line: the beginning of its prompt, if it was given no name."""
+    """The name in one line; without one, the beginning of the prompt."""
     return " ".join((order.name.strip() or order.prompt).split())[:NAME_CHARACTERS]
 
 
@@ -135,10 +134,10 @@ class Publisher(Protocol):
     async def publish(
         self, message: Message, trace: Trace, *, envelope_id: str | None = None, seconds: float = 30.0
     ) -> object:
-        """Say something; of what is confirmed, return when it is on record."""
+        """Publish a message; return when it is recorded if its kind is confirmed."""
 
 
-# The jobs there are: made, paused and removed, on record first, and told to everybody.
+# The jobs: made, paused and removed, stored first and then published.
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +146,7 @@ _NAMESPACE = uuid.UUID("7a3f2f5e-58a1-4a0e-9a63-5d8f6c1f0b19")
 
 
 class NoSuchJob(BadRequest):
-    """There is no such job, or it is another user's."""
+    """The error for an id that no job has, or one of another user."""
 
     kind = "not_found"
 
@@ -156,8 +155,8 @@ class NoSuchJob(BadRequest):
 
 
 class JobRegistry:
-    """Every change is stored before it counts. `clock` gives seconds since 1970, `zone` the name of the time zone of
-    jobs that name none. Every coroutine raises as the store does."""
+    """All jobs in memory. Every change is stored before it counts. `clock` gives seconds since 1970, `zone` is the time
+    zone of jobs that name none. Every coroutine raises as the store does."""
 
     publishes: ClassVar[Publications] = (CronJobChanged,)
 
@@ -170,12 +169,12 @@ class JobRegistry:
         self._bus: Publisher
 
     async def load(self, bus: Publisher) -> None:
-        """Read what is on record."""
+        """Read what is stored."""
         self._bus = bus
         self._jobs = {stored.job.job_id: stored for stored in await self._store.jobs()}
 
     async def tell_untold(self) -> None:
-        """Tell what an earlier process has not told any more."""
+        """Publish what an earlier process could not publish any more."""
         for stored in list(self._jobs.values()):
             if not stored.is_told:
                 await self._tell(stored)
@@ -190,24 +189,24 @@ class JobRegistry:
         return [stored for stored in self._jobs.values() if _is_of(stored, of_user) and stored.state != "removed"]
 
     def get(self, job_id: str, of_user: str | None = None) -> StoredJob:
-        """A job of a user's, or anybody's. Raises `NoSuchJob`."""
+        """A job of that user, or of anybody. Raises `NoSuchJob`."""
         stored = self._jobs.get(job_id)
         if stored is None or stored.state == "removed" or not _is_of(stored, of_user):
             raise NoSuchJob(job_id)
         return stored
 
     async def add(self, order: NewJob, maker: JobMaker) -> StoredJob:
-        """A new job; the same id again is the same job. Raises `BadJob`, `BadSchedule`."""
+        """Make a job; the same id again is the same job. Raises `BadJob`, `BadSchedule`."""
         if maker.job_id in self._jobs:
             return self._jobs[maker.job_id]
         job = job_of(order, maker, self._config, self._zone, self._clock())
         if len(self.listed(maker.user_id or OWNER)) >= self._config.max_jobs:
             raise BadJob(f"there are {self._config.max_jobs} jobs already, which is max_jobs in cron.yaml: remove one")
         await self._store.add(job)
-        return await self._changed(StoredJob(job, "active", job.created_at, is_told=False))
+        return await self._changed(StoredJob(job, "active", int(job.created_at), is_told=False))
 
-    async def put(self, job_id: str, of_user: str | None, state: JobState) -> StoredJob:
-        """Pause a job, have it go on, from now on, or remove it. Raises `NoSuchJob`."""
+    async def set_state(self, job_id: str, of_user: str | None, state: JobState) -> StoredJob:
+        """Pause a job, resume it from now on, or remove it. Raises `NoSuchJob`."""
         stored = self.get(job_id, of_user)
         if stored.state == state:
             return stored
@@ -221,16 +220,16 @@ class JobRegistry:
             self._jobs[job_id] = replace(self._jobs[job_id], decided=until)
 
     def record(self, stored: StoredJob) -> CronJobRecord:
-        """The job as everybody knows it."""
-        told = {**asdict(stored.job), "enabled": stored.state == "active", "next_at": self._next_at(stored)}
-        return CronJobRecord.model_validate(told)
+        """The job as it is shown, with what is true of it now."""
+        now = {"enabled": stored.state == "active", "next_at": self._next_at(stored)}
+        return stored.job.model_copy(update=now)
 
-    def _next_at(self, stored: StoredJob) -> int | None:
-        """When it is due; never where its times cannot be read any more, as of a time zone that is gone."""
+    def _next_at(self, stored: StoredJob) -> float | None:
+        """When the job is due; None if its schedule cannot be read any more, as where its time zone is gone."""
         if stored.state != "active":
             return None
         try:
-            return stored.job.times.after(max(stored.decided, int(self._clock())))
+            return times_of(stored.job).after(max(stored.decided, int(self._clock())))
         except BadSchedule:
             return None
 
@@ -241,7 +240,7 @@ class JobRegistry:
         return stored
 
     async def _tell(self, stored: StoredJob) -> None:
-        """Under an id that is always the same for this change, so that what is said again is said once."""
+        """Publish a change under an id that is always the same for it, so that publishing again changes nothing."""
         job = stored.job
         message = CronJobChanged(what=stored.state, job=self.record(stored))
         envelope_id = uuid.uuid5(_NAMESPACE, f"{job.job_id}\n{stored.state}\n{stored.decided}").hex
@@ -254,7 +253,7 @@ class JobRegistry:
             self._jobs[job.job_id] = replace(self._jobs[job.job_id], is_told=True)
 
     async def _project(self) -> None:
-        """Write down for people what there is; nothing reads it."""
+        """Write the jobs down for people to read; no program reads that file."""
         text = json.dumps([_readable(self.record(stored)) for stored in self.listed()], indent=2, ensure_ascii=False)
         try:
             await asyncio.to_thread(write_private, self._file, f"{text}\n")
@@ -268,7 +267,7 @@ def _is_of(stored: StoredJob, of_user: str | None) -> bool:
 
 def _readable(record: CronJobRecord) -> dict[str, object]:
     try:
-        zone = time_zone(record.time_zone or "UTC")
+        zone = time_zone(record.time_zone)
     except BadSchedule:
         zone = time_zone("UTC")
 
@@ -278,7 +277,7 @@ def _readable(record: CronJobRecord) -> dict[str, object]:
     return {**record.model_dump(), "created_at": at(record.created_at), "next_at": at(record.next_at)}
 
 
-# Sees one run of a job through: asked until it is on record, followed to its end, stored and told at each step.
+# One run of a job from its query to its end, stored and published at each step.
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 LONGEST_SECONDS = 24 * 3600  # for which a run is tried to be asked, where its job has no next time
@@ -287,17 +286,16 @@ _JOB_RUNNER_NAMESPACE = uuid.UUID("d5f0a4f1-2f0b-4a5c-8a3e-0b7b6f4a1c55")
 
 
 class JobRunner:
-    """Runs what is due. What is stored comes before what is said, and a run that an earlier process has begun is begun
-    again under the same query_id: it is one query. `clock` gives seconds since 1970. Raises as the store does, and
-    `AskerStopping`."""
+    """Runs what is due. It stores before it publishes, and continues a run of an earlier process under the same
+    query_id: it is one query. `clock` gives seconds since 1970. Raises as the store does, and `AskerStopping`."""
 
     publishes: ClassVar[Publications] = (Asker, CronRun)
 
     def __init__(self, bus: Publisher, asker: Asker, store: JobStore, clock: Callable[[], float]) -> None:
         self._bus, self._asker, self._store, self._clock = bus, asker, store, clock
 
-    async def see_through(self, job: Job, run: JobRun) -> JobRun:
-        """Until it is over."""
+    async def run_to_end(self, job: CronJobRecord, run: JobRun) -> JobRun:
+        """Ask the run and follow it until it has ended."""
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         while run.state in OPEN:
             failpoints.reach("cron.decided")
@@ -309,15 +307,16 @@ class JobRunner:
                     await asyncio.sleep(backoff.next())
         return run
 
-    async def tell(self, job: Job, run: JobRun) -> None:
-        """Say how a run stands, under an id that is always the same, so that what is said again is said once."""
+    async def tell(self, job: CronJobRecord, run: JobRun) -> None:
+        """Publish the state of a run under an id that is always the same for it, so that publishing again changes
+        nothing."""
         message = CronRun(name=job.name, run=run_record(run))
         envelope_id = uuid.uuid5(_JOB_RUNNER_NAMESPACE, f"{run.query_id}\n{run.state}").hex
         trace = Trace(run.query_id, None, job.session_id or run.query_id, job.user_id)
         await self._bus.publish(message, trace, envelope_id=envelope_id, seconds=math.inf)
         await self._store.run_told(run)
 
-    async def _ask(self, job: Job, run: JobRun) -> JobRun:
+    async def _ask(self, job: CronJobRecord, run: JobRun) -> JobRun:
         try:
             query = self._asker.ask(
                 job.prompt,
@@ -349,27 +348,27 @@ class JobRunner:
         detail = response.error.message if response.error is not None else run.detail
         return await self._end(job, replace(run, tokens=tokens), RunState(response.status), detail)
 
-    async def _refused(self, job: Job, run: JobRun, error: QueryRefused) -> JobRun:
-        """Its query has ended without a turn."""
+    async def _refused(self, job: CronJobRecord, run: JobRun, error: QueryRefused) -> JobRun:
+        """The query has ended without a turn."""
         if error.kind == _BUSY:
             raise _Again(error, is_over=True)
         return await self._end(job, run, RunState(_CANCELLED if error.kind == _CANCELLED else "failed"), str(error))
 
-    async def _again(self, job: Job, run: JobRun, again: _Again) -> JobRun:
-        """What becomes of a run that could not be asked now: it is tried again until its job is due next."""
+    async def _again(self, job: CronJobRecord, run: JobRun, again: _Again) -> JobRun:
+        """Decide about a run that could not be asked now: it is tried again until its job is due next."""
         if again.is_over:
             run = replace(run, state=RunState.DUE, attempt=run.attempt + 1)
             await self._store.keep(run)
         begun_at = math.floor(run.begun_at)
-        until = (None if run.by_hand else job.times.after(begun_at)) or begun_at + LONGEST_SECONDS
+        until = (None if run.by_hand else times_of(job).after(begun_at)) or begun_at + LONGEST_SECONDS
         if run.state is RunState.DUE and self._clock() >= until:
             return await self._end(job, run, RunState.REFUSED, str(again.error))
         return run
 
-    async def _end(self, job: Job, run: JobRun, state: RunState, detail: str) -> JobRun:
+    async def _end(self, job: CronJobRecord, run: JobRun, state: RunState, detail: str) -> JobRun:
         return await self._keep(job, replace(run, state=state, detail=detail, ended_at=self._clock()))
 
-    async def _keep(self, job: Job, run: JobRun) -> JobRun:
+    async def _keep(self, job: CronJobRecord, run: JobRun) -> JobRun:
         await self._store.keep(run)
         failpoints.reach("cron.kept")
         await self.tell(job, run)
@@ -377,7 +376,7 @@ class JobRunner:
 
 
 class _Again(Exception):
-    """A run is to be tried again; `is_over` if under a new query_id."""
+    """The signal that a run is to be tried again; with `is_over` under a new query_id."""
 
     def __init__(self, error: LocalError, *, is_over: bool = False) -> None:
         super().__init__(str(error))
@@ -385,31 +384,29 @@ class _Again(Exception):
 
 
 def run_record(run: JobRun) -> CronRunRecord:
-    """A run as everybody knows it."""
-    return CronRunRecord(
-        job_id=run.job_id, run_id=run.run_id, scheduled_at=run.scheduled_at, query_id=run.query_id,
-        state=run.state.value, by_hand=run.by_hand, detail=run.detail, tokens=run.tokens, ended_at=run.ended_at,
-    )  # fmt: skip
+    """A run as it is shown."""
+    shown = {**asdict(run), "state": run.state.value, "run_id": run.run_id, "query_id": run.query_id}
+    return CronRunRecord.model_validate(shown)
 
 
-LOOK_SECONDS = 5.0  # at which the clock on the wall is looked at: it may have been put forward, or the machine slept
+LOOK_SECONDS = 5.0  # between two looks at the clock: it may have been set, or the machine may have slept
 RETRY_SECONDS = 30.0  # after something could not be stored
 
 
 class CronScheduler:
-    """Use as `async with scheduler.running(bus, asker)`. At most one run of a job is under way. Without jobs it sleeps.
-    `clock` gives seconds since 1970."""
+    """Begins the runs that are due; use as `async with scheduler.running(bus, asker)`. At most one run of a job is
+    under way. It sleeps while there are no jobs. `clock` gives seconds since 1970."""
 
     publishes: ClassVar[Publications] = (JobRegistry, JobRunner)
 
     def __init__(
         self,
         store: JobStore,
-        book: JobRegistry,
+        registry: JobRegistry,
         clock: Callable[[], float] = time.time,
         all_tokens_a_day: int | None = None,
     ) -> None:
-        self.book, self._store, self._clock = book, store, clock
+        self.registry, self._store, self._clock = registry, store, clock
         self._all_tokens_a_day = all_tokens_a_day
         self._next: dict[str, int | None] = {}  # when each active job is due next
         self._latest: dict[str, asyncio.Task[None]] = {}  # of each job that has runs under way
@@ -421,15 +418,15 @@ class CronScheduler:
     def of(cls, folder: Path, config: CronConfig) -> Self:
         """On the file in the data directory."""
         store = JobStore(folder / FILE_NAME)
-        book = JobRegistry(store, config, config.time_zone or zone_of_this_machine(), folder, time.time)
-        return cls(store, book, time.time, config.all_tokens_a_day)
+        registry = JobRegistry(store, config, config.time_zone or zone_of_this_machine(), folder, time.time)
+        return cls(store, registry, time.time, config.all_tokens_a_day)
 
     @asynccontextmanager
     async def running(self, bus: Publisher, asker: Asker) -> AsyncIterator[None]:
-        """Go on with what an earlier process has begun, and look at the clock for as long as the block lasts."""
+        """Continue what an earlier process has begun, and watch the clock while the block lasts."""
         async with self._store:
             self._runner = JobRunner(bus, asker, self._store, self._clock)
-            await self.book.load(bus)
+            await self.registry.load(bus)
             looking = asyncio.create_task(self._run(), name="cron")
             try:
                 yield
@@ -440,7 +437,7 @@ class CronScheduler:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     def wake(self) -> None:
-        """Something has changed: look at once."""
+        """Look at the jobs at once, because something has changed."""
         self._next.clear()
         self._changed.set()
 
@@ -454,7 +451,7 @@ class CronScheduler:
         return await self._store.history(job_id, limit)
 
     async def run_now(self, stored: StoredJob) -> JobRun:
-        """A run by hand, at once, or when the one that is under way is over. Raises as the store does."""
+        """Begin a run by hand, at once or after the one that is under way. Raises as the store does."""
         now = self._clock()
         run = JobRun(stored.job.job_id, int(now), by_hand=True, begun_at=now)
         await self._store.keep(run)
@@ -462,16 +459,16 @@ class CronScheduler:
         return run
 
     async def remove(self, job_id: str, of_user: str | None) -> StoredJob:
-        """A job is done no more; what of it is on record goes on. Raises `NoSuchJob`, and as the store does."""
-        self.book.get(job_id, of_user)
+        """Remove a job; a query of it that is recorded goes on. Raises `NoSuchJob`, and as the store does."""
+        self.registry.get(job_id, of_user)
         while task := self._latest.pop(job_id, None):
             task.cancel()
             await asyncio.wait({task})
-        return await self.book.put(job_id, of_user, "removed")
+        return await self.registry.set_state(job_id, of_user, "removed")
 
     async def look(self) -> None:
-        """Store what is due now, and begin it."""
-        for stored in list(self.book.active()):
+        """Store the runs that are due now, and begin them."""
+        for stored in list(self.registry.active()):
             job_id = stored.job.job_id
             try:
                 if job_id not in self._latest:
@@ -487,7 +484,7 @@ class CronScheduler:
         due_at = self._next[job.job_id]
         if now >= decided and (due_at is None or due_at > now):
             return
-        since = job.day_begins(now)
+        since = day_begins(job, now)
         runs, tokens = await self._store.spent(job.job_id, since)
         progress = JobProgress(
             decided, runs_today=runs, tokens_today=tokens, spent_by_all=await self._spent_by_all(since)
@@ -495,7 +492,7 @@ class CronScheduler:
         due = due_runs(job, progress, now)
         if due is not None:
             fresh = await self._store.decide(job.job_id, due, self._clock())
-            self.book.decided(job.job_id, due.decided)
+            self.registry.decided(job.job_id, due.decided)
             decided = due.decided
             self._begin(stored, fresh)
         self._next[job.job_id] = next_due(job, JobProgress(decided))
@@ -530,7 +527,7 @@ class CronScheduler:
         while True:
             try:
                 if run.state in OPEN:
-                    await self._runner.see_through(stored.job, run)
+                    await self._runner.run_to_end(stored.job, run)
                 else:
                     await self._runner.tell(stored.job, run)
                 return
@@ -550,16 +547,16 @@ class CronScheduler:
                     await self._changed.wait()
 
     async def _go_on(self) -> None:
-        """Begin what an earlier process has left."""
+        """Continue what an earlier process has left."""
         while True:
             try:
-                await self.book.tell_untold()
+                await self.registry.tell_untold()
                 runs = [*await self._store.untold_runs(), *await self._store.open_runs()]
                 break
             except LocalError as error:
-                log.error("what was begun cannot be gone on with: %s", error)
+                log.error("runs of an earlier process cannot be continued now: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)
-        known = {stored.job.job_id: stored for stored in self.book.listed()}
+        known = {stored.job.job_id: stored for stored in self.registry.listed()}
         by_job = sorted(dict.fromkeys(runs), key=lambda run: (run.job_id, run.scheduled_at))
         for job_id, of_job in groupby(by_job, key=lambda run: run.job_id):
             if job_id in known:

@@ -1,31 +1,29 @@
-"""The jobs, how far each has come, and its runs, in one SQLite file."""
+"""Jobs, how far each has come, and their runs: which runs are due, and the SQLite file that keeps it all."""
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 import uuid
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from local.core.database import OwnedDatabase
 from local.core.schedule import Schedule, read_schedule, time_zone
+from local.cron.messages import CronJobRecord
 
-# A job: what is asked, when, and how; and one run of it.
-
-Missed = Literal["once", "all", "none"]
 _NAMESPACE = uuid.UUID("0c1a6c0e-9d5e-4d3a-8f52-3b7f0f6f2c44")
 
 
 class RunState(StrEnum):
-    """Where a run stands. `due` is on record here and nowhere else, `asked` a query on record; the others are ends."""
+    """The state of a run. A run that is `due` is stored here alone, one that is `asked` is a recorded query; the others
+    are ends."""
 
     DUE = "due"
     ASKED = "asked"
@@ -39,43 +37,26 @@ class RunState(StrEnum):
 OPEN = frozenset({RunState.DUE, RunState.ASKED})
 
 
-@dataclass(frozen=True)
-class Job:
-    """What does not change of it. Times are whole seconds since 1970. Without `session_id` each run is a conversation
-    of its own; `mode` is that of its queries. `missed` says what becomes of times that have passed while nothing could
-    run: one run for all of them, one for each, or none. `tainted` is that of the conversation in which it was made. A
-    budget that is None is none."""
+@lru_cache(1024)
+def _schedule(text: str, zone: str, created_at: int) -> Schedule:
+    return read_schedule(text, time_zone(zone), created_at)
 
-    job_id: str
-    name: str
-    prompt: str
-    schedule: str
-    time_zone: str
-    created_at: int
-    missed: Missed = "once"
-    session_id: str | None = None
-    user_id: str | None = None
-    mode: str = "dontAsk"
-    tainted: bool = False
-    created_by: str = ""
-    max_runs_a_day: int = 100
-    max_tokens_a_day: int | None = None
 
-    @cached_property
-    def times(self) -> Schedule:
-        """When the job is due. Raises `BadSchedule`."""
-        return read_schedule(self.schedule, time_zone(self.time_zone), self.created_at)
+def times_of(job: CronJobRecord) -> Schedule:
+    """When a job is due. Raises `BadSchedule`."""
+    return _schedule(job.schedule, job.time_zone, int(job.created_at))
 
-    def day_begins(self, now: int) -> int:
-        """When the day of its time zone has begun in which `now` is."""
-        local = datetime.fromtimestamp(now, time_zone(self.time_zone))
-        return int(local.replace(hour=0, minute=0, second=0, microsecond=0).timestamp())
+
+def day_begins(job: CronJobRecord, now: int) -> int:
+    """When the day in which `now` is has begun in the job's time zone."""
+    local = datetime.fromtimestamp(now, time_zone(job.time_zone))
+    return int(local.replace(hour=0, minute=0, second=0, microsecond=0).timestamp())
 
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """One run: of which job, for which time. One that a person has started is `by_hand`, and its time is when. It is
-    asked anew, as the next `attempt`, where its query has ended without having had a turn."""
+    """One run of a job, for one time. A run that a person has started is `by_hand`, and its time is the time of that.
+    It is asked again, as the next `attempt`, if its query has ended without a turn."""
 
     job_id: str
     scheduled_at: int
@@ -94,7 +75,7 @@ class JobRun:
 
     @property
     def query_id(self) -> str:
-        """The id of its query: the same whenever it is asked, so that it is one query."""
+        """The id of the query: the same each time the run is asked, so that it is one query."""
         return uuid.uuid5(_NAMESPACE, f"{self.run_id}.{self.attempt}").hex
 
 
@@ -106,9 +87,9 @@ MOST_AT_ONCE = 100  # runs that are made up for, where each is to be
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """How far a job has come. `decided` is the time up to which all that was due is decided; `is_busy` whether a run is
-    not over: until it is nothing else is due, and what comes due meanwhile is decided then. `spent_by_all` says that no
-    job may run any more today, and why."""
+    """How far a job has come. Everything that was due up to `decided` is decided. While `is_busy`, a run is under way
+    and nothing else is due; what comes due meanwhile is decided afterwards. `spent_by_all` says why no job may run any
+    more today; it is empty if they may."""
 
     decided: int
     is_enabled: bool = True
@@ -120,14 +101,14 @@ class JobProgress:
 
 @dataclass(frozen=True, slots=True)
 class DueRuns:
-    """What is to be stored, in one transaction: up to when that decides, and the runs, those among them that are not to
-    be made and why."""
+    """A decision to be stored in one transaction: up to when it decides, and the runs, with those that are refused or
+    missed and why."""
 
     decided: int
     runs: tuple[JobRun, ...] = ()
 
 
-def due_runs(job: Job, progress: JobProgress, now: int) -> DueRuns | None:
+def due_runs(job: CronJobRecord, progress: JobProgress, now: int) -> DueRuns | None:
     """What is to be done about a job now; None if nothing is.
 
     A clock that was put back makes times come again: they have been stored under the same ids, and run once.
@@ -138,11 +119,11 @@ def due_runs(job: Job, progress: JobProgress, now: int) -> DueRuns | None:
         return DueRuns(now)
     if not progress.is_enabled:
         return None
-    last, count = job.times.last(progress.decided, now)
+    last, count = times_of(job).last(progress.decided, now)
     if last is None:
         return None
     if job.missed == "all":
-        times = job.times.between(progress.decided, now, MOST_AT_ONCE)
+        times = times_of(job).between(progress.decided, now, MOST_AT_ONCE)
     elif job.missed == "once" or now - last <= ON_TIME_SECONDS:
         times = [last]
     else:
@@ -152,14 +133,14 @@ def due_runs(job: Job, progress: JobProgress, now: int) -> DueRuns | None:
     return DueRuns(now, _within_budget(job, progress, (*earlier, latest)))
 
 
-def next_due(job: Job, progress: JobProgress) -> int | None:
+def next_due(job: CronJobRecord, progress: JobProgress) -> int | None:
     """When a job is due next, as far as is known now; None if it is not."""
     if not progress.is_enabled or progress.is_busy:
         return None
-    return job.times.after(progress.decided)
+    return times_of(job).after(progress.decided)
 
 
-def budget_spent(job: Job, progress: JobProgress) -> str:
+def budget_spent(job: CronJobRecord, progress: JobProgress) -> str:
     """Why a job may not run any more today; empty if it may."""
     if progress.runs_today >= job.max_runs_a_day:
         return f"its budget is spent: {job.max_runs_a_day} runs a day"
@@ -168,7 +149,7 @@ def budget_spent(job: Job, progress: JobProgress) -> str:
     return progress.spent_by_all
 
 
-def _within_budget(job: Job, progress: JobProgress, runs: tuple[JobRun, ...]) -> tuple[JobRun, ...]:
+def _within_budget(job: CronJobRecord, progress: JobProgress, runs: tuple[JobRun, ...]) -> tuple[JobRun, ...]:
     """The runs, those beyond the budget refused."""
     spent = budget_spent(job, progress)
     left = 0 if spent else job.max_runs_a_day - progress.runs_today
@@ -183,6 +164,7 @@ def _missed(count: int) -> str:
 log = logging.getLogger(__name__)
 
 FILE_NAME = "cron.db"
+OF_THE_MOMENT = {"enabled", "next_at"}  # of a job: they are not stored
 KEPT_RUNS = 500  # of each job, beside those that are not over
 
 JobState = Literal["active", "paused", "removed"]
@@ -224,41 +206,41 @@ _THIS_RUN = "WHERE job_id = :job_id AND scheduled_at = :scheduled_at AND by_hand
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """A job with how far it has come: all that was due up to `decided` is decided. `is_told` says whether everybody can
-    know its state."""
+    """A row: a job, its state, and up to when everything that was due is `decided`. `is_told` says whether its state
+    was published."""
 
-    job: Job
+    job: CronJobRecord
     state: JobState
     decided: int
     is_told: bool = True
 
 
 class JobStore(OwnedDatabase):
-    """Use as `async with`. Whoever opened the file last is its owner. Every coroutine returns after its commit; raises
-    `StoreFailed`, `StoreFull`, `StoreFenced`."""
+    """The file of jobs and runs; use as `async with`. The process that opened it last owns it. Every coroutine returns
+    after its commit; raises `StoreFailed`, `StoreFull`, `StoreFenced`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _MIGRATIONS)
 
     async def jobs(self) -> list[StoredJob]:
-        """Every job, the oldest first; with those that are removed and of which nobody was told yet. One that is not
-        as it was written is left out, and the log says so."""
+        """Every job, the oldest first, with those whose removal was not published yet. A damaged row is left out, and
+        the log says so."""
         found = await self.run(lambda db: [_stored(row) for row in db.execute("SELECT * FROM jobs")])
         return sorted(filter(None, found), key=lambda stored: (stored.job.created_at, stored.job.job_id))
 
-    async def add(self, job: Job) -> None:
-        """A new one; the same again changes nothing."""
-        body = json.dumps(asdict(job))
+    async def add(self, job: CronJobRecord) -> None:
+        """Store a new job; one with a known id changes nothing."""
+        body = job.model_dump_json(exclude=OF_THE_MOMENT)
         sql = "INSERT OR IGNORE INTO jobs (job_id, body, state, decided) VALUES (?, ?, 'active', ?)"
-        await self.write(lambda db: db.execute(sql, (job.job_id, body, job.created_at)).rowcount)
+        await self.write(lambda db: db.execute(sql, (job.job_id, body, int(job.created_at))).rowcount)
 
     async def change(self, job_id: str, state: JobState, decided: int) -> None:
-        """Have a job paused, go on, or be removed."""
+        """Store that a job is paused, active or removed."""
         sql = "UPDATE jobs SET state = ?, decided = ?, told = '' WHERE job_id = ?"
         await self.write(lambda db: db.execute(sql, (state, decided, job_id)).rowcount)
 
     async def job_told(self, job_id: str, state: JobState) -> None:
-        """Everybody can know that; nothing is kept of a job that is removed."""
+        """That state was published; nothing is kept of a job that is removed."""
 
         def work(db: sqlite3.Connection) -> None:
             db.execute("UPDATE jobs SET told = state WHERE job_id = ? AND state = ?", (job_id, state))
@@ -269,8 +251,8 @@ class JobStore(OwnedDatabase):
         await (self.erase(work) if state == "removed" else self.write(work))
 
     async def decide(self, job_id: str, due: DueRuns, now: float) -> list[JobRun]:
-        """Note what was decided; gives the runs that are new. One time of a job is one run, and one that was missed can
-        still be made, where a clock was wrong."""
+        """Store a decision; gives the runs that are new. One time of a job is one run, but one that counted as missed
+        can still be made, where a clock was wrong."""
 
         def work(db: sqlite3.Connection) -> list[JobRun]:
             db.execute("UPDATE jobs SET decided = ? WHERE job_id = ?", (due.decided, job_id))
@@ -282,11 +264,11 @@ class JobStore(OwnedDatabase):
         return await self.write(work)
 
     async def keep(self, run: JobRun) -> None:
-        """How a run stands now."""
+        """Store how a run is now."""
         await self.write(lambda db: db.execute(_PUT, _values(run)).rowcount)
 
     async def run_told(self, run: JobRun) -> None:
-        """Everybody can know how a run stands."""
+        """The state of a run was published."""
         sql = f"UPDATE runs SET told = state {_THIS_RUN} AND state = :state"
         await self.write(lambda db: db.execute(sql, _values(run)).rowcount)
 
@@ -295,7 +277,7 @@ class JobStore(OwnedDatabase):
         return await self._runs("WHERE state IN ('due', 'asked') ORDER BY scheduled_at, by_hand", ())
 
     async def untold_runs(self) -> list[JobRun]:
-        """The runs of which not everybody can know how they stand."""
+        """The runs whose state was not published yet."""
         return await self._runs("WHERE state != 'due' AND told != state ORDER BY scheduled_at", ())
 
     async def history(self, job_id: str, limit: int) -> list[JobRun]:
@@ -346,7 +328,7 @@ def _run(row: sqlite3.Row) -> JobRun:
 
 def _stored(row: sqlite3.Row) -> StoredJob | None:
     try:
-        job = TypeAdapter(Job).validate_json(row["body"], strict=True)
+        job = CronJobRecord.model_validate_json(row["body"], strict=True)
     except ValidationError:
         log.error("%s: the job %s is not as it was written; it is left out", FILE_NAME, row["job_id"])
         return None

@@ -1,4 +1,4 @@
-"""Jobs that are done at set times: the tools for them, what doors ask of them, and the clock that begins them."""
+"""The participant `cron`: tools for scheduled jobs, and the answers to what frontends ask about them."""
 
 from __future__ import annotations
 
@@ -25,21 +25,16 @@ from local.runtime.participant import Resources, on
 from local.tools.group import ToolGroup
 from local.tools.tool import Tool, ToolOutput
 
-# What each tool for jobs is.
-
 
 class CronTool(Tool):
-    """A tool for the jobs of whoever asks. How much it may do, it says itself."""
+    """A tool for the jobs of the user who asks. Its subclass says what it may do."""
 
-    trusted = True  # and says where it shows the words of a job that was made under taint
+    trusted = True  # a result that shows a tainted job is marked
     category = "meta"
 
     def __init__(self, config: CronConfig, scheduler: CronScheduler) -> None:
         super().__init__(config)
         self._scheduler = scheduler
-
-
-# The tool that tells which jobs there are.
 
 
 class CronListTool(CronTool):
@@ -50,8 +45,8 @@ class CronListTool(CronTool):
 
     async def run(self) -> ToolOutput:
         """A line for each."""
-        book = self._scheduler.book
-        jobs = [book.record(stored) for stored in book.listed(self.asked_by().user_id or OWNER)]
+        registry = self._scheduler.registry
+        jobs = [registry.record(stored) for stored in registry.listed(self.asked_by().user_id or OWNER)]
         text = "\n".join(map(job_line, jobs)) or "There are no scheduled jobs."
         return ToolOutput(text, tainted=any(job.tainted for job in jobs))
 
@@ -67,10 +62,8 @@ def _next(job: CronJobRecord) -> str:
         return "paused"
     if job.next_at is None:
         return "over"
-    return f"next {datetime.fromtimestamp(job.next_at, time_zone(job.time_zone or 'UTC')):%A, %Y-%m-%d %H:%M}"
+    return f"next {datetime.fromtimestamp(job.next_at, time_zone(job.time_zone)):%A, %Y-%m-%d %H:%M}"
 
-
-# The tool that makes a job.
 
 ID_CHARACTERS = 12
 
@@ -101,18 +94,15 @@ class CronAddTool(CronTool):
         job_id = hashlib.sha256(request.call_id.encode()).hexdigest()[:ID_CHARACTERS]
         maker = JobMaker(job_id, trace.user_id, by=f"{self.name} {request.call_id}", tainted=request.tainted)
         try:
-            stored = await self._scheduler.book.add(order, maker)
+            stored = await self._scheduler.registry.add(order, maker)
         except LocalError as error:
             raise ToolError(str(error), kind=error.kind) from None
         self._scheduler.wake()
-        return f"The job is made. {job_line(self._scheduler.book.record(stored))}"
-
-
-# The tool that removes a job.
+        return f"The job is made. {job_line(self._scheduler.registry.record(stored))}"
 
 
 class CronRemoveTool(CronTool):
-    """Remove one of the user's scheduled jobs for good."""
+    """Remove one of the user's scheduled jobs permanently."""
 
     name = "cron_remove"
     effect = "write"
@@ -129,12 +119,12 @@ class CronRemoveTool(CronTool):
 
 AT_ONCE = 8
 OF_JOBS = (CronListTool, CronRemoveTool)
-ENDS = (ResponseGeneration, QueryFailed)  # of runs, which nobody follows here
+ENDS = (ResponseGeneration, QueryFailed)  # of runs: nothing else of a query is needed
 STATES: Any = {"pause": "paused", "resume": "active"}
 
 
 class Cron(ToolGroup):
-    """Asks at set times what it was told to ask; the generator answers, as it answers people."""
+    """The participant that asks the questions of scheduled jobs; the generator answers them as it answers people."""
 
     name = "cron"
     Config = CronConfig
@@ -154,19 +144,20 @@ class Cron(ToolGroup):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Look at the clock, beside what every group does."""
+        """Watch the clock while the tools are served."""
         async with super().lifespan(), Asker(self.bus, hears=ENDS) as asker:
             await self.bus.ready()
             async with self._scheduler.running(self.bus, asker):
                 yield
 
     def offered(self) -> Iterable[Tool]:
-        """What lists and removes jobs once there has been one: each schema is a part of every prompt."""
-        self._has_had_jobs = self._has_had_jobs or bool(self._scheduler.book.listed())
+        """The tools; those that list and remove jobs once there has been one, as each schema takes room in every
+        prompt."""
+        self._has_had_jobs = self._has_had_jobs or bool(self._scheduler.registry.listed())
         return [tool for tool in self._tools.values() if self._has_had_jobs or not isinstance(tool, OF_JOBS)]
 
     async def call(self, request: ToolRequest, envelope: Envelope) -> Message | None:
-        """One call of one of the tools; before the first job is told of, it is told what can be done with it."""
+        """Answer one call; after the first job was made, offer the other tools, too."""
         result = await super().call(request, envelope)
         await self._offer_more()
         return result
@@ -177,18 +168,18 @@ class Cron(ToolGroup):
 
     def figures(self) -> dict[str, int]:
         """How many jobs there are, and how many of them have a run under way."""
-        return {"jobs": len(self._scheduler.book.listed()), "jobs_running": self._scheduler.busy}
+        return {"jobs": len(self._scheduler.registry.listed()), "jobs_running": self._scheduler.busy}
 
     @on(CronRequest, concurrency=AT_ONCE)
     async def answer(self, request: CronRequest, envelope: Envelope) -> CronResult:
-        """A door asks for jobs, or wants something done with one."""
+        """Answer a frontend's request about jobs."""
         try:
             return await self._answer(request, envelope)
         except LocalError as failure:
             return CronResult(verb=request.verb, error=ErrorInfo.of(failure))
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """What a model or a door is told of what went wrong."""
+        """The reply for a request that failed unexpectedly."""
         if isinstance(message, CronRequest):
             return CronResult(verb=message.verb, error=ErrorInfo(kind="internal", message=str(error)))
         return super().error_reply(message, error)
@@ -196,10 +187,10 @@ class Cron(ToolGroup):
     async def _answer(self, request: CronRequest, envelope: Envelope) -> CronResult:
         scheduler, verb = self._scheduler, request.verb
         if verb == "list":
-            return self._told(verb, scheduler.book.listed(request.of_user))
+            return self._told(verb, scheduler.registry.listed(request.of_user))
         if verb == "add":
             return self._told(verb, [await self._add(request, envelope)])
-        stored = scheduler.book.get(request.job_id, request.of_user)
+        stored = scheduler.registry.get(request.job_id, request.of_user)
         if verb == "run":
             return self._told(verb, [stored], [await scheduler.run_now(stored)])
         if verb == "history":
@@ -207,7 +198,7 @@ class Cron(ToolGroup):
         if verb == "remove":
             stored = await scheduler.remove(request.job_id, request.of_user)
         else:
-            stored = await scheduler.book.put(request.job_id, request.of_user, STATES[verb])
+            stored = await scheduler.registry.set_state(request.job_id, request.of_user, STATES[verb])
         scheduler.wake()
         return self._told(verb, [stored])
 
@@ -215,11 +206,11 @@ class Cron(ToolGroup):
         if request.order is None:
             raise BadJob("order: is missing; expected prompt and schedule")
         job_id = uuid.UUID(envelope.id).hex[:ID_CHARACTERS]  # the same for a request that comes again
-        stored = await self._scheduler.book.add(request.order, JobMaker(job_id, request.of_user, request.by))
+        stored = await self._scheduler.registry.add(request.order, JobMaker(job_id, request.of_user, request.by))
         self._scheduler.wake()
         await self._offer_more()
         return stored
 
     def _told(self, verb: str, jobs: Sequence[StoredJob], runs: Sequence[Any] = ()) -> CronResult:
-        records = tuple(self._scheduler.book.record(stored) for stored in jobs)
+        records = tuple(self._scheduler.registry.record(stored) for stored in jobs)
         return CronResult(verb=verb, jobs=records, runs=tuple(map(run_record, runs)))

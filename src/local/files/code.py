@@ -1,4 +1,4 @@
-"""The files that a search goes through: those of a folder of the workspace that no ignore file leaves out."""
+"""Searches through the workspace's programs and texts: by line, by definition and by syntax."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ MOST_BYTES = 200_000  # of one ignore file; what is larger is none
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The rules that hold in one folder, those of the nearest ignore file last; each with the path of its folder,
-    which ends with / but for the workspace's own, the empty one."""
+    """The ignore rules that apply in one folder, those of the nearest ignore file last; each with the path of its
+    folder, which ends with / but for the workspace's own, the empty one."""
 
     rules: tuple[tuple[str, GitIgnoreSpec], ...] = ()
 
@@ -85,8 +85,9 @@ START = 8192  # bytes in which a NUL says that a file is no text
 
 @dataclass(slots=True)
 class CodeFiles:
-    """Iterates over path and content of each text file below `path`, sorted by name, each folder after the files beside
-    it. `pattern` is for names or paths, `wanted` for names; a file that is named itself is read whatever is ignored.
+    """The text files that a search goes through. Iterates over path and content of each text file below `path`, sorted
+    by name, each folder after the files beside it. `pattern` is for names or paths, `wanted` for names; a file that is
+    named itself is read whatever is ignored.
 
     Links are not followed, files of more than `most_bytes` not read; `counted` of each sort were met. `digests` has the
     SHA-256 of what was `shown`, by path. Raises `ToolError` as `Workspace` does.
@@ -195,7 +196,8 @@ Verb = Literal["text", "definitions", "structure", "syntax"]
 
 @dataclass(frozen=True, slots=True)
 class CodeLimits:
-    """Files of more than `file_bytes` are left out; a search ends after so many files, hits and seconds."""
+    """The limits of one search. Files of more than `file_bytes` are left out; a search ends after so many files, hits
+    and seconds."""
 
     file_bytes: int = 2_000_000
     files: int = 5000
@@ -205,8 +207,8 @@ class CodeLimits:
 
 @dataclass(frozen=True, slots=True)
 class CodeJob:
-    """`wanted` is a regular expression, a name or a query, by the verb; `path` counts from the workspace `root`;
-    `pattern` is for the names of files."""
+    """One search, as the worker process is asked for it. `wanted` is a regular expression, a name or a query, by the
+    verb; `path` counts from the workspace `root`; `pattern` is for the names of files."""
 
     verb: Verb
     root: str
@@ -224,7 +226,8 @@ class CodeJob:
 
 @dataclass(frozen=True, slots=True)
 class CodeFindings:
-    """What was found as text, and the SHA-256 of each file whose words stand there, by its path."""
+    """The result of a search: what was found as text, and the SHA-256 of each file whose words stand there, by its
+    path."""
 
     text: str
     digests: dict[str, str]
@@ -238,7 +241,8 @@ COMMAND = (sys.executable, "-I", "-m", "local.files.code_worker")
 
 
 class CodeRunner:
-    """At most two at a time; each does one job and ends. A call that is cancelled kills its own."""
+    """Runs searches in worker processes, at most two at a time; each does one job and ends. A call that is cancelled
+    kills its own."""
 
     def __init__(self, command: tuple[str, ...] = COMMAND, kill_after: float = KILL_AFTER) -> None:
         self._command, self._kill_after = command, kill_after
@@ -288,7 +292,8 @@ _PLAIN = re.compile(r"[\w \"'/:;,=<>@#%&!~`-]+")
 
 @dataclass(frozen=True, slots=True)
 class LineSearch:
-    """At most so many hits in so many seconds; a search that stops early says so."""
+    """A search for lines by a regular expression, with at most so many hits in so many seconds; a search that stops
+    early says so."""
 
     pattern: str
     ignore_case: bool
@@ -381,7 +386,8 @@ MOST_CHARS = 12_000  # of what a folder is made of
 
 @dataclass(slots=True)
 class SymbolSearch:
-    """At most so many files in so many seconds; a search that stops early says so."""
+    """A search for definitions by name, in at most so many files in so many seconds; a search that stops early says
+    so."""
 
     most_files: int
     seconds: float
@@ -460,7 +466,8 @@ MOST_TEXT = 120  # characters of what a capture holds
 
 @dataclass(slots=True)
 class SyntaxSearch:
-    """At most so many hits in so many seconds. A query is of one language, whose files alone are looked at."""
+    """A search by a tree-sitter query, with at most so many hits in so many seconds. A query is of one language, whose
+    files alone are looked at."""
 
     query: str
     most_hits: int

@@ -54,9 +54,9 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file that one call has changed. `before` and `after` are the SHA-256 of what it held, None where there was
-    nothing of that name; `mode` are its permissions before, `folders` how many folders were made on the way to it,
-    `part` the name under which it is half written, `at` seconds since 1970."""
+    """A change that one call has made to one file. `before` and `after` are the SHA-256 of what it held, None where
+    there was nothing of that name; `mode` are its permissions before, `folders` how many folders were made on the way
+    to it, `part` the name under which it is half written, `at` seconds since 1970."""
 
     root: str
     path: str
@@ -78,7 +78,8 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSelection:
-    """Which changes: of a call, of a query, from one time on up to another, or all of them, the latest first."""
+    """A filter for recorded changes: of a call, of a query, from one time on up to another, or all of them, the latest
+    first."""
 
     call_id: str | None = None
     query_id: str | None = None
@@ -88,8 +89,8 @@ class ChangeSelection:
 
 
 class ChangeStore(OwnedDatabase):
-    """Use as `async with`. Every coroutine returns after its commit; raises `StoreFailed`, `StoreFull` where the disk
-    is full, `StoreFenced` in a process that another one has replaced."""
+    """The record of all changes, in SQLite. Use as `async with`. Every coroutine returns after its commit; raises
+    `StoreFailed`, `StoreFull` where the disk is full, `StoreFenced` in a process that another one has replaced."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         """`clock` gives seconds since 1970."""
@@ -200,8 +201,8 @@ _PART = ".part"
 
 
 class ContentStore:
-    """A folder with a file for each content, mode 0600, on the disk when `keep` returns. `size` is that of all of them
-    in bytes. Raises `StoreFailed`, `StoreFull` where the disk is full."""
+    """The earlier contents of files: a folder with a file for each, mode 0600, on the disk when `keep` returns. `size`
+    is that of all of them in bytes. Raises `StoreFailed`, `StoreFull` where the disk is full."""
 
     def __init__(self, folder: Path, most_bytes: int) -> None:
         """No single content may have more than `most_bytes`."""
@@ -280,8 +281,9 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileWriter:
-    """Each method says what it expects to find by its SHA-256, None for nothing of that name, and raises `ToolError`
-    (changed) where it finds something else; otherwise as `Workspace` does."""
+    """Writes and removes files of a workspace, each at one moment. Each method says what it expects to find by its
+    SHA-256, None for nothing of that name, and raises `ToolError` (changed) where it finds something else; otherwise as
+    `Workspace` does."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -362,8 +364,8 @@ MOST_TOLD = 5
 
 @dataclass(frozen=True, slots=True)
 class FileUndo:
-    """One file that holds `present` and shall hold `target`, both as SHA-256, None for no file; `changes` are those
-    that are undone by that, the first one first."""
+    """The step of an undo for one file, which holds `present` and shall hold `target`, both as SHA-256, None for no
+    file; `changes` are those that are undone by that, the first one first."""
 
     path: str
     present: str | None
@@ -408,7 +410,7 @@ DAY_SECONDS = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class ChangeCause:
-    """For which call a file is changed. `is_tainted` says that words of strangers are before the model that calls."""
+    """The call that changes a file. `is_tainted` says that words of strangers are before the model that calls."""
 
     tool: str
     call_id: str
@@ -419,15 +421,16 @@ class ChangeCause:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long what files held is kept, and how much of it."""
+    """The limits of the record: how long what files held is kept, and how much of it."""
 
     days: float = 30.0
     most_bytes: int = 500_000_000
 
 
 class WorkspaceEditor:
-    """Use as `async with`. One change at a time: what a file holds is kept, then noted, then changed at one moment. A
-    process that is killed in between leaves what the next one finds out about.
+    """Changes files of a workspace and undoes the changes. Use as `async with`. One change at a time: what a file holds
+    is kept, then noted, then changed at one moment. A process that is killed in between leaves what the next one finds
+    out about.
 
     Raises `ToolError` for what cannot be done, `StoreFailed` where nothing can be noted, and then nothing is changed.
     """

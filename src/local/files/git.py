@@ -1,4 +1,4 @@
-"""What a workspace's repository tells, and how a commit of it is made."""
+"""Git in the workspace: reads its repository and makes commits, running nothing that the repository names."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ _ELSEWHERE = {
 
 @dataclass(frozen=True, slots=True)
 class GitFolder:
-    """`path` is what git is told is its folder, `index` the repository's own one; `head` is what HEAD says."""
+    """A temporary git folder with settings of our own for one repository. `path` is what git is told is its folder,
+    `index` the repository's own one; `head` is what HEAD says."""
 
     path: Path
     index: Path
@@ -182,7 +183,7 @@ ENVIRONMENT: Mapping[str, str] = {
 
 
 class GitProgram:
-    """The one that is installed. `closed` are folders of which nothing may be seen by what it runs."""
+    """The installed git, run in a sandbox. `closed` are folders of which nothing may be seen by what it runs."""
 
     def __init__(self, workspace: Path, closed: tuple[Path, ...] = ()) -> None:
         self._workspace, self._closed = workspace, closed
@@ -346,7 +347,8 @@ class NewCommit:
 
 
 class GitRepository:
-    """Each call looks anew at what there is. Raises `ToolError`: no_repository, elsewhere, git_failed, too_slow."""
+    """The repository of the workspace. Each call looks again at what is there. Raises `ToolError`: no_repository,
+    elsewhere, git_failed, too_slow."""
 
     def __init__(self, workspace: Workspace, program: GitProgram) -> None:
         self.workspace = workspace

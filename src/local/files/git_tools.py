@@ -1,4 +1,4 @@
-"""What each tool for the repository is."""
+"""The tools that read the workspace's repository and commit to it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Annotated
 from pydantic import Field
 
 from local.core.errors import ToolError
+from local.core.text import readable_output
 from local.files.git import GitRepository
 from local.files.tools import FilesConfig, FileTool, WorkspaceFiles, cause_of
 from local.files.workspace import WorkspacePath
-from local.shell.shell import readable_output
 from local.tools.tool import ToolOutput
 
 MOST_PATHS = 1000  # whose contents are looked at for words of strangers

@@ -1,4 +1,4 @@
-"""The outline of a program: its classes, functions and the like, as tree-sitter finds them."""
+"""What a file is made of: headings, definitions, keys, columns, with their lines."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from local.attachments.attachments import pdf_pages
 from local.core.errors import AttachmentRefused, ToolError
+from local.core.pdf import pdf_pages
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
@@ -32,8 +32,8 @@ MOST_INDENT = 4
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A heading, a symbol or a key with the lines that belong to it, the first line being 1. Parts of level 2 lie
-    within one of level 1."""
+    """One part of a file: a heading, a symbol or a key with the lines that belong to it, the first line being 1. Parts
+    of level 2 lie within one of level 1."""
 
     title: str
     start: int
@@ -43,8 +43,8 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """`kind` is what sort of file that is, `facts` are lines about it as a whole. `lines` are the text that the parts
-    count in: that of the file, or what was read out of it."""
+    """The parts of one file and the facts about it. `kind` is what sort of file that is, `facts` are lines about it as
+    a whole. `lines` are the text that the parts count in: that of the file, or what was read out of it."""
 
     kind: str
     lines: Sequence[str]
@@ -126,7 +126,8 @@ _JAVA = (
 
 @dataclass(frozen=True, slots=True)
 class CodeLanguage:
-    """A language: what it is called, the package with its grammar, the function there, and the nodes that count."""
+    """A programming language that can be parsed: its name, the package with its grammar, the function there, and the
+    nodes that count."""
 
     name: str
     package: str
@@ -157,7 +158,7 @@ LANGUAGES = {
 
 @dataclass(frozen=True, slots=True)
 class CodeSymbol:
-    """A class, function or the like: its name, the names of those around it with dots, and where it stands."""
+    """A definition in a program: its name, the names of those around it with dots, and where it stands."""
 
     name: str
     path: str

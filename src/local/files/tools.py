@@ -1,4 +1,4 @@
-"""What the tools for files share: the workspace, its limits, and for whom and for which call it is used."""
+"""The tools that read and change files of the workspace, and what they share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from local.files.git import GitProgram, is_repository
 from local.files.outlines import FilePart, Outline, file_outline, is_code
 from local.files.workspace import CloneSearch, FileFacts, Workspace, WorkspacePath, folded, on_one_line, shown
 from local.instructions.trust import TrustRegistry
-from local.permissions.grants import require_owner
 from local.tools.tool import Tool, ToolOutput
 
 
@@ -49,7 +48,8 @@ class FilesConfig(Settings):
 
 
 class WorkspaceFiles:
-    """`editor` is open for as long as the tools are served; `trust` knows which folders the owner trusts."""
+    """The workspace as the tools use it. `editor` is open for as long as the tools are served; `trust` knows which
+    folders the owner trusts."""
 
     def __init__(self, config: FilesConfig, editor: WorkspaceEditor, trust: TrustRegistry | None = None) -> None:
         self.config, self.editor, self._trust = config, editor, trust
@@ -61,7 +61,7 @@ class WorkspaceFiles:
 
     def path(self, tool: Tool, text: str) -> WorkspacePath:
         """A path to look at. Raises `ToolError`: not_yours for anybody but the owner; outside, bad_path."""
-        require_owner(tool.asked_by())
+        tool.require_owner()
         return self.workspace.path(text)
 
     def path_to_change(self, tool: Tool, text: str) -> WorkspacePath:
@@ -126,7 +126,7 @@ TAIL_SHARE = 4  # a quarter of a result that is cut off is from the end
 
 
 class FileTool(Tool):
-    """A tool over the workspace's files. How much it may do, it says itself."""
+    """A tool that works on files of the workspace; each one declares its own safety level."""
 
     trusted = True  # and says where it shows a stranger's words
 
@@ -243,7 +243,8 @@ CLOSED = (".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv")  # not 
 
 
 class WorkspaceContents:
-    """`kinds` are those found so far, of: files, programs, repository. What has gone since counts as there."""
+    """A record of what kinds of things the workspace holds. `kinds` are those found so far: files, programs,
+    repository. What has gone since counts as there."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

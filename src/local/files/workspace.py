@@ -157,7 +157,8 @@ SHOWN = 200  # characters of a path in an error
 
 @dataclass(frozen=True, slots=True)
 class WorkspacePath:
-    """`parts` are names, none of them `.`, `..` or empty; no parts at all are the workspace itself."""
+    """A checked path below the workspace. `parts` are names, none of them `.`, `..` or empty; no parts at all are the
+    workspace itself."""
 
     parts: tuple[str, ...]
 
@@ -247,7 +248,7 @@ _SAID = {
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What is known of a file without reading it: its path in the workspace, size in bytes, time of its last change in
+    """The metadata of a file or folder: its path in the workspace, size in bytes, time of its last change in
     seconds since 1970, and permissions. A `link` is told of and never followed."""
 
     path: str
@@ -258,8 +259,9 @@ class FileFacts:
 
 
 class Workspace:
-    """Every path is resolved anew, from the root's descriptor down, by `descent`. Each method raises `ToolError` for
-    what cannot be done: not_found, link, outside, not_a_folder, not_a_file, too_large, denied, disk_full, gone."""
+    """The folder that the assistant works in. Every path is resolved again, from the root's descriptor down, by
+    `descent`. Each method raises `ToolError` for what cannot be done: not_found, link, outside, not_a_folder,
+    not_a_file, too_large, denied, disk_full, gone."""
 
     def __init__(self, root: Path, descent: Descent | None = None) -> None:
         """`root` may be reached by links; what lies below it may not."""
@@ -415,7 +417,7 @@ _REMOTE = re.compile(rb"^[ \t]*\[[ \t]*remote\b", re.M | re.I)
 
 
 class CloneSearch:
-    """Finds the clones in a workspace, as they are while it is asked: it looks at each folder once."""
+    """A search for cloned repositories in a workspace. It looks at each folder once."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

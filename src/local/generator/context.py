@@ -17,10 +17,10 @@ from typing import Any, Self
 from local.bus.messages import FILES_LEFT_OUT, Context, ContextItem, ContextProvided, Said, parted, with_block
 from local.bus.vocabulary import TODO_LIST
 from local.core.errors import ContextTooLarge, ModelError, StoreDamaged
+from local.core.text import part_end
 from local.generator.history import UNKNOWN
 from local.memory.messages import RECALLED
 from local.models.chat import Json
-from local.web.fetch import part_end
 
 # A long text made short: its beginning, and the paragraphs that have most to do with the question. No I/O.
 

@@ -1,4 +1,4 @@
-"""One server while it is in use: started with the first call, and again after its end, with pauses that grow."""
+"""The connection to one MCP server: started with the first call, and again after its end, with pauses that grow."""
 
 from __future__ import annotations
 
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from local.mcp.session import MCPSession
 
 
-# A tool of a server as its owner has approved it: the model is told this, and never what the server says later.
-
 Change = Literal["as approved", "changed", "new", "gone"]
 
 NAME_CHARS = 64
@@ -54,7 +52,8 @@ DESCRIPTION_CHARS = 4000
 
 @dataclass(frozen=True, slots=True)
 class ApprovedTool:
-    """`name` is what the model calls it, `server_name` what its server does; `digest` is the SHA-256 of all that the
+    """A tool of a server as its owner has approved it. The model is shown this, and never what the server says later.
+    `name` is what the model calls it, `server_name` what its server does; `digest` is the SHA-256 of all that the
     server says of it."""
 
     name: str
@@ -188,20 +187,18 @@ class RemoteLogin:
 
 @dataclass(frozen=True, slots=True)
 class LoginPrompt:
-    """A person who is there to log in: `visit` shows them an address, `answer` waits for the query of the address to
-    which they come back, which is `redirect_uri`."""
+    """A person who can log in: `visit` shows them an address, `answer` waits for the query of the address to which they
+    come back, which is `redirect_uri`."""
 
     redirect_uri: str
     visit: Callable[[str], Awaitable[None]]
     answer: Callable[[], Awaitable[Mapping[str, str]]]
 
 
-# A server that runs elsewhere, and is asked over streamable HTTP; for as long as it is known to be there.
-
-
 @dataclass(slots=True)
 class RemoteServer:
-    """`headers` may hold keys; `seconds` is for how long it may say nothing. `visitor` logs in, if there is one."""
+    """A server at a `url`, asked over streamable HTTP, while it is known to be there. `headers` may hold keys;
+    `seconds` limits its silence. `visitor` logs in, if there is one."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -216,7 +213,7 @@ class RemoteServer:
         return self._lost.done()
 
     def lose(self, why: str) -> None:
-        """The server does not answer any more, or has forgotten us: whoever wants it again begins anew."""
+        """The server does not answer any more, or has forgotten the session: the next call connects again."""
         if not self._lost.done():
             self._lost.set_result(why)
 
@@ -240,8 +237,8 @@ Start = Callable[[], AbstractAsyncContextManager[Server]]
 
 
 class MCPConnection:
-    """Calls the tools of one server. `start` makes its process, or reaches it; `name` is what `mcp.json` calls it.
-    `trouble` says why it is not there; it is empty for one that is, or that nobody has needed so far."""
+    """The connection to one server. `start` starts its process or reaches it; `name` is its name in `mcp.json`.
+    `trouble` says why it is not available; it is empty while it is, and before the first call."""
 
     def __init__(
         self, name: str, start: Start, start_seconds: float, require: Callable[[], object] | None = None
@@ -445,27 +442,28 @@ def _message(line: bytes) -> SessionMessage | Exception:
         return error
 
 
-# How the SDK logs in at a server elsewhere, and keeps being so: OAuth 2.1 with PKCE, and its tokens anew.
+# How the SDK logs in at a remote server, and renews its tokens: OAuth 2.1 with PKCE.
 
 NO_REDIRECT = "http://127.0.0.1/callback"  # of a client whom nobody sends back
 
 
 class _Storage:
-    """The SDK's view of a login. Where a person is there, our client is made anew: it comes back to another port."""
+    """The SDK's view of a login. With a person there, our client is registered again, because it returns to another
+    port."""
 
-    def __init__(self, login: RemoteLogin, *, begins_anew: bool) -> None:
-        self._login, self._begins_anew = login, begins_anew
+    def __init__(self, login: RemoteLogin, *, registers_again: bool) -> None:
+        self._login, self._registers_again = login, registers_again
         self._client: dict[str, Any] | None = None  # kept with the tokens that it gets: the last login may be of use
 
     async def get_tokens(self) -> OAuthToken | None:
-        tokens = {} if self._begins_anew else self._login.tokens()
+        tokens = {} if self._registers_again else self._login.tokens()
         return OAuthToken.model_validate(tokens) if tokens else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         self._login.keep(tokens=tokens.model_dump(mode="json", exclude_none=True), client=self._client)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        client = {} if self._begins_anew else self._login.client()
+        client = {} if self._registers_again else self._login.client()
         return OAuthClientInformationFull.model_validate(client) if client else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
@@ -494,7 +492,7 @@ def auth_of(server: RemoteServer, login: RemoteLogin, visitor: LoginPrompt | Non
         "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
         "token_endpoint_auth_method": "none",
     })  # fmt: skip
-    storage = _Storage(login, begins_anew=visitor is not None)
+    storage = _Storage(login, registers_again=visitor is not None)
     return OAuthClientProvider(server.url, metadata, storage, redirect_handler=visit, callback_handler=answer)
 
 
@@ -516,7 +514,7 @@ async def remote_streams(server: RemoteServer) -> AsyncIterator[Any]:
 
     async def notice(response: httpx2.Response) -> None:
         if response.status_code == NOT_FOUND and MCP_SESSION_ID in response.request.headers:
-            server.lose("it has begun anew, and knows nothing of us")
+            server.lose("it was restarted and has forgotten the session")
         if response.status_code == UNAUTHORIZED and auth is None:
             server.lose(login_wanted(server.login.name))
 
@@ -540,7 +538,7 @@ def _streams(server: RemoteServer, client: httpx2.AsyncClient) -> AbstractAsyncC
 
 
 class _BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Says when nobody is there, and reads no more of one answer than `ANSWER_BYTES`."""
+    """A transport that notices a server that is gone, and reads at most `ANSWER_BYTES` of one answer."""
 
     def __init__(self, server: RemoteServer) -> None:
         super().__init__(trust_env=False)

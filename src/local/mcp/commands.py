@@ -35,7 +35,7 @@ async def told_tools(connection: MCPConnection) -> list[dict[str, Any]]:
         await connection.close()
 
 
-# Changes which servers stand in `mcp.json`, and leaves everything else in it as it stands.
+# Changes the servers in `mcp.json`, and leaves everything else in it alone.
 
 Json = dict[str, Any]
 
@@ -201,7 +201,7 @@ def remove(name: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -
     file = approved_file(find_data_dir(data_dir), name)
     file.unlink(missing_ok=True)
     folder = file.with_suffix("")
-    kept = f"; what it has kept lies in {folder}" if folder.is_dir() and any(folder.iterdir()) else ""
+    kept = f"; its data is kept in {folder}" if folder.is_dir() and any(folder.iterdir()) else ""
     typer.echo(f"{name} is there no longer; {taken_over(participant_name(name), data_dir)}{kept}")
 
 

@@ -1,4 +1,4 @@
-"""`/mcp`: the tools of `local2 mcp` over streamable HTTP, for whoever the guard has found out asks."""
+"""`/mcp`: the tools of `local2 mcp` over streamable HTTP, for the principal that the guard has identified."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ END_SECONDS = 5.0
 
 
 class MCPEndpoint:
-    """Answers requests while it is `running`. The SDK, which takes a second to import, comes with the first one."""
+    """The handler of `/mcp` while it is `running`. The SDK, which takes a second to import, is imported with the first
+    request."""
 
     def __init__(self) -> None:
         self._stopping = asyncio.Event()

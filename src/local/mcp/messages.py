@@ -1,4 +1,4 @@
-"""What is said of the tools that programs call by themselves, through a door and not in a turn."""
+"""The messages about tools that programs call by themselves, through a frontend and not in a turn."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ ClientToolVerb = Literal["list", "call"]
 
 
 class ClientToolRequest(Message):
-    """A door, when a program wants to know which tools there are (list), or calls one (call: `tool`, `args`) under an
-    id of a query that is none. `client` is what the program calls itself; `asks` whether a person is asked where that
-    takes leave, which is denied otherwise."""
+    """A frontend's request for a program that wants to know which tools there are (list), or calls one (call: `tool`,
+    `args`) under an id of no query. `client` is the program's name; `asks` says whether a person is asked where the
+    call needs approval, which is denied otherwise."""
 
     subject = "client.tool.request."
     delivery = Delivery.EPHEMERAL
@@ -31,8 +31,7 @@ class ClientToolRequest(Message):
 
 
 class ClientToolResult(Message):
-    """The generator's answer to that: the tools that there are, or the result of the call, `tainted` where it may hold
-    words of strangers."""
+    """The generator's answer: the tools, or the result of the call, `tainted` if it may hold untrusted content."""
 
     subject = "client.tool.result."
     delivery = Delivery.EPHEMERAL

@@ -1,4 +1,4 @@
-"""The tools that programs may call by themselves, and calls of them."""
+"""The routes /mcp and /tools: the system for MCP clients, and tools that programs call by themselves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FAULTS: Mapping[int, str] = {
 
 
 class MCPAnswer:
-    """Is the `send` of one request."""
+    """The `send` of one request, which turns each refusal into a JSON-RPC error."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -86,7 +86,7 @@ async def exchange(request: Request) -> Response:
 
 
 class _ByEndpoint(Response):
-    """Is written by the SDK."""
+    """A response that the SDK writes."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await api().mcp.answer(api(), scope, receive, send)
@@ -98,8 +98,8 @@ ToolName = Annotated[str, InPath(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 
 class ToolCallBody(BaseModel):
-    """The body of POST /tools/{tool}/calls. `client` is what the program calls itself, as whoever is asked will read
-    it; the same `query_id` again is the same call."""
+    """The body of POST /tools/{tool}/calls. `client` is the program's name, as the person who is asked will read it;
+    the same `query_id` again is the same call."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     args: Annotated[dict[str, Any], Field(default_factory=dict)]
@@ -124,7 +124,8 @@ async def listing() -> Response:
 
 @open_to(Access.OWNER)
 async def call(tool: ToolName, request: Request) -> Response:
-    """Have a tool called, and wait for its result; what takes leave is denied, or asked if the owner has it so."""
+    """Call a tool and wait for its result; a call that needs approval is denied, or approval is requested if the owner
+    has it so."""
     body = await read_body(request, ToolCallBody)
     query_id = body.query_id or f"call-{new_id()}"
     result = await api().client_tools.call(tool, body.args, query_id, body.client)

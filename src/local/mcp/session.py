@@ -15,15 +15,15 @@ from local.mcp.client import CLOSED, ApprovedTool, RemoteServer, digest_of, outp
 from local.sandbox.process import ContainedServer
 from local.tools.tool import ToolOutput
 
-logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # what it fails of is told to whoever has called
+logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # its failures are reported to the caller
 
 MAX_PAGES = 100
 Json = dict[str, Any]
 
 
 class MCPSession:
-    """Every method raises `ToolError`, with what the server says or why it cannot be understood; of the kind `closed`
-    where it has ended."""
+    """A session with a running server, by the SDK. Every method raises `ToolError`, with what the server says or why it
+    cannot be understood; of the kind `closed` if it has ended."""
 
     def __init__(self, client: Client, name: str, lost: Callable[[str], object]) -> None:
         self._client, self._name, self._lost = client, name, lost

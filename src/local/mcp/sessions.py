@@ -1,4 +1,5 @@
-"""The sessions of MCP clients over HTTP, each of whoever began it; and the system as they ask it, in this process."""
+"""The sessions of MCP clients over HTTP, each with the principal that began it; and the system as they ask it, in this
+process."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ BASE = "http://localhost"  # of requests that never leave this process
 
 
 class InProcessClient:
-    """Asks one API as one principal: by its routes, without the guard."""
+    """An `MCPClient` that asks one API as one principal: by its routes, without the guard."""
 
     def __init__(self, context: ApiContext, principal: Principal) -> None:
         self._context, self._session, self._principal = context, context.session, principal
@@ -102,7 +103,8 @@ def _plain(view: Json) -> Json:
 
 
 class MCPSessions:
-    """Each serves nobody but who began it: the SDK compares the `user` of a request."""
+    """The MCP sessions of one API. Each serves only the principal that began it: the SDK compares the `user` of a
+    request."""
 
     def __init__(self, context: ApiContext) -> None:
         def client_for(called: Context[Any, Request]) -> InProcessClient:

@@ -1,6 +1,6 @@
-"""The tools of one server, in a process of their own: `local.mcp.tools:NAME` for each in `mcp.json`.
+"""The tools of one server, in a process of their own: `local.mcp.tools:NAME` for each name in `mcp.json`.
 
-Which tools there are stands in what was approved: the server itself is started with the first call.
+The tools are those that were approved: the server itself is started with the first call.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from local.tools.tool import Arguments, Tool, ToolOutput
 
 
 class ApprovedArguments(Arguments):
-    """The schema that was approved. The server itself checks what it is given."""
+    """The approved schema of a tool's arguments. The server itself checks what it is given."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.schema = dict(schema)
@@ -39,8 +39,8 @@ class ApprovedArguments(Arguments):
 
 
 class MCPTool(Tool):
-    """A tool of a server. Its results hold the words of strangers, and nobody knows what it does: so each call is
-    made at most once, and asks first, unless the owner has set another level."""
+    """A tool of a server. Its results are untrusted content, and its effects are unknown: so each call is made at most
+    once, and requests approval, unless the owner has set another level."""
 
     approved: ClassVar[ApprovedTool]
 
@@ -76,7 +76,7 @@ LOGIN_SECONDS = 300.0  # for a person to log in
 
 
 class MCPGroup(ToolGroup):
-    """The tools that were approved of one server, which is called `server`."""
+    """The participant with the approved tools of one server, which is called `server`."""
 
     Config = MCPServerConfig
     server: ClassVar[str] = ""

@@ -42,7 +42,8 @@ class ArbiterConfig(Settings):
 
 
 class Arbiter(Participant):
-    """Keeps a line for each model server. It holds nothing that it could lose: everybody says again what they want."""
+    """The participant that grants leases: it keeps a line of background calls for each model server. It has no state to
+    lose: every process repeats what it wants."""
 
     name = "arbiter"
     kind = Kind.SERVICE
@@ -62,12 +63,12 @@ class Arbiter(Participant):
 
     @classmethod
     def build(cls, config: ArbiterConfig, resources: Resources) -> Self:
-        """With the model servers, of which it has to know what a background call does to their caches."""
+        """With the model servers, because what a background call does to their caches matters."""
         return cls(config, resources.routing)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Repeat how the lines are while anybody uses them, and notice who has gone silent."""
+        """Repeat the state of the lines while anybody uses them, and notice processes that went silent."""
         try:
             yield
         finally:
@@ -78,7 +79,7 @@ class Arbiter(Participant):
 
     @on(LeaseClaim)
     async def hear(self, claim: LeaseClaim, envelope: Envelope) -> None:
-        """Somebody says what they want of a model server."""
+        """Receive what one process wants of a model server."""
         line = self._lines.get(claim.server) or self._new_line(claim.server)
         running = [lease.id for lease in claim.leases if lease.running]
         waiting = [lease.id for lease in claim.leases if not lease.running]
@@ -153,13 +154,14 @@ class _Claimant:
 
 
 class ModelLine:
-    """A server that serves `slots` calls at once. Users' turns come first; what they leave is for leases.
+    """The line of calls for one model server, which serves `slots` calls at once. Users' turns come first; leases get
+    the places that are left.
 
-    A lease holds a place from the moment it is granted until its owner says that it does not run any more: being
-    revoked frees nothing yet. The same claims give the same line, whoever was heard first after a restart.
+    A lease holds a place from the moment it is granted until its owner says that it does not run any more: revoking
+    alone frees nothing. The same claims give the same line, in whatever order they arrive after a restart.
 
-    With `quiet_seconds` a lease that is patient begins only when its model had no user's turn for so long, and is
-    revoked by one. `begun` is when the arbiter has started: what was before that nobody knows, so it counts as a turn.
+    With `quiet_seconds` a lease that is patient begins only when its model had no user's turn for that long, and is
+    revoked by one. `begun` is when the arbiter started: turns before that are unknown, so it counts as a turn.
     """
 
     def __init__(self, slots: int, quiet_seconds: float = 0.0, begun: float = 0.0) -> None:
@@ -208,7 +210,7 @@ class ModelLine:
         self._grant()
 
     def forget_silent(self, now: float) -> None:
-        """Whoever was not heard for 2.5 s has gone, with all that it had. Quiet may have come meanwhile."""
+        """Drop the claims of processes that were not heard for 2.5 s. Quiet may have come meanwhile, too."""
         self._now = now
         silent = [name for name, claimant in self._claimants.items() if now - claimant.heard_at > SILENT_SECONDS]
         for instance in silent:
@@ -305,8 +307,8 @@ LONGEST_SECONDS = 2.0
 
 
 class QuietPeriod:
-    """A debounce: whoever waits for `begins` goes on half a second after the last `disturbed`, and after two at the
-    latest; all go on at once, so that they have each other's company in commits and wake-ups."""
+    """A debounce: `begins` returns half a second after the last `disturbed`, and after two seconds at the latest. All
+    callers continue at the same moment, so that they share commits and wake-ups."""
 
     def __init__(self) -> None:
         self._disturbed_at = 0.0
@@ -314,7 +316,7 @@ class QuietPeriod:
         self._begins: asyncio.Event | None = None
 
     def disturbed(self) -> None:
-        """A user was answered, and may go on at once."""
+        """A user was answered, and may continue at once."""
         self._disturbed_at = asyncio.get_running_loop().time()
 
     async def begins(self) -> None:

@@ -1,4 +1,4 @@
-"""Which models a query can choose: those of every model server that is used, and why it cannot choose the others."""
+"""The models that a query can choose: those of every model server that is used, and why others cannot be chosen."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from local.bus.messages import DEFAULT_MODEL
 from local.core.config_file import suggestion
 from local.core.errors import BadRequest, LocalError, ModelError, NoSuchModel
-from local.critic.judge import is_made_for_judging
 from local.models.hub import ModelStock, StockedModel
 from local.models.messages import ModelRecord
 from local.models.ollama import OllamaModel
 from local.models.router import open_client
-from local.models.settings import DefaultModel, Endpoint, ModelsConfig, Routing
+from local.models.settings import DefaultModel, Endpoint, ModelsConfig, Routing, is_made_for_judging
 
 if TYPE_CHECKING:
     from local.models.openai import OpenAIModel
@@ -33,13 +32,13 @@ log = logging.getLogger(__name__)
 
 
 class NotForChat(BadRequest):
-    """A model that is here and does not answer questions."""
+    """The error for a model that is installed but does not answer questions."""
 
     kind = "bad_model"
 
 
 class ServerSilent(LocalError):
-    """Whether there is a model cannot be told, because its server does not answer."""
+    """The error for a model of a server that does not answer, so that it is unknown whether there is one."""
 
     kind = "unavailable"
 
@@ -54,8 +53,8 @@ class _Seen:
 
 @dataclass(slots=True)
 class ModelCatalogue:
-    """Looks at all servers each time, and keeps what it saw: a server that does not answer has what it had. Chat models
-    are all but those for embeddings and those made for judging."""
+    """The models of all servers. It asks the servers each time and keeps the answers: a server that does not answer has
+    what it had. All models can chat but those for embeddings and those made for judging."""
 
     stock: ModelStock
     routing: Routing

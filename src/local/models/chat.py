@@ -61,14 +61,14 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Degraded:
-    """Something that was asked for and left out, because this model cannot do it. A sentence for a person."""
+    """A note for a person: something was asked for and left out, because this model or server cannot do it."""
 
     note: str
 
 
 @dataclass(frozen=True, slots=True)
 class CannotThink(Degraded):
-    """A model that cannot think was asked to. A client says it once for each model."""
+    """The note that a model cannot think aloud although it was asked to. A client says it once for each model."""
 
     @classmethod
     def of(cls, model: str) -> CannotThink:
@@ -78,12 +78,13 @@ class CannotThink(Degraded):
 
 @dataclass(frozen=True, slots=True)
 class AwayDelta(Degraded):
-    """Nobody answers for now, and the call waits until somebody does, or has waited for too long."""
+    """The note that nobody answers for now: the call waits until somebody does, or has waited for too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestartDelta(AwayDelta):
-    """The server has died in the middle of its answer, which begins again: what came before does not count."""
+    """The note that the server has died in the middle of its answer, which begins again: what came before does not
+    count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,10 +77,11 @@ _WORDS = {_LOGPROBS: ("logprob",), _FORMAT: ("format", "schema", "grammar"), _PR
 
 
 class ConnectionLimits(TypedDict):
-    """`first_token_seconds` limits the silence before a chat answer (while the model is loaded, or the prompt is read
-    by a server that tells no progress); it grows with what the model needed before, see `FirstTokenLimit`.
-    `between_tokens_seconds` limits each later silence (comments that keep the connection alive are silence, too),
-    `timeout_seconds` every other request. `limit` names the setting behind them, for the message of an error."""
+    """The time limits of a client. `first_token_seconds` limits the silence before a chat answer (while the model is
+    loaded, or the prompt is read by a server that tells no progress); it grows with what the model needed before, see
+    `FirstTokenLimit`. `between_tokens_seconds` limits each later silence (comments that keep the connection alive are
+    silence, too), `timeout_seconds` every other request. `limit` names the setting behind them, for the message of an
+    error."""
 
     first_token_seconds: float
     between_tokens_seconds: float
@@ -90,7 +91,7 @@ class ConnectionLimits(TypedDict):
 
 
 class ModelClient(Generic[K]):
-    """A `ChatModel` on one server, but for what a subclass says of its API. `K` is what is known of a model."""
+    """The base of the clients: a `ChatModel` on one server. A subclass knows its API, `K` what is known of a model."""
 
     chat_path: ClassVar[str]
 
@@ -225,11 +226,11 @@ class ModelClient(Generic[K]):
 
 class OptionalFields:
     """What one call may go without: the form of the reply, the probabilities of its tokens, and the progress of reading
-    the prompt, which is taken away only by a refusal that names it.
+    the prompt, which is dropped only by a refusal that names it.
 
     `fields` are those of the request that are still asked for. Servers differ in which of them they know, and say so
-    with a refusal: the call is then made without, and `learned`, which all calls of one model share, remembers it once
-    that has helped. Servers that ignore an unknown field are never noticed here.
+    with a refusal: the call is then repeated without, and `learned`, which all calls of one model share, remembers it
+    once that has helped. A server that ignores an unknown field is not noticed.
     """
 
     def __init__(self, learned: set[str], *, form: Json, logprobs: bool, progress: Json | None = None) -> None:

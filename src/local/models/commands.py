@@ -1,4 +1,4 @@
-"""`local2 model list | pull | use | try | check`: which models there are, further ones, and which of them answers."""
+"""`local2 model list | pull | use`: which models there are, further ones, and which of them answers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ import typer
 
 from local.cli.client import running_system
 from local.cli.main import ConfigDir, DataDir, JsonOption, sized, visible
-from local.core.config import layers_for, load, load_system
+from local.core.config import layers_for, load_system
 from local.core.data_dir import NotRunning, RunDirectory
 from local.core.environment import data_dir as find_data_dir
 from local.core.environment import environment
 from local.core.errors import ConfigError, NoAnswer, NoApi
-from local.generator.config import GeneratorConfig
 from local.models.hub import FOLDER, ModelStock, PullStep, StockedModel
 from local.models.servers import require_program
-from local.models.settings import ModelsConfig, choose_model, chosen_model, gguf_files, load_models
-from local.models.trial import NAME as TRIAL_NAME
-from local.models.trial import TrialModel
-from local.run.backend import any_ollama_url
+from local.models.settings import (
+    ModelsConfig,
+    answering_model,
+    any_ollama_url,
+    choose_model,
+    chosen_model,
+    gguf_files,
+    load_models,
+)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As `list` shows it, or the path of a GGUF file.")]
 Wanted = Annotated[
@@ -39,10 +43,10 @@ model_app = typer.Typer(help="Which models there are, further ones, and which of
 
 @model_app.command("list")
 def listing(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
-    """Show the models that are here; a * stands before the one that answers."""
+    """Show the models that are here; the one that answers has a *."""
     layers = layers_for(config_dir)
-    models, note = asyncio.run(_stock(layers, data_dir).models())
-    chosen = chosen_model(layers).partition("/")[2] or load("generator", GeneratorConfig, layers).model
+    models, note = asyncio.run(stock_of(layers, data_dir).models())
+    chosen = answering_model(layers)
     if as_json:
         typer.echo(_as_json(models, chosen, note))
         return
@@ -58,12 +62,12 @@ def listing(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir:
 
 @model_app.command()
 def pull(model: Wanted, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
-    """Fetch a model and show how far it is; one that was cut off goes on where it was."""
-    stock = _stock(layers_for(config_dir), data_dir)
+    """Fetch a model and show how far it is; run it again to resume an interrupted download."""
+    stock = stock_of(layers_for(config_dir), data_dir)
     try:
         asyncio.run(pull_and_show(stock, model, typer.echo))
     except KeyboardInterrupt:
-        typer.echo("\nstopped; the same command goes on from here", err=True)
+        typer.echo("\nstopped; run the same command again to resume", err=True)
         raise typer.Exit(130) from None
 
 
@@ -77,35 +81,11 @@ def use(model: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -> 
         typer.echo(told)
         return
     layers = layers_for(config_dir)
-    found = asyncio.run(_stock(layers, data_dir).find(model))
+    found = asyncio.run(stock_of(layers, data_dir).find(model))
     path = choose_model(layers, found.kind, found.name, found.path)
     typer.echo(f"{chosen_model(layers)} answers from the next start on, as {path} says now")
     if found.kind == "llama_server":
         _tell_what_is_missing(load_models(layers))
-
-
-@model_app.command("try")
-def try_one(
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the download.")] = False,
-    config_dir: ConfigDir = None,
-    data_dir: DataDir = None,
-) -> None:
-    """Install a very small model and what runs it, without Ollama, and have it answer from the next start on."""
-    layers = layers_for(config_dir)
-    stock = _stock(layers, data_dir)
-    trial = TrialModel(stock.folder.path, load_models(layers))
-    if missing := trial.missing():
-        for line in missing:
-            typer.echo(line)
-        if not yes and not typer.confirm("Download and use it?", default=True):
-            raise typer.Exit(1)
-        try:
-            trial.install()
-        except KeyboardInterrupt:
-            typer.echo("\nstopped; the same command begins again", err=True)
-            raise typer.Exit(130) from None
-    path = choose_model(layers, "llama_server", TRIAL_NAME, trial.file)
-    typer.echo(f"{chosen_model(layers)} answers from the next start on, as {path} says now")
 
 
 def _told_to_running(model: str, data_dir: Path | None) -> str:
@@ -131,23 +111,6 @@ def _whole_path(model: str) -> str:
     return str(path.resolve()) if model.lower().endswith(".gguf") and path.is_file() else model
 
 
-@model_app.command()
-def check(
-    model: Annotated[str | None, typer.Argument(metavar="[NAME]", help="As `list` shows it; else the judge.")] = None,
-    config_dir: ConfigDir = None,
-    data_dir: DataDir = None,
-) -> None:
-    """Test whether a model can grade answers and find facts; exit status 1 if it fails. The result is stored."""
-    from local.models.check import check as check_model  # half a second of imports
-
-    layers = layers_for(config_dir)
-    stock = _stock(layers, data_dir)
-    if not asyncio.run(
-        check_model(layers, find_data_dir(data_dir), stock, model, lambda line: typer.echo(visible(line)))
-    ):
-        raise typer.Exit(1)
-
-
 async def pull_and_show(stock: ModelStock, model: str, show: Callable[[str], object]) -> None:
     """Fetch a model; `show` is given each step and each full percent. Raises `ModelError`."""
     shown = ""
@@ -166,7 +129,8 @@ def describe(step: PullStep) -> str:
     return f"{step.status} {100 * (step.completed or 0) // step.total} % of {sized(step.total)}"
 
 
-def _stock(layers: list[Path], data_dir: Path | None) -> ModelStock:
+def stock_of(layers: list[Path], data_dir: Path | None) -> ModelStock:
+    """The models of this machine, by the settings and the data directory of a command."""
     variables = environment()
     system, models = load_system(layers, {}, variables), load_models(layers)
     directory = RunDirectory(find_data_dir(data_dir))

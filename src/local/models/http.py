@@ -50,7 +50,7 @@ _LONGEST_FIRST = sorted(_TAGS, key=len, reverse=True)
 
 
 class LineBuffer:
-    """Keeps the line that is not complete yet, at most `MAX_LINE_BYTES` of it."""
+    """The line of a stream that is not complete yet, at most `MAX_LINE_BYTES` of it."""
 
     def __init__(self, errors: ServerErrors) -> None:
         self._errors = errors
@@ -164,7 +164,7 @@ def _score(entry: Json) -> TokenScore:
 
 
 class ThinkTagSplitter:
-    """Takes content in pieces of any size, gives back the same text as thinking and content.
+    """A splitter of content into thinking and answer, in pieces of any size.
 
     Held back is only what may still become a tag, so "a < b" passes at once. After an odd number of backticks the text
     is code and is left alone. A block that opens within an answer and never closes was no thinking but an answer that

@@ -1,4 +1,11 @@
-"""The Hugging Face Hub, or a mirror of it: which files a repository has, and where they are."""
+"""Models on this machine, and how further ones are pulled: GGUF files of the Hugging Face Hub, a mirror or any address,
+and models of Ollama.
+
+A file is downloaded to `<name>.<identity>.part` beside its target, under a lock, and renamed when its size and SHA-256
+are right: so a model is whole or not there, and an interrupted pull is resumed. The package huggingface_hub would do a
+part of this: it installs 17 MB and 300 files, has no asynchronous calls, takes no plain addresses, and does not compare
+checksums.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +30,17 @@ from local.core.files import Backoff
 from local.models.ollama import OllamaModel
 from local.models.settings import is_loopback
 
-# One file of a hub, as the hub describes it.
-
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """`name` is that of the file alone; `size` in bytes and `sha256` in hexadecimal digits where they are told."""
+    """One file of a hub, as the hub describes it. `name` is that of the file alone; `size` in bytes and `sha256` in
+    hexadecimal digits are known if the hub says them."""
 
     name: str
     url: str
     size: int | None = None
     sha256: str = ""
 
-
-# What a user calls a GGUF file that lies elsewhere: a repository of a hub, a file in one, or an address.
 
 HOSTS = ("hf.co", "huggingface.co", "www.huggingface.co")
 SUFFIX = ".gguf"
@@ -47,7 +51,8 @@ _FILE = re.compile(rf"({_NAME}/{_NAME})/(?:(?:resolve|blob)/([\w.-]+)/)?((?:[\w.
 
 @dataclass(frozen=True, slots=True)
 class HubReference:
-    """Either `url` is given, or `repo` ("owner/name") with `file` in it or else a `quant`, such as Q4_K_M, if any."""
+    """What a user calls a GGUF file elsewhere: an `url`, or a `repo` ("owner/name") with a `file` in it or else a
+    `quant` such as Q4_K_M, if any."""
 
     repo: str = ""
     file: str = ""
@@ -100,7 +105,7 @@ _PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf", re.I)
 
 
 class Hub:
-    """Asks one hub, with the user's `token` where there is one; it is shown to that hub and to nobody else.
+    """A client of one hub, with the user's `token` if there is one, which is sent to that hub alone.
 
     Every failure is a `ModelError`: unreachable, model_missing, unauthorised, or bad_stream.
     """
@@ -186,7 +191,7 @@ def refused(response: httpx.Response, what: str) -> ModelError:
 
 def _choose(paths: Sequence[str], quant: str) -> str:
     """The path for a quantisation; without one, of those that fit most machines the first, else any."""
-    first = [path for path in sorted(paths) if not (part := _PART.fullmatch(path)) or int(part[2]) == 1]
+    first = sorted(filter(_is_first, paths))
     for wanted in (quant,) if quant else _PREFERRED:
         form = re.compile(rf"(?<![A-Z0-9_]){re.escape(wanted)}(?![A-Z0-9_])", re.I)
         if found := next((path for path in first if form.search(path)), ""):
@@ -195,50 +200,56 @@ def _choose(paths: Sequence[str], quant: str) -> str:
 
 
 def _parts(chosen: str, there: dict[str, Any]) -> list[str]:
-    part = _PART.fullmatch(chosen)
-    if part is None:
-        return [chosen]
-    paths = [f"{part[1]}-{number:05d}-of-{part[3]}{SUFFIX}" for number in range(1, int(part[3]) + 1)]
-    missing = [path for path in paths if path not in there]
+    names = _names_of_parts(chosen)
+    missing = [name for name in names if name not in there]
     if missing:
         raise ModelError(f"the hub lacks a part of {chosen}: {missing[0]}", kind="model_missing")
-    return paths
+    return names
 
 
-# The folder in which GGUF files lie that were pulled.
+def _names_of_parts(first: str) -> list[str]:
+    """The names of all parts of a model by that of its first file; of one that is not split, that name."""
+    part = _PART.fullmatch(first)
+    if part is None:
+        return [first]
+    return [f"{part[1]}-{number:05d}-of-{part[3]}{SUFFIX}" for number in range(1, int(part[3]) + 1)]
+
 
 MAGIC = b"GGUF"
-_LATER_PART = re.compile(r".+-(?!00001)\d{5}-of-\d{5}", re.I)
-_FIRST_PART = re.compile(r"(.+)-00001-of-(\d{5})", re.I)
+
+
+StockKind = Literal["ollama", "llama_server"]
 
 
 @dataclass(frozen=True, slots=True)
-class GgufModel:
-    """A model in one GGUF file, or in several of which `path` is the first; `size` in bytes is that of all."""
+class StockedModel:
+    """A model on this machine. `size` in bytes if it is known, `path` of its GGUF file, or of the first of several, if
+    it has one."""
 
     name: str
-    path: Path
-    size: int
+    kind: StockKind
+    size: int | None = None
+    path: Path | None = None
 
 
 class ModelFolder:
-    """All methods look at the disk. A folder that is not there holds nothing."""
+    """The folder of pulled GGUF files. All methods look at the disk; a folder that does not exist has no models."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def models(self) -> list[GgufModel]:
-        """What lies here, by name."""
+    def models(self) -> list[StockedModel]:
+        """The models in the folder, by name."""
         files = sorted(self.path.glob(f"*{SUFFIX}")) if self.path.is_dir() else []
-        return [model_at(file) for file in files if file.is_file() and not _LATER_PART.fullmatch(file.stem)]
+        return [model_at(file) for file in files if file.is_file() and _is_first(file.name)]
 
-    def find(self, name: str) -> GgufModel | None:
+    def find(self, name: str) -> StockedModel | None:
         """A model by its name, with `.gguf` or without; or by the path of a file anywhere. None if there is none.
 
         Raises `NoSuchModel` for a file that is no GGUF.
         """
         for model in self.models():
-            if name in (model.name, model.path.name):
+            if name in (model.name, f"{model.name}{SUFFIX}"):
                 return model
         try:
             path = Path(name).expanduser()
@@ -250,9 +261,17 @@ class ModelFolder:
         return model_at(path.resolve())
 
 
-def model_at(path: Path) -> GgufModel:
+def model_at(path: Path) -> StockedModel:
     """The model whose file, or first part, this is."""
-    return GgufModel(path.stem, path, sum(part.stat().st_size for part in _model_folder_parts(path)))
+    parts = [path, *(path.with_name(name) for name in _names_of_parts(path.name)[1:])]
+    size = sum(part.stat().st_size for part in parts if part.is_file())
+    return StockedModel(path.stem, "llama_server", size, path)
+
+
+def _is_first(path: str) -> bool:
+    """Whether a file begins a model: it is the first part, or the only one."""
+    part = _PART.fullmatch(path)
+    return part is None or int(part[2]) == 1
 
 
 def require_gguf(path: Path) -> None:
@@ -266,18 +285,6 @@ def require_gguf(path: Path) -> None:
         raise NoSuchModel(f"{path} is no GGUF file: it does not begin with {MAGIC.decode()}", kind="bad_model")
 
 
-def _model_folder_parts(path: Path) -> Iterator[Path]:
-    first = _FIRST_PART.fullmatch(path.stem)
-    if first is None:
-        yield path
-        return
-    numbers = range(1, int(first[2]) + 1)
-    parts = (path.with_name(f"{first[1]}-{number:05d}-of-{first[2]}{path.suffix}") for number in numbers)
-    yield from (part for part in parts if part.is_file())
-
-
-# Fetches one GGUF file: goes on where an earlier attempt has ended, and keeps nothing that is not as described.
-
 CHUNK_BYTES = 1024 * 1024
 SPARE_BYTES = 256 * 1024 * 1024  # left free for everything else that is kept
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -286,9 +293,8 @@ TRIES = 5  # one after the other without a byte
 
 
 class GgufDownload:
-    """One file on its way to `target`. Until all of it is there and is what the hub has described, it lies beside it as
-    `<name>.<identity>.part`, and another attempt goes on from there.
-    """
+    """The download of one file to `target`. Until the file is complete and is what the hub has described, it is stored
+    beside it as `<name>.<identity>.part`, and another attempt resumes there."""
 
     def __init__(self, hub: Hub, file: HubFile, target: Path) -> None:
         self._hub, self._file, self._target = hub, file, target
@@ -411,29 +417,15 @@ def _opened(part: Path) -> Iterator[BinaryIO]:
         raise ModelError(f"{part} cannot be written: {error.strerror}", kind=kind) from None
 
 
-# The models that can answer here: GGUF files in a folder, and what Ollama has; and how further ones come.
-
 ANSWER_SECONDS = 5.0
 SILENCE_SECONDS = 300.0  # a registry may be slow, and checking a large file says nothing for minutes
 FOLDER = "models"
 NO_OLLAMA = "Ollama is not asked: its address in the settings is not allowed, as `local2 doctor` says"
 
-StockKind = Literal["ollama", "llama_server"]
-
-
-@dataclass(frozen=True, slots=True)
-class StockedModel:
-    """A model that is here. `size` in bytes where it is known, `path` of its GGUF file where it has one."""
-
-    name: str
-    kind: StockKind
-    size: int | None = None
-    path: Path | None = None
-
 
 @dataclass(frozen=True, slots=True)
 class PullStep:
-    """How far a pull is: `status` in words, bytes `completed` of `total` where they are known."""
+    """The progress of a pull: `status` in words, and the bytes `completed` of `total` if they are known."""
 
     status: str
     completed: int | None = None
@@ -441,7 +433,8 @@ class PullStep:
 
 
 class ModelStock:
-    """Looks and fetches in one place for both kinds of model. Every failure is a `ModelError`."""
+    """The models of this machine, of both kinds: it lists them, finds them and pulls further ones. Every failure is a
+    `ModelError`."""
 
     def __init__(
         self,
@@ -457,11 +450,11 @@ class ModelStock:
 
     async def models(self) -> tuple[list[StockedModel], str]:
         """All that is here, and a sentence for a person where Ollama could not be asked, else an empty one."""
-        files = {model.path.resolve(): model for model in self.folder.models()}
+        files = {model.path.resolve(): model for model in self.folder.models() if model.path}
         for path in self._used():
             if path.is_file():
                 files.setdefault(path.resolve(), model_at(path))
-        found = [StockedModel(model.name, "llama_server", model.size, model.path) for model in files.values()]
+        found = list(files.values())
         if not self._ollama_url:
             return found, NO_OLLAMA
         ollama = self._ollama()
@@ -477,7 +470,7 @@ class ModelStock:
         """A model that is here, by its name or the path of its file. Raises `NoSuchModel` (model_missing)."""
         file = self.folder.find(name)
         if file is not None:
-            return StockedModel(file.name, "llama_server", file.size, file.path)
+            return file
         if name.lower().endswith(".gguf") or name.startswith((".", "/", "~")):
             raise NoSuchModel(f"there is no file {name}, here or in {self.folder.path}", kind="model_missing")
         models, note = await self.models()

@@ -1,4 +1,4 @@
-"""Knows which models there are to answer, fetches further ones, and writes down which of them is to."""
+"""The participant `model_keeper`: lists the models, pulls further ones, and stores which of them answers."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ TELL_SECONDS = 0.5
 ENDED_KEPT = 20
 
 
-class ModelKeeperConfig(ModelsConfig):
-    """`models.yaml`, which is everybody's; and the user's token for the hub."""
+class ModelManagerConfig(ModelsConfig):
+    """`models.yaml`, which several participants read, and the user's token for the hub."""
 
     hf_token: SecretStr = SecretStr("")
 
 
 class ModelManager(Participant):
-    """Holds nothing that it could lose: models lie on the disk, and a pull that was cut off goes on where it was."""
+    """The participant that lists, pulls and chooses models. It has no state to lose: models are on the disk, and an
+    interrupted pull is resumed."""
 
     name = "model_keeper"
     kind = Kind.SERVICE
     settings = "models"
-    Config = ModelKeeperConfig
+    Config = ModelManagerConfig
     publishes = (ModelProgress,)
 
     def __init__(
         self,
-        config: ModelKeeperConfig,
+        config: ModelManagerConfig,
         stock: ModelStock,
         layers: Sequence[Path],
         catalogue: ModelCatalogue,
@@ -57,7 +58,7 @@ class ModelManager(Participant):
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     @classmethod
-    def build(cls, config: ModelKeeperConfig, resources: Resources) -> Self:
+    def build(cls, config: ModelManagerConfig, resources: Resources) -> Self:
         """Keep GGUF files in the data directory."""
         folder, token = resources.data_dir / FOLDER, config.hf_token.get_secret_value()
         stock = ModelStock(folder, resources.ollama_url, config.hub_url, token, partial(gguf_files, resources.layers))
@@ -68,7 +69,7 @@ class ModelManager(Participant):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Pulls end with it; what they have is kept."""
+        """Cancel the pulls at the end; what they have downloaded is kept."""
         try:
             yield
         finally:
@@ -78,7 +79,7 @@ class ModelManager(Participant):
 
     @on(ModelRequest, concurrency=REQUESTS_AT_ONCE)
     async def answer(self, request: ModelRequest, envelope: Envelope) -> ModelResult:
-        """Somebody wants to know of models, or wants one."""
+        """Answer a request about models."""
         match request.verb:
             case "list":
                 return await self._list()

@@ -1,4 +1,5 @@
-"""What the arbiter and those who use model servers say to each other. All of it is ephemeral: it is said again."""
+"""The messages between the arbiter and the processes that use model servers. All are ephemeral, because they are
+repeated."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ class Lease(Data):
 
 
 class LeaseClaim(Message):
-    """A process that uses a model server, at each change and twice a second while there is anything: all it wants of
-    it. `turns` are users' turns under way, which wait for nobody: they are told of at once where a lease is in line,
-    else if they last. `last_turns` are seconds since the last user's turn ended, by the name that the server has for
-    the model, 0 for one under way. What is not among `leases` any more has ended."""
+    """All that one process wants of a model server, published at each change and twice a second while there is
+    anything. `turns` are users' turns under way, which wait for nobody: they are announced at once if a lease is in
+    line, else if they last. `last_turns` are the seconds since the last user's turn ended, by the server's name of the
+    model, 0 for one under way. A lease that is missing from `leases` has ended."""
 
     subject = "model.lease.claim"
     delivery = Delivery.EPHEMERAL
@@ -32,8 +33,8 @@ class LeaseClaim(Message):
 
 
 class LeaseState(Message):
-    """The arbiter, after each change and twice a second while a lease is in line: the line for one model server, by
-    the ids of leases. What is `revoked` has to stop, and waits again; `waiting` is in order."""
+    """The line for one model server, published by the arbiter after each change and twice a second while a lease is in
+    line, by the ids of leases. A `revoked` lease has to stop and waits again; `waiting` is in order."""
 
     subject = "model.lease.state"
     delivery = Delivery.EPHEMERAL

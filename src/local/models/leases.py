@@ -1,4 +1,4 @@
-"""What an agent does about the line for a model: announces users' turns, and takes leases for background calls."""
+"""The side of the arbiter's clients: each process announces users' turns, and takes leases for background calls."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class _Lease:
 
 
 class Leases:
-    """All that one process wants of model servers. `locate(model)` tells the server, and the model's name there.
+    """All that one process wants of model servers. `locate(model)` gives the server, and the model's name there.
 
-    Nobody is told of a turn while the line is empty, unless it lasts. The arbiter hears of everything else at each
-    change and twice a second, so that a lost message does no harm, and a process that has died loses its leases. Until
+    A turn is not announced while the line is empty, unless it lasts. The arbiter hears of everything else at each
+    change and twice a second, so that a lost message does no harm and a process that has died loses its leases. Until
     `are_open` is entered, everything goes ahead at once.
     """
 
@@ -76,7 +76,7 @@ class Leases:
 
     @asynccontextmanager
     async def are_open(self, bus: Bus) -> AsyncIterator[None]:
-        """Talk to the arbiter; to be left when nobody is in line any more. Raises `BusNotReady`."""
+        """Talk to the arbiter while the block lasts; leave it once nothing waits any more. Raises `BusNotReady`."""
         end = bus.subscribe(LeaseState.subject, self._hear)
         await bus.ready()
         self._bus = bus
@@ -91,9 +91,9 @@ class Leases:
 
     @contextmanager
     def users_turn(self, model: str) -> Iterator[None]:
-        """A user waits for what is done inside: it asks nobody, and background calls make room.
+        """A user waits for what is done inside: it needs no lease, and background calls make room.
 
-        The place is kept a moment longer: where the next turn follows at once, nothing has to be said.
+        The place is kept a moment longer: if the next turn follows at once, nothing has to be published.
         """
         where = server, _ = self._locate(model)
         self._turns[server] += 1
@@ -115,11 +115,11 @@ class Leases:
                 self._beat = None
 
     async def in_background(self, model: str, purpose: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What `work()` returns or raises, when the model's server has a place for it.
+        """What `work()` returns or raises, as soon as the model's server has a place for it.
 
-        It is cancelled when a user's turn needs the place, and then called again as soon as there is one: whatever it
-        does has to bear that. Where no arbiter is heard for three seconds, it goes ahead without. `purpose` is a word
-        for those who watch the line; calls of one purpose hand their lease on to each other.
+        The call is cancelled when a user's turn needs the place, and repeated as soon as there is a place again: `work`
+        has to bear that. If no arbiter is heard for three seconds, it goes ahead without. `purpose` is a word for
+        people who watch the line; calls of one purpose hand their lease on to each other.
         """
         if self._bus is None:
             return await work()
@@ -140,7 +140,7 @@ class Leases:
             self._end(lease)
 
     def tell_use(self, purpose: str, model: str, used: Usage, begun: float) -> None:
-        """Say what a call for that purpose has cost; `begun` is when, of `time.monotonic`. Nobody waits for it."""
+        """Report what a call for that purpose has cost; `begun` is when it began, of `time.monotonic`."""
         if self._bus is not None:
             seconds = round(time.monotonic() - begun, 3)
             tokens = {"prompt_tokens": used.prompt_tokens, "completion_tokens": used.completion_tokens}
@@ -311,8 +311,8 @@ class Leases:
 
 @dataclass(frozen=True, slots=True)
 class Priority:
-    """Where one turn stands in the line: a user's asks nobody, and others make room. Each call of one for a `purpose`,
-    for which nobody waits, takes a lease, and gives it up when a user's turn needs the model."""
+    """The place of one turn in the line. A user's turn needs no lease, and others make room for it. Each call of a turn
+    with a `purpose`, which nobody waits for, takes a lease and gives it up when a user's turn needs the model."""
 
     leases: Leases
     model: str

@@ -1,6 +1,5 @@
-"""What is asked of the one who knows which models there are, and how a pull goes on. All of it is ephemeral: what is
-here the disk and the model servers know, and what is said of a pull is said again.
-"""
+"""The messages of the model manager. All are ephemeral: which models there are is known to the disk and the servers,
+and the progress of a pull is repeated."""
 
 from __future__ import annotations
 
@@ -33,9 +32,9 @@ class ModelRecord(Data):
 
 
 class ModelRequest(Message):
-    """A door that wants to know which models there are (list), or the one of a name that a query has chosen (find), to
-    have one pulled (pull), no longer (stop), or to have it answer by default (use). `model` is its name, for use also
-    the path of a GGUF file, for pull where to get it."""
+    """A frontend's request: which models there are (list), the model of a name that a query has chosen (find), to pull
+    one (pull), to stop a pull (stop), or to make one the default (use). `model` is its name; for use also the path of a
+    GGUF file, for pull where to get it."""
 
     subject = "model.request."
     delivery = Delivery.EPHEMERAL
@@ -47,8 +46,8 @@ class ModelRequest(Message):
 
 
 class ModelProgress(Message):
-    """The model keeper, while a model is pulled: at each new `status`, at most twice a second between, and at its end.
-    `completed` and `total` are bytes of the file that is on its way. `state` is running, done, stopped or failed."""
+    """Published by the model manager while it pulls a model: at each new `status`, at most twice a second between, and
+    at the end. `completed` and `total` are bytes of the current file. `state` is running, done, stopped or failed."""
 
     subject = "model.progress"
     delivery = Delivery.EPHEMERAL
@@ -61,10 +60,10 @@ class ModelProgress(Message):
 
 
 class ModelResult(Message):
-    """The model keeper's answer to a request. To list: what is here, pulls under way and those that ended since the
-    start, and in `note` why a server could not be asked. To pull and stop: how that pull stands. To find and use: the
-    model, as `models`. `chosen` is the model that answers from the next start on, as provider/model; `at_once` says
-    that it does so already."""
+    """The answer of the model manager. For list: the models, the pulls under way and those that ended since the start,
+    and in `note` why a server could not be asked. For pull and stop: that pull. For find and use: the model, as
+    `models`. `chosen` is the model that answers from the next start on, as provider/model; `at_once` says that it
+    answers already."""
 
     subject = "model.result."
     delivery = Delivery.EPHEMERAL

@@ -55,7 +55,7 @@ class LoadedModel:
 
 
 class OllamaCalls:
-    """One server, by the `ollama` package, which is imported with the first call: whoever makes none goes without.
+    """One server, asked by the `ollama` package, which is imported with the first call.
 
     Every failure is a `ModelError`. `timeout_seconds` limits each call, and each silence while a model is pulled.
     """

@@ -500,10 +500,11 @@ class _Slot:
 
 
 class CallAssembler:
-    """Takes the fragments of `delta.tool_calls`, gives the calls in the order of their index.
+    """The tool calls of one answer while they come: it takes the fragments of `delta.tool_calls`, and gives the calls
+    in the order of their index.
 
-    OpenAI gives each call an index, and its id and name once. Others leave the index out (Google), give every call
-    the index 0 (gateways in front of Gemini), repeat id and name in every fragment, or send arguments as an object.
+    OpenAI gives each call an index, and its id and name once. Others leave the index out (Google), give every call the
+    index 0 (gateways in front of Gemini), repeat id and name in every fragment, or send arguments as an object.
     """
 
     def __init__(self, model: str) -> None:

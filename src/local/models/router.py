@@ -48,8 +48,8 @@ _NO_RETRY = (ErrorClass.PERMANENT, ErrorClass.TIMEOUT)
 
 @dataclass(frozen=True, slots=True)
 class FallbackPolicy:
-    """`max_retries` counts for each model, `max_wait_seconds` for one call with all its attempts. With
-    `waits_for_return` whoever is away is asked again until then."""
+    """The settings of a chain: `max_retries` counts for each model, `max_wait_seconds` for one call with all its
+    attempts. With `waits_for_return` models that are away are asked again until then."""
 
     fallback_on_rate_limit: bool = True
     fallback_on_error: bool = True
@@ -60,8 +60,8 @@ class FallbackPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Ask the model of this name, in so many seconds; it `is_return` if nobody has answered, and who is away may be
-    back."""
+    """The next attempt: ask the model of this name, in `wait` seconds. It `is_return` if all have failed and one that
+    was away may be back."""
 
     target: str
     wait: float = 0.0
@@ -69,7 +69,7 @@ class Attempt:
 
 
 class Pauses:
-    """What models' failures mean for the calls after: whom to ask last, and whom not before when.
+    """What failures of models mean for later calls: which to ask last, and which not before when.
 
     Times are seconds of one monotonic clock that the caller reads.
     """
@@ -210,7 +210,8 @@ class Target:
 
 
 class ChainCall:
-    """Waits as `Attempts` decides, and remembers what went wrong. `notes` are to be told with the answer."""
+    """One call through a chain: it waits as `Attempts` decides, and remembers what went wrong. `notes` are to be told
+    with the answer."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, SecretStr, ValidationInfo, field_validator, model_validator
 
 from local.core.config import Settings, SystemConfig, load
 from local.core.config_file import MARK, NAME, NAMES, change, is_cloud, name_in, suggestion
@@ -70,7 +70,7 @@ class Provider(Settings):
 class Chains(Settings):
     """For each role the models that are asked, as provider/model, each when those before it could not answer.
 
-    A chain follows its first model: whoever asks for that asks them all.
+    A chain follows its first model: a call of that model asks them all.
     """
 
     chat: tuple[str, ...] = ()
@@ -207,7 +207,7 @@ class Routing(Settings):
     def locate(self, name: str) -> tuple[str, str]:
         """Provider and model of `provider/model`, or of a mere model, which is then one of the default provider.
 
-        Raises `ConfigError` for a model that Ollama runs on other people's machines without leave.
+        Raises `ConfigError` for a model that Ollama runs on other people's machines without `allow_cloud`.
         """
         provider, slash, model = name.partition("/")
         if not (slash and provider in self.endpoints):
@@ -233,6 +233,36 @@ def load_models(layers: Sequence[Path], overrides: Mapping[str, Any] | None = No
         for name, provider in config.providers.items()
     }
     return config.model_copy(update={"providers": providers})
+
+
+def ollama_url(system: SystemConfig, models: ModelsConfig, name: str = "ollama") -> str:
+    """Where a provider of kind ollama listens. Raises `ConfigError`."""
+    provider = models.providers[name]
+    url = provider.url or (system.ollama_url if name == "ollama" else None) or f"http://127.0.0.1:{DEFAULT_PORT}"
+    base_url = normalise_host(url)  # which does not repeat a password
+    if is_cloud(url) and not provider.allow_cloud:
+        raise ConfigError(f"{url} is on the internet: {OPT_IN}, under providers: {name}: in models.yaml")
+    return base_url
+
+
+def any_ollama_url(system: SystemConfig, models: ModelsConfig) -> str:
+    """Where Ollama would be, whether it is used or not; empty if the settings do not allow it."""
+    try:
+        return ollama_url(system, models) if "ollama" in models.providers else ""
+    except ConfigError:
+        return ""
+
+
+# Models that were trained to judge answers, by a word in their names; and the form in which the critic asks them.
+MADE_FOR_JUDGING: Final[Mapping[str, Literal["prometheus2", "selene"]]] = {
+    "prometheus": "prometheus2",
+    "selene": "selene",
+}
+
+
+def is_made_for_judging(name: str) -> bool:
+    """Whether a model was trained to judge answers, by its name: it answers no questions."""
+    return any(word in name.lower() for word in MADE_FOR_JUDGING)
 
 
 # Which model answers by default, as the user's models.yaml says it: the one place for that choice.
@@ -270,6 +300,18 @@ def choose_model(
 def chosen_model(layers: Sequence[Path]) -> str:
     """What the settings say now, as provider/model: the head of the chain for chat; empty if they name none."""
     return next(iter(load_models(layers).roles.chat), "")
+
+
+class _OwnModel(Settings):
+    """`generator.yaml`, of which only the model is read."""
+
+    model_config = ConfigDict(extra="ignore")
+    model: str = ""
+
+
+def answering_model(layers: Sequence[Path]) -> str:
+    """The name of the model that answers by default, without its provider: of the chain, or of generator.yaml."""
+    return chosen_model(layers).partition("/")[2] or load("generator", _OwnModel, layers).model
 
 
 def _provider(config: ModelsConfig, kind: Kind) -> str:

@@ -30,7 +30,6 @@ from local.core import failpoints
 from local.core.database import open_patiently, within_patience
 from local.core.errors import BadRequest, LocalError, NotOnRecord
 from local.memory.messages import MemoryDeleted
-from local.permissions.grants import FOLDER, SigningKey
 from local.permissions.messages import (
     QUESTIONS_OF_THE_MODEL,
     SILENCE,
@@ -45,6 +44,7 @@ from local.permissions.messages import (
 from local.permissions.policy import DENIES, GatekeeperConfig, JudgedCall, Ruling, SafetyRegistry
 from local.permissions.store import ApprovalQueue, ApprovalStore, NotWaiting, StoredApproval, key_of
 from local.runtime.participant import Kind, Participant, Publications, Resources, on
+from local.tools.grants import FOLDER, SigningKey
 
 # Questions to people: each is on record before anybody hears of it, asked once, and decided once.
 

@@ -16,5 +16,7 @@ CAPABILITY = Capability(
         "backup": Command("local.run.commands:backup", Section.SYSTEM, "Copy all data, also while the system runs"),
         "restore": Command("local.run.commands:restore", Section.SYSTEM, "Replace all data by a backup"),
         "rebuild": Command("local.run.commands:rebuild", Section.SYSTEM, "Rebuild a database from the journal"),
+        "model": Command("local.run.model_commands:model_app", Section.MODELS, "List, download and choose models"),
     },
+    aliases={"pull": "model pull"},
 )

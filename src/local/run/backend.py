@@ -14,24 +14,22 @@ from pydantic import SecretStr
 
 from local.api.server import listen
 from local.core.config import BackendName, SystemConfig
-from local.core.config_file import is_cloud
 from local.core.environment import is_set, secret
 from local.core.errors import ConfigError
 from local.models.servers import ServerSpec, llama_server_spec, ollama_spec, require_model
 from local.models.settings import (
-    OPT_IN,
     Endpoint,
     ModelsConfig,
     Provider,
     Routing,
+    any_ollama_url,
     is_loopback,
     normalise_base_url,
-    normalise_host,
+    ollama_url,
 )
 
 log = logging.getLogger(__name__)
 
-DEFAULT_URL = "http://127.0.0.1:11434"
 GOOGLE_URL = "https://generativelanguage.googleapis.com/v1beta/openai"
 GOOGLE_KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")  # as Google's own package has them
 PROBE_SECONDS = 2.0
@@ -40,8 +38,8 @@ STAND_IN = "stand_in"
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """The model servers. `servers` are those that we run, `listener` is the socket of the stand-in, if that is used.
-    `ollama_url` is where Ollama would be, used or not; empty if the settings do not allow it."""
+    """The model servers of a system. `servers` are those that LoCAL2 runs, `listener` is the socket of the stand-in, if
+    that is used. `ollama_url` is the address of Ollama, used or not; empty if the settings do not allow it."""
 
     routing: Routing
     servers: tuple[ServerSpec, ...] = ()
@@ -103,30 +101,12 @@ def used_providers(system: SystemConfig, models: ModelsConfig) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A provider that is used. `there`: somebody answers, or will when `spec` runs."""
+    """A provider that is used. `there`: a server answers, or will once `spec` runs."""
 
     name: str
     endpoint: Endpoint
     spec: ServerSpec | None = None
     there: bool = True
-
-
-def ollama_url(system: SystemConfig, models: ModelsConfig, name: str = "ollama") -> str:
-    """Where a provider of kind ollama listens. Raises `ConfigError`."""
-    provider = models.providers[name]
-    url = provider.url or (system.ollama_url if name == "ollama" else None) or DEFAULT_URL
-    base_url = normalise_host(url)  # which does not repeat a password
-    if is_cloud(url) and not provider.allow_cloud:
-        raise ConfigError(f"{url} is on the internet: {OPT_IN}, under providers: {name}: in models.yaml")
-    return base_url
-
-
-def any_ollama_url(system: SystemConfig, models: ModelsConfig) -> str:
-    """Where Ollama would be, whether it is used or not; empty if the settings do not allow it."""
-    try:
-        return ollama_url(system, models) if "ollama" in models.providers else ""
-    except ConfigError:
-        return ""
 
 
 def _find(name: str, system: SystemConfig, models: ModelsConfig) -> _Found:

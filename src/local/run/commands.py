@@ -61,14 +61,14 @@ def _given(**values: Any) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-# `local2 backup`, `restore` and `rebuild`: what is kept, copied, put back and made anew.
+# `local2 backup`, `restore` and `rebuild`: what is stored, copied, restored and rebuilt.
 
 
 def backup(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that is not there yet.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that does not exist yet.")],
     data_dir: DataDir = None,
 ) -> None:
-    """Copy everything that is kept, also while the system runs."""
+    """Copy all stored data, also while the system runs."""
     from local.run.upkeep import run_backup
 
     run_backup(folder, data_dir, typer.echo)
@@ -76,10 +76,10 @@ def backup(
 
 def restore(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `backup` has written.")],
-    force: Annotated[bool, typer.Option("--force", help="Move aside what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Move the present data aside.")] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Put a backup in the place of the data directory, while no system runs on it."""
+    """Replace the data directory with a backup, while no system runs on it."""
     from local.run.upkeep import run_restore
 
     run_restore(folder, data_dir, typer.echo, replace=force)
@@ -89,7 +89,7 @@ def rebuild(
     what: Annotated[str, typer.Argument(metavar="WHAT", help="conversation(_b), engrams, ratings or all.")] = "all",
     data_dir: DataDir = None,
 ) -> None:
-    """Make a record, the memory or the ratings anew from the journal, while no system runs on it."""
+    """Rebuild a record, the memory or the ratings from the journal, while no system runs on it."""
     from local.run.upkeep import run_rebuild
 
     run_rebuild(what, data_dir, typer.echo)

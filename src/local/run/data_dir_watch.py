@@ -16,9 +16,11 @@ LOOK_SECONDS = 1.0
 
 
 class DataDirWatch:
-    """`tell(problem)` is for `/health`, empty when all is well again. When the directory is another one than before,
-    `furnish()` writes what has to be in it, again with each look while that fails with a `LocalError`, and `renewed()`
-    is called; `stop()` when another system runs on it."""
+    """A watch on the data directory of a running system.
+
+    It reports with `tell(problem)`, which `/health` shows; an empty text says that all is well again. When the
+    directory was replaced, `furnish()` writes what has to be in it, again at each look while that fails with a
+    `LocalError`, and `renewed()` is called. `stop()` is called when another system runs on it."""
 
     def __init__(
         self,

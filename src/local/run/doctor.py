@@ -50,8 +50,8 @@ from local.models.hub import model_at, require_gguf
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
 from local.models.servers import llama_server_spec
-from local.models.settings import Endpoint, ModelsConfig, Provider, is_loopback, load_models
-from local.run.backend import google_endpoint, may_stand_in, ollama_url, openai_endpoint, used_providers
+from local.models.settings import Endpoint, ModelsConfig, Provider, is_loopback, load_models, ollama_url
+from local.run.backend import google_endpoint, may_stand_in, openai_endpoint, used_providers
 from local.run.overrides import with_mcp_servers
 from local.run.participant import SECRETS, find_class
 from local.shell.shell import Shell, sandbox_problem
@@ -440,7 +440,7 @@ def check_llama_server(name: str, provider: Provider) -> list[DoctorFinding]:
     spec = llama_server_spec(name, provider)
     assert provider.model is not None
     require_gguf(provider.model)
-    size, free = model_at(provider.model).size, psutil.virtual_memory().available
+    size, free = model_at(provider.model).size or 0, psutil.virtual_memory().available
     needed = f"{sized(size)} and its context ({_context_of(spec.command)})"
     cache = f"up to {spec.cache_mib} MiB of memory keep the prompts that it has read (--cache-ram)"
     findings = [ok(SERVER, f"{spec.program} with {provider.model}; LoCAL2 starts it with itself; {cache}")]

@@ -29,7 +29,7 @@ class _CommandFailed(Exception):
 
 
 class Installer:
-    """Brings one environment to what locks say."""
+    """The installer of one environment: installs into it what the locks list."""
 
     def __init__(self, environment: PythonEnvironment) -> None:
         self._environment = environment

@@ -1,4 +1,4 @@
-"""Who takes part by the settings as they stand now: what was written or taken out there since needs no other start."""
+"""Participants that were added to the settings, or taken out, since the system was started."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from local.runtime.supervisor import ChildState
 
 
 class ParticipantReloader:
-    """The participants that may begin with something else than at the start of the system, or no more: those that were
-    not there, and those that users have added. Our own can be restarted whatever stands in the settings by now.
+    """The reader of the present settings for participants that users have added.
 
-    `configured` reads the settings, `spec_in` makes of such an entry what starts it.
+    A participant that is new, or that a user has added, starts with the settings as they are now. LoCAL2's own
+    participants restart with the settings of the system's start. `configured` reads the settings, `spec_in` makes the
+    `ChildSpec` of an entry.
     """
 
     def __init__(

@@ -39,8 +39,7 @@ from local.core.environment import environment
 from local.core.errors import ConfigError, DeclarationNotWritten, LocalError, MalformedFrame, StoreGone
 from local.core.secrets import MaskedStream, SecretStore, secret_mask, with_secrets
 from local.journal.client import JournalClient
-from local.models.settings import Endpoint, Routing, load_models
-from local.run.backend import ollama_url
+from local.models.settings import Endpoint, Routing, load_models, ollama_url
 from local.run.overrides import overrides_for
 from local.runtime.child import Lifeline
 from local.runtime.logs import configure_logging

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import socket
 from contextlib import closing, suppress
 from pathlib import Path
 
 from local.bus.proxy import Proxy
 from local.core.bus_address import BusAddress
+from local.core.environment import environment
 from local.models import servers as serving
 from local.models.servers import ServerSpec
 from local.runtime.child import Lifeline
-from local.stand_in.server import StandInSettings, serve
+from local.stand_in.server import StandInSettings
 
 
 def run_proxy(lifeline: Lifeline, address: BusAddress) -> None:
@@ -39,7 +41,8 @@ def run_stand_in(lifeline: Lifeline, settings: StandInSettings, listener: socket
 async def _run_stand_in(lifeline: Lifeline, settings: StandInSettings, listener: socket.socket) -> None:
     async with lifeline.serving() as stop:
         lifeline.ready()  # the socket listens already; who connects now is served in a moment
-        await serve(settings, listener, stop)
+        module, _, name = environment().stand_in.partition(":")
+        await getattr(importlib.import_module(module), name)(settings, listener, stop)
 
 
 def run_model_server(lifeline: Lifeline, spec: ServerSpec, log_dir: Path) -> None:

@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -48,20 +47,19 @@ from local.runtime.logs import logged_to_file
 from local.runtime.participant import RecentReplies, Resources, what_everybody_says
 from local.runtime.runner import BEAT_SECONDS
 from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
-from local.runtime.template import clear_folders
 from local.stand_in.server import StandInSettings
 
-# The supervisor's ear on the bus: it starts, stops and restarts children for those who ask.
+# Requests over the bus to start, stop and restart participants.
 
 log = logging.getLogger(__name__)
 
 API = "api"
-NOT_IN_SETTINGS = "the settings do not have it any more"
+NOT_IN_SETTINGS = "it is no longer in the settings"
 NEEDED = frozenset({"proxy", "journal", API})  # without whom nobody could ask for the start
 
 
 class StopRefused(LocalError):
-    """A participant that may be restarted, and not be left stopped."""
+    """The participant may be restarted but not left stopped."""
 
     kind = "conflict"
 
@@ -70,7 +68,8 @@ class StopRefused(LocalError):
 
 
 class ChildControl:
-    """Does one thing at a time with each child, each request once however often it is sent."""
+    """The handler of requests to start, stop and restart participants. It does one thing at a time with each child, and
+    each request once, however often it is sent."""
 
     publishes = (ParticipantResult,)
 
@@ -174,7 +173,7 @@ class ChildControl:
 
 
 class Announcer:
-    """Publishes the supervisor's status. Call `changed` from the supervisor's `on_change`."""
+    """The publisher of the supervisor's status. Call `changed` from the supervisor's `on_change`."""
 
     def __init__(self, bus: Bus, notice: str = "") -> None:
         """`notice` is something that users should know of this start."""
@@ -284,11 +283,11 @@ async def introduce(directory: RunDirectory, facts: Facts, greet: Callable[[], o
 
 def _clear_temporary(directory: RunDirectory) -> None:
     """Remove what systems that were killed have left in the folder for temporary files."""
-    count = directory.clear_others() + clear_folders(Path(tempfile.gettempdir()))
+    count = directory.clear_others()
     log.debug("%d temporary folders of processes that were killed are removed", count)
 
 
-# What has a system end: a signal, or the end of whoever has started it for a while.
+# What ends a system: a signal, or the end of the program that started it for a while.
 
 
 def stop_when_asked(stop: asyncio.Event, supervisor: Supervisor, starter: int | None = None) -> None:
@@ -327,7 +326,8 @@ SUPERVISOR = "supervisor"
 
 
 class SystemDeclarations:
-    """The declarations in one data directory; a full disk holds up nobody's start."""
+    """The declarations of the supervisor and of foreign clients in one data directory. A full disk does not delay a
+    start."""
 
     def __init__(self, data_dir: Path, bus: BusAddress, system: SystemConfig) -> None:
         self._declarations = Declarations(data_dir / SENDERS)
@@ -369,7 +369,7 @@ MISCONFIGURED = f"exit status {EXIT_CONFIG}"
 
 @dataclass(frozen=True, slots=True)
 class SystemPlan:
-    """Everything decided before the first process starts."""
+    """The plan of a start: everything that is decided before the first process starts."""
 
     flags: Flags
     system: SystemConfig
@@ -491,7 +491,7 @@ async def _announce(
 
 def _newcomers(plan: SystemPlan) -> ParticipantReloader:
     def spec_in(system: SystemConfig, entry: ParticipantEntry) -> ChildSpec:
-        news = {"participants": system.participants, "python_path": system.python_path, "together": ()}
+        news = {"participants": system.participants, "python_path": system.python_path, "shared_process": ()}
         now = replace(plan, system=plan.system.model_copy(update=news))
         return _logged(now, [_participant(now, entry.name, entry.target)])[0]
 
@@ -527,7 +527,7 @@ def stages(plan: SystemPlan) -> list[ChildSpec | list[ChildSpec]]:
     beside: list[ChildSpec] = [_participant(plan, "journal", JOURNAL)]
     if plan.backend.listener is not None:
         args = (StandInSettings(), plan.backend.listener)
-        target = "local.run.processes:run_stand_in"  # outlives whoever is still asking it something at the end
+        target = "local.run.processes:run_stand_in"  # outlives the participants that still ask it something at the end
         beside.append(ChildSpec("stand_in", "model", target, args, outlives=True))
     for entry in plan.system.participants:
         beside.append(_participant(plan, entry.name, entry.target))
@@ -577,7 +577,7 @@ def _participant(plan: SystemPlan, name: str, target: str) -> ChildSpec:
         (part,),
         required=False,
         outlives=outlives,
-        shared_process=next(("+".join(group) for group in system.together if name in group), ""),
+        shared_process=next(("+".join(group) for group in system.shared_process if name in group), ""),
     )
 
 
@@ -599,7 +599,7 @@ def _facts(plan: SystemPlan) -> Facts:
 
 
 def _link(plan: SystemPlan) -> str | None:
-    """Where to open it; with the owner's token for the eyes of whoever sits at this terminal, and in no log."""
+    """The address to open, with the owner's token if a person reads it on a terminal; the token is in no log."""
     token = owner_token(plan.data_dir) if sys.stderr.isatty() else None
     return f"{plan.api_url}/#token={quote(token)}" if plan.api_url and token else plan.api_url
 

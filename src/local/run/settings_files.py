@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 class SettingsRefused(LocalError):
-    """Settings that there are not, or that are no good; `kind` is not_found or invalid."""
+    """The settings do not exist or are invalid; `kind` is not_found or invalid."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -38,7 +38,8 @@ class SettingsRefused(LocalError):
 
 
 class SettingsFiles:
-    """Reads the files anew each time: they are the user's to edit. `layers` are the folders, the user's last."""
+    """The settings files as the page shows and changes them. They are read again each time, because the user may edit
+    them. `layers` are the folders, the user's last."""
 
     def __init__(self, layers: Sequence[Path]) -> None:
         self._layers = list(layers)

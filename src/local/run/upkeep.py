@@ -50,7 +50,7 @@ from local.reward.reward import RatingStore, rating_of
 
 MANIFEST = "backup.json"
 LOCK = "lock"
-# Held by a process, made anew or pulled anew, of one run or machine alone, or the files that one works on.
+# Held by a process, rebuilt or downloaded again, of one run or machine alone, or the files of a workspace.
 _LEFT_OUT = (
     *("lock", "owner.lock", "vectors", "logs", "senders", "models", "api_token", "grants", "secrets", "workspace"),
     MANIFEST,
@@ -70,7 +70,7 @@ def back_up(data_dir: Path, target: Path) -> int:
     if not (data_dir / JOURNAL).exists():
         raise BackupRefused(f"{data_dir} holds no journal: there is nothing to copy")
     if target.resolve().is_relative_to(data_dir.resolve()):
-        raise BackupRefused(f"{target} lies in the data directory; name a folder elsewhere")
+        raise BackupRefused(f"{target} is inside the data directory; name a folder elsewhere")
     half_made = target.with_name(f"{target.name}.part")
     shutil.rmtree(half_made, ignore_errors=True)
     try:
@@ -187,7 +187,7 @@ def _move_aside(data_dir: Path, present: list[Path]) -> Path:
 
 
 class Rebuildable(NamedTuple):
-    """A store that can be made anew: its file in the data directory, a table without rows if it is empty, and whose it
+    """A store that can be rebuilt: its file in the data directory, a table without rows if it is empty, and whose it
     is. One that is `often_empty` is missing only where there is no file."""
 
     path: str
@@ -417,7 +417,7 @@ NOT_ON_RECORD: Mapping[str, str] = {
 
 
 def rebuild(data_dir: Path, name: str) -> int:
-    """Make a store of `STORES` anew from the journal; returns how many exchanges are in it. What there was is moved
+    """Rebuild a store of `STORES` from the journal; returns how many exchanges are in it. What there was is moved
     aside. Nothing may run on the data directory. Raises `NotOnRecord` without a journal, `StoreFailed`."""
     path = data_dir / STORES[name].path
     try:
@@ -428,20 +428,20 @@ def rebuild(data_dir: Path, name: str) -> int:
 
 
 def rebuild_missing(data_dir: Path, names: Iterable[str]) -> str:
-    """Make anew those that the journal has something for; says what was done, or could not be, and nothing where there
+    """Rebuild those that the journal has something for; says what was done, or could not be, and nothing where there
     was nothing to do."""
     said = []
     for name in [name for name in names if has_any(data_dir, name)]:
         path = data_dir / STORES[name].path
-        log.warning("%s is missing or empty, but the journal has answers: it is made anew from them", path)
+        log.warning("%s is missing or empty, but the journal has answers: it is rebuilt from them", path)
         try:
             number = asyncio.run(_made(name, data_dir))
         except LocalError as error:
-            log.error("%s could not be made anew: %s", path, error)
-            said.append(f"{name} is missing and could not be made anew: {error}")
+            log.error("%s could not be rebuilt: %s", path, error)
+            said.append(f"{name} is missing and could not be rebuilt: {error}")
             continue
         log.warning("%s has %d %s again; %s", path, number, counted(name), NOT_ON_RECORD[name])
-        said.append(f"{name} was missing and was made anew from the journal, with {number} {counted(name)}")
+        said.append(f"{name} was missing and was rebuilt from the journal, with {number} {counted(name)}")
     return "; ".join(said)
 
 
@@ -497,12 +497,12 @@ def run_restore(folder: Path, data_dir: Path | None, say: Say, *, replace: bool)
     with directory.lock():
         aside = restore(folder, directory.data_dir, replace=replace)
     if aside is not None:
-        say(f"what was there lies in {aside} now")
+        say(f"the previous data is in {aside} now")
     say(f"{directory.data_dir} is as it was when {folder} was made")
 
 
 def run_rebuild(what: str, data_dir: Path | None, say: Say) -> None:
-    """Make stores anew from the journal. Raises `LocalError`, `AlreadyRunning` while a system runs."""
+    """Rebuild stores from the journal. Raises `LocalError`, `AlreadyRunning` while a system runs."""
     if what not in (*STORES, "all"):
         raise ConfigError(f"{what!r} is none of {', '.join(STORES)}, all")
     directory = RunDirectory(find_data_dir(data_dir))

@@ -16,9 +16,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from setproctitle import setproctitle
 
@@ -29,20 +28,20 @@ from local.runtime.logs import configure_logging, hold_warnings, one_line, parti
 
 # A child's end of the socket pair that ties it to the supervisor.
 
-READY, BEAT, TERMINATED = b"r", b"b", b"t"  # what a child says
+READY, BEAT, TERMINATED = b"r", b"b", b"t"  # what a child sends
 TROUBLE = b"e"  # a line of text follows
 MOST_TROUBLE = 500  # characters of it
-STOP, SHOW_WARNINGS = b"s", b"w"  # what it is told
+STOP, SHOW_WARNINGS = b"s", b"w"  # what the supervisor sends
 BEATS_PER_HANG = 2.5
 EXIT_FAILED, EXIT_CONFIG = 1, 2
 
 
 class Lifeline:
-    """The child's end of the socket pair that ties it to the supervisor.
+    """A child's end of the socket pair that connects it to the supervisor.
 
-    What the child says on it is a sign of life; that it ends says the supervisor has died. Not the bus: when the proxy
-    stalls, nobody else must look dead. `interval` is how often to beat, in seconds. Every method may be called from any
-    thread unless it is a coroutine or a context manager.
+    Whatever the child sends over it is a sign of life. When it closes, the supervisor has died. It is not the bus,
+    because when the proxy hangs, no other process must look dead. `interval` is the time between two beats in seconds.
+    Every method may be called from any thread unless it is a coroutine or a context manager.
     """
 
     def __init__(self, sock: socket.socket, hang_seconds: float) -> None:
@@ -139,8 +138,10 @@ class Lifeline:
 
 
 class SharedLifeline(Lifeline):
-    """The lifeline of one of several children in a process: what it is told concerns that child alone, which ends while
-    the others go on. Belongs to the running loop. `cancel` ends a child that is to stop before it serves.
+    """The lifeline of one of several children in a process.
+
+    What the supervisor sends concerns that child alone, which ends while the others go on. It belongs to the running
+    loop. `cancel` ends a child that is asked to stop before it serves.
     """
 
     def __init__(self, sock: socket.socket, hang_seconds: float, cancel: Callable[[], object]) -> None:
@@ -184,8 +185,8 @@ THREADS = min(32, (os.cpu_count() or 1) + 4)  # that a child has at most for wha
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """One child to keep alive, in a process of its own. `target` is "package.module:function" and is called as
-    function(lifeline, *args); the function may be a coroutine.
+    """A child that the supervisor keeps alive, in a process of its own. `target` is "package.module:function" and is
+    called as function(lifeline, *args); the function may be a coroutine.
 
     Children of the same `shared_process`, whose targets are coroutines, begin in one process; one of them that is
     started again gets its own. `args` are pickled; sockets in them arrive as duplicates, so a listening socket outlives
@@ -257,7 +258,7 @@ async def _together(specs: Sequence[ChildSpec], socks: Sequence[socket.socket], 
 
 
 class _Member:
-    """One of several children in a process: the others go on when it ends."""
+    """One of several children in a process. When it ends, the others go on."""
 
     def __init__(self, spec: ChildSpec, sock: socket.socket, hang_seconds: float) -> None:
         self.task = asyncio.create_task(self._live(spec), name=spec.name)
@@ -278,7 +279,7 @@ class _Member:
 
 
 class _Complaints(logging.Handler):
-    """Tells the supervisor, too, what is logged as wrong before a child is ready."""
+    """A log handler that also reports warnings and errors to the supervisor until the child is ready."""
 
     def __init__(self, lifeline: Lifeline, name: str) -> None:
         super().__init__(logging.WARNING)
@@ -326,60 +327,33 @@ def _resolve(spec: ChildSpec) -> Callable[..., Any]:
     return target
 
 
-# A process that the template has forked.
+class StartedProcess(Protocol):
+    """A process that was started for one child, or for several."""
 
-REAP_SECONDS, KILLED_SECONDS = 1.0, 4.0  # to tell an exit status, and once more after a kill
-
-
-class ForkedProcess:
-    """A process that the template has forked for a child, or for several."""
-
-    def __init__(self, process: BaseProcess, children: int = 1) -> None:
-        assert process.pid is not None, "made from a started process"
-        self.pid: int = process.pid
-        self._process, self._children = process, children
-        self._status: int | None = None
+    pid: int
 
     def reap(self, said: int | None) -> int | None:
-        """The exit status of one of its children that is gone, which has `said` it where others go on; negative for a
-        signal; None if the template does not say. Blocks."""
-        self._children -= 1
-        if said is None or not self._children:
-            self._wait()
-        return self._status if said is None else said
-
-    def _wait(self) -> None:
-        if self._status is not None:
-            return
-        self._process.join(REAP_SECONDS)
-        if self._process.exitcode is None:  # alive without a lifeline
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-            self._process.join(KILLED_SECONDS)
-        self._status = self._process.exitcode
-        if self._status is not None:
-            self._process.close()
+        """The exit status of one of its children that is gone; see `ForkedProcess` in template.py."""
 
 
 # One running child process: what it says on its lifeline, its signals, its end.
 
-# What multiprocessing reports for a child whose template died before it could pass the status on.
+# For the exit status of a child whose template has ended.
 STATUS_LOST = 255
 STATUS = re.compile(rb"\d")  # the last sign of one that has shared a process
 SIGNAL_NAMES = {number.value: number.name for number in signal.Signals}
 
 
 class ChildProcess:
-    """A started child. `gone` is set when its end of the lifeline closed, which only its death does. `last_words` is
-    what it said last of what keeps it from its work; nothing while it works.
+    """A started child, as the supervisor sees it.
 
-    The process sentinel would not do: it also fires, for every child alike, when the template dies. Belongs to the
-    event loop that made it.
+    `gone` is set when the child's end of the lifeline has closed, which only its death does. `last_words` is the last
+    reason that it gave for not being ready; empty while it works. It belongs to the event loop that made it.
     """
 
     def __init__(
         self,
-        process: ForkedProcess,
+        process: StartedProcess,
         sock: socket.socket,
         on_ready: Callable[[], None],
         on_beat: Callable[[], None],
@@ -478,7 +452,7 @@ def describe_end(status: int | None) -> str:
 
 # The start of a process in which children begin.
 
-Fork = Callable[[Sequence[ChildSpec], Sequence[socket.socket]], Awaitable[ForkedProcess]]
+Fork = Callable[[Sequence[ChildSpec], Sequence[socket.socket]], Awaitable[StartedProcess]]
 
 
 class ProcessStart:
@@ -488,9 +462,9 @@ class ProcessStart:
     def __init__(self, specs: Sequence[ChildSpec], fork: Fork) -> None:
         self._specs, self._fork = specs, fork
         self._ours: dict[str, socket.socket] = {}  # the ends of lifelines that nobody has taken yet
-        self._forking: asyncio.Task[ForkedProcess] | None = None
+        self._forking: asyncio.Task[StartedProcess] | None = None
 
-    async def take(self, name: str) -> tuple[ForkedProcess, socket.socket]:
+    async def take(self, name: str) -> tuple[StartedProcess, socket.socket]:
         """The process with one of the children, and the end of its lifeline; once for each. Raises whatever kept the
         process from starting."""
         if self._forking is None:
@@ -506,7 +480,7 @@ class ProcessStart:
         for name in tuple(self._ours):
             self._close(name)
 
-    async def _begin(self) -> ForkedProcess:
+    async def _begin(self) -> StartedProcess:
         theirs = []
         for spec in self._specs:
             self._ours[spec.name], end = socket.socketpair()

@@ -27,11 +27,12 @@ FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class LogFileHandler(logging.Handler):
-    """Appends each line in one write, so that those of several processes do not mix, and follows the name: whoever
-    finds the file full moves it aside (`.1` is the youngest of those), the others go on in the new one.
+    """A log handler that appends to a file which several processes share.
 
-    It makes no folder, since one that has gone may be a data directory that was moved away. What cannot be written is
-    left out, which is said on stderr once until it works again: nothing waits for a log.
+    Each line is one write, so lines do not mix. The process that finds the file full moves it aside (`.1` is the
+    youngest copy); the others notice and go on in the new file. It makes no folder, because a folder that has gone may
+    be a data directory that was moved away. A line that cannot be written is dropped, and stderr says so once until
+    writing works again: nothing waits for a log.
     """
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, kept: int = KEPT) -> None:
@@ -172,7 +173,8 @@ class LineFormatter(logging.Formatter):
 
 
 class TerminalHandler(logging.StreamHandler[TextIO]):
-    """Shows what is not only for the file; while it holds back, errors alone."""
+    """The log handler of the terminal. It leaves out what is only for the file, and while it holds back shows only
+    errors."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)

@@ -18,7 +18,8 @@ Table = Mapping[S, Mapping[A, S]]
 
 
 class Machine(Generic[S, A]):
-    """`advance` is the only way to another state; what the table does not name raises and changes nothing."""
+    """A state machine from a literal table. `advance` is the only way to another state; an action that the table does
+    not name raises and changes nothing."""
 
     def __init__(self, table: Table[S, A], start: S, on_change: Callable[[S, A, S], None] | None = None) -> None:
         """`on_change(from, action, to)` hears of every change; an action that leads back to the same state is none."""
@@ -57,7 +58,7 @@ def changes(told: AgentTransition) -> Iterator[AgentTransition]:
 
 
 class TransitionLog:
-    """Publishes every change of one machine; those that happen in one go leave as one message.
+    """The publisher of one machine's changes. Changes that happen at the same moment are sent as one message.
 
     `note` is what a `Machine` calls. A change leaves in the event loop's next round, or where nobody watches that
     closely after `hold_seconds`, or with `flush`, which whoever publishes something that came after it calls first. One

@@ -38,23 +38,23 @@ Publications = tuple[type | str, ...]  # messages, whole subjects, and helpers t
 
 
 class Kind(StrEnum):
-    """What a participant is for."""
+    """The role of a participant."""
 
     AGENT = "agent"  # uses a model
     TOOL = "tool"  # answers tool.request.<name>
     OBSERVER = "observer"  # listens only
-    DOOR = "door"  # lets people and programs in
+    DOOR = "door"  # a frontend, for people and other programs
     SERVICE = "service"  # what the others rely on
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the composition root lends a participant: where to keep files, where the models are, what to listen on.
+    """What a participant gets beside its settings: where to store files, where the models are, what to listen on.
 
-    `chat_model` is the one that answers the user, with a window of `chat_num_ctx` tokens, for whoever has none of its
-    own: asked with another window, it would be loaded anew. `ollama_url` is where Ollama would be, whether it is used
-    or not; `layers` are the folders of settings, the user's last; `workspace` is the folder that a user has named for
-    the assistant to work in.
+    `chat_model` is the model that answers the user, with a window of `chat_num_ctx` tokens. Participants without a
+    model of their own use it with that window, since with another one the model server would load it again.
+    `ollama_url` is the address of Ollama, whether it is used or not. `layers` are the folders of settings, the user's
+    last. `workspace` is the folder that the user has named for the assistant to work in.
     """
 
     data_dir: Path
@@ -288,7 +288,8 @@ MAX_REPLIES = 512
 
 
 class RecentReplies:
-    """Remembers request ids: in flight, or answered with what. Beyond 512 the oldest answered one is forgotten."""
+    """The ids of recent requests, each with its answer or in flight. Beyond 512 the oldest answered one is
+    forgotten."""
 
     def __init__(self) -> None:
         self._replies: OrderedDict[str, Message | None] = OrderedDict()
@@ -321,10 +322,10 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 class Inbox:
-    """One consumer takes, the reader offers. Bounded by number and by payload bytes; never blocks the reader.
+    """A bounded queue of envelopes for one handler: by number, and by the bytes of their payloads. Adding never blocks.
 
-    What has waited here for longer than its `ttl_ms` is dropped and counted in `expired`. `clock` gives monotonic
-    seconds.
+    An envelope that has waited for longer than its `ttl_ms` is dropped and counted in `expired`. `clock` gives
+    monotonic seconds.
     """
 
     def __init__(
@@ -392,7 +393,7 @@ class Inbox:
 
 
 class Subscription(Protocol):
-    """One handler, and what has arrived for it."""
+    """A handler and the envelopes that have arrived for it."""
 
     handles: Handles
     method: Method
@@ -412,7 +413,7 @@ class Subscription(Protocol):
 
 
 class LiveSubscription:
-    """A subscription: what is lost is lost, and what is done is nobody's business."""
+    """A subscription on the live bus: a lost message is not sent again, and nobody waits for an acknowledgement."""
 
     def __init__(self, bus: Bus, participant: Participant, handles: Handles) -> None:
         self.handles, self.method, self.inbox = handles, getattr(participant, handles.method), Inbox()
@@ -435,7 +436,7 @@ class LiveSubscription:
 
 
 class DurableSubscription:
-    """A handler's share of what its durable consumer is given."""
+    """A subscription that gets the messages of one handler from a durable consumer of the journal."""
 
     def __init__(self, participant: Participant, handles: Handles) -> None:
         self.handles, self.method, self.inbox = handles, getattr(participant, handles.method), Inbox()
@@ -474,7 +475,7 @@ class DurableSubscription:
 
 
 class DurableSubscriptions:
-    """The handlers of one durable consumer, served together: the journal knows one name and one order.
+    """All handlers of one durable consumer. The journal knows one name and one order for them.
 
     Raises `NoJournal`.
     """

@@ -170,11 +170,11 @@ NOT_NOW = (BlobNotStored, StoreFailed, NotConfirmed, PublishTimeout, BusClosed, 
 
 
 class HandlerFailed(Exception):
-    """A durable handler raised what it should not: its message is given again after a while."""
+    """A durable handler raised an unexpected error; its message is delivered again after a while."""
 
 
 class ParticipantRunner:
-    """Runs a participant on a bus until told to stop; `child` is what the supervisor calls it. Counts `handled`,
+    """The loop that serves one participant on a bus; `child` is its name for the supervisor. Counts `handled`,
     `failed`, `answered_again` and `expired`."""
 
     def __init__(self, participant: Participant, bus: Bus, child: str = "") -> None:

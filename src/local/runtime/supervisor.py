@@ -1,4 +1,23 @@
-"""Starts, watches, restarts and stops the participants, each a process of its own."""
+"""The supervisor: starts, watches, restarts and stops the child processes.
+
+Problem: participants crash, hang, and are killed, and the user must not notice more than a pause. The supervisor must
+tell a process that hangs from one that is starved of processor time by others, and must not make things worse by
+starting a broken process again and again.
+
+Idea, from Erlang's supervisors: let it crash, and start it again with a clean state; everything that must survive is on
+disk. Each child has a lifeline, a socket pair. Its closing is the child's death, and bytes on it are signs of life. One
+`ChildMonitor` keeps one child alive, `RestartPolicy` says when it is started again, `Watchdog` who has been silent for
+too long, `CpuStarvation` whether the silence is excused. The last three are plain code with the clock passed in.
+
+Invariants: no child outlives the supervisor, because each ends when its lifeline closes. A stage is started only when
+the stage before it is ready, and stages stop in reverse. A child that is given up is tried again every 5 to 30 seconds,
+and never keeps the rest from serving. A death after the end has begun is part of that end. A supervisor that was itself
+held up (a suspended laptop) blames nobody.
+
+Rejected: signs of life over the bus (a hung proxy would make every process look dead), the process sentinel of
+multiprocessing (it fires for all children when the template dies), one process group signal at the end (the journal has
+to outlive those whose last messages it stores).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +35,7 @@ from local.core.errors import ConfigError, StartFailed, StartInterrupted, Unknow
 from local.core.files import Backoff, until_next_tick
 from local.runtime.child import EXIT_CONFIG, ChildProcess, ChildSpec, Lifeline, describe_end
 from local.runtime.logs import release_warnings
-from local.runtime.template import Template, prepare_template
+from local.runtime.template import Template
 
 # Tells a process that hangs from one that is kept waiting for a processor, because others are busy.
 
@@ -27,8 +46,8 @@ MOST_EXCUSES = 10  # of one silence, so that what hangs on a busy machine is fou
 
 @dataclass(frozen=True, slots=True)
 class ProcessorStatus:
-    """How the threads of a process stand with the processors, all together: for how many seconds they have run, and
-    were ready to run while others did, which is counted once that is over; and whether one is ready at this moment."""
+    """How much processor time the threads of a process have had in all: the seconds in which they ran, the seconds in
+    which they were ready and waited for a processor (counted when a wait is over), and whether one is ready now."""
 
     ran_seconds: float = 0.0
     waited_seconds: float = 0.0
@@ -48,7 +67,8 @@ def processor_status(pid: int) -> ProcessorStatus:
 
 
 class CpuStarvation:
-    """What one silent process waits for, from its first `look` on; times are seconds of one monotonic clock."""
+    """The observation of one silent process: is it starved of processor time, or does it hang? Times are seconds of one
+    monotonic clock."""
 
     def __init__(self, status_of: Callable[[int], ProcessorStatus] = processor_status) -> None:
         self._status_of = status_of
@@ -69,8 +89,8 @@ class CpuStarvation:
         self._begun, self._excuses = None, 0
 
     def excuses(self, now: float) -> bool:
-        """Whether the process has spent most of the time until the latest look waiting for a processor; then that
-        begins anew. No more than ten times in one silence."""
+        """Whether the process has spent most of the time until the latest look waiting for a processor; the count then
+        starts again. At most ten times in one silence."""
         if self._begun is None or self._excuses >= MOST_EXCUSES:
             return False
         since, before = self._begun
@@ -99,9 +119,10 @@ FIRST_RETRY, LONGEST_RETRY = 5.0, 30.0  # of what is given up
 
 
 class RestartPolicy:
-    """Counts the early deaths of one child in a row: those before it was ready, or within `EARLY_SECONDS` of it.
+    """The restart policy of one child: when it is started again, and when it is given up.
 
-    A child that lived longer starts with a clean record. The restart intensity of OTP supervisors, for one child.
+    It counts early deaths in a row: those before the child was ready, or within `EARLY_SECONDS` of that. A child that
+    lived longer starts with a clean record. This is the restart intensity of OTP supervisors, for one child.
     """
 
     def __init__(self, most_early_deaths: int = MOST_EARLY_DEATHS) -> None:
@@ -114,7 +135,7 @@ class RestartPolicy:
         return self._early_deaths >= self._most
 
     def reset(self) -> None:
-        """Begin anew, with a clean record."""
+        """Start again with a clean record."""
         self._early_deaths = 0
         self._backoff = Backoff(FIRST_WAIT, LONGEST_WAIT)
         self._retries = Backoff(FIRST_RETRY, LONGEST_RETRY)
@@ -148,7 +169,7 @@ GROUP_SIGNAL_SECONDS = 0.25  # within it a signal to everybody has reached every
 
 
 class ChildPhase(StrEnum):
-    """What a child is doing, as the supervisor knows it."""
+    """The state of a child, as the supervisor knows it."""
 
     STARTING = "starting"
     READY = "ready"
@@ -160,7 +181,7 @@ class ChildPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChildState:
-    """One child at one moment. `detail` tells of its last death; `since`, and `retry_at` of one that is given up and
+    """A snapshot of one child. `detail` describes its last death; `since`, and `retry_at` of one that is given up and
     waits for its next try, are the loop's clock in seconds."""
 
     name: str
@@ -186,7 +207,7 @@ class _Death:
 
 
 class Watchdog:
-    """Holds a deadline for each watched name. All times are seconds of one monotonic clock that the caller reads.
+    """A deadline for each watched name. All times are seconds of one monotonic clock that the caller reads.
 
     `overdue` is to be called every `tick_seconds`. When it is called much later than that, the watcher itself was held
     up (a suspended laptop, a stopped or starved process): it heard nobody, so nobody is blamed and all deadlines start
@@ -233,7 +254,8 @@ class Watchdog:
 
 
 class ChildMonitor:
-    """Owns the processes of one child, one after the other. `changed` is called after each change of `state`."""
+    """The keeper of one child: it starts its processes, one after the other. `changed` is called after each change of
+    `state`."""
 
     def __init__(
         self,
@@ -422,7 +444,7 @@ class ChildMonitor:
         self._changed(self.state)
 
 
-__all__ = ["ChildPhase", "ChildSpec", "ChildState", "Lifeline", "Supervisor", "prepare_template"]
+__all__ = ["ChildPhase", "ChildSpec", "ChildState", "Lifeline", "Supervisor"]
 
 
 TICKS_PER_HANG = 5
@@ -430,7 +452,7 @@ HELD_SECONDS = 10.0  # after the first process: warnings wait so long for an err
 
 
 class Supervisor:
-    """Keeps the children of `specs` alive for as long as its `async with` block lasts.
+    """A supervisor of child processes: it keeps the children of `specs` alive while its `async with` block lasts.
 
     `specs` lists children and groups of children in start order: each entry is ready before the next is started, the
     children of a group start side by side. They stop in reverse. A child that dies is started again (`RestartPolicy`),

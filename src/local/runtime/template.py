@@ -1,161 +1,432 @@
-"""The template process that children are forked from, as the supervisor sees it.
+"""The template: the process that all children are forked from.
 
-multiprocessing's forkserver imports what the children share once and forks each child from there; where there is no
-fork, children are spawned. The template is shared by all supervisors of a process and ends with it. Killing it harms
-no child, because a child's death is seen on its lifeline; the next start makes a new one. One that does not answer,
-because it hangs or is stopped (SIGSTOP), is killed.
+Problem: a child needs some four hundred modules. Importing them takes each child a second of a processor, and the
+memory that they fill would be its own. So one process, the template, imports them once and is forked for every child:
+a child then starts in milliseconds, and its pages are shared until it writes to them.
+
+The template of a `local2 run` is forked from that program itself (`fork_template`), which has imported the same. One
+that takes the place of a template that has ended is a new interpreter (`prepare_template`). A supervisor talks to its
+template over a socket pair. There are two requests: fork a child (its specs are pickled; its sockets travel beside
+them), and tell how a child ended. The template ends when the socket pair closes, so it never outlives the program.
+
+Invariants: a template has one thread and runs no event loop, so that a fork copies a process in a known state. A child
+never depends on the template: its death shows on its lifeline, and killing the template harms no child, though nobody
+then learns the exit statuses of its children. A template that does not answer in time is killed, and the next start
+makes another one.
+
+Rejected: multiprocessing's forkserver. It runs the program's main script again in each child and starts a second
+process for semaphores that nobody has; both could only be kept from it by replacing parts of the standard library.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import gc
+import importlib
+import io
 import logging
-import multiprocessing
 import os
+import pickle
+import select
 import signal
 import socket
+import struct
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import threading
+import traceback
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from functools import cache
-from multiprocessing import forkserver, resource_tracker, util
-from multiprocessing.context import ForkServerContext, SpawnContext
-from pathlib import Path
-from types import ModuleType
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
-from local.core.data_dir import HeldFolder, clear_unheld
-from local.runtime.child import STATUS_LOST, ChildProcess, ChildSpec, ForkedProcess, ProcessStart, main
+from setproctitle import setproctitle
 
-# The memory of a process as it is to be when others are forked from it: so that they go on sharing it.
-
-_LARGEST, _STEP = 512, 16  # bytes: what Python's allocator gives out itself, one size to a pool
-_HEADER = sys.getsizeof(b"")
-_IN_A_ROW = 16  # blocks at the addresses after each other: a pool from which nothing was taken before
-_MOST = 5_000  # blocks, whatever their addresses
-_fillings: list[object] = []
-
-
-def settle() -> None:
-    """Let go of caches, fill the holes between objects, and have no collection of garbage look at what is there now.
-
-    A process that is forked later then writes what is its own onto pages of its own, and not one by one into those that
-    it shares with the others, each of which would be copied for it.
-    """
-    # The cache of attributes refers to names all over the memory: who replaces one would copy its page.
-    (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()
-    gc.freeze()
-    gc.collect()  # of nothing: it empties the lists of blocks that Python keeps to use again
-    for size in range(_STEP, _LARGEST + 1, _STEP):
-        _fillings.extend(_filled(size))
-    gc.freeze()
-
-
-def _filled(size: int) -> Iterator[object]:
-    """Objects of `size` bytes in every hole of that size."""
-    make, last, in_a_row = _maker(size), 0, 0
-    for number in range(_MOST):
-        made = make(number)
-        yield made
-        in_a_row = in_a_row + 1 if id(made) == last + size else 0
-        last = id(made)
-        if in_a_row == _IN_A_ROW:
-            return
-
-
-def _maker(size: int) -> Callable[[int], object]:
-    if size == _STEP:
-        return lambda _: object()
-    if size < _HEADER:
-        return lambda number: complex(number, 1)
-    return lambda _: bytes(size - _HEADER)
-
+from local.core.environment import environment_with
+from local.runtime.child import STATUS_LOST, ChildProcess, ChildSpec, ProcessStart, main
+from local.runtime.logs import configure_logging
+from local.runtime.runner import explained
 
 log = logging.getLogger(__name__)
 
-FOLDERS, OURS = "pymp-*", "local2"  # where multiprocessing has its sockets, and the file that tells ours from others
-
-GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)  # which terminals and service managers send to everybody
 START_SECONDS = 10.0
-FIRST_START_SECONDS = 60.0  # with all that it has to import
+FIRST_START_SECONDS = 60.0  # the template may still be importing
+REAP_SECONDS, KILLED_SECONDS = 1.0, 4.0  # to tell an exit status, and once more after a kill
+GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)  # which terminals and service managers send to everybody
+FORK, REAP = b"f", b"r"
+SIZE, NUMBER = struct.Struct("!I"), struct.Struct("!q")
+MOST_SOCKETS = 250  # in one message, which Linux limits to 253
 
 
-def prepare_template(preload: Sequence[str]) -> ForkServerContext | SpawnContext:
-    """Start the template with the modules `preload` imported, where there is fork; returns the start method's context.
+class TemplateEnded(Exception):
+    """The template has ended, or was killed."""
 
-    Does not wait for the imports: call it first thing in a program, and the template imports while the program does.
-    A second call has no effect while the template lives. A module that cannot be imported is left to the children.
-    Raises `OSError` where there is no folder for temporary files.
+
+# What both sides say: a request is a letter and a pickle, an answer is a number.
+
+
+def _pickled(value: object) -> tuple[bytes, list[socket.socket]]:
+    """A value as bytes, and the sockets in it. Raises what pickle raises."""
+    sockets: list[socket.socket] = []
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, obj: object) -> int | None:
+            if not isinstance(obj, socket.socket):
+                return None
+            sockets.append(obj)
+            return len(sockets) - 1
+
+    buffer = io.BytesIO()
+    Pickler(buffer).dump(value)
+    return buffer.getvalue(), sockets
+
+
+def _unpickled(data: bytes, descriptors: Sequence[int]) -> Any:
+    class Unpickler(pickle.Unpickler):
+        def persistent_load(self, number: int) -> socket.socket:
+            return socket.socket(fileno=descriptors[number])
+
+    return Unpickler(io.BytesIO(data)).load()
+
+
+def _receive_exactly(sock: socket.socket, size: int) -> bytes:
+    """Raises `TemplateEnded` where the other end is closed."""
+    data = b""
+    while len(data) < size:
+        try:
+            part = sock.recv(size - len(data))
+        except ConnectionResetError:
+            part = b""
+        if not part:
+            raise TemplateEnded
+        data += part
+    return data
+
+
+# The template as its program sees it.
+
+
+class TemplateProcess:
+    """A running template: forks children for this program and knows how they ended. Threads may share it."""
+
+    def __init__(self, pid: int, control: socket.socket) -> None:
+        self.pid = pid
+        self._has_answered = False
+        self._control, self._asking = control, threading.Lock()
+        atexit.register(control.close)
+
+    def fork(self, specs: Sequence[ChildSpec], lifelines: Sequence[socket.socket], hang_seconds: float) -> int:
+        """Fork one process for these children; returns its id. Raises `TimeoutError`, `TemplateEnded`, `OSError` where
+        there can be no further process, and what pickle raises."""
+        what, sockets = _pickled((specs, lifelines, hang_seconds))
+        data = pickle.dumps((sys.path, what))  # read in two steps: what is to be read may need that path
+        with self._asking:
+            self._send(FORK, data, sockets)
+            pid = self._answer(START_SECONDS if self._has_answered else FIRST_START_SECONDS)
+            self._has_answered = True
+        if pid < 0:
+            raise OSError(-pid, os.strerror(-pid))
+        return pid
+
+    def reap(self, pid: int) -> int:
+        """The exit status of a child that is to have ended, which is killed if it has not; negative for a signal.
+        Raises `TimeoutError`, `TemplateEnded`."""
+        with self._asking:
+            self._send(REAP, NUMBER.pack(pid))
+            try:
+                return self._answer(REAP_SECONDS)
+            except TimeoutError:  # it lives on without a lifeline
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                return self._answer(KILLED_SECONDS)
+
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        try:
+            return os.waitpid(self.pid, os.WNOHANG)[0] != 0
+        except ChildProcessError:  # seen before
+            return True
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if not self.has_ended():
+            os.kill(self.pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
+
+    def close(self) -> None:
+        """Let go of a process that has ended."""
+        self._control.close()
+
+    def _send(self, what: bytes, data: bytes, sockets: Sequence[socket.socket] = ()) -> None:
+        if self._control.fileno() < 0:
+            raise TemplateEnded
+        head = what + SIZE.pack(len(data))
+        try:
+            self._control.settimeout(START_SECONDS)
+            if sockets:
+                socket.send_fds(self._control, [head], [sock.fileno() for sock in sockets])
+            else:
+                self._control.sendall(head)
+            self._control.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            raise TemplateEnded from None
+
+    def _answer(self, seconds: float) -> int:
+        self._control.settimeout(seconds)
+        return int(NUMBER.unpack(_receive_exactly(self._control, NUMBER.size))[0])
+
+
+_current: TemplateProcess | None = None  # of this program, which all its supervisors share
+_making = threading.Lock()
+
+
+def prepare_template(preload: Sequence[str]) -> TemplateProcess:
+    """The template of this program; where none runs, start an interpreter that imports the modules `preload`.
+
+    Does not wait for the imports. What cannot be imported is logged, and left to the children.
     """
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        ["local.runtime.preloading", *preload, "local.runtime.child", "local.runtime.preloaded"]
-    )
-    _hold_folder()
-    _do_without_resource_tracker()
-    signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)
+    global _current
+    with _making:
+        if _current is not None and _current.has_ended():
+            _current.close()
+            _current = None
+        _current = _current or _started(preload)
+        return _current
+
+
+def fork_template() -> None:
+    """Fork the template from this program, which has imported what its children share. For a program that has no second
+    thread yet. Raises `OSError`."""
+    global _current
+    ours, theirs = socket.socketpair()
+    signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)  # until the template ignores them
+    _settle()
+    pid = os.fork()
+    if pid == 0:
+        _be_template(theirs.fileno())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS)
+    theirs.close()
+    _current = TemplateProcess(pid, ours)
+
+
+def _started(preload: Sequence[str]) -> TemplateProcess:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        theirs.set_inheritable(True)
+        call = f"from local.runtime.template import _be_template; _be_template({theirs.fileno()}, {[*preload]!r})"
+        program = f"import sys; sys.path[:] = {sys.path!r}; {call}"
+        command = [sys.executable, "-c", program]
+        pid = os.posix_spawn(sys.executable, command, environment_with({}), setsigmask=GROUP_SIGNALS)
+    return TemplateProcess(pid, ours)
+
+
+def import_all(names: Sequence[str]) -> None:
+    """Import modules; log what is wrong with one, and go on. A template that ended by such an error could start nobody,
+    and nobody would learn which module it was."""
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with a module
+            configure_logging("template", "info")
+            log.error("what all processes share cannot be imported: %s", explained(error))
+
+
+# Inside the template.
+
+
+def _be_template(control: int, preload: Sequence[str] = ()) -> NoReturn:
+    """Serve requests on the socket of that number until the program has gone; first import `preload` where the program
+    that this was forked from has not. Never returns, neither here nor in a child."""
+    status = 1
     try:
-        forkserver.ensure_running()
+        _leave_program(control)
+        _make_ready(preload)
+        _serve(socket.socket(fileno=control))
+    except TemplateEnded:
+        status = 0
+    except BaseException:  # noqa: BLE001 - the last place where it can be said
+        traceback.print_exc()
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS)
-    return context
+        _end(status)
 
 
-@cache
-def _do_without_resource_tracker() -> None:
-    """Spare the process that multiprocessing starts with the template, 6 MB: it would look after semaphores and shared
-    memory, of which there are none here. What is written to it goes nowhere."""
-    tracker: Any = resource_tracker._resource_tracker
-    if tracker._fd is None:
-        tracker._fd = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+def _leave_program(control: int) -> None:
+    """Let go of the program's files, and of its signals: a terminal sends those to the template, too, which ends with
+    its program. Forked children inherit that, so none is hit that has not yet begun to look after itself."""
+    os.closerange(3, control)
+    os.closerange(control + 1, os.sysconf("SC_OPEN_MAX"))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    for number in GROUP_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS)
+    setproctitle("local2 template")
 
 
-@cache
-def _hold_folder() -> HeldFolder:
-    """Take multiprocessing's folder of this process for ours."""
-    folder = HeldFolder(Path(util.get_temp_dir()))
-    (folder.path / OURS).touch()
-    return folder
+def _make_ready(preload: Sequence[str]) -> None:
+    """Import what the children share, and leave memory as it is to be when they are forked."""
+    gc.disable()  # a collection while modules are imported takes a tenth of that time
+    configure_logging("template", "info")
+    import_all(preload)
+    if preload:
+        _settle()
+    gc.enable()
+    # Nearly all of our garbage is freed by its last reference; looking for cycles after every 700 objects costs each
+    # turn more than it finds.
+    gc.set_threshold(20_000, 20, 20)
 
 
-def clear_folders(temporary: Path) -> int:
-    """Remove what processes of ours that were killed have left in the folder for temporary files; returns how many."""
-    found = [mark.parent for mark in temporary.glob(f"{FOLDERS}/{OURS}")]
-    return sum(clear_unheld(folder, ["listener-*", OURS]) for folder in found)
+def _settle() -> None:
+    """Leave memory so that children write to little of what they share: each page that a child writes to is copied."""
+    # It refers to names all over the memory, whose counts of references would change.
+    (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()
+    gc.freeze()  # a collection of garbage writes to every object that it looks at
+    gc.collect()  # of nothing: it empties the lists of free blocks
+    gc.freeze()
+
+
+def _serve(control: socket.socket) -> NoReturn:
+    """Raises `TemplateEnded` when the program has gone."""
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    os.set_blocking(woken, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # what has to be done is done below
+    ended: dict[int, int] = {}  # the exit statuses that nobody has asked for yet
+    awaited: int | None = None
+    sources: list[Any] = [control, woken]
+    while True:
+        for ready in select.select(sources, [], [])[0]:
+            if ready is control:
+                what, data, descriptors = _request(control)
+                if what == FORK:
+                    if (pid := _fork()) == 0:
+                        for number in (control.detach(), woken, wake):
+                            os.close(number)
+                        _be_child(data, descriptors)
+                    for number in descriptors:
+                        os.close(number)
+                    control.sendall(NUMBER.pack(pid))
+                else:
+                    (awaited,) = NUMBER.unpack(data)
+            else:
+                os.read(woken, 4096)
+                ended |= _newly_ended()
+        if awaited in ended:
+            control.sendall(NUMBER.pack(ended.pop(awaited)))
+            awaited = None
+
+
+def _request(control: socket.socket) -> tuple[bytes, bytes, list[int]]:
+    """A request, its pickle, and the descriptors that came with it. Raises `TemplateEnded`."""
+    head, descriptors, _, _ = socket.recv_fds(control, 1 + SIZE.size, MOST_SOCKETS)
+    head += _receive_exactly(control, 1 + SIZE.size - len(head)) if head else b""
+    if not head:
+        raise TemplateEnded
+    (size,) = SIZE.unpack(head[1:])
+    return head[:1], _receive_exactly(control, size), descriptors
+
+
+def _newly_ended() -> dict[int, int]:
+    ended = {}
+    with suppress(ChildProcessError):  # there is no child
+        while (pid := (found := os.waitpid(-1, os.WNOHANG))[0]) != 0:
+            ended[pid] = os.waitstatus_to_exitcode(found[1])
+    return ended
+
+
+def _fork() -> int:
+    """The id of a new process, 0 in that one; the error's number, negative, where there can be none."""
+    try:
+        return os.fork()
+    except OSError as error:
+        return -(error.errno or 1)
+
+
+def _be_child(data: bytes, descriptors: Sequence[int]) -> NoReturn:
+    status = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
+        sys.path[:], what = pickle.loads(data)
+        main(*_unpickled(what, descriptors))
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001 - the last place where it can be said
+        traceback.print_exc()
+    finally:
+        _end(status)
+
+
+def _end(status: int) -> NoReturn:
+    """End this process without what the program has left to do at its end."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(status)
+
+
+# Children, as the supervisor starts and ends them.
+
+
+class ForkedProcess:
+    """A process that the template has forked for a child, or for several."""
+
+    def __init__(self, pid: int, template: TemplateProcess, children: int = 1) -> None:
+        self.pid = pid
+        self._template, self._children = template, children
+        self._status: int | None = None
+
+    def reap(self, said: int | None) -> int | None:
+        """The exit status of one of its children that is gone, which has `said` it where others go on; negative for a
+        signal, `STATUS_LOST` where its template has ended; None of a template that did not answer and was killed for
+        that. Blocks."""
+        self._children -= 1
+        if said is None or not self._children:
+            self._wait()
+        return self._status if said is None else said
+
+    def _wait(self) -> None:
+        if self._status is not None:
+            return
+        try:
+            self._status = self._template.reap(self.pid)
+        except TemplateEnded:
+            self._status = STATUS_LOST
+        except TimeoutError:
+            self._template.kill()
 
 
 class Template:
-    """Starts child processes; close it when all of them have ended."""
+    """Starts the child processes of one supervisor; close it when all of them have ended."""
 
     def __init__(self, preload: Sequence[str], hang_seconds: float) -> None:
         self._preload = preload
         self._hang_seconds = hang_seconds
-        # multiprocessing keeps books on its children without locks: one thread makes all calls into it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="template")
-        self._answered: int | None = None  # the process that has started a child already
         self._shared: dict[str, ProcessStart] = {}
 
     def share(self, specs: Sequence[ChildSpec]) -> None:
         """Have the children of `specs` begin in one process, as soon as the first of them is started."""
-        start = ProcessStart(specs, self._fork_patiently)
+        start = ProcessStart(specs, self._fork)
         self._shared |= dict.fromkeys([spec.name for spec in specs], start)
 
     async def start(self, spec: ChildSpec, *callbacks: Callable[[], None]) -> ChildProcess:
         """Fork the child and call back on this loop for what it says, as `ChildProcess` does. Raises whatever kept it
-        from starting; a template that does not answer is killed, and the next one tried."""
-        start = self._shared.pop(spec.name, None) or ProcessStart([spec], self._fork_patiently)
+        from starting; a template that does not answer is killed, and another one tried once."""
+        start = self._shared.pop(spec.name, None) or ProcessStart([spec], self._fork)
         return ChildProcess(*await start.take(spec.name), *callbacks)
 
     async def reap(self, child: ChildProcess) -> int | None:
         """The exit status of a child that is gone, negative for a signal; None if nobody knows it any more."""
         status = await asyncio.get_running_loop().run_in_executor(self._thread, child.reap)
         if status is None:
-            log.error("the template has not noticed the end of process %d: it is killed", child.pid)
-            _kill_template()
+            log.error("the template did not tell how process %d ended, and was killed", child.pid)
         return None if status == STATUS_LOST else status
 
     def close(self) -> None:
@@ -164,62 +435,18 @@ class Template:
             start.close()
         self._thread.shutdown(wait=False)
 
-    async def _fork_patiently(self, specs: Sequence[ChildSpec], theirs: Sequence[socket.socket]) -> ForkedProcess:
-        try:
-            return await self._fork(specs, theirs)
-        except TimeoutError as error:
-            log.error("%s: it is killed and made anew", error)
-            return await self._fork(specs, theirs)
-
     async def _fork(self, specs: Sequence[ChildSpec], theirs: Sequence[socket.socket]) -> ForkedProcess:
-        """Raises `TimeoutError` when the template had to be killed."""
-        forking = asyncio.get_running_loop().run_in_executor(self._thread, self._start_process, specs, theirs)
-        seconds = START_SECONDS if _template_pid() == self._answered else FIRST_START_SECONDS
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._forked, specs, theirs)
+
+    def _forked(self, specs: Sequence[ChildSpec], theirs: Sequence[socket.socket]) -> ForkedProcess:
+        template = prepare_template(self._preload)
         try:
-            process = await asyncio.wait_for(asyncio.shield(forking), seconds)
-        except TimeoutError:
-            _kill_template()
-            with suppress(OSError, EOFError):  # what the thread was waiting for ends with the template
-                await forking
+            pid = template.fork(specs, theirs, self._hang_seconds)
+        except (TimeoutError, TemplateEnded) as error:
             names = ", ".join(spec.name for spec in specs)
-            raise TimeoutError(f"the template has not started {names} within {seconds:g} s") from None
-        self._answered = _template_pid()
-        return process
-
-    def _start_process(self, specs: Sequence[ChildSpec], theirs: Sequence[socket.socket]) -> ForkedProcess:
-        context = prepare_template(self._preload)
-        process = context.Process(target=main, args=(specs, theirs, self._hang_seconds), name=specs[0].name)
-        with _main_module_hidden():
-            try:
-                process.start()
-            except EOFError:
-                raise ChildProcessError("the template has ended; what it has said stands above this") from None
-        return ForkedProcess(process, len(specs))
-
-
-def _template_pid() -> int | None:
-    """The template's process; None where there is none."""
-    pid: int | None = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]  # said nowhere else
-    return pid
-
-
-def _kill_template() -> None:
-    if pid := _template_pid():
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # multiprocessing looks itself whether it is there
-
-
-@contextmanager
-def _main_module_hidden() -> Iterator[None]:
-    """Keep multiprocessing from running the program's main script once more in every child.
-
-    It does so to unpickle what the script defines, which costs each child the script's imports and side effects. Our
-    targets are named by module, so there is nothing to find there.
-    """
-    program = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = program
+            why = "has ended" if isinstance(error, TemplateEnded) else "does not answer"
+            log.error("the template %s and is replaced, to start %s", why, names)
+            template.kill()
+            template = prepare_template(self._preload)
+            pid = template.fork(specs, theirs, self._hang_seconds)
+        return ForkedProcess(pid, template, len(specs))

@@ -29,8 +29,9 @@ MB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """`memory_bytes` and `processes` are those of all processes of a command together, `file_bytes` of each file that
-    it writes, `scratch_bytes` of its /tmp, which lies in memory; `free_bytes` of the workspace's disk stay free."""
+    """The resources that one command may use. `memory_bytes` and `processes` are those of all processes of a command
+    together, `file_bytes` of each file that it writes, `scratch_bytes` of its /tmp, which lies in memory; `free_bytes`
+    of the workspace's disk stay free."""
 
     seconds: float = 120.0
     memory_bytes: int = 2048 * MB
@@ -61,7 +62,7 @@ SIGNALS = {
 
 
 class EndedBy(StrEnum):
-    """What ended a command: itself, somebody who stopped it, or the limit that it had reached."""
+    """The reason why a command ended: by itself, because somebody stopped it, or the limit that it had reached."""
 
     ITSELF = "itself"
     STOPPED = "stopped"
@@ -74,7 +75,8 @@ class EndedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:
-    """`code` is that of the command, 128 and the signal's number if one has ended it, and None if a limit has."""
+    """The end of a command. `code` is that of the command, 128 and the signal's number if one has ended it, and None if
+    a limit has."""
 
     ended_by: EndedBy
     code: int | None
@@ -130,7 +132,7 @@ CLEAN: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ContainedCommand:
-    """What is to be run: an argument vector, or a `script` that the program named in it is given, before the
+    """A command to run: an argument vector, or a `script` that the program named in it is given, before the
     `arguments` of the script. `folder` counts from the workspace, `environment` comes on top of the clean one."""
 
     argv: Sequence[str]
@@ -141,9 +143,9 @@ class ContainedCommand:
 
 
 class Launch:
-    """The argument vector under construction, with the descriptors that it names; closed when the program has them. One
-    that `reports` takes bubblewrap's options for saying how it is, after the program's name; `folder` is where it is
-    started, if that matters."""
+    """The start of one program: its argument vector under construction, with the descriptors that it names; closed when
+    the program has them. One that `reports` takes bubblewrap's options for saying how it is, after the program's name;
+    `folder` is where it is started, if that matters."""
 
     def __init__(self, *argv: str, reports: bool = False, folder: Path | None = None) -> None:
         self.argv = list(argv)
@@ -190,9 +192,9 @@ _in_use: set[Path] = set()  # folders of which some process was still about to e
 
 
 class ControlGroup:
-    """A folder in each hierarchy that counts processes or memory: of version 2 below the group of this process or
-    beside it, or of version 1. None of it can be had by most users on a desktop; root, and a service of systemd with
-    `Delegate`, get it."""
+    """The kernel's limits for one command, as far as they can be had: a folder in each hierarchy of control groups, of
+    version 2 below the group of this process or beside it, or of version 1. None of it can be had by most users on a
+    desktop; root, and a service of systemd with `Delegate`, get it."""
 
     def __init__(self, folders: list[Path]) -> None:
         self._folders = folders
@@ -266,7 +268,8 @@ READ_BYTES = 64 * 1024
 
 
 class LaunchGate:
-    """Two pipes to one bubblewrap: it reports on the first, and waits for leave on the second.
+    """Holds one bubblewrap back until its limits are set, by two pipes: it reports on the first and waits on the
+    second.
 
     Both ends of the second go along: without this process nobody gives leave, and the command never begins.
     """
@@ -342,7 +345,8 @@ SPOOLED = 1024 * 1024  # bytes that are held in memory before a file is made
 
 
 class OutputFile:
-    """Bytes at the end, any part of them again. The file has no name, and is gone with whoever holds it."""
+    """All output of a command: bytes are added at the end, any part of them again. The file has no name, and is gone
+    with whoever holds it."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -372,7 +376,8 @@ _THREADS, _PAGES = 17, 21  # in /proc/<pid>/stat, counted from after the name
 
 
 class ProcessTree:
-    """The processes as /proc tells them, which is gone in a moment: numbers are those of just now."""
+    """A process with all its descendants, as /proc lists them, which is gone in a moment: numbers are those of just
+    now."""
 
     def __init__(self, root: int) -> None:
         self.root = root
@@ -431,7 +436,8 @@ SANDBOX_PROCESSES = 2  # bubblewrap outside and inside, which are not the comman
 
 
 class ContainedProcess:
-    """Begun by `start`; `output` grows while it runs, `heard` is told of each addition.
+    """A command in its sandbox, with limits. It is begun by `start`; `output` grows while it runs, `heard` is told of
+    each addition.
 
     Where bubblewrap contains it, nothing of it outlives this process: bubblewrap ends with its parent, and the
     command's process namespace with bubblewrap.
@@ -579,7 +585,7 @@ END_SECONDS = 2.0  # for one whose input has ended
 
 
 class ContainedServer:
-    """Lines in and out, for as long as `contained` holds it."""
+    """A server in its sandbox that reads and writes lines, for as long as `contained` holds it."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process

@@ -41,8 +41,9 @@ def skill_path(name: str, folder: Path, platform: str = sys.platform) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SandboxView:
-    """The workspace, which can be written to if it is `writable`, and further folders that can be read. `closed` are
-    those of which nothing may ever be seen: the data directory, the settings, the keys.
+    """The part of the machine that a command sees: the workspace, which can be written to if it is `writable`, and
+    further folders that can be read. `closed` are those of which nothing may ever be seen: the data directory, the
+    settings, the keys.
 
     Raises `SandboxRefused` for a workspace or a folder to read that holds one of the closed ones or lies in it, and for
     one that is the home directory, the root or a part of the system. The workspace and the folders of `skills` may lie
@@ -162,7 +163,8 @@ TRIAL_SECONDS = 10.0
 
 
 class Bubblewrap:
-    """Makes launches with one `bwrap`. What a command can write to is its workspace and a /tmp that ends with it."""
+    """The sandbox of Linux, made by one `bwrap`. What a command can write to is its workspace and a /tmp that ends with
+    it."""
 
     def __init__(self, program: str) -> None:
         self._program = program
@@ -274,7 +276,8 @@ BLOCK = 512  # bytes, in which ulimit counts files
 
 
 class Seatbelt:
-    """Makes launches with sandbox-exec. The scratch folder is in the workspace: there is no /tmp of its own."""
+    """The sandbox of macOS, made by sandbox-exec. The scratch folder is in the workspace: there is no /tmp of its
+    own."""
 
     @classmethod
     def found(cls) -> Seatbelt:
@@ -317,7 +320,7 @@ def _quoted(path: Path) -> str:
 
 
 class Sandbox(Protocol):
-    """Makes the launch of a command that can reach what a view shows, and nothing else."""
+    """A way to contain commands: makes the launch of a command that can reach what a view shows, and nothing else."""
 
     def launch(self, command: ContainedCommand, view: SandboxView, limits: SandboxLimits) -> Launch:
         """The launch of one command. Raises `OSError` where a file for it cannot be made."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
@@ -19,7 +18,7 @@ from local.bus.message import Message
 from local.bus.messages import SessionDeleted, ToolJob, ToolProgress, ToolRequest
 from local.core.config import Settings
 from local.core.errors import LocalError, SandboxMissing, SandboxRefused, ToolError
-from local.permissions.grants import require_owner
+from local.core.text import is_binary, readable_output
 from local.runtime.participant import Participant, Publications, Resources, on
 from local.sandbox.process import MB, CommandOutcome, ContainedCommand, ContainedProcess, SandboxLimits
 from local.sandbox.sandbox import Sandbox, SandboxView, sandbox_of_this_machine
@@ -54,27 +53,6 @@ class ShellConfig(Settings):
         )  # fmt: skip
 
 
-# The bytes that a command has written, as text that can be read and shown anywhere.
-
-# What would move a terminal's cursor, ring its bell or be told it as a command; line ends and tabs stay.
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
-BINARY_SHARE = 0.1  # of a text so many characters are no control characters
-
-
-def readable_output(data: bytes) -> str:
-    """Nothing is lost: a byte that is no UTF-8, and a control character, stand there as \\x and two digits."""
-    text = data.decode("utf-8", "backslashreplace")
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text).replace("\r\n", "\n")
-
-
-def is_binary(data: bytes) -> bool:
-    """Whether bytes are no text, by the first 4,096 of them."""
-    start = data[:4096]
-    return bool(start) and (
-        b"\0" in start or len(_CONTROL.findall(start.decode("latin-1"))) > BINARY_SHARE * len(start)
-    )
-
-
 # One command that runs for a call: what it was asked, what it has written, how it ended.
 
 TELL_SECONDS = 0.25  # between two messages about one command's output
@@ -83,7 +61,7 @@ TOLD_BYTES = 8000  # of it in one of them
 
 @dataclass(frozen=True, slots=True)
 class AskedCommand:
-    """A command as its call has asked for it; `session_id` is whose it is."""
+    """A command as its call requested it; `session_id` is whose it is."""
 
     shown: str
     argv: tuple[str, ...]
@@ -168,8 +146,8 @@ ENDED_KEPT = 16  # jobs of which the output can still be read
 
 @dataclass(frozen=True, slots=True)
 class JobLimits:
-    """The limits of each command, how long those may take that nobody waits for, and how many of the latter there may
-    be."""
+    """The limits of commands: those of each one, how long those may take that nobody waits for, and how many of the
+    latter there may be."""
 
     each: SandboxLimits
     job_seconds: float
@@ -177,7 +155,7 @@ class JobLimits:
 
 
 class ShellJobs:
-    """Starts commands in the sandbox, in one workspace. `view` is what those see that are started from then on."""
+    """The commands of this process and how they are started. `view` is what a new command sees."""
 
     def __init__(self, sandbox: Sandbox, view: SandboxView, limits: JobLimits) -> None:
         self._sandbox, self.view, self._limits = sandbox, view, limits
@@ -315,7 +293,7 @@ class CommandTool(Tool):
         """What a call of it answers: how the command ended and what it has written; or the name of its job. Raises
         `ToolError`: not_yours for anybody but the owner."""
         trace, request = self.asked_by(), self.request()
-        require_owner(trace)
+        self.require_owner()
         asked = AskedCommand(shown, tuple(command.argv), session_of(trace, request.query_id))
         tell = self._teller(request, trace)
         if not background:

@@ -17,7 +17,6 @@ from local.files.tools import FilesConfig
 from local.instructions.texts import VersionedText
 from local.instructions.trust import TrustRegistry
 from local.mcp.settings import MCPServerConfig
-from local.permissions.grants import require_owner
 from local.runtime.participant import Resources
 from local.sandbox.sandbox import skill_path
 from local.skills.library import (
@@ -62,7 +61,7 @@ class ReadSkillTool(Tool):
         file: Annotated[str, "One of its files, counted from its folder; empty for its instructions"] = "",
     ) -> str:
         """The text."""
-        require_owner(self.asked_by())
+        self.require_owner()
         return await asyncio.to_thread(self._text, name, file)
 
     def _text(self, name: str, file: str) -> str:

@@ -43,9 +43,9 @@ def stand_in(
         served_at_once=served_at_once,
     )
     try:
-        sock = socket.create_server((host, port))
-        sys.stderr.write("stand-in model on http://{}:{}\n".format(*sock.getsockname()[:2]))
-        asyncio.run(_run(settings, sock))
+        with socket.create_server((host, port)) as sock:
+            sys.stderr.write("stand-in model on http://{}:{}\n".format(*sock.getsockname()[:2]))
+            asyncio.run(_run(settings, sock))
     except (OSError, OverflowError) as error:
         raise _failed(f"cannot listen on {host}:{port}: {error}") from None
     except ConfigError as error:

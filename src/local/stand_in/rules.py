@@ -422,7 +422,7 @@ def title(text: str) -> str | None:
 
 # Finds an offered tool whose words are in the question, and fills its arguments from the question.
 
-# These have rules of their own in the brain.
+# These have rules of their own below.
 KNOWN = frozenset(
     {"web_search", "web_fetch", "search_memory", "memory_write", "memory_edit", "compare_answers"}
     | {"request_clarification"}
@@ -738,7 +738,7 @@ def confession(conversation: Conversation) -> AssistantMessage:
     return AssistantMessage("No rule of mine fits this question, so I say what I am.", text)
 
 
-# Grades answers by counting words, and says so: for the prompts of `services/judging`, in the form that each asks
+# Grades answers by counting words, and says so: for the prompts of `critic/judge.py`, in the form that each asks
 # for.
 
 _HEADING = re.compile(
@@ -846,7 +846,7 @@ def _section(heading: re.Match[str]) -> str:
     return f"answer {heading['side'].lower()}" if heading["side"] else "answer"
 
 
-# A model that obeys whatever it reads, whoever wrote it: for tests of what keeps such a model from doing harm.
+# A model that obeys every order that it reads, for stories and tests about what keeps such a model from doing harm.
 
 _ORDER = re.compile(r"^[>\s]*@assistant (call|think|say) (.+)$", re.M)
 _FIND = re.compile(r"\{find:(.+?)(?:\|(\w+))?\}(?!\})")

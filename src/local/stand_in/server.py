@@ -1,9 +1,8 @@
-"""The stand-in as an HTTP server, with the routes that a real Ollama does not have."""
+"""The stand-in: a scripted server that speaks Ollama's protocol, with two routes of its own to control it."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import hashlib
 import json
@@ -11,19 +10,16 @@ import logging
 import math
 import re
 import socket
-import struct
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import uuid4
 
 import uvicorn
@@ -31,14 +27,12 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from local.core.errors import ConfigError, LocalError
-from local.stand_in import rules as brain
-from local.stand_in import rules as judging
-from local.stand_in import rules as quoting
+from local.stand_in import rules
 from local.stand_in.rules import AssistantMessage, Conversation, Task, ToolUse, obey, read, task_of
 
 # A chat request in Ollama's form, parsed once and trusted afterwards.
@@ -454,14 +448,14 @@ def _filling(name: str, number: int, conversation: Conversation) -> str:
         case "question":
             return conversation.question
         case "first_url":
-            value = next(filter(None, map(quoting.first_url, results)), None)
+            value = next(filter(None, map(rules.first_url, results)), None)
         case "result":
-            value = quoting.sentences(results[number - 1]) if 0 < number <= len(results) else None
+            value = rules.sentences(results[number - 1]) if 0 < number <= len(results) else None
         case "memory":
-            memories = next((found for text in reversed(results) if (found := quoting.memories(text))), [])
+            memories = next((found for text in reversed(results) if (found := rules.memories(text))), [])
             value = memories[number - 1].said if 0 < number <= len(memories) else None
         case field:
-            hits = next((hits for text in reversed(results) if (hits := quoting.hits(text))), [])
+            hits = next((hits for text in reversed(results) if (hits := rules.hits(text))), [])
             value = next((str(getattr(hit, field)) for hit in hits if hit.number == number), None)
     if not value:
         raise _Unfilled(name)
@@ -486,220 +480,6 @@ def load(path: Path) -> Script:
         return parse(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
-
-
-# Faults on demand: everything a model server has been seen to do wrong.
-
-
-class FaultKind(StrEnum):
-    """What goes wrong."""
-
-    STATUS = "status"
-    FIRST_TOKEN_DELAY = "first_token_delay"
-    CHUNK_DELAY = "chunk_delay"
-    EOF = "eof"
-    ERROR_LINE = "error_line"
-    HALF_LINE = "half_line"
-    GARBAGE = "garbage"
-    DISCONNECT = "disconnect"
-    THINK_TAGS = "think_tags"
-    CALL_AS_TEXT = "call_as_text"
-    EMPTY = "empty"
-    REPEAT_CALL = "repeat_call"
-    FLOOD = "flood"
-
-
-GENERATING = ("/api/chat", "/api/generate", "/v1/chat/completions")
-_WIRE = frozenset({FaultKind.EOF, FaultKind.ERROR_LINE, FaultKind.HALF_LINE, FaultKind.GARBAGE, FaultKind.DISCONNECT})
-
-
-class Disconnect(Exception):
-    """The connection is to be dropped without an end."""
-
-
-class InjectedFault(BaseModel):
-    """One fault, injected `times` times after `skip` requests went well.
-
-    It strikes requests to `path` (left out: all that generate text) whose body matches the regular expression `match`.
-    `status` and `body`: for status. `seconds`: for the delays. `after`: chunks sent before the stream breaks.
-    `message`: for error_line. `style`: for think_tags. `tokens`: for flood.
-    """
-
-    model_config = ConfigDict(extra="forbid")
-
-    kind: FaultKind
-    times: int = Field(1, ge=1)
-    skip: int = Field(0, ge=0)
-    path: str = ""
-    match: Expression = ""
-    status: int = Field(500, ge=400, le=599)
-    body: str | Json = {"error": "model runner has unexpectedly stopped"}
-    seconds: float = Field(0.0, ge=0)
-    after: int = Field(1, ge=0)
-    message: str = "an error was encountered while running the model"
-    style: Literal["think", "channel"] = "think"
-    tokens: int = Field(2000, ge=1)
-
-    def strikes(self, path: str, body: str) -> bool:
-        """Whether the fault concerns such a request."""
-        return (path == self.path if self.path else path in GENERATING) and bool(re.search(self.match, body))
-
-
-class FaultInjector:
-    """The faults still to be injected."""
-
-    def __init__(self) -> None:
-        self._pending: list[InjectedFault] = []
-
-    def add(self, fault: InjectedFault) -> None:
-        """Inject one more fault."""
-        self._pending.append(fault)
-
-    def clear(self) -> None:
-        """Forget the faults still to be injected."""
-        self._pending.clear()
-
-    def take(self, path: str, body: str) -> tuple[InjectedFault, ...]:
-        """Use up what strikes this request: the oldest fault of each kind."""
-        taken: dict[FaultKind, InjectedFault] = {}
-        for fault in [fault for fault in self._pending if fault.strikes(path, body)]:
-            if fault.skip:
-                fault.skip -= 1
-            elif fault.kind not in taken:
-                taken[fault.kind] = fault
-                fault.times -= 1
-        self._pending = [fault for fault in self._pending if fault.times]
-        return tuple(taken.values())
-
-
-def twist(delivery: ChunkedReply, faults: Sequence[InjectedFault], conversation: Conversation) -> ChunkedReply:
-    """Change what is said, and how fast, as the faults demand."""
-    for fault in faults:
-        match fault.kind:
-            case FaultKind.FIRST_TOKEN_DELAY:
-                delivery = replace(delivery, first_delay=delivery.first_delay + fault.seconds)
-            case FaultKind.CHUNK_DELAY:
-                delivery = replace(delivery, chunk_delay=fault.seconds)
-            case FaultKind.THINK_TAGS:
-                delivery = _leak(delivery, fault.style)
-            case FaultKind.CALL_AS_TEXT if delivery.calls:
-                call = {"name": delivery.calls[0].name, "arguments": delivery.calls[0].arguments}
-                delivery = replace(delivery, content=split(json.dumps(call), 16), calls=())
-            case FaultKind.EMPTY:
-                delivery = replace(delivery, content=(), calls=())
-            case FaultKind.REPEAT_CALL if conversation.calls:
-                delivery = replace(delivery, content=(), calls=conversation.calls[-1:])
-            case FaultKind.FLOOD:
-                delivery = replace(delivery, content=("word",) * fault.tokens, calls=())
-    return delivery
-
-
-def _leak(delivery: ChunkedReply, style: Literal["think", "channel"]) -> ChunkedReply:
-    opening, closing = ("<think>", "</think>") if style == "think" else ("<|channel>thought\n", "<channel|>")
-    text = opening + "".join(delivery.thinking) + closing + "".join(delivery.content)
-    # Five characters a chunk, so that the tags are cut across chunks.
-    return replace(delivery, thinking=(), content=split(text, 5))
-
-
-async def encoded(
-    chunks: AsyncGenerator[Json, None], encode: Callable[[Json], bytes], faults: Sequence[InjectedFault]
-) -> AsyncGenerator[bytes, None]:
-    """Turn chunks into bytes, and break the stream where a fault says so, at the latest in place of its end."""
-    fault = next((fault for fault in faults if fault.kind in _WIRE), None)
-    sent = 0
-    async with aclosing(chunks) as source:
-        async for chunk in source:
-            if fault and (sent >= fault.after or chunk["done"]):
-                match fault.kind:
-                    case FaultKind.DISCONNECT:
-                        raise Disconnect
-                    case FaultKind.GARBAGE:
-                        yield b"\x00%&garbage\n"
-                    case FaultKind.HALF_LINE:
-                        whole = encode(chunk)
-                        yield whole[: len(whole) // 2]
-                    case FaultKind.ERROR_LINE:
-                        yield encode({"error": fault.message, "done": True})
-                if fault.kind is not FaultKind.GARBAGE:
-                    return
-                fault = None
-            yield encode(chunk)
-            sent += 1
-
-
-# What the stand-in was really sent, and how each request ended.
-
-
-@dataclass(slots=True)
-class RequestRecord:
-    """One generating request. Times are the server's monotonic clock in seconds; `disconnected_at` is set if the client
-    left before the end. `prompt_tokens` and `kept_messages` are what was left after cutting to the context."""
-
-    number: int
-    path: str
-    started_at: float
-    model: str = ""
-    messages: list[Json] = field(default_factory=list)
-    tools: list[Json] = field(default_factory=list)
-    options: Json = field(default_factory=dict)
-    think: bool | str | None = None
-    stream: bool = True
-    truncate: bool = True
-    format: Any = None
-    prompt_tokens: int = 0
-    kept_messages: int = 0
-    script: str = ""
-    faults: list[str] = field(default_factory=list)
-    status: int = 0
-    chunks: int = 0
-    finished_at: float | None = None
-    disconnected_at: float | None = None
-
-
-class RequestLog:
-    """The last requests, oldest first."""
-
-    def __init__(self, size: int) -> None:
-        self._records: deque[RequestRecord] = deque(maxlen=size)
-        self._open: set[int] = set()
-        self._count = 0
-        self._changed = asyncio.Event()
-
-    def begin(self, path: str, now: float) -> RequestRecord:
-        """Open the record of a request; `end` must follow."""
-        self._count += 1
-        record = RequestRecord(self._count, path, now)
-        self._records.append(record)
-        self._open.add(record.number)
-        self._changed.set()
-        return record
-
-    def end(self, record: RequestRecord, now: float) -> None:
-        """Close the record."""
-        record.finished_at = now
-        self._open.discard(record.number)
-        self._changed.set()
-
-    async def until_idle(self) -> None:
-        """Wait until no request is being answered."""
-        await self._until(lambda: not self._open)
-
-    async def until_begun(self, requests: int) -> None:
-        """Wait until the log holds so many requests."""
-        await self._until(lambda: len(self._records) >= requests)
-
-    async def _until(self, reached: Callable[[], bool]) -> None:
-        while not reached():
-            self._changed.clear()
-            await self._changed.wait()
-
-    def clear(self) -> None:
-        """Forget what was logged."""
-        self._records.clear()
-
-    def entries(self) -> list[Json]:
-        """Every record as JSON."""
-        return [asdict(record) for record in self._records]
 
 
 # The models the stand-in claims to have, described as Ollama describes its own.
@@ -1011,7 +791,7 @@ class StandInSettings:
     """`models` are the names present at start (none named: the whole catalogue); `served_at_once` 0 means no limit.
 
     `latency_seconds` passes before the first token of each answer, `chunk_delay_seconds` between two chunks of
-    `chunk_chars` characters. The last `log_size` requests are kept for /stand_in/log.
+    `chunk_chars` characters.
     """
 
     models: tuple[str, ...] = ()
@@ -1020,7 +800,6 @@ class StandInSettings:
     chunk_delay_seconds: float = 0.0
     chunk_chars: int = 16
     served_at_once: int = 0
-    log_size: int = 200
 
 
 # Between so many chunks the event loop gets a turn, so that a client that left is noticed and others are served.
@@ -1028,16 +807,13 @@ _CHUNKS_AT_A_TURN = 4
 
 
 class StandIn:
-    """One model server: its models, scripts, faults and log. `ConfigError` if a script of the settings is bad."""
+    """One model server with its models and scripts. `ConfigError` if a script of the settings is bad."""
 
     def __init__(self, settings: StandInSettings) -> None:
         self.settings = settings
         self.library = Library(settings.models)
         self.scripts: dict[str, Script] = {}
         self.is_obedient = False  # to whatever it reads
-        self.faults = FaultInjector()
-        self.log = RequestLog(settings.log_size)
-        self.under_way: set[asyncio.Task[None]] = set()
         self._place = asyncio.Semaphore(settings.served_at_once) if settings.served_at_once else nullcontext()
         for path in settings.scripts:
             self.add_script(load(path))
@@ -1064,32 +840,21 @@ class StandIn:
         context = min(request.option("num_ctx", DEFAULT_CONTEXT), model.context_length)
         return fit(request.messages, request.tools, max(context, 1), truncate=request.truncate)
 
-    def decide(
-        self,
-        request: OllamaRequest,
-        model: Model,
-        prompt: FittedPrompt,
-        faults: Sequence[InjectedFault],
-        record: RequestRecord,
-    ) -> ChunkedReply:
-        """What to say: a script's words, else those of the rules for such a task, changed by the faults."""
+    def decide(self, request: OllamaRequest, model: Model, prompt: FittedPrompt) -> ChunkedReply:
+        """What to say: a script's words, else those of the rules for such a task."""
         conversation = read(prompt.messages, prompt.tools)
         task = task_of(request.format, conversation.question)
-        delivery = self._scripted(conversation, task, request, record)
+        delivery = self._scripted(conversation, task, request)
         if delivery is None:
             ordered = obey(prompt.messages, conversation.tools) if self.is_obedient and task is Task.TALK else None
             delivery = self._deliver(ordered or _reply(task, request, conversation))
-        delivery = twist(delivery, faults, conversation)
         if "thinking" not in model.capabilities or request.think is False:
             delivery = delivery.without_thinking()
         return delivery.limited(request.option("num_predict", -1))
 
-    def _scripted(
-        self, conversation: Conversation, task: Task, request: OllamaRequest, record: RequestRecord
-    ) -> ChunkedReply | None:
-        for story, script in self.scripts.items():
+    def _scripted(self, conversation: Conversation, task: Task, request: OllamaRequest) -> ChunkedReply | None:
+        for script in self.scripts.values():
             if delivery := script.play(conversation, task, request.options or {}):
-                record.script = story
                 slowest = max(delivery.chunk_delay, self.settings.chunk_delay_seconds)
                 return replace(delivery, chunk_delay=slowest)
         return None
@@ -1145,13 +910,13 @@ def _reply(task: Task, request: OllamaRequest, conversation: Conversation) -> As
         case Task.CHECK, _:
             said = json.dumps(check(conversation.question), ensure_ascii=False)
         case Task.JUDGEMENT, wanted:
-            said = judging.judge(conversation.question, wanted)
+            said = rules.judge(conversation.question, wanted)
         case Task.JSON, dict() as schema:
             said = json.dumps(smallest(schema))
         case Task.JSON, _:
-            said = json.dumps({"answer": brain.reply(replace(conversation, tools={})).content})
+            said = json.dumps({"answer": rules.reply(replace(conversation, tools={})).content})
         case _:
-            return brain.reply(conversation)
+            return rules.reply(conversation)
     return AssistantMessage(f"This is a {task}, no talk; a rule answers it in the form that is asked for.", said)
 
 
@@ -1160,22 +925,12 @@ def _logprobs(request: OllamaRequest, message: Json) -> Json:
     return {"logprobs": logprobs_of(text, request.top_logprobs)} if request.logprobs and text else {}
 
 
-# What every route does alike: read the JSON body, inject faults, word refusals, stream the answer.
+# What every route does alike: read the JSON body, word refusals.
 
 _CLIENT_CLOSED = 499
 _log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class IncomingRequest:
-    """A parsed request and the faults that strike it."""
-
-    path: str
-    body: Json
-    faults: Sequence[InjectedFault]
-
-
-Handler = Callable[[StandIn, IncomingRequest], Response]
+Handler = Callable[[StandIn, Json], Response | Awaitable[Response]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -1184,141 +939,37 @@ def ollama_error(refusal: OllamaRefusal) -> Response:
     return JSONResponse({"error": str(refusal)}, refusal.status)
 
 
-def endpoint(
-    stand_in: StandIn, handle: Handler, refuse: Callable[[OllamaRefusal], Response] = ollama_error
-) -> Endpoint:
-    """A Starlette endpoint around a handler of parsed requests."""
+def endpoint(stand_in: StandIn, handle: Handler) -> Endpoint:
+    """A Starlette endpoint around a handler of JSON bodies."""
 
     async def respond(request: Request) -> Response:
-        path = request.url.path
         try:
-            body = await request.body()
-            faults = stand_in.faults.take(path, body.decode("utf-8", "replace"))
-            if status := next((fault for fault in faults if fault.kind is FaultKind.STATUS), None):
-                record = stand_in.log.begin(path, time.monotonic())
-                record.status, record.faults = status.status, [status.kind]
-                stand_in.log.end(record, time.monotonic())
-                return _failing(status)
-            if path not in GENERATING:
-                await asyncio.sleep(sum(f.seconds for f in faults if f.kind is FaultKind.FIRST_TOKEN_DELAY))
-            return handle(stand_in, IncomingRequest(path, parse_json(body), faults))
+            response = handle(stand_in, parse_json(await request.body()))
+            return await response if isinstance(response, Awaitable) else response
         except OllamaRefusal as refusal:
-            return refuse(refusal)
+            return ollama_error(refusal)
         except ClientDisconnect:
             return Response(status_code=_CLIENT_CLOSED)
         except Exception as error:  # noqa: BLE001  # a bug here must not look like a broken connection to the client
-            _log.error("%s failed: %r", path, error)
-            return refuse(OllamaRefusal(500, "internal error of the stand-in"))
+            _log.error("%s failed: %r", request.url.path, error)
+            return ollama_error(OllamaRefusal(500, "internal error of the stand-in"))
 
     return respond
 
 
-def _failing(fault: InjectedFault) -> Response:
-    if isinstance(fault.body, str):
-        return Response(fault.body, fault.status, media_type="text/plain")
-    return Response(json.dumps(fault.body), fault.status, media_type="application/json; charset=utf-8")
-
-
-@dataclass(frozen=True, slots=True)
-class ChatExchange:
-    """`chunks` are Ollama's chat chunks, the last one with the counts; they can be read once."""
-
-    record: RequestRecord
-    chunks: AsyncGenerator[Json, None]
-
-    @classmethod
-    def begin(cls, stand_in: StandIn, asked: IncomingRequest, request: OllamaRequest) -> ChatExchange:
-        """Log the request and decide the answer; a `OllamaRefusal` if the model cannot do it or it does not fit."""
-        record = stand_in.log.begin(asked.path, time.monotonic())
-        record.model, record.options, record.think = request.model, request.options or {}, request.think
-        record.messages, record.tools = list(request.messages), list(request.tools)
-        record.stream, record.truncate, record.format = request.stream, request.truncate, request.format
-        record.faults = [fault.kind for fault in asked.faults]
-        try:
-            model = stand_in.check(request)
-            prompt = stand_in.prompt(request, model)
-            delivery = stand_in.decide(request, model, prompt, asked.faults, record)
-        except Exception as error:
-            record.status = error.status if isinstance(error, OllamaRefusal) else 500
-            stand_in.log.end(record, time.monotonic())
-            raise
-        record.prompt_tokens, record.kept_messages = prompt.tokens, len(prompt.messages)
-        stand_in.library.use(model, now())
-        return cls(record, stand_in.speak(request, prompt, delivery))
-
-    async def whole(self) -> AsyncGenerator[Json, None]:
-        """All chunks as one, merged as Ollama does for `stream` false."""
-        thinking, content, calls, logprobs = "", "", [], []
-        async with aclosing(self.chunks) as chunks:
-            async for part in chunks:
-                thinking += part["message"].get("thinking", "")
-                content += part["message"]["content"]
-                calls += part["message"].get("tool_calls", [])
-                logprobs += part.get("logprobs", [])
-        message = {"role": "assistant", "content": content}
-        said = {"thinking": thinking, "tool_calls": calls}
-        whole = part | {"message": message | {key: value for key, value in said.items() if value}}
-        yield whole | ({"logprobs": logprobs} if logprobs else {})
-
-
-class Generation(Response):
-    """Sends each part as it comes; the status goes out with the first one, as in Ollama.
-
-    A `OllamaRefusal` before the first part becomes an error response, worded by `refuse`.
-    """
-
-    def __init__(
-        self,
-        stand_in: StandIn,
-        record: RequestRecord,
-        parts: AsyncGenerator[bytes, None],
-        media_type: str,
-        refuse: Callable[[OllamaRefusal], Response],
-    ) -> None:
-        super().__init__(media_type=media_type)
-        del self.headers["content-length"]
-        self._stand_in, self._record, self._parts, self._refuse = stand_in, record, parts, refuse
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        work = asyncio.create_task(self._send_parts(scope, receive, send))
-        left = asyncio.create_task(_client_left(receive))
-        self._stand_in.under_way.add(work)
-        try:
-            await asyncio.wait((work, left), return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                self._record.disconnected_at = time.monotonic()
-        finally:
-            left.cancel()
-            work.cancel()
-            # Waits until the generator has given its place in the queue back; a cancellation is not an error here.
-            outcome, _ = await asyncio.gather(work, left, return_exceptions=True)
-            self._stand_in.under_way.discard(work)
-            self._stand_in.log.end(self._record, time.monotonic())
-        if isinstance(outcome, Exception):
-            raise outcome
-
-    async def _send_parts(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            async with aclosing(self._parts) as parts:
-                async for part in parts:
-                    await self._start(send)
-                    await send({"type": "http.response.body", "body": part, "more_body": True})
-                    self._record.chunks += 1
-        except OllamaRefusal as refusal:
-            self._record.status = refusal.status
-            await self._refuse(refusal)(scope, receive, send)
-            return
-        except Disconnect:
-            await self._start(send)
-            # Returning without an end makes the server drop the connection.
-            return
-        await self._start(send)
-        await send({"type": "http.response.body", "body": b""})
-
-    async def _start(self, send: Send) -> None:
-        if not self._record.status:
-            self._record.status = 200
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+async def merged(chunks: AsyncGenerator[Json, None]) -> Json:
+    """All chunks of an answer as one, merged as Ollama does for `stream` false."""
+    thinking, content, calls, logprobs = "", "", [], []
+    async with aclosing(chunks) as parts:
+        async for part in parts:
+            thinking += part["message"].get("thinking", "")
+            content += part["message"]["content"]
+            calls += part["message"].get("tool_calls", [])
+            logprobs += part.get("logprobs", [])
+    message = {"role": "assistant", "content": content}
+    said = {"thinking": thinking, "tool_calls": calls}
+    whole = part | {"message": message | {key: value for key, value in said.items() if value}}
+    return whole | ({"logprobs": logprobs} if logprobs else {})
 
 
 def json_line(value: object) -> bytes:
@@ -1326,17 +977,12 @@ def json_line(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
-async def _client_left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 # POST /api/embed and /api/embeddings: vectors without a model.
 
 
-def embed(stand_in: StandIn, asked: IncomingRequest) -> Response:
+def embed(stand_in: StandIn, body: Json) -> Response:
     """One vector for each text of `input`, in order."""
-    return JSONResponse(embedded(stand_in, asked.body))
+    return JSONResponse(embedded(stand_in, body))
 
 
 def embedded(stand_in: StandIn, body: Json) -> Json:
@@ -1360,10 +1006,10 @@ def embedded(stand_in: StandIn, body: Json) -> Json:
     }
 
 
-def embeddings(stand_in: StandIn, asked: IncomingRequest) -> Response:
+def embeddings(stand_in: StandIn, body: Json) -> Response:
     """The older form of the route: one `prompt`, one vector."""
-    _embedder(stand_in, asked.body)
-    prompt = asked.body.get("prompt") or ""
+    _embedder(stand_in, body)
+    prompt = body.get("prompt") or ""
     return JSONResponse({"embedding": vector_of(str(prompt)) if prompt else []})
 
 
@@ -1424,7 +1070,7 @@ def ollama_routes(stand_in: StandIn) -> list[Route]:
     async def alive(_: Request) -> Response:
         return PlainTextResponse("Ollama is running")
 
-    handlers = {
+    handlers: dict[str, Handler] = {
         "/api/chat": chat,
         "/api/generate": generate,
         "/api/embed": embed,
@@ -1442,18 +1088,17 @@ def ollama_routes(stand_in: StandIn) -> list[Route]:
     ]
 
 
-def chat(stand_in: StandIn, asked: IncomingRequest) -> Response:
+async def chat(stand_in: StandIn, body: Json) -> Response:
     """POST /api/chat: NDJSON chunks, or one object with `stream` false."""
-    request = parse_chat(asked.body)
+    request = parse_chat(body)
     if not request.messages:
         stand_in.check(request)
         return _loaded(request, {"message": {"role": "assistant", "content": ""}})
-    return _answer(stand_in, asked, request, lambda part: part)
+    return await _answer(stand_in, request, lambda part: part)
 
 
-def generate(stand_in: StandIn, asked: IncomingRequest) -> Response:
+async def generate(stand_in: StandIn, body: Json) -> Response:
     """POST /api/generate: a chat of one question, worded as `response`."""
-    body = asked.body
     prompt = body.get("prompt") or ""
     system = [{"role": "system", "content": body["system"]}] if body.get("system") else []
     messages = [*system, {"role": "user", "content": prompt}]
@@ -1461,18 +1106,23 @@ def generate(stand_in: StandIn, asked: IncomingRequest) -> Response:
     if not prompt:
         stand_in.check(request)
         return _loaded(request, {"response": ""})
-    return _answer(stand_in, asked, request, _as_response)
+    return await _answer(stand_in, request, _as_response)
 
 
-def _answer(
-    stand_in: StandIn, asked: IncomingRequest, request: OllamaRequest, shape: Callable[[Json], Json]
-) -> Response:
-    talk = ChatExchange.begin(stand_in, asked, request)
-    if request.stream:
-        parts = encoded(talk.chunks, lambda part: json_line(shape(part)), asked.faults)
-        return Generation(stand_in, talk.record, parts, NDJSON, ollama_error)
-    whole = encoded(talk.whole(), lambda part: _json_or_error(shape(part)), asked.faults)
-    return Generation(stand_in, talk.record, whole, JSON, ollama_error)
+async def _answer(stand_in: StandIn, request: OllamaRequest, shape: Callable[[Json], Json]) -> Response:
+    model = stand_in.check(request)
+    prompt = stand_in.prompt(request, model)
+    chunks = stand_in.speak(request, prompt, stand_in.decide(request, model, prompt))
+    stand_in.library.use(model, now())
+    if not request.stream:
+        return JSONResponse(shape(await merged(chunks)))
+
+    async def lines() -> AsyncGenerator[bytes, None]:
+        async with aclosing(chunks) as parts:
+            async for part in parts:
+                yield json_line(shape(part))
+
+    return StreamingResponse(lines(), media_type=NDJSON)
 
 
 def _loaded(request: OllamaRequest, said: Json) -> Response:
@@ -1482,36 +1132,28 @@ def _loaded(request: OllamaRequest, said: Json) -> Response:
     return JSONResponse(answer | said)
 
 
-def _json_or_error(part: Json) -> bytes:
-    if "error" in part:
-        raise OllamaRefusal(500, part["error"])
-    return json_line(part)
-
-
 def _as_response(part: Json) -> Json:
-    if "message" not in part:
-        return part
     message = part["message"]
     thinking = {"thinking": message["thinking"]} if message.get("thinking") else {}
     rest = {key: value for key, value in part.items() if key != "message"}
     return rest | {"response": message["content"]} | thinking | ({"context": []} if part["done"] else {})
 
 
-def show(stand_in: StandIn, asked: IncomingRequest) -> Response:
+def show(stand_in: StandIn, body: Json) -> Response:
     """POST /api/show: what a model can do."""
-    return JSONResponse(stand_in.library.find(_name(asked)).shown())
+    return JSONResponse(stand_in.library.find(_name(body)).shown())
 
 
-def delete(stand_in: StandIn, asked: IncomingRequest) -> Response:
+def delete(stand_in: StandIn, body: Json) -> Response:
     """DELETE /api/delete: forget a model."""
-    stand_in.library.delete(_name(asked))
+    stand_in.library.delete(_name(body))
     return Response()
 
 
-def pull(stand_in: StandIn, asked: IncomingRequest) -> Response:
+def pull(stand_in: StandIn, body: Json) -> Response:
     """POST /api/pull: progress lines; a model that is in no catalogue is an error."""
-    steps = list(_pulling(stand_in, _name(asked)))
-    if asked.body.get("stream") is False:
+    steps = list(_pulling(stand_in, _name(body)))
+    if body.get("stream") is False:
         failure = steps[-1].get("error")
         return ollama_error(OllamaRefusal(500, failure)) if failure else JSONResponse(steps[-1])
     return Response(b"".join(map(json_line, steps)), media_type=NDJSON)
@@ -1528,224 +1170,11 @@ def _pulling(stand_in: StandIn, name: str) -> Iterable[Json]:
     yield from ({"status": status} for status in ("verifying sha256 digest", "writing manifest", "success"))
 
 
-def _name(asked: IncomingRequest) -> str:
-    name = asked.body.get("model") or asked.body.get("name")
+def _name(body: Json) -> str:
+    name = body.get("model") or body.get("name")
     if not isinstance(name, str):
         raise OllamaRefusal(400, "model is required")
     return name
-
-
-# The part of OpenAI's HTTP API that Ollama speaks under /v1 (shapes: Ollama's openai/ and middleware/openai.go).
-
-_ERROR_TYPES = {400: "invalid_request_error", 404: "not_found_error"}
-
-
-def openai_routes(stand_in: StandIn) -> list[Route]:
-    """Every route of the API."""
-
-    async def models(_: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [_model(entry) for entry in stand_in.library.listed()]})
-
-    async def model(request: Request) -> Response:
-        try:
-            return JSONResponse(_model(stand_in.library.find(request.path_params["name"]).listed()))
-        except OllamaRefusal as refusal:
-            return openai_error(refusal)
-
-    return [
-        Route("/v1/models", models),
-        Route("/v1/models/{name:path}", model),
-        Route("/v1/chat/completions", endpoint(stand_in, complete, openai_error), methods=["POST"]),
-        Route("/v1/embeddings", endpoint(stand_in, openai_embed, openai_error), methods=["POST"]),
-    ]
-
-
-def openai_error(refusal: OllamaRefusal) -> Response:
-    """OpenAI's error body."""
-    return JSONResponse(_error(str(refusal), refusal.status), refusal.status)
-
-
-def _error(message: str, status: int) -> Json:
-    kind = _ERROR_TYPES.get(status, "api_error")
-    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
-
-
-def _model(entry: Json) -> Json:
-    created = int(datetime.fromisoformat(entry["modified_at"]).timestamp())
-    return {"id": entry["name"], "object": "model", "created": created, "owned_by": "library"}
-
-
-def complete(stand_in: StandIn, asked: IncomingRequest) -> Response:
-    """POST /v1/chat/completions: server-sent events, or one object."""
-    if not asked.body.get("messages"):
-        raise OllamaRefusal(400, "[] is too short - 'messages'")
-    request = parse_chat(to_ollama(asked.body))
-    talk = ChatExchange.begin(stand_in, asked, request)
-    completion_id = f"chatcmpl-{uuid4().hex[:12]}"
-    if not request.stream:
-        whole = encoded(talk.whole(), lambda part: _completion(completion_id, part), asked.faults)
-        return Generation(stand_in, talk.record, whole, "application/json", openai_error)
-    with_usage = bool((checked_field(asked.body, "stream_options", dict) or {}).get("include_usage"))
-    events = encoded(talk.chunks, _event_maker(completion_id, with_usage), asked.faults)
-    return Generation(stand_in, talk.record, events, "text/event-stream", openai_error)
-
-
-def _head(completion_id: str, kind: str, part: Json) -> Json:
-    created = int(datetime.fromisoformat(part["created_at"]).timestamp())
-    head = {"id": completion_id, "object": kind, "created": created}
-    return head | {"model": part["model"], "system_fingerprint": "fp_ollama"}
-
-
-def _completion(completion_id: str, part: Json) -> bytes:
-    if "error" in part:
-        raise OllamaRefusal(500, part["error"])
-    message = _message(part)
-    reason = "tool_calls" if "tool_calls" in message else part["done_reason"]
-    choice = {"index": 0, "message": message, "finish_reason": reason} | _openai_api_logprobs(part)
-    return json.dumps(
-        _head(completion_id, "chat.completion", part) | {"choices": [choice], "usage": _usage(part)}
-    ).encode()
-
-
-def _event_maker(completion_id: str, with_usage: bool) -> Callable[[Json], bytes]:
-    called = False
-
-    def events(part: Json) -> bytes:
-        nonlocal called
-        if "error" in part:
-            return _event(_error(part["error"], 500))
-        head, delta = _head(completion_id, "chat.completion.chunk", part), _message(part)
-        called = called or "tool_calls" in delta
-        reason = ("tool_calls" if called else part["done_reason"]) if part["done"] else None
-        choice = {"index": 0, "delta": delta, "finish_reason": reason} | _openai_api_logprobs(part)
-        sent = _event(head | {"choices": [choice]})
-        if part["done"]:
-            sent += _event(head | {"choices": [], "usage": _usage(part)}) if with_usage else b""
-            sent += b"data: [DONE]\n\n"
-        return sent
-
-    return events
-
-
-def _event(value: Json) -> bytes:
-    return b"data: " + json.dumps(value, separators=(",", ":")).encode() + b"\n\n"
-
-
-def _message(part: Json) -> Json:
-    message = part["message"]
-    said: Json = {"role": message["role"], "content": message["content"]}
-    if message.get("thinking"):
-        said["reasoning"] = message["thinking"]
-    if message.get("tool_calls"):
-        said["tool_calls"] = [_call(call) for call in message["tool_calls"]]
-    return said
-
-
-def _openai_api_logprobs(part: Json) -> Json:
-    return {"logprobs": {"content": part["logprobs"]}} if part.get("logprobs") else {}
-
-
-def _call(call: Json) -> Json:
-    function = call["function"]
-    worded = {"name": function["name"], "arguments": json.dumps(function["arguments"])}
-    return {"id": call["id"], "index": function["index"], "type": "function", "function": worded}
-
-
-def _usage(part: Json) -> Json:
-    prompt, completion = part["prompt_eval_count"], part["eval_count"]
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-
-
-def openai_embed(stand_in: StandIn, asked: IncomingRequest) -> Response:
-    """POST /v1/embeddings, as numbers or as base64 of 32-bit floats."""
-    encoding = str(asked.body.get("encoding_format") or "float").lower()
-    if encoding not in ("float", "base64"):
-        supported = "Supported values: ['float', 'base64']."
-        raise OllamaRefusal(400, f"Invalid value for 'encoding_format' = {encoding}. {supported}")
-    if asked.body.get("input") in (None, []):
-        raise OllamaRefusal(400, "invalid input")
-    answer = embedded(stand_in, asked.body)
-    vectors = (_base64(v) if encoding == "base64" else v for v in answer["embeddings"])
-    data = [{"object": "embedding", "embedding": v, "index": index} for index, v in enumerate(vectors)]
-    usage = {"prompt_tokens": answer["prompt_eval_count"], "total_tokens": answer["prompt_eval_count"]}
-    return JSONResponse({"object": "list", "data": data, "model": answer["model"], "usage": usage})
-
-
-def _base64(vector: list[float]) -> str:
-    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
-
-
-def to_ollama(body: Json) -> Json:
-    """The body of POST /api/chat that asks the same; `OllamaRefusal` 400 for what Ollama refuses."""
-    messages = objects(body, "messages")
-    names = {call.get("id"): _function(call).get("name") for m in messages for call in objects(m, "tool_calls")}
-    effort = checked_field(body, "reasoning_effort", str) or (checked_field(body, "reasoning", dict) or {}).get(
-        "effort"
-    )
-    return {
-        "model": body.get("model"),
-        "messages": [_ollama_message(message, names) for message in messages],
-        "tools": body.get("tools"),
-        "stream": bool(body.get("stream")),
-        "options": _options(body),
-        "think": False if effort == "none" else effort,
-        "format": _ollama_format(checked_field(body, "response_format", dict) or {}),
-        "logprobs": body.get("logprobs"),
-        "top_logprobs": body.get("top_logprobs"),
-    }
-
-
-def _ollama_message(message: Json, names: dict[Any, Any]) -> Json:
-    content = message.get("content")
-    if content is None and not message.get("tool_calls"):
-        raise OllamaRefusal(400, "invalid message content type: <nil>")
-    rewritten: Json = {
-        "role": message.get("role"),
-        "content": _plain_text(content),
-        "thinking": message.get("reasoning"),
-    }
-    if message.get("role") == "tool":
-        rewritten["tool_name"] = message.get("name") or names.get(message.get("tool_call_id"))
-        rewritten["tool_call_id"] = message.get("tool_call_id")
-    if calls := objects(message, "tool_calls"):
-        rewritten["tool_calls"] = [_ollama_call(call) for call in calls]
-    return rewritten
-
-
-def _plain_text(content: Any) -> str:
-    if not isinstance(content, list):
-        return content or ""
-    if not all(isinstance(part, dict) and part.get("type") in ("text", "image_url") for part in content):
-        raise OllamaRefusal(400, "invalid message format")
-    return "\n".join(str(part["text"]) for part in content if part.get("text"))
-
-
-def _ollama_call(call: Json) -> Json:
-    function = _function(call)
-    try:
-        arguments = json.loads(function.get("arguments") or "{}")
-    except (TypeError, json.JSONDecodeError):
-        raise OllamaRefusal(400, "invalid tool call arguments") from None
-    return {"id": call.get("id"), "function": {"name": function.get("name"), "arguments": arguments}}
-
-
-def _function(call: Json) -> Json:
-    return checked_field(call, "tool_calls.function", dict) or {}
-
-
-def _options(body: Json) -> Json:
-    names = {"max_tokens": "num_predict", "max_completion_tokens": "num_predict"}
-    names |= {name: name for name in ("seed", "stop", "temperature", "top_p", "frequency_penalty", "presence_penalty")}
-    return {option: body[name] for name, option in names.items() if body.get(name) is not None}
-
-
-def _ollama_format(wanted: Json) -> Any:
-    match wanted.get("type"):
-        case "json_object":
-            return "json"
-        case "json_schema":
-            return (checked_field(wanted, "response_format.json_schema", dict) or {}).get("schema")
-    return None
 
 
 TICK_SECONDS = 1.0
@@ -1754,7 +1183,7 @@ TICK_SECONDS = 1.0
 def create_app(settings: StandInSettings) -> Starlette:
     """The ASGI application; its model is `app.state.stand_in`. `ConfigError` for a bad script."""
     stand_in = StandIn(settings)
-    routes = [*ollama_routes(stand_in), *openai_routes(stand_in), *control_routes(stand_in)]
+    routes = [*ollama_routes(stand_in), *control_routes(stand_in)]
     app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_allowed})
     app.state.stand_in = stand_in
     return app
@@ -1769,7 +1198,7 @@ async def _not_allowed(_: Request, __: Exception) -> Response:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs it, and looks once a second instead of ten times."""
+    """A uvicorn server that leaves signals to the program around it, and looks once a second instead of ten times."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -1793,7 +1222,11 @@ class _Server(uvicorn.Server):
 
 async def serve(settings: StandInSettings, sock: socket.socket, stop: asyncio.Event | None = None) -> None:
     """Serve on a bound socket until `stop` is set (without one: until cancelled); answers under way are broken off."""
-    app = create_app(settings)
+    await serve_app(create_app(settings), sock, stop)
+
+
+async def serve_app(app: ASGIApp, sock: socket.socket, stop: asyncio.Event | None = None) -> None:
+    """`serve` for an application that is made already."""
     if sock.family in (socket.AF_INET, socket.AF_INET6):
         # Accepted sockets inherit it. asyncio sets it only where the protocol number is given, which `create_server`
         # does not do, and without it each answer on a kept connection waits 40 ms for a delayed acknowledgement.
@@ -1804,15 +1237,14 @@ async def serve(settings: StandInSettings, sock: socket.socket, stop: asyncio.Ev
         ws="none",
         lifespan="off",
         log_config=None,
-        # A connection that is dropped on purpose is an error to uvicorn; what fails by itself is logged in `endpoint`.
-        log_level="critical",
+        log_level="critical",  # what fails is logged in `endpoint`
         access_log=False,
         server_header=False,
         headers=[("server", "local2-stand-in")],
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=0,
     )
     server = _Server(config)
-    stopping = asyncio.create_task(_stop_when(stop or asyncio.Event(), server, app.state.stand_in))
+    stopping = asyncio.create_task(_stop_when(stop or asyncio.Event(), server))
     try:
         await server.serve(sockets=[sock])
     finally:
@@ -1820,11 +1252,9 @@ async def serve(settings: StandInSettings, sock: socket.socket, stop: asyncio.Ev
         sock.close()
 
 
-async def _stop_when(stop: asyncio.Event, server: _Server, stand_in: StandIn) -> None:
+async def _stop_when(stop: asyncio.Event, server: _Server) -> None:
     await stop.wait()
     server.stop()
-    for task in stand_in.under_way:
-        task.cancel()
 
 
 _NO_CONTENT = 204
@@ -1834,9 +1264,7 @@ def control_routes(stand_in: StandIn) -> list[Route]:
     """Every control route."""
     return [
         Route("/stand_in/script", partial(_script, stand_in), methods=["POST", "DELETE"]),
-        Route("/stand_in/fault", partial(_fault, stand_in), methods=["POST", "DELETE"]),
         Route("/stand_in/obedience", partial(_obedience, stand_in), methods=["POST", "DELETE"]),
-        Route("/stand_in/log", partial(_server_log, stand_in), methods=["GET", "DELETE"]),
     ]
 
 
@@ -1853,34 +1281,7 @@ async def _script(stand_in: StandIn, request: Request) -> Response:
     return JSONResponse({"story": added.story, "turns": len(added.turns)})
 
 
-async def _fault(stand_in: StandIn, request: Request) -> Response:
-    """Inject a fault, or none any more."""
-    if request.method == "DELETE":
-        stand_in.faults.clear()
-        return Response(status_code=_NO_CONTENT)
-    try:
-        added = InjectedFault.model_validate_json(await request.body())
-    except ValidationError as error:
-        first = error.errors()[0]
-        return JSONResponse({"error": f"fault: {'.'.join(map(str, first['loc']))}: {first['msg']}"}, 400)
-    stand_in.faults.add(added)
-    return JSONResponse(added.model_dump(mode="json"))
-
-
 async def _obedience(stand_in: StandIn, request: Request) -> Response:
     """Obey whatever is read, or no longer."""
     stand_in.is_obedient = request.method == "POST"
     return Response(status_code=_NO_CONTENT)
-
-
-async def _server_log(stand_in: StandIn, request: Request) -> Response:
-    """The requests so far; ?begun=N waits until there are N, ?idle=1 until none is under way any more."""
-    if request.method == "DELETE":
-        stand_in.log.clear()
-        return Response(status_code=_NO_CONTENT)
-    wanted = request.query_params
-    if wanted.get("begun", "").isdecimal():
-        await stand_in.log.until_begun(int(wanted["begun"]))
-    if wanted.get("idle"):
-        await stand_in.log.until_idle()
-    return JSONResponse({"now": time.monotonic(), "requests": stand_in.log.entries()})

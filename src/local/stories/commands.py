@@ -39,7 +39,7 @@ MOST_SECONDS = 60.0  # of a command
 
 
 class StoryCommands:
-    """Gives them to the system on `data_dir`. What one waits for has `seconds` to come."""
+    """The commands of a story, run on the system on `data_dir`. What a command waits for has `seconds` to come."""
 
     def __init__(self, client: SystemClient, data_dir: Path, seconds: float) -> None:
         self._client, self._data_dir, self._seconds = client, data_dir, seconds

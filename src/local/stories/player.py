@@ -64,14 +64,15 @@ from local.stories.story import (
 )
 from local.stories.temporary_system import START_SECONDS, TemporarySystem, write_settings
 
-# What is decided while one question of a story is answered: of each call that asks for leave, in a user's place.
+# The decisions about calls that need approval while one question of a story is answered.
 
 Json = dict[str, Any]
 DOOR = "story"  # in `by`
 
 
 class ApprovalScript:
-    """Use `decision` for each event that asks. `checks` are those of the cards, `missing` those that nobody asked."""
+    """The decisions of a story about calls that need approval. Use `decision` for each request; `checks` are those of
+    the cards, `missing` the foreseen requests that have not come."""
 
     def __init__(self, approvals: Sequence[Approval]) -> None:
         self._open = list(approvals)
@@ -86,7 +87,7 @@ class ApprovalScript:
         self._decided.add(asked["call_id"])
         approval = next((each for each in self._open if _is_about(each, asked)), None)
         if approval is None:
-            self.checks.append(Check(False, "only what the story foresees asks for leave", told_call(asked)))
+            self.checks.append(Check(False, "only what the story foresees needs approval", told_call(asked)))
             return {"decision": "deny", "by": DOOR}
         if not approval.often:
             self._open.remove(approval)
@@ -96,7 +97,9 @@ class ApprovalScript:
 
     def missing(self) -> list[Check]:
         """A failure for each question that has not come and had to."""
-        return [Check(False, f"{each.tool} asks for leave", "it has not") for each in self._open if not each.often]
+        return [
+            Check(False, f"{each.tool} needs approval", "it was not requested") for each in self._open if not each.often
+        ]
 
 
 def _is_about(approval: Approval, asked: Mapping[str, Any]) -> bool:
@@ -108,7 +111,7 @@ def _is_about(approval: Approval, asked: Mapping[str, Any]) -> bool:
 
 
 class LocalPage(Settings):
-    """One page: where it is, what the search engine says of it, and its text."""
+    """A page of the local web: its path, what the search engine says of it, and its text."""
 
     path: str
     title: str
@@ -126,7 +129,7 @@ class LocalPage(Settings):
 
 
 class LocalPages(Settings):
-    """`pages.yaml`: the whole web."""
+    """All pages of the local web, as `pages.yaml` has them."""
 
     pages: tuple[LocalPage, ...]
 
@@ -144,7 +147,7 @@ def search(pages: Sequence[LocalPage], query: str) -> list[LocalPage]:
 
 
 class LocalWeb:
-    """Serves pages on a free port of 127.0.0.1 for as long as its `with` block lasts."""
+    """A web server with the pages, on a free port of 127.0.0.1 while its `with` block lasts."""
 
     def __init__(self, pages: Sequence[LocalPage]) -> None:
         self.opened: list[str] = []  # paths with their queries, whether there was something or not
@@ -219,7 +222,8 @@ def _words(text: str) -> set[str]:
 
 
 class StoryDeaths:
-    """`kills` has, by participant, the message that its process is to die of, which has `seconds` to come."""
+    """The participants that a story kills: `kills` has, by name, the message on which the process is killed, which has
+    `seconds` to come."""
 
     def __init__(self, client: SystemClient, kills: Mapping[str, Awaited], seconds: float) -> None:
         self._client, self._kills, self._seconds = client, kills, seconds
@@ -274,9 +278,9 @@ class _Course:
 
 
 class StoryPlayer:
-    """Plays stories on one system. `stand_in_url` is the stand-in that gets their scripts; None: nobody does. `web`
-    is the one that is searched, if it is ours; commands are given on `data_dir`, without which none are. What a story
-    waits for has `wait_seconds` to come. Thinking is expected only of a model that `thinks`."""
+    """A player of stories on one system. `stand_in_url` is the stand-in that gets their scripts; None: nobody does.
+    `web` is the one that is searched, if it is ours; commands are given on `data_dir`, without which none are. What a
+    story waits for has `wait_seconds` to come. Thinking is expected only of a model that `thinks`."""
 
     def __init__(
         self,

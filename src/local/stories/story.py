@@ -19,7 +19,7 @@ from local.permissions.messages import Decision
 
 
 class Expect(Settings):
-    """What must be true of one answer. Texts are looked for without regard to case and line breaks."""
+    """What a story expects of one answer. Texts are looked for without regard to case and line breaks."""
 
     answer_contains: tuple[str, ...] = ()
     answer_excludes: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Expect(Settings):
 
 
 class Saying(Settings):
-    """What something must say: one of these, field by field; anything if there are none.
+    """An expectation of a message's fields: one of these alternatives must fit; with none, everything does.
 
     A field's value is the one to find, a list of those that will do, `{from: 1, to: 5}`, or `{contains: text}` of a
     text, or of a list in which one has it.
@@ -73,8 +73,8 @@ class Remembered(Saying):
 
 
 class Approval(Settings):
-    """A question that a call of `tool` asks during a turn, and what is decided of it; `answer` is for a question of
-    the model. Of the calls it is the first that is not decided yet and says what `args` say; its card, the
+    """A request for approval by a call of `tool` during a turn, and the decision about it; `answer` is for a question
+    of the model. Of the calls it is the first that is not decided yet and says what `args` say; its card, the
     `approval.request`, must say what `card` says. Where it may come `often`, any number of them is decided so, or none.
     """
 
@@ -277,9 +277,9 @@ def check_came(awaited: Sequence[Awaited], messages: Sequence[Mapping[str, Any]]
 
 
 def check_card(approval: Approval, asked: Mapping[str, Any]) -> Check:
-    """Check what is said where a call asks for leave, the payload of an `approval.request`."""
+    """Check the card of a call that needs approval, the payload of an `approval.request`."""
     card = Saying(one_of=(approval.card,) if approval.card else ())
-    return Check(says(card, asked), f"{approval.tool} asks for leave{_wanted(card)}", _told(card, approval.tool, asked))
+    return Check(says(card, asked), f"{approval.tool} needs approval{_wanted(card)}", _told(card, approval.tool, asked))
 
 
 def check_command(command: Command, status: int, output: str) -> list[Check]:
@@ -292,7 +292,7 @@ def check_command(command: Command, status: int, output: str) -> list[Check]:
 
 
 def told_call(asked: Mapping[str, Any]) -> str:
-    """A call that asks for leave, in one line."""
+    """A call that needs approval, in one line."""
     return f"{asked['tool']} ({', '.join(f'{name} {_worded(value)}' for name, value in asked['args'].items())})"
 
 

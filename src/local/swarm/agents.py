@@ -1,4 +1,10 @@
-"""Which agents there are, what each may use, and what becomes of their tasks: decisions only, no I/O and no clock."""
+"""Agents, their budgets and their tasks: decisions only, without I/O and without a clock; and the file that keeps them.
+
+A model gives tasks to agents, which may give tasks to agents of their own, three deep at most. Each agent gets a share
+of what its parent may still use, set apart until it has ended, so that no tree uses more than its question may. Ids
+follow from the call that made an agent or a task: a call that is repeated after a crash makes nothing twice. What an
+agent has read taints its answers, and so whatever it is asked later.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +29,6 @@ from local.core.errors import ToolError
 from local.runtime.machine import Machine, Table
 from local.swarm.messages import AgentBudget, AgentRecord, AgentTask
 
-# The agents of each session, their tasks and what they tell each other, in one SQLite file.
-
 KEPT_SECONDS = 30 * 24 * 3600.0
 
 _MIGRATIONS = (
@@ -45,7 +49,7 @@ _MIGRATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """One thing that is kept: of a `kind`, under an `id`, of the session whose `tree` it belongs to; `body` is JSON."""
+    """A row of the store: a record of a `kind`, under an `id`, of the session `tree`; `body` is JSON."""
 
     kind: str
     id: str
@@ -54,8 +58,9 @@ class StoredRecord:
 
 
 class AgentStore(OwnedDatabase):
-    """Use as `async with`. Whoever opened the file last is its owner; a session of which nothing has changed for 30
-    days is forgotten then. Every coroutine returns after its commit; raises `StoreFailed`, `StoreFenced`."""
+    """The file of agents; use as `async with`. The process that opened it last owns it, and a session in which nothing
+    has changed for 30 days is forgotten then. Every coroutine returns after its commit; raises `StoreFailed`,
+    `StoreFenced`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _MIGRATIONS)
@@ -81,7 +86,7 @@ class AgentStore(OwnedDatabase):
         await self.write(lambda db: db.executemany(sql, rows).rowcount)
 
     async def forget(self, tree: str) -> None:
-        """Remove for good what belongs to a session."""
+        """Remove permanently what belongs to a session."""
         await self.erase(lambda db: db.execute("DELETE FROM records WHERE tree = ?", (tree,)).rowcount)
 
     def _drop_old(self, db: sqlite3.Connection) -> None:
@@ -89,11 +94,8 @@ class AgentStore(OwnedDatabase):
         db.execute(sql, (time.time() - KEPT_SECONDS,))
 
 
-# The states of an agent, the actions on it, and which leads where.
-
-
 class AgentState(StrEnum):
-    """How an agent stands."""
+    """The state of an agent."""
 
     READY = "READY"
     WORKING = "WORKING"
@@ -102,7 +104,7 @@ class AgentState(StrEnum):
 
 
 class AgentAction(StrEnum):
-    """What can happen to an agent."""
+    """An event in the life of an agent."""
 
     GIVE_TASK = "GIVE_TASK"
     TASK_ENDED = "TASK_ENDED"
@@ -128,8 +130,6 @@ AGENT_TABLE: Final[Table[AgentState, AgentAction]] = {
 }
 
 
-# An agent, its tasks, and the query in which it all began, as they are stored.
-
 Json = dict[str, Any]
 TaskState = Literal["asked", "answered", "cancelled", "failed", "repeated"]
 
@@ -149,9 +149,8 @@ class RootQuery(Data):
 
 class Agent(Data):
     """An agent in the tree of a session; its own session has its id. `parent_id` is None where a user's query has made
-    it, which `root_query_id` names; `parent_query_id` is the query that has. With `tools` None it has all; of those
-    that it has, its `profile` may leave it less. One that is `passing` ends with its task. Times are seconds since
-    1970."""
+    it, which `root_query_id` names; `parent_query_id` is the query that has. With `tools` None it has all tools; its
+    `profile` may allow fewer. One that is `passing` ends with its task. Times are seconds since 1970."""
 
     agent_id: str
     name: str
@@ -175,8 +174,8 @@ class Agent(Data):
 
 
 class GivenTask(Data):
-    """What an agent is asked, once; `call_id` and `index` are of the call that has asked it. `form` is a JSON Schema
-    that the answer has to follow; one that did not was asked for again (`repeated`)."""
+    """A task that an agent was given, asked once as a query; `call_id` and `index` are of the call that gave it. `form`
+    is a JSON Schema that the answer has to follow; an answer that did not was asked for again (`repeated`)."""
 
     query_id: str
     agent_id: str
@@ -189,7 +188,7 @@ class GivenTask(Data):
     text: str
     form: Json | None = None
     is_formal: bool = False  # the model is held to the form
-    is_told_later: bool = False  # to the inbox of whoever has given it
+    is_told_later: bool = False  # to the inbox of the agent or query that gave it
     tainted: bool = False
     in_background: bool = False
     max_tokens: int
@@ -206,8 +205,8 @@ class GivenTask(Data):
 
 
 class AgentMail(Data):
-    """What one agent tells another one of its session; `to` and `sender` are ids, empty for the user's queries. It is
-    read by the call `read_by`, and by that alone."""
+    """A letter from one agent to another one of its session; `to` and `sender` are ids, empty for the user's queries.
+    It is read by the call `read_by`, and by that alone."""
 
     mail_id: str
     tree: str
@@ -221,7 +220,7 @@ class AgentMail(Data):
 
 
 class AgentEvent(Data):
-    """What an agent tells all of its session, under a name; number `number` there."""
+    """A named event that an agent announces to all of its session, with its `number` there."""
 
     event_id: str
     tree: str
@@ -234,7 +233,7 @@ class AgentEvent(Data):
 
 
 class Asking(Data):
-    """Who asks for something: a query, the agent whose it is (None: the user's own), and the user's query."""
+    """The asker of something: a query, the agent that it belongs to (None: the user's own), and the user's query."""
 
     query_id: str
     root: RootQuery
@@ -257,7 +256,7 @@ class Asking(Data):
 
 
 class Outcome(Data):
-    """How the query of a task has ended."""
+    """The end of the query of a task."""
 
     state: TaskState
     answer: str = ""
@@ -269,7 +268,7 @@ class Outcome(Data):
 
 
 def shown(agent: Agent, tasks: list[GivenTask], used: AgentBudget, root_session_id: str) -> AgentRecord:
-    """An agent as doors show it, with its latest task."""
+    """An agent as frontends show it, with its latest task."""
     latest = tasks[-1] if tasks else None
     return AgentRecord(
         agent_id=agent.agent_id,
@@ -293,13 +292,12 @@ def shown(agent: Agent, tasks: list[GivenTask], used: AgentBudget, root_session_
     )
 
 
-# The agents of every session with their tasks, by what names them; and what of it is still to be stored.
-
 Record = Agent | GivenTask | RootQuery | AgentMail | AgentEvent
 
 
 class AgentRecords:
-    """`changed` has what is to be stored, by kind and id."""
+    """All agents, tasks, letters and events in memory, by their ids. `changed` has what is still to be stored, by kind
+    and id."""
 
     def __init__(self) -> None:
         self.agents: dict[str, Agent] = {}
@@ -350,7 +348,7 @@ class AgentRecords:
         return list(self._of_tree(tree))
 
     def below(self, asking: Asking) -> list[Agent]:
-        """The agents that whoever asks may give tasks and stop: those that they have made, and what these have."""
+        """The agents that the asker may give tasks and stop: those that it has made, and theirs."""
         found = [each for each in self._of_tree(asking.root.session_id) if (each.parent_id or "") == asking.agent_id]
         for agent in found:
             found += self.children(agent.agent_id)
@@ -410,11 +408,8 @@ class AgentRecords:
         return "root", record.query_id
 
 
-# What a model wants of an agent: one to be made, or a task to be done.
-
-
 class AgentSpec(Data):
-    """An agent that is wanted; None leaves it to the settings. One that is `passing` ends with its task."""
+    """An agent that a model wants; None leaves a value to the settings. One that is `passing` ends with its task."""
 
     name: str
     tools: tuple[str, ...] | None = None
@@ -427,7 +422,7 @@ class AgentSpec(Data):
 
 
 class TaskOrder(Data):
-    """A task that is wanted, number `index` of a call."""
+    """A task that a model wants done, number `index` of a call."""
 
     text: str
     call_id: str
@@ -439,36 +434,35 @@ class TaskOrder(Data):
     tainted: bool = False
 
 
-# What agents of one session tell each other: letters to one, and events for all. Decisions only.
-
 MOST_MAILS = 1000  # of one session, and so many events
 ROOT, PARENT = "root", "parent"
 MOST_RESULT_CHARACTERS: Final = 20_000
 
 
 class Mailbox:
-    """Kept in the book. An agent writes to those of its own session: by name, to its `parent`, or to the `root`, which
-    are the user's queries. What is written where words of strangers were before the model is marked so."""
+    """The letters and events of agents, kept in the records. An agent writes to those of its own session: by name, to
+    its `parent`, or to the `root`, which are the user's queries. A text is marked if untrusted content was before the
+    model that wrote it."""
 
-    def __init__(self, book: AgentRecords) -> None:
-        self._book = book
+    def __init__(self, records: AgentRecords) -> None:
+        self._records = records
 
     def send(self, asking: Asking, to: str, text: str, call_id: str, now: float, *, tainted: bool) -> AgentMail:
         """A letter. Raises `ToolError` for nobody of that name, or where there are too many."""
-        if (known := self._book.mails.get(call_id)) is not None:
+        if (known := self._records.mails.get(call_id)) is not None:
             return known
         tree = asking.root.session_id
-        self._require_room(sum(each.tree == tree for each in self._book.mails.values()))
+        self._require_room(sum(each.tree == tree for each in self._records.mails.values()))
         mail = AgentMail(
             mail_id=call_id, tree=tree, to=self._id_of(asking, to), sender=asking.agent_id, sender_name=asking.name,
             text=text, tainted=tainted, at=now,
         )  # fmt: skip
-        self._book.note(mail)
+        self._records.note(mail)
         return mail
 
     def tell_result(self, task: GivenTask, asking: Asking, now: float) -> None:
-        """What has come of a task for which nobody has waited, to whoever has given it."""
-        agent = self._book.agents[task.agent_id]
+        """Write the result of a background task to the agent or query that gave it."""
+        agent = self._records.agents[task.agent_id]
         error = {} if task.error is None else {"error": task.error.model_dump()}
         told = {"task": task.text[:200], "status": task.state, "answer": task.answer[:MOST_RESULT_CHARACTERS], **error}
         mail = AgentMail(
@@ -476,38 +470,38 @@ class Mailbox:
             sender_name=agent.name, text=json.dumps(told, ensure_ascii=False),
             tainted=task.is_answer_tainted or task.tainted, at=now,
         )  # fmt: skip
-        self._book.note(mail)
+        self._records.note(mail)
 
     def inbox(self, asking: Asking, call_id: str) -> list[AgentMail]:
         """What nobody has read, or what this call has read before."""
         mine = [
-            each for each in self._book.mails.values()
+            each for each in self._records.mails.values()
             if each.tree == asking.root.session_id and each.to == asking.agent_id and each.read_by in ("", call_id)
         ]  # fmt: skip
         if any(each.read_by for each in mine):
             return [each for each in mine if each.read_by]
         for each in mine:
-            self._book.note(each.model_copy(update={"read_by": call_id}))
+            self._records.note(each.model_copy(update={"read_by": call_id}))
         return mine
 
     def emit(self, asking: Asking, name: str, text: str, call_id: str, now: float, *, tainted: bool) -> AgentEvent:
         """An event. Raises `ToolError` where there are too many."""
-        if (known := self._book.events.get(call_id)) is not None:
+        if (known := self._records.events.get(call_id)) is not None:
             return known
         tree = asking.root.session_id
-        number = 1 + sum(each.tree == tree for each in self._book.events.values())
+        number = 1 + sum(each.tree == tree for each in self._records.events.values())
         self._require_room(number)
         event = AgentEvent(
             event_id=call_id, tree=tree, number=number, name=name, sender_name=asking.name, text=text, tainted=tainted,
             at=now,
         )  # fmt: skip
-        self._book.note(event)
+        self._records.note(event)
         return event
 
     def event(self, asking: Asking, name: str, after: int) -> AgentEvent | None:
         """The first of that name with a higher number; None if there is none yet."""
         tree = asking.root.session_id
-        found = (each for each in self._book.events.values() if (each.tree, each.name) == (tree, name))
+        found = (each for each in self._records.events.values() if (each.tree, each.name) == (tree, name))
         return next((each for each in found if each.number > after), None)
 
     def _id_of(self, asking: Asking, to: str) -> str:
@@ -515,7 +509,7 @@ class Mailbox:
             return ""
         if to == PARENT:
             return asking.agent.parent_id or "" if asking.agent else ""
-        agents = self._book.of_tree(asking.root.session_id)
+        agents = self._records.of_tree(asking.root.session_id)
         found = next((each for each in agents if each.name == to and each.state is not AgentState.ENDED), None)
         if found is None:
             names = ", ".join(each.name for each in agents if each.state is not AgentState.ENDED)
@@ -526,9 +520,6 @@ class Mailbox:
     def _require_room(self, number: int) -> None:
         if number >= MOST_MAILS:
             raise ToolError(f"{MOST_MAILS} of them are kept for one conversation, and are there", kind="too_many")
-
-
-# The settings of the swarm.
 
 
 class SwarmConfig(Settings):
@@ -608,8 +599,8 @@ def agent_id_of(call_id: str, index: int) -> str:
 
 
 class AgentTree(AgentRecords):
-    """The agents of every session. What an agent uses, its parent uses with it; what it may use is set apart for it
-    until it has ended."""
+    """The records with their rules. What an agent uses, its parent uses with it; an agent's share is set apart until it
+    has ended."""
 
     def __init__(self, limits: SwarmConfig) -> None:
         super().__init__()
@@ -628,7 +619,7 @@ class AgentTree(AgentRecords):
         )
 
     def left(self, asking: Asking, now: float) -> AgentBudget:
-        """What whoever asks may still use, or give away."""
+        """What the asker may still use or give away."""
         limits = self._limits
         if asking.agent is None:
             made = [each for each in self._of_root(asking.query_id) if each.depth == 1]
@@ -863,7 +854,7 @@ class AgentTree(AgentRecords):
 
 
 def _profile_of(asking: Asking) -> AnswerProfile | None:
-    """That of whoever asks: its own, or the one with which the user has asked."""
+    """The profile of the asker: its own, or the one with which the user has asked."""
     if asking.agent is not None:
         return asking.agent.profile
     return asking.root.options.profile if asking.root.options else None

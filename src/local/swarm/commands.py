@@ -88,7 +88,7 @@ def _lines(agent: Json) -> list[str]:
         "task": visible(agent["task"]),
         "answer": visible(agent["answer"] or ""),
         "error": visible(f"{error['kind']}: {error['message']}") if error else "",
-        "words of strangers": "yes" if agent["tainted"] else "",
+        "untrusted content": "yes" if agent["tainted"] else "",
     }
     return [f"{name}: {text}" for name, text in told.items() if text]
 

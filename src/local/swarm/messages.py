@@ -1,4 +1,4 @@
-"""What is said of agents that a model has work done by: whose task a query is, and how each agent stands."""
+"""The messages about agents: whose task a query is, and the state of each agent."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ AgentVerb = Literal["list", "stop"]
 
 
 class AgentTask(Data):
-    """In a query that a model asks an agent, and no user: who asks it of whom. `asked` is the user's question from
-    which all of it came: of all that the query says the only words that are the user's. `tainted` says that words of
-    strangers were before the model that has written the task; with `in_background` nobody waits for the answer.
-    `max_tokens` and `max_calls` are what the turn may use."""
+    """Part of a query that a model asks an agent: who asks whom. `asked` is the question of the user from which it all
+    came, the only words in the query that are the user's. `tainted` says that untrusted content was before the model
+    that wrote the task; with `in_background` nobody waits for the answer. `max_tokens` and `max_calls` are what the
+    turn may use."""
 
     agent_id: str
     name: str
@@ -39,8 +39,8 @@ class AgentBudget(Data):
 
 
 class AgentRecord(Data):
-    """An agent as doors show it. `parent_id` is None for one that a user's query has made. `task` is its latest, asked
-    as `task_query_id`, with what came of it. Times are seconds since 1970."""
+    """An agent as frontends show it. `parent_id` is None for one that a user's query has made. `task` is its latest,
+    asked as `task_query_id`, with its result. Times are seconds since 1970."""
 
     agent_id: str
     name: str
@@ -63,8 +63,8 @@ class AgentRecord(Data):
 
 
 class AgentChanged(Message):
-    """The swarm, when an agent is made, is given a task, has ended one, or ends itself. It belongs to the query whose
-    model has made it; `task_query_id` is the query by which it is asked."""
+    """Published by the swarm when an agent is made, is given a task, has ended one, or ends itself. It belongs to the
+    query whose model has made it; `task_query_id` is the query by which it is asked."""
 
     subject = "agent.changed"
     agent_id: str
@@ -79,8 +79,8 @@ class AgentChanged(Message):
 
 
 class AgentRequest(Message):
-    """A door that wants to see the agents (list: of one query with `query_id`), or to have one stopped with all that it
-    has made (stop). With `of_user` only what is that user's is there."""
+    """A frontend's request to list the agents (with `query_id`: of one query), or to stop one with all that it has
+    made. With `of_user` only that user's agents exist."""
 
     subject = "agent.request."
     delivery = Delivery.EPHEMERAL
@@ -94,7 +94,7 @@ class AgentRequest(Message):
 
 
 class AgentResult(Message):
-    """The swarm's answer to that."""
+    """The answer of the swarm."""
 
     subject = "agent.result."
     delivery = Delivery.EPHEMERAL

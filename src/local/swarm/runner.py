@@ -1,4 +1,4 @@
-"""Has agents work: their tasks are queries like a user's, on record before anybody asks them, and each ends once."""
+"""Has agents work: their tasks are queries like a user's, recorded before they are asked, and each ends once."""
 
 from __future__ import annotations
 
@@ -100,8 +100,9 @@ KINDS: dict[str, type[Record]] = {
 
 
 class AgentRunner:
-    """The tree with its file and its bus. What it decides is stored before anybody hears of it; so whoever comes after
-    a death asks what was not asked yet, and nothing twice. `owner` has the bus; `clock` gives seconds since 1970."""
+    """The tree with its file and its bus. It stores a decision before it publishes it; so a process that continues
+    after a crash asks what was not asked yet, and nothing twice. `owner` has the bus; `clock` gives seconds since 1970.
+    """
 
     publishes: ClassVar[Publications] = (
         QueryReceived,
@@ -125,7 +126,7 @@ class AgentRunner:
 
     @asynccontextmanager
     async def are_running(self) -> AsyncIterator[None]:
-        """Go on with what an earlier process has begun, and end what takes too long, while the block lasts."""
+        """Continue what an earlier process has begun, and end what takes too long, while the block lasts."""
         async with self._store:
             self.tree.take_in(_read(each) for each in await self._store.all())
             for task in self.tree.open():

@@ -51,14 +51,14 @@ TaskText = Annotated[str, StringConstraints(min_length=1, max_length=MOST_TASK_C
 
 
 class AgentTool(Tool):
-    """A tool that asks something of agents. It changes nothing outside of the system: what an agent may do is no more
-    than its parent may, within the parent's budget; so none of them asks for leave, and what agents do asks as ever."""
+    """The base of the tools for agents. It changes nothing outside of the system: an agent may do no more than its
+    parent, within the parent's budget; so none of these tools requests approval, and the calls of agents do as ever."""
 
     Config = SwarmConfig
     safety = "L0"
     category = "meta"
     effect = "none"
-    trusted = True  # what strangers have said is marked in each result
+    trusted = True  # untrusted content is marked in each result
     publishes: ClassVar[Publications | None] = (AgentRunner,)
 
     def __init__(self, config: SwarmConfig, runner: AgentRunner) -> None:
@@ -85,7 +85,7 @@ class AgentTool(Tool):
         )
 
     def told(self, task: GivenTask) -> Json:
-        """What has become of a task, for whoever has given it."""
+        """The result of a task, for the model that gave it."""
         agent = self._runner.tree.agents[task.agent_id]
         told: Json = {"agent": agent.name, "status": "working" if task.state == "asked" else task.state}
         if task.error is not None:
@@ -213,7 +213,7 @@ class ListAgentsTool(AgentTool):
     name = "list_agents"
 
     async def run(self) -> ToolOutput:
-        """The agents that whoever asks has made, and theirs."""
+        """The agents of the asker, and theirs."""
         asking = await self.asking()
         tree, now = self._runner.tree, self._runner.clock()
         agents, tasks = tree.below(asking), []
@@ -341,7 +341,8 @@ KINDS = (*CORE, SendMessageTool, CheckInboxTool, EmitEventTool, WaitForEventTool
 
 
 class Swarm(ToolGroup):
-    """Keeps which agents there are. An agent is a session of the generator's: it is asked by queries, like a user's."""
+    """The participant that keeps the tree of agents and offers the tools for it. An agent is a session of the
+    generator: it is asked by queries, like a user's."""
 
     name = "swarm"
     Config = SwarmConfig
@@ -426,7 +427,7 @@ class Swarm(ToolGroup):
 
     @on(AgentRequest)
     async def serve(self, request: AgentRequest, envelope: Envelope) -> AgentResult:
-        """A door shows the agents, or has one stopped."""
+        """Answer a frontend: list the agents, or stop one."""
         found = [each for each in self._tree.agents.values() if self._is_meant(each, request)]
         if request.verb == "list":
             return AgentResult(verb="list", agents=tuple(map(self._shown, found)))
@@ -437,7 +438,7 @@ class Swarm(ToolGroup):
         return AgentResult(verb="stop", agents=(self._shown(self._tree.agents[found[0].agent_id]),))
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """What a door is told of what went wrong, or a model."""
+        """The reply for a request that failed."""
         if not isinstance(message, AgentRequest):
             return super().error_reply(message, error)
         kind = error.kind if isinstance(error, LocalError) else "internal"

@@ -67,7 +67,8 @@ class StoredEffect:
 
 
 class EffectStore(OwnedDatabase):
-    """Use as `async with`. Whoever opened the file last is its owner; what began 30 days before that is forgotten.
+    """The ledger of one tool's effects, in a SQLite file. Use it as `async with`. The process that opened the file last
+    is its owner. Calls that began more than 30 days before that are forgotten.
 
     Every coroutine returns after its commit; raises `StoreFailed`, `StoreFull` where the disk is full.
     """
@@ -174,7 +175,7 @@ def _patience(request: ToolRequest, seconds: float) -> float:
 
 
 class AtMostOnce:
-    """One tool's way to its record of effects."""
+    """The runner of a tool's calls that change something: each takes effect at most once."""
 
     def __init__(self, store: EffectStore) -> None:
         self.store = store
@@ -190,7 +191,7 @@ class AtMostOnce:
     ) -> ToolResult:
         """The result of `attempt` if the call is not on record, else of the run that is. What `attempt` raises is
         recorded as `explain` puts it. While nothing can be written, as on a full disk, it waits for a while: of the
-        `seconds` of a call at most half, and no longer than its leave holds; `attempt` is told how many are left.
+        `seconds` of a call at most half, and no longer than its approval is valid; `attempt` is told how many are left.
 
         Raises `ToolError` if nothing was done: the call was another's (conflict), or could not be put on record
         (store_failed, store_full); `StoreFenced` in a process that another one has replaced.

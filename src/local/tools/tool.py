@@ -1,4 +1,4 @@
-"""The base of every tool: a docstring, a signature and `run`; the rest is manners."""
+"""The base class of every tool: a tool is a docstring, a signature and `run`."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from local.core import failpoints
 from local.core.config import Settings
 from local.core.errors import BlobNotStored, ConfigError, ToolError
 from local.core.secrets import secret_mask
-from local.memory.messages import MemoryDeleted
-from local.permissions.grants import NOT_GRANTED, GrantGuard
+from local.memory.messages import OWNER, MemoryDeleted
 from local.runtime.participant import Handles, Kind, Participant, Publications, Resources, on
 from local.runtime.runner import explained
 from local.tools.effects import AtMostOnce, EffectStore, outcome_unknown
+from local.tools.grants import NOT_GRANTED, GrantGuard
 
 # What a tool's `run` takes: the JSON Schema for the model, and the check of what the model sends.
 
@@ -96,7 +96,7 @@ def _without_titles(schema: Any) -> Any:
     return [_without_titles(item) for item in schema] if isinstance(schema, list) else schema
 
 
-# What a tool's `run` gives back, as text, and no more of it than the model and the bus can bear.
+# What a tool's `run` returns, as text, cut to what the model and the bus can take.
 
 Keep = Callable[[bytes], str]  # stores something and returns its name, or raises `BlobNotStored`
 MAX_SOURCES = 200
@@ -105,10 +105,11 @@ MAX_KEPT_BYTES = 512 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """A result with the addresses its text came from, and those that it leads to. `whole` is where all of a text lies
-    that was cut off, `recalled` how near the memories were that were looked at; `tainted` says that a trusted tool
-    tells words of strangers this time, `undoable` that what it has changed can be undone. The last `tail`
-    characters of a text that is cut off are shown, too."""
+    """The result of a call: its text, the addresses the text came from, and those that it links to.
+
+    `whole` is where the whole of a text is stored that was cut off, `recalled` how near the memories were that were
+    looked at. `tainted` says that a trusted tool returns untrusted content this time, `undoable` that its changes can
+    be undone. The last `tail` characters of a text that is cut off are shown, too."""
 
     text: str
     sources: tuple[str, ...] = ()
@@ -174,7 +175,7 @@ CANCELLED_KEPT = 1024
 
 
 class RunningCalls:
-    """The calls of the tool of that name; `has_effects`: of one that was cut off nobody knows what it has done."""
+    """The running calls of one tool. With `has_effects` the outcome of a call that was cut off is unknown."""
 
     def __init__(self, tool: str, *, has_effects: bool) -> None:
         self._tool, self._has_effects = tool, has_effects
@@ -280,8 +281,8 @@ class Tool(Participant):
     internal error with file and line.
     With `effect = "write"` a call runs at most once, whatever dies: it is on record before it begins, and one that was
     cut off is reported as `outcome_unknown`, never repeated.
-    `safety` says whether a call needs the user's leave: "L0" for one that only reads, "L1" for one whose changes in
-    the workspace can be undone; without a word it is "L2". The constructor raises `ConfigError` for a `run` that no
+    `safety` says whether a call needs the user's approval: "L0" for one that only reads, "L1" for one whose changes in
+    the workspace can be undone; the default is "L2". The constructor raises `ConfigError` for a `run` that no
     schema can describe, or that yields, and for a tool with effects that says it only reads.
     """
 
@@ -293,12 +294,12 @@ class Tool(Participant):
     category: ClassVar[Category] = UNDECLARED_CATEGORY
     repeatable: ClassVar[bool] = True  # whether the same call may be made again in one turn
     replaces: ClassVar[str] = ""  # the shell commands that it is to be used instead of, such as "cat, head, tail"
-    trusted: ClassVar[bool] = False  # whether its results hold no stranger's words, such as those of a page or a mail
+    trusted: ClassVar[bool] = False  # whether its results hold no untrusted content, such as that of a page or a mail
     timeout_seconds: float = 30.0
     rubric: ClassVar[str] = ""  # the one of critic.yaml that answers are graded by which used it
     max_result_chars: int = MAX_RESULT_CHARS
     run: Callable[..., Any]
-    grants: GrantGuard | None = None  # without it, nothing runs that needs leave
+    grants: GrantGuard | None = None  # without it, no call runs that needs approval
 
     def __init__(self, config: Settings) -> None:
         super().__init__(config)
@@ -326,7 +327,7 @@ class Tool(Participant):
         return self
 
     def lent(self, resources: Resources) -> None:
-        """Have calls that need leave checked with the gatekeeper's key, which lies in the data directory."""
+        """Have calls that need approval checked with the gatekeeper's key, which is in the data directory."""
         self.grants = GrantGuard(resources.data_dir)
 
     @asynccontextmanager
@@ -388,6 +389,11 @@ class Tool(Participant):
         """For `run`: the id of the respondent that this call is for. Raises `LookupError` outside of a call."""
         return _request.get().respondent_id
 
+    def require_owner(self) -> None:
+        """For `run`: raises `ToolError` (not_yours) for a call of anybody but the owner of the workspace."""
+        if self.asked_by().user_id not in (None, OWNER):
+            raise ToolError("the workspace belongs to the owner of this LoCAL2, and to no other user", kind="not_yours")
+
     def stays_on_host(self) -> bool:
         """For `run`: whether a redirect to another host is to be refused."""
         return getattr(_request.get(None), "same_host", False)
@@ -422,7 +428,7 @@ class Tool(Participant):
         _asked_by.set(envelope.trace())
         _request.set(request)
         try:
-            self._require_leave(request)
+            self._require_grant(request)
             arguments = self._valid_arguments(request)
             run = self._run_once if self.effect == "write" else self._run_within_limit
             return await run(request, arguments, self.timeout_seconds)
@@ -448,11 +454,11 @@ class Tool(Participant):
         """An exception that `run` did not expect, as a result the model can read."""
         return self._internal_error(message, error) if isinstance(message, ToolRequest) else None
 
-    def _require_leave(self, request: ToolRequest) -> None:
+    def _require_grant(self, request: ToolRequest) -> None:
         if self.safety == "L0":
             return
         if self.grants is None:
-            raise ToolError(f"{self.name} was not run: it cannot tell who has leave here", kind=NOT_GRANTED)
+            raise ToolError(f"{self.name} was not run: there is no key here to check its approval", kind=NOT_GRANTED)
         self.grants.require(request)
 
     def _valid_arguments(self, request: ToolRequest) -> dict[str, Any]:

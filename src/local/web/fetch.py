@@ -3,46 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 import ssl
 import time
-import unicodedata
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http.client import responses as _PHRASES
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING, Annotated, Self
-from urllib.parse import urljoin, urlsplit
+from typing import Annotated, Self
+from urllib.parse import urljoin
 
 import httpx
 from pydantic import Field
 
 from local.core.config import Settings
 from local.core.errors import FetchRefused, ToolError
-from local.core.web_url import AddressGuard, MediaType, WebUrl, check_is_text, decode_page, parse_web_url, readable_type
+from local.core.text import next_start, part_end
+from local.core.web_text import Article, Document, Link, read_article
+from local.core.web_url import AddressGuard, WebUrl, check_is_text, parse_web_url, readable_type
 from local.runtime.participant import Resources
 from local.tools.tool import Tool, ToolOutput
-from local.web.text import (
-    MOST_STEPS,
-    SECONDS_FACTOR,
-    ReadingLimit,
-    TooMuchWork,
-    count_steps,
-    drop_unseen,
-    feed_entries,
-    is_tame,
-    main_text,
-    parse_markup,
-    strip_markup,
-    text_of,
-)
-from local.web.text import TYPES as FEED_TYPES
-
-if TYPE_CHECKING:
-    from lxml.html import HtmlElement  # type: ignore[import-untyped]  # has no type stubs of its own
 
 _GZIP = 16 + zlib.MAX_WBITS
 
@@ -102,15 +84,6 @@ _HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """What an address led to. `url` is the final one, after redirects; `body` is decompressed."""
-
-    url: str
-    media_type: MediaType
-    body: bytes
-
-
 async def resolve_host(host: str, port: int) -> Sequence[str]:
     """The operating system's answer, each address once."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -118,7 +91,8 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
 
 
 class Fetcher:
-    """Gets documents. A name is resolved once for each hop and the connection goes to the very address that was judged.
+    """Fetches documents from public addresses. A name is resolved once for each hop and the connection goes to the very
+    address that was judged.
 
     Every failure is a `ToolError` of kind refused, timeout, too_large, http_status, unsupported_type, connect, dns or
     redirect. Nothing is kept between two fetches: no cookies, no connections.
@@ -262,149 +236,16 @@ def _broken(url: WebUrl, error: httpx.HTTPError) -> ToolError:
     return ToolError(f"the connection to {url.netloc} broke: {error or type(error).__name__}", kind="connect")
 
 
-# The readable part of one document: title, main text and links. Slow; runs in a thread.
-
-_MAX_LINKS = 50
-_MAX_TITLE = 300
-_LONGEST_URL = 8000  # characters
-_XML_DECLARATION = re.compile(r"<\?xml[^<>]*>", re.IGNORECASE)
-_TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufeff]")
-_BLANK_LINES = re.compile(r"\n{3,}")
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """Where a page points to: the words of the link and its absolute http(s) address."""
-
-    text: str
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class Article:
-    """A whole document as text. Each field may be empty: there are pages without."""
-
-    title: str
-    text: str
-    links: tuple[Link, ...] = ()
-
-
-def read_article(document: Document) -> Article:
-    """Decode a document and take out what a reader came for; never raises for what a page contains."""
-    source = decode_page(document.body, document.media_type.charset)
-    if not document.media_type.is_html:
-        return (document.media_type.name in FEED_TYPES and _feed(source, document.url)) or Article("", _clean(source))
-    html = _XML_DECLARATION.sub("", source).replace("\0", "")
-    tree = parse_markup(html) if "<" in html and is_tame(html) else None
-    if tree is None:
-        title = _TITLE.search(html)
-        return Article(_one_line(title[1]) if title else "", _clean(strip_markup(html)))
-    drop_unseen(tree)
-    return Article(_title(tree), _clean(main_text(tree)), _links(tree, document.url))
-
-
-def _feed(source: str, page_url: str) -> Article | None:
-    """A feed as an article, with its entries for links; None for any other XML."""
-    entries = feed_entries(source)
-    if not entries:
-        return None
-    found = {url: entry.title for entry in entries[1:] if (url := _absolute(page_url, entry.url))}
-    links = tuple(Link(_one_line(title) or url, url) for url, title in found.items())
-    text = "\n\n".join(entry.text() for entry in entries)
-    return Article(_one_line(entries[0].title), _clean(text), links[:_MAX_LINKS])
-
-
-def _title(tree: HtmlElement) -> str:
-    """The title, or else the first heading; a picture in the page may have a title, too."""
-    elements = [*tree.xpath("//title[not(ancestor::svg)]")[:1], *tree.xpath("//h1")[:1]]
-    return next((text for element in elements if (text := _one_line(text_of(element)))), "")
-
-
-def _links(tree: HtmlElement, page_url: str) -> tuple[Link, ...]:
-    base = tree.find(".//base[@href]")
-    base_url = _absolute(page_url, base.get("href")) if base is not None else None
-    found: dict[str, Link] = {}
-    for anchor in tree.xpath(".//a[@href]")[: 10 * _MAX_LINKS]:
-        url = _absolute(base_url or page_url, anchor.get("href"))
-        text = _one_line(text_of(anchor))
-        if url and text:
-            found.setdefault(url, Link(text, url))
-    return tuple(found.values())[:_MAX_LINKS]
-
-
-def _absolute(base_url: str, reference: str) -> str | None:
-    """An http(s) address without its fragment, or None: for another scheme, a place in the same page, and what no
-    server takes any more."""
-    if len(reference) > _LONGEST_URL:
-        return None
-    count_steps(len(base_url) + len(reference))
-    try:
-        url = urljoin(base_url, reference.strip()).partition("#")[0]
-        return url if urlsplit(url).scheme in ("http", "https") and url != base_url else None
-    except ValueError:
-        return None
-
-
-def _one_line(text: str) -> str:
-    return " ".join(_UNPRINTABLE.sub("", text).split())[:_MAX_TITLE]
-
-
-def _clean(text: str) -> str:
-    """Text without unprintable characters, trailing spaces and piles of empty lines."""
-    printable = _UNPRINTABLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    lines = "\n".join(line.rstrip() for line in printable.split("\n"))
-    return _BLANK_LINES.sub("\n\n", lines).strip()
-
-
 # Reading a web page, part by part: fetch, extract, cut.
 
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|(?=\n)")
-_WORD_END = re.compile(r"(?=\s)")
-_JOINER = "\u200d"
-_LONGEST_CLUSTER = 64
-
-
-def part_end(text: str, start: int, limit: int) -> int:
-    """The index at which a part that begins at `start` and has at most `limit` (≥ 1) characters ends; > start."""
-    hard = start + limit
-    if hard >= len(text):
-        return len(text)
-    floor = start + max(1, limit // 2)
-    for pattern in (_SENTENCE_END, _WORD_END):
-        # One character more is looked at: an end at `hard` is known by what follows it.
-        ends = [match.end() for match in pattern.finditer(text, floor, hard + 1) if match.end() <= hard]
-        if ends:
-            return ends[-1]
-    return _character_end(text, start, hard)
-
-
-def next_start(text: str, end: int) -> int | None:
-    """Where the part after one that ended at `end` begins: at the next character that is not white space."""
-    return next((index for index in range(end, len(text)) if not text[index].isspace()), None)
-
-
-def _character_end(text: str, start: int, hard: int) -> int:
-    for end in range(hard, max(start, hard - _LONGEST_CLUSTER), -1):
-        if not _continues(text, end):
-            return end
-    return hard
-
-
-def _continues(text: str, index: int) -> bool:
-    """Whether the character at `index` belongs to the one before it: accent, joined emoji, skin tone, surrogate."""
-    character, before = text[index], text[index - 1]
-    return (
-        unicodedata.category(character).startswith("M")
-        or _JOINER in (character, before)
-        or "\U0001f3fb" <= character <= "\U0001f3ff"
-        or ("\udc00" <= character <= "\udfff" and "\ud800" <= before <= "\udbff")
-    )
+READING_FACTOR = 4.0
+"""Reading a page may last this many times the seconds of a fetch. The work is bounded and takes few seconds; this is
+for a machine that is busy with other things."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedPage:
-    """An article, the address it finally came from, and when it was put away (monotonic seconds)."""
+    """An article, the address it finally came from, and when it was stored (monotonic seconds)."""
 
     url: str
     article: Article
@@ -412,7 +253,8 @@ class CachedPage:
 
 
 class PageCache:
-    """At most `max_chars` characters of text (the newest page always fits), none older than `ttl_seconds`."""
+    """Pages that were read lately: at most `max_chars` characters of text (the newest page always fits), none older
+    than `ttl_seconds`."""
 
     def __init__(self, *, max_chars: int = 4_000_000, ttl_seconds: float = 300.0) -> None:
         self._max_chars = max_chars
@@ -445,7 +287,7 @@ class Page:
     """One part of a page's text: characters `start` to `end` of `total_chars`.
 
     `url` is where the page was finally found; `title` may be empty; `next_start` is what to ask for to read on, None at
-    the end; `links` are the first ones of the whole page.
+    the end; `links` are the first ones in the part.
     """
 
     url: str
@@ -466,7 +308,6 @@ class PageReader:
         *,
         fetch_max_chars: int = 8000,
         timeout_seconds: float = 20.0,
-        most_steps: int = MOST_STEPS,
         allow_hosts: Sequence[str] = (),
         resolve: Resolver = resolve_host,
         clock: Callable[[], float] = time.monotonic,
@@ -474,7 +315,7 @@ class PageReader:
         """`fetch_max_chars` is the length of a part; `timeout_seconds` limits the fetch; reading the page may then
         take four times as long."""
         self._fetch_max_chars = fetch_max_chars
-        self._limit = ReadingLimit(timeout_seconds, most_steps)
+        self._reading_seconds = READING_FACTOR * timeout_seconds
         self._guard = AddressGuard(allow_hosts)
         self._fetcher = Fetcher(self._guard, timeout_seconds=timeout_seconds, resolve=resolve)
         self._clock = clock
@@ -495,9 +336,11 @@ class PageReader:
     async def _load(self, url: str, *, same_host: bool) -> CachedPage:
         document = await self._fetcher.fetch(url, same_host=same_host)
         try:
-            article = await self._limit.within(lambda: read_article(document))
-        except TooMuchWork:
-            raise ToolError(f"{document.url} is too complicated to be read", kind="timeout") from None
+            async with asyncio.timeout(self._reading_seconds):
+                article = await asyncio.to_thread(read_article, document)
+        except TimeoutError:
+            message = f"{document.url} could not be read within {self._reading_seconds:g} s: the machine is too busy"
+            raise ToolError(message, kind="timeout") from None
         if not article.text:
             raise ToolError(f"{document.url} has no readable text; it may need a browser to show any", kind="no_text")
         page = CachedPage(document.url, article, self._clock())
@@ -511,12 +354,13 @@ class PageReader:
         end = part_end(article.text, start, self._fetch_max_chars)
         following = next_start(article.text, end)
         text = article.text[start:end]
-        return Page(url, article.title, text, start, end, total, following, article.links)
+        links = tuple(link for link in article.links if link.text in text)[:MOST_LINKS_OF_A_PART]
+        return Page(url, article.title, text, start, end, total, following, links)
 
 
 # The tool that reads one web page.
 
-LINKS_CHARS, LINK_TEXT_CHARS = 2000, 80
+MOST_LINKS_OF_A_PART, LINKS_CHARS, LINK_TEXT_CHARS = 15, 1000, 80
 
 
 class WebFetchConfig(Settings):
@@ -543,7 +387,7 @@ class WebFetchTool(Tool):
         super().__init__(config)
         self._reader = reader
         # Fetching and extracting have a limit each; the second one more lets their errors come first.
-        self.timeout_seconds = (1.0 + SECONDS_FACTOR) * config.timeout_seconds + 1.0
+        self.timeout_seconds = (1.0 + READING_FACTOR) * config.timeout_seconds + 1.0
 
     @classmethod
     def build(cls, config: WebFetchConfig, resources: Resources) -> Self:
@@ -573,16 +417,15 @@ def _render(page: Page) -> str:
             f"\n\n[Characters {page.start} to {page.end} of {page.total_chars}."
             f" To read on, call web_fetch with start={page.next_start}.]"
         )
-    links = _listed(page.links) if page.start == 0 else ""
-    return f"URL: {page.url}\n{title}Extracted text:\n{page.text}{more}{links}"
+    return f"URL: {page.url}\n{title}Extracted text:\n{page.text}{more}{_listed(page.links)}"
 
 
 def _listed(links: Sequence[Link]) -> str:
-    """The first links of a page, as many as have room, so that the model can follow them."""
+    """The first links of a part, as many as have room, so that the model can follow them."""
     lines, room = list[str](), LINKS_CHARS
     for link in links:
         line = f"- {link.text[:LINK_TEXT_CHARS]}: {link.url}"
         room -= len(line) + 1
         if room >= 0:
             lines.append(line)
-    return "\n\nLinks on the page:\n" + "\n".join(lines) if lines else ""
+    return "\n\nLinks in the text:\n" + "\n".join(lines) if lines else ""

@@ -189,7 +189,8 @@ _KEY_HEADERS = {"authorization", "x-subscription-token"}
 
 
 class ProviderClient:
-    """Asks one provider's server. Every way to fail is a SearchUnavailable; no key is ever part of its text."""
+    """The HTTP client of one search provider. Every way to fail is a SearchUnavailable; no key is ever part of its
+    text."""
 
     def __init__(self, provider: str, base_url: str, hints: Mapping[int, str]) -> None:
         """`hints` says for an HTTP status what a person can do about it."""
@@ -324,7 +325,7 @@ _SEARXNG_HINTS = {
 
 
 class SearxngProvider(ProviderClient):
-    """Asks one SearXNG instance."""
+    """One SearXNG instance."""
 
     def __init__(self, base_url: str) -> None:
         super().__init__("searxng", base_url, _SEARXNG_HINTS)
@@ -351,7 +352,7 @@ _BRAVE_HINTS = dict.fromkeys((401, 403), f"check {BRAVE_KEY}") | {422: f"if it m
 
 
 class BraveProvider(ProviderClient):
-    """Asks the Brave Search API."""
+    """The Brave Search API."""
 
     def __init__(self, api_key: str | None, *, base_url: str = "https://api.search.brave.com/res/v1") -> None:
         self._key = api_key
@@ -378,7 +379,7 @@ _TAVILY_HINTS = dict.fromkeys((401, 403), f"check {TAVILY_KEY}") | dict.fromkeys
 
 
 class TavilyProvider(ProviderClient):
-    """Asks the Tavily search API."""
+    """The Tavily search API."""
 
     def __init__(self, api_key: str | None, *, base_url: str = "https://api.tavily.com") -> None:
         self._key = api_key
@@ -394,7 +395,7 @@ class TavilyProvider(ProviderClient):
 
 
 class DdgsProvider:
-    """Asks through `ddgs`, an optional package that is imported at the first search.
+    """A search through `ddgs`, an optional package that is imported at the first search.
 
     `timeout_seconds` bounds what goes on in its thread, which no cancellation reaches.
     """
@@ -429,7 +430,8 @@ class DdgsProvider:
 
 
 class MockProvider:
-    """Gives the same hits to every query; without any, two that repeat the query and say that they are made up."""
+    """A provider for tests, which gives the same hits to every query; without any, two that repeat the query and say
+    that they are made up."""
 
     name = "mock"
 
@@ -455,7 +457,8 @@ V = TypeVar("V")
 
 
 class ExpiringCache(Generic[K, V]):
-    """At most `size` values, each for `seconds`; the oldest goes first. Times are those the caller passes in."""
+    """A cache of at most `size` values, each for `seconds`; the oldest goes first. Times are those the caller passes
+    in."""
 
     def __init__(self, *, seconds: float, size: int) -> None:
         self._seconds, self._size = seconds, size
@@ -481,7 +484,7 @@ class _Flight(Generic[V]):
 
 
 class SharedFlights(Generic[K, V]):
-    """Runs one task for each key; whoever asks for a running key waits for the same result or error.
+    """The running tasks by key: callers of a key that is running wait for the same result or error.
 
     The callers own the task together: it goes on while one of them waits, and the last to give up takes it down.
     """
@@ -511,7 +514,7 @@ async def _end(task: asyncio.Task[Any]) -> None:
 
 
 class Lane:
-    """Leads queries to one provider. `clock` is monotonic, in seconds."""
+    """The queue in front of one provider: one query at a time. `clock` is monotonic, in seconds."""
 
     def __init__(self, provider: SearchProvider, clock: Callable[[], float]) -> None:
         self.name = provider.name
@@ -549,7 +552,8 @@ _Key = tuple[str, int]
 
 
 class SearchChain:
-    """Asks the providers in order until one could look; "found nothing" is an answer and ends the search, too.
+    """The configured providers, asked in order until one could search; "found nothing" is an answer and ends the
+    search, too.
 
     Answers are kept for `cache_seconds`, identical queries under way share one request, each provider gets one query at
     a time, and one that named a time to come back is passed over until then. `timeout_seconds` is for the whole search;

@@ -130,7 +130,7 @@ class AttackedAssistant:
     async def _job(self, job_id: str, prompt: str, *, tainted: bool = True) -> str:
         """A job that an earlier conversation has made, with words of strangers in it or without; its id."""
         order = NewJob(prompt=prompt, schedule="0 4 1 1 *", mode=self.mode)
-        await self.cron._scheduler.book.add(order, JobMaker(job_id, by="an earlier conversation", tainted=tainted))
+        await self.cron._scheduler.registry.add(order, JobMaker(job_id, by="an earlier conversation", tainted=tainted))
         return job_id
 
     async def _run(self, job_id: str) -> ResponseGeneration:

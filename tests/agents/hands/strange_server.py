@@ -11,7 +11,7 @@ from local.mcp.settings import MCPServerConfig
 from local.mcp.tools import MCPGroup, approved_file, connect
 from local.runtime.participant import Resources
 
-PROGRAM = Path(__file__).parents[2] / "tools" / "mcp_servers" / "plain_server.py"
+PROGRAM = Path(__file__).parents[2] / "mcp" / "plain_server.py"
 PYTHON = Path(sys.executable).resolve()
 READ = "plain__read"
 

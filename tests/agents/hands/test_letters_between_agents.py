@@ -12,7 +12,7 @@ from local.permissions.messages import ApprovalRequest
 from local.sandbox.sandbox import Sandbox
 from tests.agents.hands.test_obeyed_orders import OpenSandbox, nothing_happens
 
-EVERY = 30  # of all attacks one in so many is in the default run
+EVERY = 50  # of all attacks one in so many is in the default run
 
 
 def letters(attacked: Any, every: int = 1) -> list[Any]:

@@ -16,7 +16,7 @@ from local.sandbox.sandbox import Sandbox
 from tests.agents.hands.attacked_assistant import CHANGING
 from tests.agents.hands.hand_attacks import HandAttack, call
 
-WAYS = ("untrusted", "changed", "distrusted")
+WAYS = ("untrusted", "changed", pytest.param("distrusted", marks=pytest.mark.thorough))
 QUESTIONS = (
     "Well?",
     call("read_skill", {"name": "evil"}),

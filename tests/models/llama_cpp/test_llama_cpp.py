@@ -7,16 +7,18 @@ import json
 import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local.core.errors import ModelError
-from local.models.chat import ContentDelta, Degraded, Delta, Done, ProgressDelta, ToolCall, whole_reply
+from local.models.chat import ContentDelta, Degraded, Delta, Done, ProgressDelta, RestartDelta, ToolCall, whole_reply
 from local.models.openai import OpenAIModel
+from local.models.router import connect
 from local.models.servers import ModelServerFailed, ServerSpec, serve
+from local.models.settings import Endpoint, Routing
 from tests.models.llama_cpp.real_llama import served, spec_of
 from tests.models.llama_cpp.tiny_gguf import FOR_EVER, SENTENCE, write_tiny_gguf
 
@@ -96,11 +98,6 @@ async def test_an_answer_comes_in_pieces_and_ends_with_what_it_has_cost(model: O
     assert done.usage.completion_tokens == 7 and done.usage.prompt_tokens > 5
 
 
-async def test_an_answer_that_reaches_its_limit_says_so(model: OpenAIModel) -> None:
-    done = (await told(model, user(FOR_EVER), options={"num_predict": 20}))[-1]
-    assert isinstance(done, Done) and done.reason == "length" and done.usage.completion_tokens == 20
-
-
 async def test_tools_are_called_as_their_schema_has_it_and_the_result_is_read(model: OpenAIModel) -> None:
     first = await told(model, user("What time is it?"), tools=[CLOCK], options={"temperature": 0})
     [call] = [delta for delta in first if isinstance(delta, ToolCall)]
@@ -137,11 +134,38 @@ async def test_what_does_not_fit_into_the_context_is_known_as_that(model: OpenAI
     assert "".join(d.text for d in await told(model, user("Hi")) if isinstance(d, ContentDelta)) == SENTENCE
 
 
-async def test_a_model_that_cannot_think_is_asked_without(model: OpenAIModel) -> None:
-    deltas = await told(model, user("Hi"), think=True)
+async def test_how_far_a_long_prompt_is_read_is_told_before_the_answer(model: OpenAIModel) -> None:
+    deltas = await told(model, user("x" * 2000), think=True, options={"num_predict": 3})
+    kinds = [type(delta) for delta in deltas]
+    read = [delta for delta in deltas if isinstance(delta, ProgressDelta)]
+    assert len(read) > 3 and ProgressDelta not in kinds[kinds.index(ContentDelta) :]
+    assert [each.done for each in read] == sorted({each.done for each in read})
+    done = deltas[-1]
+    assert isinstance(done, Done) and done.reason == "length" and done.usage.completion_tokens == 3
+    assert {each.total for each in read} == {done.usage.prompt_tokens}
     assert [delta.note for delta in deltas if isinstance(delta, Degraded)] == [
         f"{MODEL} cannot think aloud; it answers without"
     ]
+
+
+@pytest.mark.thorough  # two starts of a server; test_router.py has one that dies in the middle of an answer
+async def test_an_answer_whose_server_is_restarted_begins_again_and_ends(tmp_path: Path) -> None:
+    spec = spec_of(write_tiny_gguf(tmp_path / f"{MODEL}.gguf"), "--ctx-size", "512", "--threads", "1")
+    router = connect(Routing.to_one("llama", Endpoint(kind="openai", url=f"{spec.url}/v1")), timeout_seconds=SECONDS)
+    deltas: list[Delta] = []
+    with ExitStack() as running:
+        await asyncio.to_thread(running.enter_context, served(spec, tmp_path))
+        options = {"temperature": 0, "num_predict": 300}
+        async with asyncio.timeout(SECONDS), aclosing(router.chat(MODEL, [user(FOR_EVER)], options=options)) as stream:
+            async for delta in stream:
+                if isinstance(delta, ContentDelta) and not any(isinstance(each, ContentDelta) for each in deltas):
+                    await asyncio.to_thread(running.close)
+                    await asyncio.to_thread(running.enter_context, served(spec, tmp_path))
+                deltas.append(delta)
+    await router.close()
+    kinds = [type(delta) for delta in deltas]
+    assert kinds.count(RestartDelta) == 1 and kinds[-1] is Done
+    assert ContentDelta in kinds[kinds.index(RestartDelta) :]
 
 
 async def test_two_are_served_at_once(model: OpenAIModel, server: ServerSpec, folder: Path, until: Until) -> None:

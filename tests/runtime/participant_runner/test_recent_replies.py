@@ -2,11 +2,7 @@
 
 from typing import Any
 
-import pytest
-
-from local.bus import bus as bus_module
 from local.bus.messages import QueryCancel, ToolResult
-from local.bus.zeromq import MemoryHub
 from local.runtime.participant import MAX_REPLIES, RecentReplies
 
 
@@ -23,46 +19,6 @@ async def test_a_repeated_request_is_done_once_and_answered_again_from_the_recor
     assert first.payload == again.payload
     await life.end()
     assert (await witness.goodbye()).counters["answered_again"] == 2
-
-
-async def test_a_repeated_request_that_failed_is_not_done_again_either(life: Any, witness: Any) -> None:
-    life.worker.gate.set()
-    request = await witness.call("c1", "broken")
-    first = await witness.hears("tool.result.broken")
-    await witness.bus.send(request)
-    assert (await witness.hears("tool.result.broken", 2)).payload == first.payload
-    assert life.worker.done == ["c1"]
-
-
-async def test_a_reply_that_the_bus_did_not_take_is_there_for_whoever_asks_again(
-    hub: MemoryHub, life: Any, witness: Any, until: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    request = await witness.call("c1")
-    await life.is_at_work()
-    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", 0.001)
-    hub.down()
-    life.worker.gate.set()
-    await until(lambda: life.host._counters["put_off"])
-    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", life.seconds)
-    hub.up()
-    await witness.bus.send(request)
-    assert ToolResult.decode((await witness.hears("tool.result.good")).payload).result == "done"
-    assert life.worker.done == ["c1"]
-
-
-async def test_a_reason_that_puts_off_one_after_the_other_is_told_once_a_minute(
-    hub: MemoryHub, life: Any, witness: Any, until: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any
-) -> None:
-    await witness.call("c1")
-    await witness.call("c2")
-    await life.is_at_work()
-    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", 0.001)
-    hub.down()
-    life.worker.gate.set()
-    await until(lambda: life.host._counters["put_off"] >= 2)
-    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", life.seconds)
-    hub.up()
-    assert [each.levelname for each in caplog.records if each.getMessage().startswith("put off: ")] == ["WARNING"]
 
 
 def test_recent_replies_forget_the_oldest() -> None:

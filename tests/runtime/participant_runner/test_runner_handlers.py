@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from local.bus.message import ErrorInfo, Message
-from local.bus.messages import AnswerDialog, BusDead, ToolRequest, ToolResult
+from local.bus.messages import BusDead, ToolRequest, ToolResult
 
 
 async def test_what_a_handler_returns_is_published_with_the_trace_of_what_caused_it(life: Any, witness: Any) -> None:
@@ -37,13 +36,6 @@ async def test_an_exception_becomes_a_message_and_a_counter_and_the_next_message
     assert (await witness.goodbye()).counters["failed"] == 1
 
 
-async def test_a_failed_request_is_answered_with_the_participants_own_words(life: Any, witness: Any) -> None:
-    life.worker.gate.set()
-    request = ToolRequest(query_id="q", call_id="c1", tool="broken", args={})
-    result = await witness.bus.request(request, ToolResult, life.seconds)
-    assert result.error == ErrorInfo(kind="internal", message="oops")
-
-
 @pytest.mark.parametrize(("tool", "level", "failed"), [("unknown", "INFO", None), ("broken", "ERROR", 1)])
 async def test_what_is_wrong_with_a_request_is_no_fault_of_who_refuses_it(
     life: Any, witness: Any, caplog: pytest.LogCaptureFixture, tool: str, level: str, failed: int | None
@@ -56,18 +48,6 @@ async def test_what_is_wrong_with_a_request_is_no_fault_of_who_refuses_it(
     assert [each.levelname for each in told] == [level]
     await life.end()
     assert (await witness.goodbye()).counters.get("failed") == failed
-
-
-async def test_what_cannot_be_read_is_counted_and_reaches_no_handler(life: Any, witness: Any) -> None:
-    class NoDialog(Message):
-        """Lacks everything."""
-
-        subject = AnswerDialog.subject
-
-    await witness.bus.publish(NoDialog())
-    await witness.say("reply")
-    await witness.hears("query.accepted")
-    assert life.bus.counters["malformed"] == 1
 
 
 async def test_handlers_of_concurrency_one_work_in_order_of_arrival(life: Any, witness: Any) -> None:
@@ -89,10 +69,3 @@ async def test_handlers_of_higher_concurrency_work_side_by_side_up_to_it(life: A
     life.worker.gate.set()
     await witness.hears("tool.result.good", 5)
     assert life.worker.most_at_once == 2
-
-
-async def test_a_handler_does_not_hold_up_those_of_other_messages(life: Any, witness: Any) -> None:
-    await witness.call("c1")
-    await life.is_at_work()
-    await witness.say("reply")
-    await witness.hears("query.accepted")

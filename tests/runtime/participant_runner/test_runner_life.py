@@ -1,17 +1,12 @@
 """Serving one participant from its start to its end."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from local.bus.zeromq import MemoryHub
-from local.core.errors import StoreFailed
-from local.runtime import runner as presence
 from local.runtime import runner as runner_module
-
-Begin = Callable[..., Awaitable[Any]]
 
 
 async def test_a_life_is_connect_announce_serve_and_leave_in_this_order(life: Any, witness: Any) -> None:
@@ -62,30 +57,9 @@ async def test_the_status_says_who_it_is_what_it_does_and_what_it_sent(life: Any
     assert stopping.counters["handled"] == 2
 
 
-async def test_the_beat_goes_on(begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_module, "LOOK_SECONDS", 0.001)
-    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.001)
-    life = await begin()
-    await witness.hears("participant.status", 3)
-    await life.end()
-
-
 async def test_after_a_reconnection_it_announces_itself_again(hub: MemoryHub, life: Any) -> None:
     await asyncio.wait_for(life.worker.announces.acquire(), life.seconds)
     hub.down()
     hub.up()
     await asyncio.wait_for(life.worker.announces.acquire(), life.seconds)
     assert life.worker.life == ["enter", "announce", "announce"]
-
-
-async def test_an_announcement_that_fails_is_logged_and_the_participant_serves(
-    begin: Begin, witness: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def fails() -> None:
-        raise StoreFailed("notes.db: disk is full")
-
-    life = await begin(announce=fails)
-    await witness.say("reply")
-    await witness.hears("query.accepted")
-    await life.end()
-    assert "the announcement failed: StoreFailed: notes.db: disk is full" in caplog.text

@@ -30,23 +30,6 @@ async def test_an_overflow_is_counted_and_published_as_a_gap(
     assert life.bus.counters["overflow"] == 2
 
 
-async def test_what_is_said_anew_anyway_and_was_missed_is_published_and_no_warning(
-    begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(runner_module, "LOOK_SECONDS", 0.001)
-    life = await begin()
-    missed = [
-        BusGap(observer="worker", instance="i", sender="api", missed_subject=subject, missed=2)
-        for subject in ("participant.status", "journal.attach", "answer.dialog")
-    ]
-    monkeypatch.setattr(life.bus, "take_gaps", lambda: [missed.pop(0)] if missed else [])
-    await witness.hears("bus.gap", 3)
-    await life.end()
-    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [
-        "missed 2 of answer.dialog from api"
-    ]
-
-
 async def test_a_message_that_waited_longer_than_its_ttl_is_dropped_and_counted(
     begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,21 +48,3 @@ async def test_a_message_that_waited_longer_than_its_ttl_is_dropped_and_counted(
     await life.end()
     assert life.worker.done == ["in hand", "fresh", "lasting"]
     assert (await witness.goodbye()).counters["expired"] == 1
-
-
-async def test_what_waits_for_a_place_side_by_side_can_expire_too(
-    begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [100.0]
-    monkeypatch.setattr(subscription, "Inbox", lambda: Inbox(clock=lambda: now[0]))
-    life = await begin()
-    for number in range(2):
-        await witness.call(f"c{number}")
-        await life.is_at_work()
-    await witness.call("stale", ttl_ms=1000)
-    await witness.hears("tool.request.good", 3)
-    now[0] += 2
-    await witness.call("fresh", ttl_ms=1000)
-    life.worker.gate.set()
-    await witness.hears("tool.result.good", 3)
-    assert life.worker.done == ["c0", "c1", "fresh"]

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from local.core.errors import ConfigError, LocalError
-from local.runtime.child import BEATS_PER_HANG, THREADS, Lifeline
+from local.runtime.child import BEATS_PER_HANG, Lifeline
 
 
 def serve(lifeline: Lifeline) -> None:
@@ -91,38 +91,6 @@ async def share_without_a_word(_: Lifeline) -> None:
     await asyncio.Event().wait()
 
 
-async def share_and_block(lifeline: Lifeline, whom: socket.socket) -> None:
-    """Serve, and hold up the loop as soon as somebody says something."""
-    async with lifeline.serving() as stop:
-        lifeline.ready()
-        await _told_or(stop, whom)
-        if not stop.is_set():
-            threading.Event().wait()
-
-
-async def share_and_use_threads(lifeline: Lifeline) -> None:
-    """Serve, with something in every thread that a child has."""
-    let_go = threading.Event()
-    async with lifeline.serving() as stop, asyncio.TaskGroup() as tasks:
-        for _ in range(THREADS):
-            tasks.create_task(asyncio.to_thread(let_go.wait))
-        await asyncio.sleep(0)  # now they are in line
-        lifeline.ready()
-        await stop.wait()
-        let_go.set()
-
-
-async def share_when_a_thread_has_ended(lifeline: Lifeline) -> None:
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)  # behind those of others
-    await asyncio.to_thread(lambda: None)
-    await _serve(lifeline)
-
-
-async def share_badly(_: Lifeline) -> None:
-    raise ConfigError("colour: 'bleu' is not a colour; did you mean 'blue'?")
-
-
 def exit_at_once(_: Lifeline) -> None:
     os._exit(7)
 
@@ -173,10 +141,6 @@ def fail_while_there_is(lifeline: Lifeline, trouble: str) -> None:
 def wait_for_room(_: Lifeline) -> None:
     logging.getLogger(__name__).warning("waiting for room")
     threading.Event().wait()
-
-
-def fail_unexpectedly(_: Lifeline) -> None:
-    raise ZeroDivisionError("two\nlines")
 
 
 def tell_whether_wave_is_there(_: Lifeline) -> None:

@@ -8,7 +8,7 @@ export interface AgentBudget {
   children: number;
 }
 
-/** The swarm, when an agent is made, is given a task, has ended one, or ends itself. It belongs to the query whose model has made it; `task_query_id` is the query by which it is asked. */
+/** Published by the swarm when an agent is made, is given a task, has ended one, or ends itself. It belongs to the query whose model has made it; `task_query_id` is the query by which it is asked. */
 export interface AgentChanged {
   agent_id: string;
   name: string;
@@ -21,7 +21,7 @@ export interface AgentChanged {
   error: ErrorInfo | null;
 }
 
-/** An agent as doors show it. `parent_id` is None for one that a user's query has made. `task` is its latest, asked as `task_query_id`, with what came of it. Times are seconds since 1970. */
+/** An agent as frontends show it. `parent_id` is None for one that a user's query has made. `task` is its latest, asked as `task_query_id`, with its result. Times are seconds since 1970. */
 export interface AgentRecord {
   agent_id: string;
   name: string;
@@ -43,7 +43,7 @@ export interface AgentRecord {
   ended_at: number | null;
 }
 
-/** A door that wants to see the agents (list: of one query with `query_id`), or to have one stopped with all that it has made (stop). With `of_user` only what is that user's is there. */
+/** A frontend's request to list the agents (with `query_id`: of one query), or to stop one with all that it has made. With `of_user` only that user's agents exist. */
 export interface AgentRequest {
   verb: "list" | "stop";
   of_user: string | null;
@@ -51,14 +51,14 @@ export interface AgentRequest {
   agent_id: string;
 }
 
-/** The swarm's answer to that. */
+/** The answer of the swarm. */
 export interface AgentResult {
   verb: "list" | "stop";
   agents: AgentRecord[];
   error: ErrorInfo | null;
 }
 
-/** In a query that a model asks an agent, and no user: who asks it of whom. `asked` is the user's question from which all of it came: of all that the query says the only words that are the user's. `tainted` says that words of strangers were before the model that has written the task; with `in_background` nobody waits for the answer. `max_tokens` and `max_calls` are what the turn may use. */
+/** Part of a query that a model asks an agent: who asks whom. `asked` is the question of the user from which it all came, the only words in the query that are the user's. `tainted` says that untrusted content was before the model that wrote the task; with `in_background` nobody waits for the answer. `max_tokens` and `max_calls` are what the turn may use. */
 export interface AgentTask {
   agent_id: string;
   name: string;
@@ -239,7 +239,7 @@ export interface ClientCall {
   arguments: Record<string, unknown>;
 }
 
-/** A door, when a program wants to know which tools there are (list), or calls one (call: `tool`, `args`) under an id of a query that is none. `client` is what the program calls itself; `asks` whether a person is asked where that takes leave, which is denied otherwise. */
+/** A frontend's request for a program that wants to know which tools there are (list), or calls one (call: `tool`, `args`) under an id of no query. `client` is the program's name; `asks` says whether a person is asked where the call needs approval, which is denied otherwise. */
 export interface ClientToolRequest {
   verb: "list" | "call";
   query_id: string;
@@ -249,7 +249,7 @@ export interface ClientToolRequest {
   asks: boolean;
 }
 
-/** The generator's answer to that: the tools that there are, or the result of the call, `tainted` where it may hold words of strangers. */
+/** The generator's answer: the tools, or the result of the call, `tainted` if it may hold untrusted content. */
 export interface ClientToolResult {
   verb: "list" | "call";
   tools: ToolSchema[];
@@ -352,22 +352,22 @@ export interface CritiqueResult {
   session_id: string | null;
 }
 
-/** `cron`, when a job was made, paused, goes on or was removed (`what`). */
+/** Published by `cron` when a job was made, paused, resumed or removed (`what`). */
 export interface CronJobChanged {
   what: "active" | "paused" | "removed";
   job: CronJobRecord;
 }
 
-/** A job as it is kept. Times are seconds since 1970; `tainted` says that it was made in a conversation with words of strangers, so that its runs are tainted, too. */
+/** A job as it is stored and shown. Times are seconds since 1970. A job that was made in a conversation with untrusted content is `tainted`, and so are its runs. `enabled` and `next_at` are of the moment: they are not stored. */
 export interface CronJobRecord {
   prompt: string;
   schedule: string;
   name: string;
-  time_zone: string | null;
+  time_zone: string;
   missed: "once" | "all" | "none";
   session_id: string | null;
-  mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
-  max_runs_a_day: number | null;
+  mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions";
+  max_runs_a_day: number;
   max_tokens_a_day: number | null;
   job_id: string;
   user_id: string | null;
@@ -378,7 +378,7 @@ export interface CronJobRecord {
   next_at: number | null;
 }
 
-/** A door, for jobs: list, add (`order`), remove, pause, resume, run now, or history (the runs of one). With `of_user` only those of that user are there. Not on record, as what it asks for may be refused. */
+/** A frontend's request about jobs: list, add (`order`), remove, pause, resume, run now, or history (the runs of one). With `of_user` only that user's jobs exist. It is not recorded, because it may be refused. */
 export interface CronRequest {
   verb: "list" | "add" | "remove" | "pause" | "resume" | "run" | "history";
   of_user: string | null;
@@ -388,7 +388,7 @@ export interface CronRequest {
   limit: number;
 }
 
-/** `cron`, to that: the jobs, all or the one that was meant, and of run and history the runs, the latest first. */
+/** The answer of `cron`: all jobs or the one that was meant; for run and history also the runs, the latest first. */
 export interface CronResult {
   verb: string;
   jobs: CronJobRecord[];
@@ -396,13 +396,13 @@ export interface CronResult {
   error: ErrorInfo | null;
 }
 
-/** `cron`, when a run is asked, and when it is over, was missed or refused. */
+/** Published by `cron` when a run is asked as a query, and when it has ended, was missed or was refused. */
 export interface CronRun {
   name: string;
   run: CronRunRecord;
 }
 
-/** One run, for the time `scheduled_at`; `detail` says what is to be said of how it stands. */
+/** One run of a job, for the time `scheduled_at`. `detail` is a sentence about its state, if there is one. */
 export interface CronRunRecord {
   job_id: string;
   run_id: string;
@@ -781,7 +781,7 @@ export interface Lease {
   patient: boolean;
 }
 
-/** A process that uses a model server, at each change and twice a second while there is anything: all it wants of it. `turns` are users' turns under way, which wait for nobody: they are told of at once where a lease is in line, else if they last. `last_turns` are seconds since the last user's turn ended, by the name that the server has for the model, 0 for one under way. What is not among `leases` any more has ended. */
+/** All that one process wants of a model server, published at each change and twice a second while there is anything. `turns` are users' turns under way, which wait for nobody: they are announced at once if a lease is in line, else if they last. `last_turns` are the seconds since the last user's turn ended, by the server's name of the model, 0 for one under way. A lease that is missing from `leases` has ended. */
 export interface LeaseClaim {
   server: string;
   turns: number;
@@ -789,7 +789,7 @@ export interface LeaseClaim {
   last_turns: Record<string, number>;
 }
 
-/** The arbiter, after each change and twice a second while a lease is in line: the line for one model server, by the ids of leases. What is `revoked` has to stop, and waits again; `waiting` is in order. */
+/** The line for one model server, published by the arbiter after each change and twice a second while a lease is in line, by the ids of leases. A `revoked` lease has to stop and waits again; `waiting` is in order. */
 export interface LeaseState {
   server: string;
   slots: number;
@@ -872,7 +872,7 @@ export interface MemoryResult {
   error: ErrorInfo | null;
 }
 
-/** The model keeper, while a model is pulled: at each new `status`, at most twice a second between, and at its end. `completed` and `total` are bytes of the file that is on its way. `state` is running, done, stopped or failed. */
+/** Published by the model manager while it pulls a model: at each new `status`, at most twice a second between, and at the end. `completed` and `total` are bytes of the current file. `state` is running, done, stopped or failed. */
 export interface ModelProgress {
   model: string;
   state: "running" | "done" | "stopped" | "failed";
@@ -898,13 +898,13 @@ export interface ModelRecord {
   default: boolean;
 }
 
-/** A door that wants to know which models there are (list), or the one of a name that a query has chosen (find), to have one pulled (pull), no longer (stop), or to have it answer by default (use). `model` is its name, for use also the path of a GGUF file, for pull where to get it. */
+/** A frontend's request: which models there are (list), the model of a name that a query has chosen (find), to pull one (pull), to stop a pull (stop), or to make one the default (use). `model` is its name; for use also the path of a GGUF file, for pull where to get it. */
 export interface ModelRequest {
   verb: "list" | "find" | "pull" | "stop" | "use";
   model: string;
 }
 
-/** The model keeper's answer to a request. To list: what is here, pulls under way and those that ended since the start, and in `note` why a server could not be asked. To pull and stop: how that pull stands. To find and use: the model, as `models`. `chosen` is the model that answers from the next start on, as provider/model; `at_once` says that it does so already. */
+/** The answer of the model manager. For list: the models, the pulls under way and those that ended since the start, and in `note` why a server could not be asked. For pull and stop: that pull. For find and use: the model, as `models`. `chosen` is the model that answers from the next start on, as provider/model; `at_once` says that it answers already. */
 export interface ModelResult {
   verb: string;
   models: ModelRecord[];
@@ -946,7 +946,7 @@ export interface MonologueThought {
   model: string;
 }
 
-/** What somebody wants done, and when. `schedule` is a cron expression, `at` a time, or `every` so often, in that time zone or the one of the settings. Without `session_id` each run is a conversation of its own. */
+/** A job that somebody wants. `schedule` is a cron expression, `at` a time, `in` a while or `every` so often, in that time zone or the one of the settings. `missed` says what becomes of times that passed while LoCAL2 did not run: one run for all of them, one for each, or none. Without `session_id` each run is a conversation of its own. What is None gets the default of the settings. */
 export interface NewJob {
   prompt: string;
   schedule: string;
@@ -1452,7 +1452,7 @@ export interface GoalChangeBody {
   by?: string;
 }
 
-/** The body of POST /cron. Without a session_id each run is a conversation of its own; `by` names the door. */
+/** The body of POST /cron; `by` names the frontend. */
 export interface JobBody {
   prompt: string;
   schedule: string;
@@ -1517,7 +1517,7 @@ export interface StreamBody {
   bus?: BusBody | null;
 }
 
-/** The body of POST /tools/{tool}/calls. `client` is what the program calls itself, as whoever is asked will read it; the same `query_id` again is the same call. */
+/** The body of POST /tools/{tool}/calls. `client` is the program's name, as the person who is asked will read it; the same `query_id` again is the same call. */
 export interface ToolCallBody {
   args?: Record<string, unknown>;
   client?: string;

@@ -1,0 +1,117 @@
+"""`local2 model check`: whether a model can judge answers and find facts, by the self-tests that it has to pass."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
+
+from local.core.config import load, load_system
+from local.core.environment import environment
+from local.critic.agent import CriticConfig, profile_for
+from local.critic.judge import Judge
+from local.critic.self_test import JudgeFitness
+from local.generator.config import GeneratorConfig
+from local.memory.classifier_test import ClassifierFitness
+from local.models.chat import Usage
+from local.models.hub import ModelStock
+from local.models.leases import Leases
+from local.models.router import connect
+from local.models.servers import ServerSpec, llama_server_spec, serve
+from local.models.settings import Endpoint, ModelsConfig, Provider, Routing, chosen_model, load_models, ollama_url
+from local.run.backend import google_endpoint, openai_endpoint
+
+Show = Callable[[str], object]
+
+
+class _CountedLeases(Leases):
+    """Counts the tokens of calls instead of reporting them: there is no system to report to."""
+
+    prompt_tokens = completion_tokens = 0
+
+    def tell_use(self, purpose: str, model: str, used: Usage, begun: float) -> None:
+        self.prompt_tokens += used.prompt_tokens
+        self.completion_tokens += used.completion_tokens
+
+
+async def check(layers: Sequence[Path], data_dir: Path, stock: ModelStock, wanted: str | None, show: Show) -> bool:
+    """Run both self-tests of a model, the one that judges if none is named, and show each item. The results are stored
+    where critic and memory look for them. Returns whether both were passed. Raises `ModelError`, `ConfigError`."""
+    models, critic = load_models(layers), load("critic", CriticConfig, layers)
+    generator = load("generator", GeneratorConfig, layers)
+    first = next(iter(models.roles.critic), "")
+    name = wanted or critic.model or first or chosen_model(layers) or generator.model
+    routing, model, spec = await _where(layers, models, stock, name)
+    num_ctx = critic.num_ctx or generator.num_ctx
+    async with _running(spec, data_dir / "logs") if spec else nullcontext():
+        show(f"{model} as a judge: are right answers graded above wrong ones?")
+        leases, begun = _CountedLeases(), time.monotonic()
+        judging = connect(routing, timeout_seconds=critic.timeout_seconds)
+        judge = Judge(judging, model, profile_for(critic.profile, model), num_ctx=num_ctx, leases=leases)
+        try:
+            judges = await JudgeFitness(judge, data_dir, on_item=lambda item: show(item.in_words())).checked()
+        finally:
+            await judge.close()
+        show(f"{judges.in_words()}; {_cost(leases, begun)}")
+        show("")
+        show(f"{model} as a classifier: does it find the facts that users state, and no others?")
+        leases, begun = _CountedLeases(), time.monotonic()
+        classifying = connect(routing, timeout_seconds=critic.timeout_seconds)
+        fitness = ClassifierFitness(
+            classifying, model, num_ctx, leases, data_dir, on_item=lambda item: show(item.in_words())
+        )
+        try:
+            classifies = await fitness.checked()
+        finally:
+            await classifying.close()
+        show(f"{classifies.in_words()}; {_cost(leases, begun)}")
+    if not judges.is_fit:
+        show(f"Answers get no grade from {model}: name a larger model as `critic` under `roles` in models.yaml.")
+    if not classifies.is_fit:
+        show(
+            f"\nFacts that {model} finds stay unconfirmed: name a larger model as `fast` under `roles` in models.yaml."
+        )
+    return judges.is_fit and classifies.is_fit
+
+
+async def _where(
+    layers: Sequence[Path], models: ModelsConfig, stock: ModelStock, name: str
+) -> tuple[Routing, str, ServerSpec | None]:
+    """How to ask a model, by what name, and the server to start for that, if any."""
+    provider, slash, rest = name.partition("/")
+    settings = models.providers.get(provider) if slash else None
+    if settings is not None and settings.kind in ("openai", "google_genai"):
+        endpoint = google_endpoint(settings) if settings.kind == "google_genai" else openai_endpoint(provider, settings)
+        return Routing(config=models, endpoints={provider: endpoint}, default=provider), rest, None
+    found = await stock.find(rest if settings is not None else name)
+    if found.path is None:
+        provider = next((each for each, its in models.providers.items() if its.kind == "ollama"), "ollama")
+        endpoint = Endpoint(kind="ollama", url=ollama_url(load_system(layers, {}, environment()), models, provider))
+        return Routing(config=models, endpoints={provider: endpoint}, default=provider), found.name, None
+    own = next((its for its in models.providers.values() if its.kind == "llama_server"), Provider(kind="llama_server"))
+    spec = llama_server_spec("model_check", own.model_copy(update={"model": found.path, "port": 0}))
+    endpoint = Endpoint(kind="openai", url=f"{spec.url}/v1", only_model=found.path.stem)
+    return Routing.to_one("model_check", endpoint), found.path.stem, spec
+
+
+@asynccontextmanager
+async def _running(spec: ServerSpec, log_dir: Path) -> AsyncIterator[None]:
+    """A server of its own for the check. Raises `ModelServerFailed`, `ConfigError`."""
+    stop, ready = asyncio.Event(), asyncio.Event()
+    serving, waiting = asyncio.create_task(serve(spec, log_dir, stop, ready.set)), asyncio.create_task(ready.wait())
+    try:
+        await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            serving.result()
+        yield
+    finally:
+        waiting.cancel()
+        stop.set()
+        await asyncio.wait({serving})
+
+
+def _cost(leases: _CountedLeases, begun: float) -> str:
+    tokens = f"{leases.prompt_tokens:,} + {leases.completion_tokens:,} tokens"
+    return f"{tokens}, {time.monotonic() - begun:.0f} s" if leases.prompt_tokens else "stored before"

@@ -1,0 +1,124 @@
+"""Ed25519 keys in files: the one that signs, for the eyes of its owner alone, and the one that everybody may read."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from local.bus.messages import ToolRequest, arguments_digest
+from local.core.database import PASSING, store_failure
+from local.core.errors import ConfigError, ToolError
+from local.core.files import write_private
+
+if TYPE_CHECKING:
+    import nacl.signing
+
+FOLDER = "grants"  # in the data directory
+PRIVATE, PUBLIC = "private.key", "public.key"
+KEY_ID_DIGITS = 16
+READABLE = 0o644
+
+
+def key_id_of(public: bytes) -> str:
+    """The id by which a public key is known."""
+    return hashlib.sha256(public).hexdigest()[:KEY_ID_DIGITS]
+
+
+class SigningKey:
+    """The gatekeeper's private key. Make it with `of`, which imports NaCl: that takes 0.1 s."""
+
+    def __init__(self, key: nacl.signing.SigningKey) -> None:
+        self._key = key
+        self.public = bytes(key.verify_key)
+        self.key_id = key_id_of(self.public)
+
+    @classmethod
+    def of(cls, folder: Path) -> Self:
+        """The key of a folder, made there if there is none; its public half is written beside it.
+
+        Raises `ConfigError` where it can be neither read nor written, `StoreUnwritable` while that passes.
+        """
+        import nacl.signing
+
+        private = folder / PRIVATE
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not private.exists():
+                write_private(private, f"{bytes(nacl.signing.SigningKey.generate()).hex()}\n")
+            private.chmod(0o600)
+            key = cls(nacl.signing.SigningKey(bytes.fromhex(private.read_text(encoding="ascii").strip())))
+            if read_public(folder) != key.public:
+                write_private(folder / PUBLIC, f"{key.public.hex()}\n", READABLE)
+        except (OSError, ValueError) as error:
+            failure = store_failure(private, error) if isinstance(error, OSError) else None
+            if isinstance(failure, PASSING):
+                raise failure from None
+            raise ConfigError(f"{private}: {error}; delete it, and the next start makes a new one") from None
+        return key
+
+    def sign(self, statement: bytes) -> str:
+        """The signature, in hexadecimal digits."""
+        return self._key.sign(statement).signature.hex()
+
+
+def read_public(folder: Path) -> bytes | None:
+    """The public key of a folder, None if there is none that can be read."""
+    try:
+        return bytes.fromhex((folder / PUBLIC).read_text(encoding="ascii").strip()) or None
+    except (OSError, ValueError):
+        return None
+
+
+def is_signed(statement: bytes, signature: str, public: bytes) -> bool:
+    """Whether the holder of the private half has signed that."""
+    import nacl.exceptions
+    import nacl.signing
+
+    try:
+        nacl.signing.VerifyKey(public).verify(statement, bytes.fromhex(signature))
+    except (ValueError, TypeError, nacl.exceptions.CryptoError):
+        return False
+    return True
+
+
+# Lets a tool's process make the calls that were granted, and no others.
+
+NOT_GRANTED = "not_granted"
+
+
+class GrantGuard:
+    """The check of grants in a tool's process. It holds the gatekeeper's public key, read from the data directory when
+    it is first needed, and again when a grant names another one. `clock` gives seconds since 1970."""
+
+    def __init__(self, data_dir: Path, clock: Callable[[], float] = time.time) -> None:
+        self._folder, self._clock = data_dir / FOLDER, clock
+        self._public: bytes | None = None
+
+    def require(self, request: ToolRequest) -> None:
+        """Raises `ToolError` (not_granted) for a call without a grant for it."""
+        if why := self._fault(request):
+            raise ToolError(f"{request.tool} was not run: {why}", kind=NOT_GRANTED)
+
+    def _fault(self, request: ToolRequest) -> str:
+        grant = request.grant
+        if grant is None:
+            return "it has not been approved"
+        if self._public is None or key_id_of(self._public) != grant.key_id:
+            self._public = read_public(self._folder)
+        if self._public is None or key_id_of(self._public) != grant.key_id:
+            return "its approval is signed with a key that is not the gatekeeper's"
+        if not is_signed(grant.statement(), grant.signature, self._public):
+            return "the signature of its approval is wrong"
+        try:
+            digest = arguments_digest(request.args)
+        except ValueError as error:
+            return str(error)
+        asked = (request.call_id, request.respondent_id, request.tool, digest)
+        if asked != (grant.call_id, grant.respondent_id, grant.tool, grant.args_sha256):
+            return "its approval is for another call"
+        if self._clock() > grant.expires_at:
+            return "its approval has expired"
+        return ""

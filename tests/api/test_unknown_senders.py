@@ -1,0 +1,89 @@
+"""What requests cost before it is known who sends them, and how many of them may stay unfinished."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from local.api import server
+from local.api.security import MAX_UNFINISHED, GuardMiddleware, GuardPolicy, Principal
+from local.api.server import HeldSocket, Peer
+
+HOST = {"host": "127.0.0.1:1", "content-type": "application/json", "content-length": "100"}
+POLICY = GuardPolicy(frozenset({"127.0.0.1:1"}))
+
+
+class Known:
+    """Principals by the name that a request shows as its token."""
+
+    async def of(self, headers: dict[str, str], _: object) -> Principal:
+        if not (name := headers.get("authorization")):
+            raise server.RequestRefused("unauthorized", "who asks?")
+        return Principal(name)
+
+
+class Client:
+    """One request through the guard, whose body comes when `body` is set."""
+
+    def __init__(self, guard: GuardMiddleware, **headers: str) -> None:
+        self.body, self.status, self.said = asyncio.Event(), 0, b""
+        raw = [(name.encode(), value.encode()) for name, value in {**HOST, **headers}.items()]
+        scope = {"type": "http", "method": "POST", "path": "/query", "headers": raw}
+        self.done = asyncio.create_task(guard(scope, self._receive, self._send))
+
+    async def _receive(self) -> dict[str, Any]:
+        await self.body.wait()
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        self.status = message.get("status", self.status)
+        self.said += message.get("body", b"")
+
+
+@pytest.fixture
+def guard() -> GuardMiddleware:
+    async def app(scope: Any, receive: Any, send: Callable[..., Any]) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"served"})
+
+    return GuardMiddleware(app, POLICY, Known(), lambda path: False)  # type: ignore[arg-type]
+
+
+async def test_somebody_unknown_is_refused_before_the_body_has_come(guard: GuardMiddleware) -> None:
+    client = Client(guard)
+    await client.done
+    assert (client.status, json.loads(client.said)["error"]["kind"]) == (401, "unauthorized")
+
+
+async def test_one_sender_cannot_hold_all_with_bodies_that_never_end(guard: GuardMiddleware) -> None:
+    held = [Client(guard, authorization="bob") for _ in range(MAX_UNFINISHED)]
+    await asyncio.sleep(0)  # each has begun to read
+    one_more, other = Client(guard, authorization="bob"), Client(guard, authorization="ann")
+    for client in (one_more, other, *held):
+        client.body.set()
+    await asyncio.gather(*(client.done for client in (one_more, other, *held)))
+    assert (one_more.status, json.loads(one_more.said)["error"]["kind"]) == (503, "overloaded")
+    assert {client.status for client in (other, *held)} == {200}
+    again = Client(guard, authorization="bob")
+    again.body.set()
+    await again.done
+    assert again.status == 200
+
+
+async def test_for_another_unix_user_no_processes_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "socket_by_netlink", lambda *_: HeldSocket(uid=65534, inode=7))
+    monkeypatch.setattr(server, "contained_processes", lambda: pytest.fail("looked through all processes"))
+    peer = Peer(("127.0.0.1", 2), ("127.0.0.1", 1))
+    await peer.look_up()
+    assert peer.is_own_user is False
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_page_from_another_port_of_this_machine_is_foreign(site: str) -> None:
+    with pytest.raises(server.RequestRefused, match="other sites"):
+        POLICY.check("POST", "/query", {**HOST, "sec-fetch-site": site})

@@ -1,0 +1,5 @@
+"""A stage with a journal and a door, as for the agents."""
+
+from tests.agents.conftest import stage
+
+__all__ = ["stage"]

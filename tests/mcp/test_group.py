@@ -1,0 +1,232 @@
+"""Tools of MCP servers in their sandbox: only approved tools are called, and only with a grant."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from local.bus.blobs import BlobStore
+from local.core.errors import ConfigError, SandboxMissing, ToolError
+from local.mcp import client as mcp_connection
+from local.mcp import tools as mcp_group
+from local.mcp.client import ApprovedTool, approvable, write_approved
+from local.mcp.settings import MCPServerConfig
+from local.mcp.tools import MCPGroup, approved_file, connect
+from local.runtime.participant import Resources
+from local.tools.tool import Tool
+
+Serve = Callable[..., Awaitable[Any]]
+PYTHON = Path(sys.executable).resolve()
+PLAIN = Path(__file__).parent / "plain_server.py"
+SDK_SERVER = """
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("sums")
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+server.run("stdio")
+"""
+
+
+pytestmark = pytest.mark.usefixtures("machine_sandbox")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> MCPServerConfig:
+    shown = tmp_path / "shown"
+    shown.mkdir()
+    (shown / PLAIN.name).write_bytes(PLAIN.read_bytes())
+    return MCPServerConfig(
+        command=str(PYTHON), args=("-S", str(shown / PLAIN.name)), env={"KEY": "se cret"},
+        readable=(Path(sys.base_prefix), shown),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def approve(data: Path) -> Callable[[MCPServerConfig], Awaitable[list[str]]]:
+    """Approves what the server says now, as `local2 mcp approve` does; gives what is left out."""
+
+    async def approve(config: MCPServerConfig) -> list[str]:
+        connection = connect("plain", config, data, [])
+        try:
+            tools, refused = approvable("plain", await connection.tools())
+        finally:
+            await connection.close()
+        write_approved(approved_file(data, "plain"), tools)
+        return refused
+
+    return approve
+
+
+def approved_by_hand(data: Path) -> None:
+    """One tool was approved, by a server that is not started for that."""
+    write_approved(approved_file(data, "plain"), [ApprovedTool("plain__environ", "environ", "What it does.", {}, "0")])
+
+
+def built(config: MCPServerConfig, folder: Path) -> MCPGroup:
+    kind: type[MCPGroup] = mcp_group.plain  # type: ignore[attr-defined]  # made for each name in mcp.json
+    return kind.build(config, Resources(data_dir=folder))
+
+
+async def test_an_approved_tool_is_offered_and_called_in_its_sandbox(
+    serve: Serve, approve: Any, config: MCPServerConfig, data: Path
+) -> None:
+    refused = await approve(config)
+    assert refused == ["'a b': another tool is called plain__a_b, too"]
+    group = built(config, data)
+    caller = await serve(group, BlobStore(data / "blobs"))
+    schema = await caller.schema()
+    told = (schema.tool, schema.description, schema.safety, schema.category, schema.effect, schema.trusted)
+    assert told == ("plain__read", "What read does.", "L2", "meta", "write", False)
+
+    (data / "api_token").write_text("owner")
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = door.getsockname()[1]
+        asked = [
+            ("read", {"path": str(config.readable[1] / PLAIN.name)}),
+            ("read", {"path": str(data / "api_token")}),
+            ("connect", {"port": port}),
+            ("environ", {}),
+            ("mumble", {}),
+            ("a_b", {}),
+        ]
+        own, token, reached, variables, mumbled, renamed = [
+            await caller.call(args, f"q1:0:{index}", tool=f"plain__{name}") for index, (name, args) in enumerate(asked)
+        ]
+    assert own.result == PLAIN.read_text()
+    assert "No such file" in token.error.message
+    assert "Connection refused" in reached.error.message
+    assert (mumbled.result, renamed.result) == ("done", "done")
+    seen = json.loads(variables.result)
+    assert (seen["KEY"], seen["HOME"]) == ("se cret", str(data / "mcp" / "plain"))
+    assert set(seen) - {"KEY", "HOME", "PWD", "LC_CTYPE"} <= {"PATH", "TMPDIR", "LANG", "TERM", "USER"} | {
+        "GIT_TERMINAL_PROMPT"
+    }
+    words = [word for child in psutil.Process().children(recursive=True) for word in _words_of(child)]
+    assert words
+    assert not [word for word in words if "se cret" in word], "arguments of processes are seen by all"
+
+    unknown = await caller.call({}, "q1:0:8", tool="plain__change")
+    assert unknown.result == "done"
+    changed = await caller.call({"path": "/etc/hostname"}, "q1:0:9", tool="plain__read")
+    assert changed.error.kind == "not_approved"
+    assert "local2 mcp approve plain" in changed.error.message
+
+
+async def test_without_a_grant_nothing_is_called(
+    monkeypatch: pytest.MonkeyPatch, serve: Serve, config: MCPServerConfig, data: Path
+) -> None:
+    approved_by_hand(data)
+    monkeypatch.setattr(Tool, "grants", None)
+    before = set(psutil.Process().children())  # other tests may have systems of theirs
+    caller = await serve(built(config, data))
+    refused = await caller.call({}, tool="plain__environ")
+    assert refused.error.kind == "not_granted"
+    assert set(psutil.Process().children()) <= before
+
+
+async def test_a_server_that_ends_says_why_is_left_alone_for_a_while_and_then_started_again(
+    monkeypatch: pytest.MonkeyPatch, config: MCPServerConfig, data: Path
+) -> None:
+    monkeypatch.setattr(mcp_connection, "FIRST_PAUSE", 1000.0)
+    connection = connect("plain", config, data, [])
+    tools = {tool.server_name: tool for tool in approvable("plain", await connection.tools())[0]}
+    for name, why in (
+        ("end", "it has ended with 3: out of paper"),
+        ("huge", "it wrote a line of more than 16 MB"),
+    ):
+        for again in (name, "environ"):
+            with pytest.raises(ToolError, match=f"the MCP server plain is not there: {why}"):
+                await connection.call(tools[again], {})
+        connection._again_at = 0.0  # the pause is over
+        assert "KEY" in (await connection.call(tools["environ"], {})).text
+        assert connection.trouble == ""
+    await connection.close()
+
+
+async def test_a_network_is_that_of_the_machine_if_the_owner_says_so(config: MCPServerConfig, data: Path) -> None:
+    connection = connect("plain", config.model_copy(update={"network": True}), data, [])
+    tools = {tool.server_name: tool for tool in approvable("plain", await connection.tools())[0]}
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        assert (await connection.call(tools["connect"], {"port": door.getsockname()[1]})).text == "done"
+    await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (("/bin/sh", "-c", "echo hello; echo what >&2; exit 4"), "it has ended with 4: what"),
+        (("/no/such/program",), "No such file"),
+        (("/bin/sleep", "1000"), r"it did not answer within 0\.1 s of its start"),
+    ],
+)
+async def test_what_is_no_server_is_not_waited_for(command: tuple[str, ...], why: str, data: Path) -> None:
+    config = MCPServerConfig(command=command[0], args=command[1:], start_seconds=0.1 if "sleep" in command[0] else 20)
+    connection = connect("plain", config, data, [])
+    with pytest.raises(ToolError, match=why):
+        await connection.tools()
+    await connection.close()
+
+
+@pytest.mark.thorough
+async def test_a_server_of_the_sdk_is_called(data: Path, tmp_path: Path) -> None:
+    shown = tmp_path / "shown"
+    shown.mkdir()
+    (shown / "sums.py").write_text(SDK_SERVER)
+    readable = (Path(sys.prefix), Path(sys.base_prefix), shown)
+    config = MCPServerConfig(command=sys.executable, args=(str(shown / "sums.py"),), readable=readable)
+    connection = connect("plain", config, data, [])
+    [add], _ = approvable("plain", await connection.tools())
+    assert (await connection.call(add, {"a": 2, "b": 3})).text == "5"
+    with pytest.raises(ToolError, match="validation error"):
+        await connection.call(add, {"a": "two"})
+    await connection.close()
+
+
+async def test_nothing_is_offered_until_it_is_approved_nor_without_a_sandbox(
+    monkeypatch: pytest.MonkeyPatch, config: MCPServerConfig, data: Path
+) -> None:
+    group = built(config, data)
+    assert "local2 mcp approve plain" in group.details()["off"]
+    approved_by_hand(data)
+
+    def none() -> None:
+        raise SandboxMissing("there is no bubblewrap", "install it")
+
+    monkeypatch.setattr(mcp_group, "sandbox_of_this_machine", none)
+    group = built(config, data)
+    assert "there is no bubblewrap" in group.details()["off"]
+    assert type(group).tools == ()
+
+
+async def test_a_level_that_the_owner_sets_counts(config: MCPServerConfig, data: Path) -> None:
+    approved_by_hand(data)
+    group = built(config.model_copy(update={"safety": "L0", "category": "data"}), data)
+    kinds = {(kind.safety, kind.category, kind.effect) for kind in type(group).tools}
+    assert kinds == {("L0", "data", "read")}
+
+
+def test_what_holds_our_own_files_is_shown_to_no_server(config: MCPServerConfig, data: Path) -> None:
+    with pytest.raises(ConfigError, match=r"mcp\.json: plain: .*which no command may see"):
+        connect("plain", config.model_copy(update={"readable": (data.parent,)}), data, [])
+
+
+def _words_of(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # of another test, and gone since
+        return []

@@ -1,0 +1,34 @@
+"""What the supervisor and clients of other kinds may say is written down, if need be later than the start."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from local.bus.security import Declaration, Declarations
+from local.core.bus_address import BusAddress
+from local.core.config import SystemConfig
+from local.core.data_dir import SENDERS
+from local.run import run as system_declarations
+from local.run.run import SUPERVISOR, SystemDeclarations, what_supervisor_says
+
+SYSTEM = SystemConfig.model_validate({"participants": [], "bus_clients": {"robot": ["tool."]}})
+
+
+async def test_what_cannot_be_written_at_the_start_is_written_as_soon_as_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(system_declarations, "ROOM_SECONDS", 0.01)
+    in_the_way = tmp_path / SENDERS
+    in_the_way.touch()
+    made = SystemDeclarations(tmp_path, BusAddress("ipc://pub", "ipc://sub"), SYSTEM)
+    made.begin()
+    assert "what robot may say cannot be written down" in caplog.text
+    waiting = asyncio.create_task(made.written())
+    in_the_way.unlink()
+    await asyncio.wait_for(waiting, 30)
+    kept = Declarations(in_the_way)
+    assert kept.read("robot") == Declaration(frozenset({"tool."}))
+    assert kept.read(SUPERVISOR) == what_supervisor_says()

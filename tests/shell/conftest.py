@@ -1,0 +1,3 @@
+"""The shell on an in-process bus."""
+
+from tests.tools.conftest import granted, serve  # noqa: F401 - fixtures

@@ -46,7 +46,6 @@ TO_MEND: dict[str, set[str]] = {
         "users.budgets",
         "users.users",
     },
-    "bus": {"swarm.messages"},
     "cli": {
         "instructions.trust",
         "run.setup",

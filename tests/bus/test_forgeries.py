@@ -1,11 +1,12 @@
-"""Forgeries: what somebody says that is another's to say. Each is refused on every kind of bus, and the same message
-of the one whose it is arrives."""
+"""Forgeries: messages that their sender has not declared. Each is refused, and the same message of a rightful sender
+arrives: where the bus checks (in process and over ipc it does so alone), and where the proxy does (over tcp)."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
 import json
+import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -122,15 +123,10 @@ STATUS = ParticipantStatus(name="memory", kind="agent", pid=1, instance="i", sta
 class Scene:
     """A bus of one kind, with what every participant of ours has declared."""
 
-    def __init__(self, folder: Path, wire: BusAddress | MemoryHub) -> None:
+    def __init__(self, folder: Path, declared: Path, wire: BusAddress | MemoryHub) -> None:
         self.senders, self.rejects = folder / "senders", folder / "rejected.jsonl"
-        declarations = Declarations(self.senders)
-        for target in KINDS.values():
-            module, _, name = target.partition(":")
-            kind: type[Participant] = getattr(importlib.import_module(module), name)
-            declarations.write(kind.name, declaration_of(kind))
-        declarations.write(DiceTool.name, declaration_of(DiceTool))
-        self.declarations, self._wire, self.proxy = declarations, wire, None
+        shutil.copytree(declared, self.senders)
+        self.declarations, self._wire, self.proxy = Declarations(self.senders), wire, None
         if isinstance(wire, BusAddress):
             self._wire = replace(wire, senders=self.senders)
             self.proxy = Proxy(self._wire)
@@ -169,17 +165,29 @@ class Scene:
             await asyncio.to_thread(self.proxy.close)
 
 
-@pytest.fixture(params=["memory", "ipc", "tcp"])
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What every participant of ours has declared."""
+    folder = tmp_path_factory.mktemp("declared") / "senders"
+    declarations = Declarations(folder)
+    for target in KINDS.values():
+        module, _, name = target.partition(":")
+        kind: type[Participant] = getattr(importlib.import_module(module), name)
+        declarations.write(kind.name, declaration_of(kind))
+    declarations.write(DiceTool.name, declaration_of(DiceTool))
+    return folder
+
+
+@pytest.fixture(params=["memory", "tcp"])
 async def scene(
-    request: pytest.FixtureRequest, tmp_path: Path, run_dir: Path, free_port: Callable[[], int]
+    request: pytest.FixtureRequest, tmp_path: Path, declared: Path, free_port: Callable[[], int]
 ) -> AsyncIterator[Scene]:
     """The same declarations on each kind of bus in turn."""
     wires: dict[str, Callable[[], BusAddress | MemoryHub]] = {
         "memory": MemoryHub,
-        "ipc": lambda: BusAddress(f"ipc://{run_dir}/pub", f"ipc://{run_dir}/sub"),
         "tcp": lambda: BusAddress(*(f"tcp://127.0.0.1:{free_port()}" for _ in "ab"), keyring=tmp_path / "keys"),
     }
-    scene = Scene(tmp_path, wires[request.param]())
+    scene = Scene(tmp_path, declared, wires[request.param]())
     yield scene
     await scene.close()
 
@@ -234,20 +242,20 @@ async def test_no_forgery_arrives_and_the_same_message_of_the_rightful_sender_do
     assert "web_search has not declared that it says response.generation" in reasons
 
 
-@pytest.mark.parametrize(("name", "own", "other"), [("generator", "A", "B"), ("generator_b", "B", "A")])
-async def test_a_respondent_says_nothing_as_another_one(
-    scene: Scene, talk: Talk, name: str, own: str, other: str
-) -> None:
-    answer = ResponseGeneration(query_id="q", respondent_id=other, status="answered", query="?", answer="forged")
-    call = ToolRequest(query_id="q", respondent_id=other, call_id="q:0:0", tool="dice", args={"respondent_id": own})
-    for number, message in enumerate((answer, call), 1):
-        await talk.says(name, message)
-        await talk.says(name, message.model_copy(update={"respondent_id": own}))
-        heard = await asyncio.wait_for(talk.heard.get(), 20)
-        assert json.loads(heard.payload)["respondent_id"] == own
-        assert scene.refused(talk.listener) == number
+async def test_a_respondent_says_nothing_as_another_one(scene: Scene, talk: Talk) -> None:
+    refused = 0
+    for name, own, other in (("generator", "A", "B"), ("generator_b", "B", "A")):
+        answer = ResponseGeneration(query_id="q", respondent_id=other, status="answered", query="?", answer="forged")
+        call = ToolRequest(query_id="q", respondent_id=other, call_id="q:0:0", tool="dice", args={"respondent_id": own})
+        for message in (answer, call):
+            await talk.says(name, message)
+            await talk.says(name, message.model_copy(update={"respondent_id": own}))
+            heard = await asyncio.wait_for(talk.heard.get(), 20)
+            assert json.loads(heard.payload)["respondent_id"] == own
+            refused += 1
+            assert scene.refused(talk.listener) == refused
+        assert f"{name} answers as {own}, and has spoken as {other}" in scene.rejects.read_text()
     assert talk.heard.empty()
-    assert f"{name} answers as {own}, and has spoken as {other}" in scene.rejects.read_text()
 
 
 async def test_nobody_says_how_another_one_is(scene: Scene, talk: Talk) -> None:
@@ -257,12 +265,12 @@ async def test_nobody_says_how_another_one_is(scene: Scene, talk: Talk) -> None:
     assert "dice says how memory is" in scene.rejects.read_text()
 
 
-async def test_an_honest_bus_does_not_even_send_what_it_has_not_declared(scene: Scene, talk: Talk) -> None:
+async def test_an_honest_bus_does_not_even_send_what_it_has_not_declared(talk: Talk) -> None:
     for name, message in FORGERIES:
         bus = await talk.bus(name, is_honest=True)
         with pytest.raises(UndeclaredMessage, match=f"{name} has not declared that it says {message.routing_key}"):
             await bus.publish(message)
-    assert scene.refused(talk.listener) == 0 and talk.heard.empty()
+    assert talk.scene.refused(talk.listener) == 0 and talk.heard.empty()
 
 
 @pytest.mark.parametrize("scene", ["tcp"], indirect=True)
@@ -276,10 +284,11 @@ async def test_with_keys_nobody_speaks_in_another_s_name(scene: Scene, talk: Tal
 
 
 @pytest.mark.parametrize("scene", ["tcp"], indirect=True)
-@pytest.mark.parametrize("frame", [b"", b"\0\0", b"query.received\0{}\0{}", b"\xff" * 99, b"x" * 5000], ids=len)
-async def test_with_keys_what_is_no_message_stays_outside(scene: Scene, talk: Talk, frame: bytes) -> None:
+async def test_with_keys_a_frame_that_is_no_message_stays_outside(scene: Scene, talk: Talk) -> None:
     bus = await talk.bus("api")
-    bus._transport.send(frame)
-    await bus.ready(20)
-    await talk.says_rightly(QueryReceived(query_id="q", query="?"))
-    assert scene.refused(talk.listener) == 1 and talk.listener.counters["malformed"] == 0
+    frames = [b"", b"\0\0", b"query.received\0{}\0{}", b"\xff" * 99, b"x" * 5000]
+    for number, frame in enumerate(frames, 1):
+        bus._transport.send(frame)
+        await bus.ready(20)
+        await talk.says_rightly(QueryReceived(query_id="q", query="?"))
+        assert scene.refused(talk.listener) == number and talk.listener.counters["malformed"] == 0

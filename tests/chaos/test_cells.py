@@ -1,4 +1,5 @@
-"""Somebody is struck at a named step of the work: a sample; `scripts/bench.py chaos --cells` runs the whole matrix."""
+"""A process is struck at a named step of the work: by default one step of each process; `-m thorough` takes more, and
+`scripts/bench.py chaos --cells` runs the whole matrix."""
 
 from __future__ import annotations
 
@@ -13,7 +14,6 @@ from chaos_harness.system import VICTIMS, ChaosSystem
 LONG_HANG, NAP_SECONDS = 30.0, 1.0
 pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
 
-EVERY = 2  # of the kills one in so many is in the default run; all are alike in what they demand
 KILLED = [cell for cell in matrix() if cell.treatment is Treatment.KILL and not cell.is_of_an_observer]
 ENDED = [Cell(name, Treatment.END) for name in ("journal.committed", "turn.step_stored", "tool.after_run")]
 BESIDE_THE_PROXY = [Cell(name, Treatment.PROXY) for name in ("journal.confirmed", "turn.end_stored", "tool.recorded")]
@@ -23,7 +23,7 @@ THAWED = [
     Cell("tool.before_run", Treatment.REPLACE),
     Cell("turn.step_stored", Treatment.REPLACE),
 ]
-SOME = [*KILLED[::EVERY], *ENDED[1:], *BESIDE_THE_PROXY[1:2]]
+SOME = [*{cell.victim: cell for cell in KILLED}.values(), BESIDE_THE_PROXY[1]]
 SOME_AND_MORE = [
     pytest.param(cell, marks=[] if cell in SOME else [pytest.mark.thorough], id="-".join(cell))
     for cell in [*KILLED, *ENDED, *BESIDE_THE_PROXY]
@@ -56,12 +56,14 @@ async def test_a_process_that_thaws_goes_on_where_it_was(tmp_path) -> None:
     assert not any(found.values()), "\n".join([*map(str, found.items()), *system.log])
 
 
+@pytest.mark.thorough  # tests/system/test_small_disk.py has the whole system on a small disk
 async def test_whoever_is_killed_on_a_disk_in_trouble_nothing_is_lost_or_done_twice(small_disk, tmp_path) -> None:
     with system_on(small_disk, tmp_path, seconds=NAP_SECONDS) as system:
         found = {cell: await run_disk_cell(system, small_disk, cell, seconds=NAP_SECONDS) for cell in IN_TROUBLE}
     assert not any(found.values()), "\n".join([*map(str, found.items()), *system.log])
 
 
+@pytest.mark.thorough  # that the judge finds losses is in test_judge.py
 async def test_without_the_journal_s_protection_the_judge_finds_a_loss(tmp_path) -> None:
     with ChaosSystem(tmp_path, lossy=True) as system:
         found = await run_cell(system, Cell("generator.delivered", Treatment.KILL), patience=1.5)

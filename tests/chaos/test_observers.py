@@ -26,7 +26,7 @@ ZERO = Learned("q1", "A", 0.0)
 UNACKNOWLEDGED = ("memory.told", "critic.told", "reward.told", "generator_b.answered")
 
 
-@pytest.mark.long
+@pytest.mark.thorough  # it is the longest of all: what each observer does once is in its own tests
 @pytest.mark.system
 @pytest.mark.timeout(150)
 async def test_of_every_answer_each_thing_is_done_once_whoever_dies(tmp_path, chaos_seed) -> None:

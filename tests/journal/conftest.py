@@ -1,20 +1,21 @@
-"""The journal participant, on the in-process wire."""
+"""The journal on the in-process wire; a test that depends on the wire takes `both_wires`."""
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from local.bus.envelope import Envelope, new_id
+from tests.wires import MemoryWire, Scene, Served, Wire
 
 
 @pytest.fixture
-def make_wire(in_process_wire: Any) -> Any:
-    return in_process_wire
+def make_wire() -> Callable[[Path], Wire]:
+    return MemoryWire
 
 
 @pytest.fixture
-async def journal(scene: Any) -> AsyncIterator[Any]:
+async def journal(scene: Scene) -> AsyncIterator[Served]:
     return await scene.journal()
 
 

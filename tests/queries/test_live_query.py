@@ -21,9 +21,10 @@ from local.bus.messages import (
     ToolRequest,
     ToolResult,
 )
+from local.core.errors import LocalError
 from local.critic.messages import CritiqueResult, PairwiseResult, UserFeedback
 from local.queries import view as module
-from local.queries.asker import LiveQuery
+from local.queries.asker import KEPT_ENDED, LiveQueries, LiveQuery
 from local.queries.errors import QueryRefused
 from local.queries.view import QueryEvent, QueryView
 
@@ -70,24 +71,17 @@ async def test_what_it_has_recalled_is_known_as_soon_as_the_tool_has_answered(qu
 
 
 async def test_every_event_is_kept_in_order_with_its_number(query: LiveQuery) -> None:
-    tell(query, QueryAccepted(query_id=Q), begun(), token(0, "Be"), token(1, "cause."), answer())
-    assert [(event.number, event.kind) for event in query.events.after(0)] == [
+    repeated = [QueryAccepted(query_id=Q), QueryAccepted(query_id=Q)]
+    tell(query, *repeated, begun(), token(0, "Be"), token(1, "cause."), answer())
+    await query.accepted()
+    events = query.events.after(0)
+    assert json.loads(events[0].payload)["session_id"] == "s1"
+    assert [(event.number, event.kind) for event in events] == [
         (1, "accepted"), (2, "state"), (3, "token"), (4, "token"), (5, "response"),
     ]  # fmt: skip
     assert kinds(query.events.after(3)) == ["token", "response"]
     assert query.events.after(5) == [] and query.has_nothing_after(5)
     assert (await query.outcome()).answer == "Because."
-
-
-async def test_accepted_tells_the_session(query: LiveQuery) -> None:
-    tell(query, QueryAccepted(query_id=Q))
-    await query.accepted()
-    assert json.loads(query.events.after(0)[0].payload)["session_id"] == "s1"
-
-
-async def test_an_acceptance_that_is_repeated_is_no_event(query: LiveQuery) -> None:
-    tell(query, QueryAccepted(query_id=Q), QueryAccepted(query_id=Q), QueryAccepted(query_id=Q, attempt=2))
-    assert kinds(query.events.after(0)) == ["accepted", "accepted"]
 
 
 async def test_equal_subjects_in_a_row_are_one_line_of_the_log(query: LiveQuery) -> None:
@@ -155,11 +149,16 @@ def compared() -> PairwiseResult:
     return PairwiseResult(query_id=Q, winner="A", status="graded")
 
 
-async def test_only_judgements_are_news_after_the_end(query: LiveQuery) -> None:
-    tell(query, answer(), token(0, "late"), answer("another"))
-    tell(query, critique(), compared(), UserFeedback(query_id=Q, rating=1, rated_at=5.0))
+async def test_only_judgements_are_news_after_the_end_each_once(query: LiveQuery) -> None:
+    tell(query, answer(), token(0, "late"), answer("another"), session_id="recorded")
+    with query.watched() as changed:
+        for _ in range(2):  # heard live, and found on record
+            tell(query, critique(), envelope_id="c")
+        assert changed.is_set()
+    tell(query, compared(), UserFeedback(query_id=Q, rating=1, rated_at=5.0))
     assert kinds(query.events.after(0)) == ["response", "critique", "pairwise", "feedback"]
     assert query.view.response is not None and query.view.response.answer == "Because."
+    assert query.view.session_id == "recorded"
 
 
 async def test_what_is_said_of_another_respondents_answer_is_not_shown_as_said_of_this_one(query: LiveQuery) -> None:
@@ -167,13 +166,6 @@ async def test_what_is_said_of_another_respondents_answer_is_not_shown_as_said_o
     tell(query, UserFeedback(query_id=Q, respondent_id="B", rating=-1, rated_at=5.0))
     assert kinds(query.events.after(0)) == ["response"]
     assert query.view.judgements.as_json() == {"critique": None, "pairwise": None, "rating": None}
-
-
-async def test_a_judgement_heard_live_and_found_on_record_is_one_event(query: LiveQuery) -> None:
-    tell(query, answer())
-    tell(query, critique(), envelope_id="c")
-    tell(query, critique(), envelope_id="c")
-    assert kinds(query.events.after(0)) == ["response", "critique"]
 
 
 async def test_an_answer_lacks_the_judgements_that_have_not_come_yet(query: LiveQuery) -> None:
@@ -184,27 +176,15 @@ async def test_an_answer_lacks_the_judgements_that_have_not_come_yet(query: Live
     assert not query.lacks({"critique"}) and query.lacks({"critique", "pairwise"})
 
 
-@pytest.mark.parametrize("status", ["failed", "cancelled", None])
-async def test_no_comparison_is_waited_for_once_the_second_respondent_has_failed(
-    query: LiveQuery, status: str | None
-) -> None:
+async def test_no_comparison_is_waited_for_once_the_second_respondent_has_failed(query: LiveQuery) -> None:
     tell(query, answer())
     of_b: dict[str, Any] = {"query_id": Q, "respondent_id": "B"}
-    if status is None:
-        end: Any = QueryFailed(**of_b, error=ErrorInfo(kind="deleted", message="no"))
-    else:
-        end = ResponseGeneration(**of_b, query="why?", answer="", status=status)  # type: ignore[arg-type]
     with query.watched() as changed:
-        tell(query, end)
+        tell(query, QueryFailed(**of_b, error=ErrorInfo(kind="deleted", message="no")))
         assert changed.is_set()
     assert query.lacks({"critique", "pairwise"}) and not query.lacks({"pairwise"})
-
-
-async def test_a_door_that_closes_waits_for_no_more_judgements(query: LiveQuery) -> None:
-    tell(query, answer())
-    with query.watched() as changed:
-        query.close()
-        assert changed.is_set() and not query.lacks({"critique"})
+    query.close()
+    assert not query.lacks({"critique"})
 
 
 @pytest.mark.parametrize("more", [{"incognito": True}, {"status": "cancelled"}, {"status": "failed"}])
@@ -214,11 +194,6 @@ async def test_no_judgement_is_waited_for_of_an_answer_that_nobody_judges(
     fields = {"query_id": Q, "query": "why?", "answer": "Because.", "status": "answered", **more}
     tell(query, ResponseGeneration.model_validate(fields))
     assert not query.lacks({"critique"})
-
-
-async def test_the_session_is_the_one_that_the_record_has(query: LiveQuery) -> None:
-    tell(query, answer(), session_id="recorded")
-    assert query.view.session_id == "recorded"
 
 
 async def test_a_refusal_reaches_whoever_waits_and_the_stream(query: LiveQuery) -> None:
@@ -237,11 +212,31 @@ async def test_the_answer_to_another_query_under_the_same_id_is_a_conflict(query
         await query.outcome()
 
 
-async def test_watchers_are_told_of_each_change(query: LiveQuery) -> None:
-    with query.watched() as changed:
-        assert not changed.is_set()
-        tell(query, token(0, "a"))
-        assert changed.is_set()
-    changed.clear()
-    tell(query, token(1, "b"))
-    assert not changed.is_set()
+# The queries that an asker knows
+
+
+@pytest.fixture
+async def other() -> LiveQuery:
+    return LiveQuery(QueryView("q", "why?", "s"), lambda: 0.0)
+
+
+async def test_an_open_one_that_was_deleted_is_followed_to_its_end_and_not_kept(other: LiveQuery) -> None:
+    known = LiveQueries()
+    known.add(other)
+    known.forget(lambda each: each.query_id == "q")
+    assert known.get("q") is other
+    other.refuse(LocalError("no"))
+    known.put_away(other)
+    assert known.get("q") is None
+
+
+async def test_one_that_is_followed_is_known_however_many_end_after_it(other: LiveQuery) -> None:
+    known = LiveQueries()
+    for number in range(KEPT_ENDED + 1):
+        each = other if number == 0 else LiveQuery(QueryView(f"q{number}", "why?", "s"), lambda: 0.0)
+        known.add(each)
+        each.refuse(LocalError("no"))
+        known.put_away(each)
+    assert known.get("q") is other and other in known.known
+    known.forget(lambda each: each.query_id == "q")
+    assert known.get("q") is None

@@ -28,7 +28,7 @@ SKIPPED_AT_ONCE = 1_000_000  # characters
 
 
 class BlobStore:
-    """Files named by the SHA-256 of their content. Writing the same content twice is one file."""
+    """A folder of files named by the SHA-256 of their content. Writing the same content twice is one file."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -1,4 +1,4 @@
-"""A participant's one door to everybody else: publish, subscribe, request, ready."""
+"""A participant's connection to all others: publish, subscribe, request, ready."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from local.core.secrets import secret_mask
 
 
 class Delivered(NamedTuple):
-    """A message from the record: its number there, and how often it has been given to this consumer."""
+    """A message that the journal has delivered: its number on record, and how often this consumer was given it."""
 
     number: int
     attempt: int
@@ -41,7 +41,7 @@ class Delivered(NamedTuple):
 
 
 class Consumer(Protocol):
-    """One process's hold on a named durable consumer.
+    """One process's subscription to a named durable consumer.
 
     It is given what its consumer has not acknowledged, in order within a session; what it is silent about for too long
     it is given again. What it holds is kept alive until `acknowledge` or `release`.
@@ -51,7 +51,7 @@ class Consumer(Protocol):
         """Ready to be given messages; the subscriptions made by `consume` have to be in place by then."""
 
     def acknowledge(self, number: int) -> None:
-        """Done with it, for good."""
+        """The message is handled; it is never given again."""
 
     async def caught_up(self, seconds: float) -> bool:
         """Whether all that was for it when this was called has been given, and has ended well or ill, within so many
@@ -68,7 +68,7 @@ class Consumer(Protocol):
 
 
 class DurableBus(Protocol):
-    """What a bus does for whoever makes its messages durable."""
+    """The part of a bus that a `Durability` needs."""
 
     instance: str
 
@@ -89,7 +89,7 @@ class DurableBus(Protocol):
 
 
 class Durability(Protocol):
-    """Publisher confirms and durable consumers, for one bus."""
+    """The journal as one bus needs it: publisher confirms and durable consumers."""
 
     def open(self, carrier: DurableBus) -> None:
         """The bus begins: subscribe to what is needed."""
@@ -132,7 +132,7 @@ class Durability(Protocol):
 
 
 class EnvelopeFactory:
-    """One instance's envelopes. `last_seq` says, by subject, how many there have been."""
+    """The maker of one instance's envelopes. `last_seq` is the number of envelopes so far, by subject."""
 
     def __init__(self, sender: str, instance: str, blobs: BlobStore | None, guard: SenderGuard | None = None) -> None:
         self._sender, self._instance, self._blobs, self._guard = sender, instance, blobs, guard
@@ -188,9 +188,9 @@ def _masked(payload: bytes) -> bytes:
 
 
 class Probes:
-    """The probes of one bus. Each `listen` takes another subject for them, so that they come back behind everything
-    that was subscribed to before: the proxy takes subscriptions of a connection in their order, and may be given a
-    probe, which has a connection of its own, before it has taken the last of them."""
+    """The probes that one bus sends to itself. Each `listen` takes another subject for them, so that they come back
+    behind everything that was subscribed to before: the proxy takes subscriptions of a connection in their order, and
+    may be given a probe, which has a connection of its own, before it has taken the last of them."""
 
     def __init__(self, transport: Transport, sender: str, instance: str) -> None:
         self._transport, self._sender, self._instance = transport, sender, instance
@@ -229,7 +229,7 @@ LAST_RESEND_SECONDS = 5.0
 
 
 class Requests:
-    """Which requests are open, by envelope id, and which were given up lately."""
+    """The open requests of one bus by envelope id, and those that were given up lately."""
 
     def __init__(self, resend: Callable[[bytes], object]) -> None:
         """`resend(frame)` sends a request once more, if that is possible now."""
@@ -276,7 +276,7 @@ CONFIRM_SECONDS = 30.0
 
 
 class Bus:
-    """One participant's connection. Use as `async with`; then subscribe, `await ready()`, and talk.
+    """One participant's connection to all others. Use as `async with`; then subscribe, `await ready()`, and talk.
 
     `counters` (published, waited, dropped, received, repeated, malformed, missed, overflow, resent, late_replies,
     reconnects, refused) only grow. `instance` is fresh for each Bus. With a `durability`, of this bus alone, confirmed

@@ -57,7 +57,7 @@ def new_id() -> str:
 
 
 class Trace(NamedTuple):
-    """Where a message belongs: what is handed on from the envelope that caused it."""
+    """The place of a message: correlation, cause, session and user, handed on to what the message causes."""
 
     correlation_id: str
     cause_id: str | None = None
@@ -66,7 +66,7 @@ class Trace(NamedTuple):
 
 
 class Envelope(NamedTuple):
-    """What the tap, the journal and the bus see of a message; only its handler parses `payload`."""
+    """A message with its header, as the tap, the journal and the bus see it; only its handler parses `payload`."""
 
     subject: str
     id: str

@@ -28,7 +28,8 @@ _SPACED_COLON = re.compile(rb'"[ \t\r\n]+:')
 
 
 class Delivery(StrEnum):
-    """How hard the bus tries. Written at each message; `confirmed` waits for a durable commit."""
+    """A delivery class. `confirmed`: `publish` waits for the commit; `recorded`: sent again until it is on record;
+    `ephemeral`: sent once."""
 
     CONFIRMED = "confirmed"
     RECORDED = "recorded"
@@ -36,7 +37,7 @@ class Delivery(StrEnum):
 
 
 class Data(BaseModel):
-    """Frozen data; fields that a newer sender added are ignored."""
+    """Base class of frozen data on the bus; fields that a newer sender added are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, populate_by_name=True)
 
@@ -54,7 +55,8 @@ class ErrorInfo(Data):
 
 
 class Message(Data):
-    """What is said. `subject` is the routing key, or a family whose last word is in the field `family_key` names."""
+    """Base class of messages. `subject` is the routing key, or a family whose last word is in the field `family_key`
+    names."""
 
     subject: ClassVar[str]
     delivery: ClassVar[Delivery] = Delivery.RECORDED
@@ -118,7 +120,7 @@ def _mentions_any(annotation: Any) -> bool:
 
 
 class RespondentMessage(Message):
-    """What is said of one query by, to or about one of those who answer it."""
+    """Base class of messages by, to or about one respondent to a query."""
 
     query_id: str
     respondent_id: str = MAIN_RESPONDENT

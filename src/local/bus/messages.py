@@ -1,4 +1,7 @@
-"""Everything that is said on the bus: one frozen class for each message, with who sends it and when."""
+"""The messages of the core, one frozen class each; those of a capability are in its own `messages`.
+
+The docstring of a message begins with its sender and the moment at which it is sent.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,6 @@ from local.bus.vocabulary import (
     Mode,
     Safety,
 )
-from local.swarm.messages import AgentTask as AgentTask
 
 # How one query is to be answered, where its asker does not leave that to the settings.
 
@@ -33,7 +35,7 @@ OWN = (CLARIFICATION, TODO_LIST, PROPOSE_PLAN, PLAN_STEP)  # what a turn does by
 
 
 class ClientCall(Data):
-    """A call of one of the asker's own functions, which the asker is to make."""
+    """A call of one of the asker's own functions, which the asker carries out."""
 
     call_id: str
     function: str
@@ -41,7 +43,7 @@ class ClientCall(Data):
 
 
 class AnswerProfile(Data):
-    """What an assistant of one kind is told beside the rest, and the tools that it is offered at most; None: all.
+    """A kind of assistant: what it is told beside the rest, and the tools that it is offered at most (None: all).
     `model` answers in place of the usual one."""
 
     name: str
@@ -52,12 +54,12 @@ class AnswerProfile(Data):
 
 
 class AnswerOptions(Data):
-    """What an asker wants of one answer; None or empty leaves it to the settings. `functions` are those that the asker
-    runs itself, as the model is told of them: an answer that calls any ends with its `client_calls`. `must_call` is the
-    name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered, and so
-    does a `profile`, as it was when the query was asked. `mode` says what becomes of calls that need leave. With
-    `remember` an exchange whose history the asker keeps is remembered all the same. `model` is the model that answers,
-    now and in what follows in its conversation, whatever the profile says; "default" is the one of the settings."""
+    """What an asker wants of one answer; None or empty leaves it to the settings. `functions` are run by the asker
+    itself: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any".
+    `allow` and `deny` narrow the tools of the system that the model is offered, and so does a `profile`, as it was when
+    the query was asked. `mode` is the permission mode for calls that need approval. With `remember` an exchange whose
+    history the asker keeps is remembered all the same. `model` is the model that answers, now and in what follows in
+    its conversation, whatever the profile says; "default" is the one of the settings."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -150,8 +152,8 @@ def _call(function: Json) -> Json:
 
 
 class BusProbe(Message):
-    """A bus to itself, until it hears it: proof that its subscriptions are in place. `heard_as` is the instance, and
-    how often it has begun to listen."""
+    """A bus, to itself, until it receives it: proof that its subscriptions are in place. `heard_as` is the instance,
+    and how often it has begun to listen."""
 
     subject = "bus.probe."
     delivery = Delivery.EPHEMERAL
@@ -162,7 +164,7 @@ class BusProbe(Message):
 
 
 class BusGap(Message):
-    """Whoever notices that messages did not arrive: whose, on which subject, how many."""
+    """A participant that notices lost messages: whose, on which subject, how many."""
 
     subject = "bus.gap"
     observer: str
@@ -189,8 +191,9 @@ GONE = "no longer so; what was said of this before does not hold"
 
 
 class ContextItem(Data):
-    """One thing that a block says. `key` names it within its kind; `text` is what holds, empty for something that holds
-    no more; `said` is how this block words it, where that differs. `engram_ids` are the engrams that it is from."""
+    """One statement in the block of context before a question. `key` names it within its kind; `text` is what holds,
+    empty for a statement that no longer holds; `said` is its wording in this block, where that differs. `engram_ids`
+    are the engrams it comes from."""
 
     kind: Kind
     key: str
@@ -209,8 +212,8 @@ Said = tuple[ContextItem, ...]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Everything that a block would say now if nothing had been said before. Of the kinds in `whole` it has all there
-    is, so that what was said earlier and is not in it no longer holds."""
+    """All statements that a block of context would contain if none had been made before. Of the kinds in `whole` it is
+    complete: an earlier statement that is missing in it no longer holds."""
 
     items: Said = ()
     whole: frozenset[str] = frozenset()
@@ -267,7 +270,7 @@ def with_block(items: Iterable[ContextItem], question: str) -> str:
 
 
 class PartedMessage(NamedTuple):
-    """The two parts of a user's message."""
+    """The two parts of a user's message: the block of context, and the question."""
 
     background: str
     question: str
@@ -287,8 +290,8 @@ ConversationVerb = Literal["sessions", "session", "turns", "find", "change", "br
 
 
 class SessionChanged(Message):
-    """The generator, when a user has given a session a title, or pinned it, or taken that back: this holds from now on.
-    Without `title` it is called as its first query."""
+    """The generator, when a user has given a session a title, or pinned it, or undone that. Without `title` the session
+    is called as its first query."""
 
     subject = "session.changed"
     delivery = Delivery.CONFIRMED
@@ -299,8 +302,8 @@ class SessionChanged(Message):
 
 
 class SessionBranched(Message):
-    """The generator, when a user goes on from an earlier place of a session: `session_id` begins with the turns that
-    `branched_from` has before the query `before`, which are not said again."""
+    """The generator, when a user continues from an earlier place of a session: `session_id` begins with the turns that
+    `branched_from` has before the query `before`; their messages are not repeated."""
 
     subject = "session.branched"
     delivery = Delivery.CONFIRMED
@@ -312,7 +315,8 @@ class SessionBranched(Message):
 
 
 class SessionDeleted(Message):
-    """The generator, when a session was deleted or an incognito one has ended: nobody is to keep anything of it."""
+    """The generator, when a session was deleted or an incognito one has ended: every participant removes what it keeps
+    of it."""
 
     subject = "session.deleted"
     delivery = Delivery.CONFIRMED
@@ -332,10 +336,9 @@ class RecalledExchange(Data):
 
 
 class ContextProvided(RespondentMessage):
-    """A respondent, at most once for each turn, when it puts something that is known of the user before the model
-    without being asked: facts (lines), facts that were told earlier in the conversation and no longer hold (`gone`),
-    and recalled exchanges. `engram_ids` are the engrams that all of this is from; `tokens` is what the whole context
-    block takes, estimated."""
+    """A respondent, at most once in each turn, when it puts known facts about the user before the model without being
+    asked: `facts`, facts of earlier in the conversation that no longer hold (`gone`), and recalled exchanges.
+    `engram_ids` are the engrams that all of this comes from; `tokens` is the estimated size of the whole block."""
 
     subject = "context.provided"
     facts: tuple[str, ...] = ()
@@ -350,12 +353,12 @@ class ContextProvided(RespondentMessage):
 
 
 class ConversationRequest(Message):
-    """A door that wants to see the generator's record, or to have it changed: sessions (`key` is the user's whose they
-    are, none is everybody's; `query`, `cursor`, `limit`, `among`: only these), session, query, turns (those `before` or
-    `after` the query `at` or a `position`, or the one that is there: `order`), find (`query`), change (`labels`: title,
-    pinned), branch (`before`, `branch_id`), delete. `key` is the session's id, of query the query's. With `of_user`
-    another user's session is as if it were not there. Or it wants to see the system prompt of that user's queries
-    with these `options`: prompt."""
+    """A frontend that reads the generator's record, or changes it: sessions (`key` is the user whose they are, none
+    is everybody's; `query`, `cursor`, `limit`, `among`: only these), session, query, turns (those `before` or
+    `after` the query `at` or a `position`, or the one that is there: `order`), find (`query`), change (`labels`:
+    title, pinned), branch (`before`, `branch_id`), delete. `key` is the session's id, of query the query's. With
+    `of_user` another user's session does not exist. The verb prompt reads the system prompt of that user's queries
+    with these `options`."""
 
     subject = "conversation.request."
     delivery = Delivery.EPHEMERAL
@@ -379,7 +382,7 @@ class ConversationRequest(Message):
 
 
 class ConversationResult(Message):
-    """The generator's answer to that: `value` is the record, or `error` says why there is none."""
+    """The generator, in answer to a `ConversationRequest`: `value` is the record, or `error` says why there is none."""
 
     subject = "conversation.result."
     delivery = Delivery.EPHEMERAL
@@ -402,8 +405,8 @@ def arguments_digest(args: Mapping[str, Any]) -> str:
 
 
 class Grant(Data):
-    """For one call of one respondent, with these arguments and no others, until `expires_at` in seconds since 1970.
-    `signature` is Ed25519, in hexadecimal digits, over the `statement`, by the key of that id."""
+    """A signed permission for one call of one respondent, with these arguments and no others, until `expires_at` in
+    seconds since 1970. `signature` is Ed25519, in hexadecimal digits, over the `statement`, by the key of that id."""
 
     call_id: str
     respondent_id: str
@@ -422,9 +425,9 @@ class Grant(Data):
 
 
 class RecallScore(Data):
-    """One engram of a search. `similarity` is the cosine of question and exchange, null if only words were searched;
-    `parts` are what `relevance` is made of, by name: where `fused` is below `threshold`, it was not good enough. Its
-    age then is null where that was not noted; `outdated` says that something in it held no more."""
+    """The score of one engram in a search. `similarity` is the cosine of question and exchange, null if only words were
+    searched; `parts` are what `relevance` is made of, by name: where `fused` is below `threshold`, it was not good
+    enough. The age is null where it was not noted; `outdated` says that something in it no longer holds."""
 
     engram_id: str
     relevance: float
@@ -439,13 +442,13 @@ class RecallScore(Data):
 
 
 class ToolSchemaRequest(Message):
-    """Whoever needs to know which tools there are; every tool answers with its schema."""
+    """A participant that needs to know which tools there are; every tool answers with its schema."""
 
     subject = "tool.schema.request"
 
 
 class ToolSchema(Message):
-    """A tool, when it starts and when asked: what the model is told, and the manners of the tool."""
+    """A tool, when it starts and when asked: what the model is told of it, and how it is to be called."""
 
     subject = "tool.schema"
     tool: str
@@ -471,7 +474,7 @@ class ToolRequest(RespondentMessage):
     tool: str
     args: dict[str, Any]
     same_host: bool = False  # a redirect to another host is refused
-    tainted: bool = False  # words of strangers are before the model that calls
+    tainted: bool = False  # the model that calls has untrusted content before it
     grant: Grant | None = None  # which a tool wants to see that may do more than read
 
     @property
@@ -481,8 +484,8 @@ class ToolRequest(RespondentMessage):
 
 
 class ToolResult(RespondentMessage):
-    """A tool, when a call has settled: either `result` or `error`. `sources` are addresses the text came from, `links`
-    those that it leads to; `tainted` says that there are words of strangers in what a trusted tool tells."""
+    """A tool, when a call has ended: either `result` or `error`. `sources` are addresses the text came from, `links`
+    those that it leads to; `tainted` says that the result of a trusted tool contains untrusted content."""
 
     subject = "tool.result."
     family_key = "tool"
@@ -500,8 +503,8 @@ class ToolResult(RespondentMessage):
 
 
 class ToolCallRecord(Data):
-    """One tool call as it stands in the answer's record. `made_by` is the respondent that made it, if another one;
-    `tainted` that its result taints the session."""
+    """One tool call in the answer's record. `made_by` is the respondent that made it, if another one; `tainted` says
+    that its result taints the session."""
 
     call_id: str
     tool: str
@@ -519,11 +522,29 @@ class ToolCallRecord(Data):
     denied_by: str = ""  # who has decided that it is not made: a person, "silence", or "earlier" for an earlier denial
 
 
+class AgentTask(Data):
+    """The part of a query that a model asks of an agent: who asks, which agent, what the turn may use (`max_tokens`,
+    `max_calls`). `asked` is the user's question that led to the task, the only text of the query that a user wrote.
+    `tainted`: the model that wrote it had read untrusted content. `in_background`: nobody waits for the answer."""
+
+    agent_id: str
+    name: str
+    depth: int
+    parent_query_id: str
+    root_query_id: str
+    root_session_id: str
+    asked: str
+    tainted: bool = False
+    in_background: bool = False
+    max_tokens: int
+    max_calls: int
+
+
 class QueryReceived(Message):
-    """A door, when somebody asks, or the swarm, when a model has asked an agent (`task`). `history` replaces the
+    """A frontend, when somebody asks, or the swarm, when a model has asked an agent (`task`). `history` replaces the
     session's own history and makes the turn leave none; `continued` is what has followed the question there: calls of
-    the asker's functions, and their results. `origin` is who is behind it; `tainted` that its words are not the
-    user's own."""
+    the asker's functions, and their results. `origin` is who asks (user, schedule, agent); `tainted` says that its
+    words are not the user's own."""
 
     subject = "query.received"
     delivery = Delivery.CONFIRMED
@@ -541,7 +562,7 @@ class QueryReceived(Message):
 
 
 class QueryAccepted(RespondentMessage):
-    """The generator, as soon as the journal has given it the query; again for each repeat of a running query."""
+    """The generator, as soon as the journal has delivered the query to it; again for each repeat of a running query."""
 
     subject = "query.accepted"
     delivery = Delivery.CONFIRMED
@@ -559,7 +580,7 @@ class QueryFailed(RespondentMessage):
 
 
 class QueryCancel(Message):
-    """A door, when the user wants an answer stopped."""
+    """A frontend, when the user stops an answer."""
 
     subject = "query.cancel"
     delivery = Delivery.CONFIRMED
@@ -577,14 +598,14 @@ class GenerationThinking(RespondentMessage):
 
 
 class GenerationToken(GenerationThinking):
-    """The generator, while the model speaks: one fragment of the answer, counted together with the thinking."""
+    """The generator, while the model answers: one fragment, counted together with the thinking."""
 
     subject = "generation.token"
 
 
 class GenerationWaiting(RespondentMessage):
-    """The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. What was
-    said in an earlier attempt does not count any more."""
+    """The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. Fragments
+    of an earlier attempt are void."""
 
     subject = "generation.waiting"
     delivery = Delivery.EPHEMERAL
@@ -594,7 +615,7 @@ class GenerationWaiting(RespondentMessage):
 
 class GenerationProgress(RespondentMessage):
     """The generator, while the model reads its prompt and before it says anything: `done` of `total` tokens are read.
-    Only where the model's server tells it, and a few times a second at most."""
+    Sent only where the model's server reports it, a few times a second at most."""
 
     subject = "generation.progress"
     delivery = Delivery.EPHEMERAL
@@ -604,7 +625,7 @@ class GenerationProgress(RespondentMessage):
 
 
 class ContextGauge(Data):
-    """How full a model's window is: tokens of the prompt, of the whole window, and by part, all estimated."""
+    """The fill of a model's window: tokens of the prompt, of the whole window, and by part, all estimated."""
 
     used: int
     limit: int
@@ -624,8 +645,7 @@ class ModelSpan(Data):
 
 
 class TurnTotals(Data):
-    """What a turn has used of each of its limits: rounds of tool calls, calls, bytes that tools have told, and
-    tokens of its model."""
+    """The use of each limit of a turn: rounds of tool calls, calls, bytes of results, and tokens of its model."""
 
     steps: int
     max_steps: int
@@ -638,8 +658,8 @@ class TurnTotals(Data):
 
 
 class UsageInfo(Data):
-    """What a turn cost: tokens of all calls, seconds by the server's own names, the last prompt's `context`, each call
-    by itself, and the `totals` against the turn's limits where tools were called."""
+    """The cost of a turn: tokens of all calls, seconds by the server's own names, the last prompt's `context`, each
+    call by itself, and the `totals` against the turn's limits where tools were called."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -689,7 +709,7 @@ class ResponseGeneration(RespondentMessage):
 
 
 class AnswerDialog(RespondentMessage):
-    """The generator, after an answer: the exchange alone, for those who keep histories."""
+    """The generator, after an answer: the exchange alone, for participants that keep histories."""
 
     subject = "answer.dialog"
     query: str
@@ -698,8 +718,8 @@ class AnswerDialog(RespondentMessage):
 
 
 class AgentTransition(Message):
-    """Every machine, when its state changes; with those changes that followed at once. Travels with `from` and `to`.
-    `phase` is what a turn is at that may do more than read: researching, editing, verifying or completing."""
+    """A state machine, when its state changes; with the changes that followed at once. Travels with `from` and `to`.
+    `phase` is the phase of a turn that may do more than read: researching, editing, verifying or completing."""
 
     subject = "agent.transition"
     agent: str
@@ -724,7 +744,7 @@ class ChildStatus(Data):
 
 
 class ContextCompacted(RespondentMessage):
-    """The generator, before it asks the model with less than everything: what is left out, and what that leaves."""
+    """The generator, before it asks the model with less than everything: what is left out, and what remains."""
 
     subject = "context.compacted"
     summarised_turns: int
@@ -736,7 +756,7 @@ class ContextCompacted(RespondentMessage):
 
 
 class ParticipantStatus(Message):
-    """Every participant, every five seconds and soon after a change: that it lives, what it does, what it has sent."""
+    """A participant, every five seconds and soon after a change: that it lives, its state, and how much it has sent."""
 
     subject = "participant.status"
     delivery = Delivery.EPHEMERAL
@@ -755,7 +775,7 @@ class ParticipantStatus(Message):
 
 
 class BusDead(Message):
-    """Whoever could not handle a message: which one, and why."""
+    """The journal or a participant, when a message cannot be handled: which one, and why."""
 
     subject = "bus.dead"
     participant: str
@@ -773,8 +793,8 @@ ControlVerb = Literal["start", "stop", "restart"]
 
 
 class ParticipantRequest(Message):
-    """A door that wants a participant to be started, stopped, or restarted; `name` is what the supervisor calls it,
-    or the settings call one that is new there."""
+    """A frontend that wants a participant to be started, stopped, or restarted; `name` is its name at the supervisor,
+    or in the settings if it is new there."""
 
     subject = "participant.request."
     delivery = Delivery.EPHEMERAL
@@ -786,8 +806,8 @@ class ParticipantRequest(Message):
 
 
 class ParticipantResult(Message):
-    """The supervisor's answer to that, when it is done: how the `child` is then, or `error`, why it was not done. It is
-    given before a restart of the API, which it would not reach after."""
+    """The supervisor, in answer to a `ParticipantRequest`, when it is done: the state of the `child`, or `error`. A
+    restart of the API is answered before it happens, as the answer would not reach it afterwards."""
 
     subject = "participant.result."
     delivery = Delivery.EPHEMERAL
@@ -801,10 +821,9 @@ class ParticipantResult(Message):
 
 
 class ModelUsed(Message):
-    """Whoever has asked a model besides for an answer: what for (critic, classifier, summary, judge_test,
-    classifier_test, or a routine of reflection), how often, the tokens that the server has counted, how long it took,
-    in seconds, and of a routine in a few words what came of it (`outcome`); of a check of a goal `about` is the
-    goal."""
+    """A participant that has asked a model for another purpose than an answer: what for (critic, classifier, summary,
+    judge_test, classifier_test, or a routine of reflection), how often, the tokens that the server has counted,
+    seconds, and of a routine its outcome in a few words (`outcome`); for a check of a goal `about` is the goal."""
 
     subject = "model.used"
     delivery = Delivery.RECORDED
@@ -826,7 +845,7 @@ CLOSED: frozenset[WorkState] = frozenset({"done", "dropped"})
 
 
 class TodoItem(Data):
-    """One thing to be done, and how it stands."""
+    """One task of a todo list, and its state."""
 
     model_config = ConfigDict(extra="forbid")
     text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_CHARACTERS)]
@@ -834,7 +853,7 @@ class TodoItem(Data):
 
 
 class TodoUpdated(RespondentMessage):
-    """A respondent, when its model has written its list anew: all of it, in order."""
+    """A respondent, when its model has rewritten its todo list: all of it, in order."""
 
     subject = "todo.updated"
     call_id: str
@@ -842,7 +861,7 @@ class TodoUpdated(RespondentMessage):
 
 
 class TodoArguments(BaseModel):
-    """The arguments of the tool: the whole list."""
+    """The arguments of the todo tool: the whole list."""
 
     model_config = ConfigDict(extra="forbid")
     items: Annotated[tuple[TodoItem, ...], Field(max_length=MOST_ITEMS)]
@@ -867,7 +886,7 @@ Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 
 
 class PlanArguments(BaseModel):
-    """The arguments by which a plan is proposed."""
+    """The arguments of the tool that proposes a plan."""
 
     model_config = ConfigDict(extra="forbid")
     title: Line
@@ -875,7 +894,7 @@ class PlanArguments(BaseModel):
 
 
 class StepArguments(BaseModel):
-    """The arguments by which a model says how a step of its plan stands; the first is number 1."""
+    """The arguments of the tool that reports a step of a plan; the first step is number 1."""
 
     model_config = ConfigDict(extra="forbid")
     step: Annotated[int, Field(ge=1, le=MOST_ITEMS)]
@@ -902,14 +921,14 @@ class PlanStep(RespondentMessage):
 
 
 class PlannedStep(Data):
-    """One step of a plan, and how it stands."""
+    """One step of a plan, and its state."""
 
     text: str
     state: WorkState = "open"
 
 
 class PlanView(Data):
-    """A plan as it stands: `call_id` is that of its proposal."""
+    """A plan and the state of its steps: `call_id` is that of its proposal."""
 
     call_id: str
     title: str
@@ -966,8 +985,8 @@ def _moved(plan: PlanView, call: Mapping[str, Any]) -> PlanView:
 
 
 class ToolProgress(RespondentMessage):
-    """A tool whose work shows while it is done, at most four times a second: what has come, from the byte `start` of
-    its output on. Of more than 8 kB only the end is told; all of it is in the result."""
+    """A tool that shows its work while it runs, at most four times a second: new output from the byte `start` on. Of
+    more than 8 kB only the end is sent; all of it is in the result."""
 
     subject = "tool.progress."
     family_key = "tool"
@@ -979,8 +998,8 @@ class ToolProgress(RespondentMessage):
 
 
 class ToolJob(RespondentMessage):
-    """A tool, when work begins that goes on after its call has ended, and when it has ended: then with `outcome`, a
-    sentence, and all of its output."""
+    """A tool, when work begins that goes on after its call has ended, and when that work has ended: then with
+    `outcome`, a sentence, and all of its output."""
 
     subject = "tool.job"
     call_id: str

@@ -33,7 +33,7 @@ FIGURE_BYTES = 8
 
 
 class CheckingForwarder:
-    """Does in Python what `zmq_proxy_steerable` does in C, and answers on its control socket as that does.
+    """A forwarder in Python that checks senders; it answers on its control socket as `zmq_proxy_steerable` does.
 
     The authenticator has put the name that belongs to a connection's key on each of its frames; the sender named in the
     envelope has to be that one, and to have declared the subject.
@@ -120,8 +120,8 @@ class ProxyFailed(LocalError):
 
 
 class Proxy:
-    """Binds both addresses and forwards until closed. `statistics()` is answered by the forwarding loop itself, so an
-    answer is a proof that it turns."""
+    """The forwarder of the bus: binds both addresses and forwards until closed. `statistics()` is answered by the
+    forwarding loop itself, so an answer proves that it turns."""
 
     def __init__(self, address: BusAddress) -> None:
         self._context = zmq.Context()
@@ -218,7 +218,7 @@ class Proxy:
 
 
 class _Authenticator(ThreadAuthenticator):
-    """Lets in whoever holds a key of the keyring, and puts the name that it belongs to on each frame."""
+    """The authenticator of a tcp bus: lets in every key of the keyring, and puts its owner's name on each frame."""
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], keyring: Keyring) -> None:
         super().__init__(context)

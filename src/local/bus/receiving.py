@@ -1,5 +1,5 @@
-"""What becomes of a frame that arrives: counted, checked, and given to whoever subscribed; what did not arrive is
-counted by sequence numbers, so that no loss is silent, and told as messages.
+"""The incoming side of a bus: a frame is checked, counted and given to its subscribers. Sequence numbers show what did
+not arrive, so that no loss is silent; losses are reported as messages.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ FREE_SAMPLES = 20
 
 
 class RejectLog:
-    """Appends samples of refused frames to a file of JSON lines: the first twenty, then one a second, until the file
-    holds 1 MiB. Counting goes on regardless; a disk that cannot be written costs the sample, nothing else."""
+    """A file of JSON lines with samples of refused frames: the first twenty, then one a second, until the file holds 1
+    MiB. Counting goes on regardless; a disk that cannot be written costs the sample, nothing else."""
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
@@ -72,8 +72,8 @@ MAX_FAULTS = 256  # that are told of once each
 
 
 class Dispatcher:
-    """One bus's incoming side. Counts `received`, `repeated`, `late_replies` and `malformed`, and what `Losses` counts;
-    `refused` what nobody of that sender's name may say, where there is a guard.
+    """The incoming side of one bus. Counts `received`, `repeated`, `late_replies` and `malformed`, and what `Losses`
+    counts; with a guard also `refused`: messages that their sender has not declared.
 
     What is sent again and has arrived before goes to those only who asked for repeats.
     """
@@ -167,7 +167,7 @@ class Dispatcher:
 
 
 class RoutingTable:
-    """Who gets what: subscriptions by subject or family; the receivers of each subject seen are remembered."""
+    """The subscriptions of one bus by subject or family; the receivers of each subject seen are remembered."""
 
     def __init__(self) -> None:
         self._subscriptions: list[tuple[str, Receive, bool]] = []
@@ -216,7 +216,8 @@ class RoutingTable:
 
 
 class Losses:
-    """Gathers what `gaps` finds and what consumers had no room for. Counts `missed` and `overflow`."""
+    """The losses of one bus that are not reported yet: gaps found by `gaps`, and messages that a consumer had no room
+    for. Counts `missed` and `overflow`."""
 
     def __init__(self, observer: str, counters: Counter[str]) -> None:
         self.gaps = GapTracker(self._note)
@@ -263,7 +264,7 @@ class Losses:
 
 
 class GapTracker:
-    """Counts what did not arrive, for each (instance, subject).
+    """A counter of messages that did not arrive, for each (instance, subject).
 
     Numbers count from 1. A listener that comes late starts where it finds a stream; one that has heard a status beat
     of an instance knows where each of its streams stood, so that a loss at the very end shows as well.

@@ -39,7 +39,8 @@ class BadKeys(LocalError):
 
 
 class Keyring:
-    """A folder for its owner alone, with a file of mode 0600 for each pair, made when it is first needed.
+    """The folder with the keys of a tcp bus, private to its owner, with a file of mode 0600 for each pair, made when it
+    is first needed.
 
     `bus.keys` is the proxy's: its public and its secret key. `<name>.keys` is a participant's or a client's: its own
     public and secret key, and the proxy's public one, so that this file alone is what another machine needs. Whose file
@@ -159,8 +160,8 @@ class Declaration:
 
 
 class Declarations:
-    """A folder with a file for each name. Every process writes its own before it says anything, so that whoever hears
-    it finds it there."""
+    """The folder with the declarations of all participants, a file for each name. Every process writes its own before
+    it publishes anything, so that every receiver finds it there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -203,7 +204,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 class SenderGuard:
-    """Tells whether senders keep to what they have declared.
+    """A check whether senders keep to their declarations.
 
     A declaration is read once for each process of a sender, and counts for as long as that speaks: two look-ups in a
     dict are what a message costs. `declared(name)` is None for a name that nobody has declared; `clock` gives seconds.

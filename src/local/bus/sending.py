@@ -41,7 +41,8 @@ class Retry(Generic[T]):
 
 
 class RetryTable(Generic[T]):
-    """Requests that await a reply, messages that await their commit. One id may be awaited several times over.
+    """The frames that are sent again until they are answered: requests that await a reply, messages that await their
+    commit. One id may be awaited several times over.
 
     One timer serves all of them: a request with timers of its own would spend a third of its round trip on them. Limits
     are kept to a twentieth of a second. No timer runs while nothing is awaited.
@@ -155,7 +156,8 @@ LAST_PAUSE_SECONDS = 0.25
 
 
 class SendQueue:
-    """Sends at once if it can; otherwise queues behind what already waits, so that order is kept.
+    """The outgoing frames of one bus: sent at once where possible, otherwise queued behind those that wait, so that
+    order is kept.
 
     Counts `published`, `waited` (no room at first) and `dropped` in the given counter.
     """
@@ -233,7 +235,7 @@ class SendQueue:
 
 
 class Handshake:
-    """Proof of readiness, at the start and again after every reconnection.
+    """The proof that a bus is ready, at the start and again after every reconnection.
 
     A probe is sent until one comes back: the connection is up. Then another, which is listened for anew: what was
     subscribed to before that is in place when it comes back. The pauses between probes are a resend schedule, not a

@@ -1,4 +1,4 @@
-"""How much a tool may do without leave, and of what kind it is: declared by the tool, and never lowered by its name."""
+"""The words of the protocol: origins of queries, safety and categories of tools, permission modes, built-in tools."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Mode = Literal["default", "plan", "acceptEdits", "dontAsk", "bypassPermissions"]
 denied; everything is made."""
 
 ELEVATED_MODES: frozenset[Mode] = frozenset({"acceptEdits", "bypassPermissions"})
-"""Modes that do more without leave than the owner's settings say by themselves."""
+"""Modes in which more is done without approval than the owner's settings allow."""
 
 NON_INTERACTIVE: Mode = "dontAsk"
 """The mode of whoever could not be asked."""

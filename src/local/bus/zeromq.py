@@ -80,7 +80,8 @@ def open_transport(address: BusAddress) -> Transport:
 
 
 class MemoryHub:
-    """What the proxy is for ZeroMQ. `down()` and `up()` are its death and restart: frames sent meanwhile are lost."""
+    """The in-process counterpart of the proxy. `down()` and `up()` are its death and restart: frames sent meanwhile are
+    lost."""
 
     def __init__(self) -> None:
         self.transports: list[MemoryTransport] = []
@@ -178,7 +179,7 @@ CURVE_OVERHEAD = 64  # libzmq measures an encrypted frame with its nonce and sea
 
 
 class ZeroMQTransport(Transport):
-    """One participant's two sockets to the proxy. Made and used inside one running event loop."""
+    """One participant's two ZeroMQ sockets to the proxy. Made and used inside one running event loop."""
 
     def __init__(self, address: BusAddress) -> None:
         self._address = address

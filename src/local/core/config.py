@@ -156,7 +156,7 @@ BackendName = Literal["auto", "ollama", "openai", "google_genai", "llama_server"
 
 
 class SystemConfig(Settings):
-    """`system.yaml`: the bus, the model server, the doors, and who takes part, in start order."""
+    """`system.yaml`: the bus, the model server, the API, and the participants in start order."""
 
     bus_pub_address: str | None = None
     bus_sub_address: str | None = None

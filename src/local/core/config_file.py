@@ -89,7 +89,7 @@ _MERGE_KEY, _MERGE_TAG = "<<", "tag:yaml.org,2002:merge"
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """Settings as one file gives them. `lines` are counted from 1; an empty or absent file holds no values."""
+    """The settings of one file. `lines` are counted from 1; an empty or absent file holds no values."""
 
     path: Path
     values: dict[str, Any] = field(default_factory=dict)
@@ -163,6 +163,16 @@ class _Loader(yaml.SafeLoader):
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+    _depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """As in SafeLoader, which takes seconds to run out of stack in thousands of brackets. Raises RecursionError."""
+        if self._depth > 2 * MAX_DEPTH:  # merged settings are nested without a key of their own
+            raise RecursionError
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 class _FastLoader(getattr(yaml, "CSafeLoader", _Loader)):  # type: ignore[misc]  # PyYAML may come without libyaml

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 class DataDirLock:
-    """Use as a context manager. The lock lies beside the data: what is in the temporary folder may be cleaned away, or
-    be elsewhere for others."""
+    """The lock on a data directory. Use as a context manager. It is beside the data: what is in the temporary folder
+    may be cleaned away, or be elsewhere for others."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir, self._path = data_dir, data_dir / "lock"
@@ -137,8 +137,8 @@ def make_owner_token(data_dir: Path) -> str:
 
 
 class HeldFolder:
-    """Made if need be, private to the user, and held until `close` or the end of the process: the lock is on the
-    folder itself. Raises `OSError`."""
+    """A private folder, made if need be and held until `close` or the end of the process: the lock is on the folder
+    itself. Raises `OSError`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -228,7 +228,8 @@ class Facts:
 
 
 class RunDirectory:
-    """Lock, sockets and facts of the system on `data_dir`; short, because a socket's path holds 107 bytes at most."""
+    """The run directory of the system on `data_dir`: lock, sockets and facts; its path is short, because a socket's
+    path holds 107 bytes at most."""
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir

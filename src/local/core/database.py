@@ -110,7 +110,7 @@ def _refusal(folder: Path) -> int | None:
 
 
 class OpeningLog:
-    """Says now and then what keeps a file from being opened."""
+    """A log that reports now and then what keeps a file from being opened."""
 
     def __init__(self) -> None:
         self._told_at = -math.inf
@@ -185,7 +185,8 @@ _Outcome = tuple[_Job[Any], Any, Exception | None]
 
 
 class Database:
-    """Use as `async with`. `migrations` are SQL scripts; the file's `user_version` says how many it has had.
+    """A SQLite file that one thread owns. Use as `async with`. `migrations` are SQL scripts; the file's `user_version`
+    is the number of those it has had.
 
     Every job runs inside a transaction that is on the disk (`synchronous=FULL`) when its awaiter goes on, in the order
     in which they came: in the owning thread, or, where all that waits is short and commits are quick, on the loop
@@ -452,8 +453,9 @@ _OWNERS = "CREATE TABLE IF NOT EXISTS ownership (role TEXT PRIMARY KEY, token TE
 
 
 class OwnedDatabase(Database):
-    """The owner alone may `write` and `erase`; others, whose place it has taken because they were taken for dead, get
-    `StoreFenced`. `run` is open to all who have the file open. Roles are owned apart from each other."""
+    """A `Database` that belongs to the process that opened it last. Only that one may `write` and `erase`; earlier
+    ones, which were taken for dead, get `StoreFenced`. `run` is open to all that have the file open. Roles are owned
+    apart from each other."""
 
     def __init__(self, path: Path, migrations: Sequence[str], role: str = "owner") -> None:
         super().__init__(path, migrations, self._wipe_log)
@@ -509,8 +511,8 @@ class OwnedDatabase(Database):
 
 
 class DatabaseReader:
-    """Sees what is committed, and can change nothing. For a few rows, which are there before a thread has begun: it
-    reads in the caller's thread, and never waits for a lock."""
+    """A reader of a database file that another process owns; it can change nothing. For a few rows, which are there
+    before a thread has begun: it reads in the caller's thread, and never waits for a lock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

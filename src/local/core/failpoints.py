@@ -76,7 +76,7 @@ _LOSSY = "lossy=on"
 
 @dataclass(slots=True)
 class Failpoint:
-    """What happens to whoever gets past `skip` times while the token file lies there."""
+    """An armed failpoint: the process that reaches it is struck after `skip` passes, if the token file is there."""
 
     number: signal.Signals
     token: Path
@@ -96,7 +96,7 @@ class Failpoint:
 
 @dataclass(frozen=True, slots=True)
 class FailpointSet:
-    """What LOCAL2_FAILPOINTS says."""
+    """The failpoints that LOCAL2_FAILPOINTS arms."""
 
     strikes: dict[str, list[Failpoint]]
     lossy: bool

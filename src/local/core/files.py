@@ -1,4 +1,4 @@
-"""By what processes in our sandboxes are known from outside, whatever they do: who they are in their user namespace."""
+"""Files and processes: growing pauses, private files, locked folders, shared ticks, and processes in our sandboxes."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OneShot:
-    """Once, `at` that time."""
+    """A schedule of one moment."""
 
     at: int
 
@@ -74,7 +74,7 @@ class OneShot:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Every so many `seconds`, counted from `begin`; what clocks on walls show makes no difference."""
+    """A schedule of every so many `seconds`, counted from `begin`; changes of the wall clock make no difference."""
 
     begin: int
     seconds: int
@@ -101,7 +101,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class CronExpression:
-    """Five fields, as Debian's cron reads them in a time zone.
+    """A schedule of five fields, read as Debian's cron reads them in a time zone.
 
     When clocks are put forward, what has fixed hours and minutes in the hour that is left out runs right after it; when
     they are put back, it runs at the first of the two. What has a star for minutes or hours goes by real time.

@@ -30,8 +30,8 @@ LEAST_CHARACTERS = 8  # a shorter one could not be told from words that have not
 
 
 class SecretMask:
-    """Puts `[secret:NAME]` where the value of a secret stands: as it is, or as JSON within JSON, `repr`, an address or
-    HTML write it.
+    """The secrets that this process knows, and a filter that puts `[secret:NAME]` in the place of their values: as they
+    are, or as JSON within JSON, `repr`, an address or HTML write them.
 
     `names` are those of the secrets that this process knows: without any there is nothing to do.
     """
@@ -110,7 +110,7 @@ secret_mask = SecretMask()
 
 
 class MaskedStream:
-    """As the stream, but for what is written in one piece and holds a secret."""
+    """A text stream that writes no secret, as far as it is written in one piece."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -206,7 +206,8 @@ class SecretStoreFile(Settings):
 
 
 class SecretStore:
-    """Every method looks at the files as they are now. What is got from here, this process tells nobody."""
+    """The secrets of one data directory. Every method looks at the files as they are now. A value that was read from
+    here is masked in everything that this process says."""
 
     def __init__(self, data_dir: Path) -> None:
         self.folder = data_dir / FOLDER

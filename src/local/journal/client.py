@@ -1,4 +1,4 @@
-"""One process's hold on named durable consumers of the journal."""
+"""The journal as seen by every other process: confirmed publishing, durable consumers, and reading the record."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ MAX_REASON = 2000  # characters
 
 
 class JournalConsumers:
-    """All durable consumers that one process serves: what is said to keep hold of them is said in one message.
+    """All durable consumers that one process serves; one message keeps hold of all of them.
 
     Attaches at once, when the journal has opened, and each `ATTACH_SECONDS`; says four times a second what takes
     longer than that.
@@ -107,7 +107,8 @@ class JournalConsumers:
 
 
 class JournalConsumer:
-    """Acknowledges what is done, and again where the journal has not heard it.
+    """One durable consumer as one process serves it: passes deliveries on, acknowledges what is done, and acknowledges
+    again where the journal has not heard it.
 
     A message is passed on when the one that has to begin before it has been: that one may have been lost on its way
     while this one was not.
@@ -258,7 +259,7 @@ MAX_BYTES = 16 * 1024 * 1024
 
 
 class JournalClient:
-    """Durability by the journal participant, for one bus."""
+    """The `Durability` of one bus, provided by the journal."""
 
     def __init__(
         self,
@@ -360,7 +361,8 @@ class _Kept:
 
 
 class RecordedBuffer:
-    """The oldest are dropped first when there are too many.
+    """The recorded messages of one bus that the journal has not confirmed, the oldest first; with too many, the oldest
+    are dropped and reported.
 
     At most `WINDOW` frames, the oldest, are sent again on silence: each that is confirmed lets the next one in.
     """
@@ -476,7 +478,7 @@ async def messages_on_record(
 
 
 async def redact_on_record(bus: Bus, what: JournalRedact, seconds: float) -> int:
-    """Have the journal remove payloads for good; returns how many. Can be repeated when it has failed.
+    """Have the journal remove payloads permanently; returns how many. Can be repeated when it has failed.
 
     Raises `RequestTimeout` while there is no journal, and `RecordNotRedacted`, which puts a durable handler's work off.
     """

@@ -1,10 +1,30 @@
 """What a durable consumer is given, and when: decisions only, no I/O and no clock of its own.
 
-In order within a lane (a session), side by side across lanes; a consumer that orders a lane by itself may have several
-of a lane at a time, each with the number of the one before it. What a process held when it died is given to its
-successor at once. A message in flight at two deaths is a suspect (`Suspects`) and runs alone in its lane from then on;
-after `max_deliver` deaths that it has caused it is a dead letter. So is one whose handler has raised `max_failures`
-times, with pauses in between that grow; its lane waits, the others go on. A dead letter can be given again.
+The problem. A consumer is a name (`critic`) that processes serve one after the other. Messages, acknowledgements and
+processes may be lost at any instant. Each message is to be handled at least once and in the order of its session, and
+one message that kills every process that handles it must not stop the others.
+
+The idea. The journal numbers every message; a consumer is a floor (all below is settled) and the settled numbers above
+it. Whatever is not settled is given to the instance that serves the consumer now, and again after `ack_wait` seconds of
+silence. Messages of one session form a lane: one at a time, or up to `lane_width` at a time, each naming the message
+before it, so that the process can tell that one was lost on the way. Lanes are independent of each other.
+
+- *Fencing*: an instance that attaches replaces the one before it, which is given nothing from then on and never comes
+  back. What it had in flight counts as a death of its process and goes to the successor at once. A goodbye (`detach`)
+  is no death.
+- *Poison*: a message in flight at two deaths is a suspect. Suspects run alone in their lanes and one after another, so
+  that the next death has one likely cause (`Suspects`). After `max_deliver` deaths that only it can have caused it is a
+  dead letter, and its lane goes on.
+- *Failures*: a handler that raises may meet a bug that is mended soon, so its message is given again after pauses that
+  double, `max_failures` times; its lane waits meanwhile. A dead letter can be given again on request.
+
+Invariants. A number is settled or given up once, and never delivered afterwards unless it is in `again`. Within a lane
+message n + 1 begins after message n has begun (width above 1) or ended (width 1). At most one instance is served.
+`Settled` may be lost in a crash (one delivery more); deaths, dead letters and fencing may not, so they are committed
+before anything follows from them.
+
+Not done. Counting a death against everything that was in flight: innocent messages would become dead letters. Holding
+up every lane while a suspect runs: a turn that waits for the turns of its agents would never end.
 """
 
 from __future__ import annotations
@@ -32,7 +52,8 @@ MAX_FAILURES = 24  # which with the pauses between them take ten minutes, where 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryLimits:
-    """After how many seconds of silence a message is given again, and after how many deaths or failures it is not."""
+    """The limits of redelivery: seconds of silence before a message is given again, deaths and failures before it is
+    given up."""
 
     ack_wait: float = 30.0
     max_deliver: int = 3
@@ -40,8 +61,8 @@ class DeliveryLimits:
 
 
 class DeliveryFailures(NamedTuple):
-    """How often a message was in flight when its process died, and how often of these, when it was a suspect, nobody
-    else can have been the cause."""
+    """The deaths of a message: how often it was in flight when its process died (`total`), and how many of these deaths
+    nothing else can have caused (`alone`)."""
 
     total: int = 0
     alone: int = 0
@@ -49,7 +70,8 @@ class DeliveryFailures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerState:
-    """A consumer needs every message of its subjects above `floor` that is not settled, and those in `again`.
+    """What is stored of a consumer. It needs every message of its subjects above `floor` that is not settled, and those
+    in `again`.
 
     `dead_letters` gives the reasons; `again` were dead letters and are to be given again, wherever the floor is. With
     `served_by`, the instance that serves it now, a journal that was away gives that instance again what it had, and
@@ -74,8 +96,8 @@ class ConsumerState:
 
 @dataclass(slots=True)
 class ConsumerChanges:
-    """What happened to a durable consumer: `settled` numbers are done, `dead_letters` cannot be (and why), and those
-    in `again` were dead letters and are to be given again; what happens to these later takes them out of it.
+    """The changes of one consumer in one commit: `settled` numbers are done, `dead_letters` are given up (and why), and
+    those in `again` were dead letters and are to be given again; a later change of these takes them out of it.
 
     `deaths` are totals, not increments. `served_by` are the instances that took over, in that order; None is nobody.
     """
@@ -108,7 +130,7 @@ class ConsumerChanges:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Give message `number` to `instance`. `working` has to name the attempt.
+    """A decision: give message `number` to `instance`. `working` has to name the attempt.
 
     `after` is the message of the same lane that has to begin before it, 0 if none has to: on the way to the consumer
     that one may be lost, and this one not.
@@ -124,7 +146,7 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """To be stored: the consumer is done with message `number`."""
+    """A decision to be stored: the consumer is done with message `number`."""
 
     consumer: str
     number: int
@@ -132,7 +154,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFailure:
-    """To be stored: what message `number` has lived through."""
+    """A decision to be stored: the deaths of message `number` so far."""
 
     consumer: str
     number: int
@@ -141,7 +163,8 @@ class DeliveryFailure:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """To be stored: `instance` serves the consumer from now on, None if nobody does; all before it are fenced."""
+    """A decision to be stored: `instance` serves the consumer from now on, None if none does; all before it are
+    fenced."""
 
     consumer: str
     instance: str | None
@@ -149,7 +172,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Give message `number` to nobody any more. To be stored together with the dead letter that says so."""
+    """A decision: give message `number` up. Stored together with the `bus.dead` that reports it."""
 
     consumer: str
     number: int
@@ -158,7 +181,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """Tell `instance` that another one has taken its place: it is given nothing and should end."""
+    """A decision: inform `instance` that another one has replaced it; it is given nothing and should end."""
 
     consumer: str
     instance: str
@@ -174,8 +197,8 @@ ALONE_SECONDS = 2.0
 
 @dataclass(slots=True)
 class PoisonCandidate:
-    """Deaths with this message in hand, and no other suspect: those that nobody else can have caused, and for each of
-    the others the messages beside it that may have, as none of them has been seen to end."""
+    """The deaths of one suspect: `proven` ones, which nothing else can have caused, and for each `unproven` one the
+    messages beside it that may have caused it and have not ended since."""
 
     proven: int
     unproven: list[set[int]] = field(default_factory=list)
@@ -187,9 +210,9 @@ class PoisonCandidate:
 
 
 class Suspects:
-    """Messages of one consumer that were in hand at several deaths. They run one after the other, and everybody else
-    beside: the next one when the one before has ended, or has done no harm for `ALONE_SECONDS`, as it may be waiting
-    for what the next one does.
+    """The suspects of one consumer: messages that were in hand at several deaths. They run one after the other, beside
+    all other messages: the next one when the one before has ended, or has done no harm for `ALONE_SECONDS`, as it may
+    be waiting for what the next one does.
 
     When the process dies, that is laid on the suspect that was begun last; each message that was beside is a possible
     culprit until it is settled: one that ends is none, and one that is given up has been it. A suspect whose deaths
@@ -288,14 +311,16 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Lane:
-    """Those that may be in flight side by side, in order, and those behind them. A suspect is by itself."""
+    """One session's messages: those that may be in flight side by side, in order, and those behind them. A suspect is
+    by itself."""
 
     window: dict[int, None] = field(default_factory=dict)
     waiting: deque[int] = field(default_factory=deque)
 
 
 class DurableConsumer:
-    """One named consumer. Times are seconds of any monotonic clock; every event costs O(log n) of what waits."""
+    """The state machine of one named consumer. Times are seconds of any monotonic clock; an event costs O(log n) of
+    what waits."""
 
     def __init__(
         self,
@@ -545,7 +570,7 @@ MAX_WAITING_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Tell `instance` that its messages with these ids are safe."""
+    """A decision: inform `instance` that its messages with these ids are on disk."""
 
     instance: str
     ids: list[str]
@@ -555,7 +580,8 @@ Decision = Confirm | ConsumerDecision
 
 
 class DeliveryCore:
-    """Takes what happened, returns what to do about it, in that order. Times are seconds of any monotonic clock.
+    """The state machine of all consumers and publishers: takes what happened, returns decisions in the order in which
+    they are to be carried out. Times are seconds of any monotonic clock.
 
     After a restart of the journal: `register` every consumer with its stored state, then `recover` every stored
     message above the lowest floor, in order; what is not acknowledged is delivered again.
@@ -665,7 +691,8 @@ class DeliveryCore:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One commit. The dead letters are among the changes; their `bus.dead` has to be stored together with them."""
+    """The content of one commit. The dead letters are among the changes; their `bus.dead` has to be stored together
+    with them."""
 
     envelopes: list[Envelope]
     changes: dict[str, ConsumerChanges]
@@ -676,7 +703,8 @@ class Batch:
 
 
 class CommitQueue:
-    """In order of arrival, bounded by number and by payload bytes. `is_urgent` is whether somebody waits for it."""
+    """The messages and changes that wait for their commit, in order of arrival, bounded by number and by payload bytes.
+    `is_urgent`: somebody waits for the commit."""
 
     def __init__(self, is_hurried: Callable[[str], bool]) -> None:
         """`is_hurried` knows whether somebody's answer waits until a message on a subject is on record."""

@@ -103,7 +103,7 @@ class JournalFlushed(Message):
 
 
 class JournalAck(Message):
-    """A durable consumer: it is done with these, for good."""
+    """A durable consumer: it has handled these messages."""
 
     subject = "journal.ack"
     delivery = Delivery.EPHEMERAL

@@ -1,8 +1,24 @@
-"""Before a journal is used: a new one is made, an interrupted salvage finished, a damaged one replaced.
+"""What happens before a journal is used: a new one is made, an interrupted salvage finished, a damaged one replaced.
 
-A damaged journal is moved aside, whole, and what is sound in it goes into a fresh one. Any step can be the last before
-a crash. A folder `<journal>.damaged-<n>` without a report is a salvage that was interrupted, which the next start takes
-up; nothing fresh is in its place before the report is written.
+The problem. What was acknowledged must be there, or be reported as in doubt: SQLite alone does not notice a file whose
+end is missing, an older copy put in its place, or a changed byte in a row.
+
+The idea. Every row has a checksum, numbers have no gaps but those on record, and a small file beside the journal (the
+high-water mark, `schema.HighWaterMark`) says how many changes were acknowledged, with a digest over all entries. A
+journal whose state does not reach its mark has lost its end; one with another digest is another journal. One table
+(`TABLE`) says for every combination of file, mark and interrupted salvage what is done.
+
+Salvage. The damaged files are moved aside, whole, to `<journal>.damaged-<n>`; the sound rows go into a fresh journal
+under their old numbers, tombstones of deleted messages are carried out, and numbering goes on above everything that may
+have been acknowledged. Lost ranges are reported once and stay on record as gaps.
+
+Invariants. Any step can be the last before a crash: a folder `<journal>.damaged-<n>` with a reason and without a
+finished report is a salvage that the next start takes up, and no fresh journal is in place before its report is
+written. No number is given out twice. A newer schema, a missing permission or a full disk is no damage: the file stays
+as it is.
+
+Not done. Repairing the file in place: a crash in between would leave neither file. Trusting SQLite's integrity check
+alone: it knows neither lost ends nor exchanged files.
 """
 
 from __future__ import annotations
@@ -265,14 +281,14 @@ def _entries_above(db: sqlite3.Connection, number: int) -> sqlite3.Cursor:
 
 
 class Salvage(StrEnum):
-    """Whether a folder of a damaged journal lies there whose salvage was interrupted."""
+    """Whether a folder of a damaged journal is there whose salvage was interrupted."""
 
     NONE = "none"
     INTERRUPTED = "interrupted"
 
 
 class File(StrEnum):
-    """The journal's file and its WAL."""
+    """The state of the journal's file and its WAL."""
 
     ABSENT = "absent"
     ONLY_WAL = "only its WAL"
@@ -282,7 +298,7 @@ class File(StrEnum):
 
 
 class Mark(StrEnum):
-    """The high-water mark."""
+    """The state of the high-water mark."""
 
     ABSENT = "absent"
     UNREADABLE = "unreadable"
@@ -291,14 +307,14 @@ class Mark(StrEnum):
 
 
 class Look(StrEnum):
-    """How much of the file has to be looked at: all of one that is small or suspect."""
+    """How much of the file is checked: all of one that is small or suspect, otherwise its end."""
 
     END = "end"
     ALL = "all"
 
 
 class OpeningAction(StrEnum):
-    """What is done."""
+    """What is done with the files that were found."""
 
     RESUME = "resume the salvage"
     REFUSE = "refuse: a newer program's journal is no damage"
@@ -309,7 +325,7 @@ class OpeningAction(StrEnum):
 
 
 class RecoveryCase(NamedTuple):
-    """What was found."""
+    """What was found where a journal is to be opened: one key of the table."""
 
     salvage: Salvage
     file: File
@@ -413,8 +429,8 @@ _FRESH, _REPORT, _REASON = "salvaged.db", "report.json", "reason.txt"
 
 @dataclass(frozen=True, slots=True)
 class DamageReport:
-    """What happened to a journal: where the broken one lies, why, and which numbers are in doubt: they were given out,
-    perhaps acknowledged, and are gone (ranges, both ends included).
+    """The report on a damaged journal: where the broken files are, why, and which numbers are in doubt: they were given
+    out, perhaps acknowledged, and are gone (ranges, both ends included).
 
     `salvaged` entries are in the fresh file under their old numbers. With `consumers_in_doubt` durable consumers were
     lost too; they get every entry again when they register. Payloads redacted later stay in the folder.

@@ -23,7 +23,7 @@ from local.core.errors import StoreDamaged, StoreGone
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message: its header fields, by which it is found, and its `frame` as it was on the wire.
+    """One message to be stored: its header fields, by which it is found, and its `frame` as it was on the wire.
 
     Of the frame the store knows one thing: the payload is what follows the last NUL. `sent_at` is seconds since 1970.
     """
@@ -40,7 +40,7 @@ class Entry:
 
 
 class Appended(NamedTuple):
-    """Where an entry lies. It is not new when its envelope id was there already: the publisher had sent it again."""
+    """The place of an entry. It is not new when its envelope id was there already: the publisher had sent it again."""
 
     number: int
     is_new: bool
@@ -48,7 +48,7 @@ class Appended(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An entry as it lies in the journal. The frame of a redacted one ends where its payload began.
+    """One message in the journal. The frame of a redacted one ends where its payload began.
 
     `committed_at` is in seconds since 1970.
     """
@@ -60,7 +60,7 @@ class Stored:
 
 
 class Header(NamedTuple):
-    """As much of an entry as it takes to deliver it again some day."""
+    """The part of an entry that is needed to deliver it later."""
 
     number: int
     subject: str
@@ -209,7 +209,8 @@ DIGEST_BYTES = 16
 
 
 class JournalState(NamedTuple):
-    """`changes` counts all that must not be lost: appends, registrations, redactions, removals.
+    """How far a journal has come. `changes` counts all that must not be lost: appends, registrations, redactions,
+    removals.
 
     Numbers from `first_number` to `last_number` are there or known to be lost. `digest` runs over the checksums of all
     that was ever appended: another file with the same counts is noticed by it. With `consumers_in_doubt` damage has
@@ -331,7 +332,7 @@ def _is_buried(db: sqlite3.Connection, entry: Entry) -> bool:
 
 
 class Filters(TypedDict, total=False):
-    """Which entries are wanted: those that match everything given.
+    """The conditions of a search of the journal: entries match everything given.
 
     A subject that ends in a dot stands for its family. `since` (included) and `until` (not) are times of commit, in
     seconds since 1970.
@@ -426,7 +427,8 @@ _CHECKSUM_BYTES = 8
 
 
 class HighWaterMark:
-    """The file, open for writing; use as a context manager. Raises `StoreDamaged` when neither slot is valid."""
+    """The high-water mark, a file open for writing; use as a context manager. Raises `StoreDamaged` when neither slot
+    is valid."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

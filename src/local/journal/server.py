@@ -45,7 +45,8 @@ YOUNG_SECONDS = 60.0  # what refers to a large field is on record by then, or wa
 
 
 class JournalRedaction:
-    """The redaction of one journal. Without a blob store or samples of rejected frames there are none to clear up."""
+    """The deletion of payloads and of the large fields that only they refer to, for one journal. Without a blob store
+    or samples of rejected frames there are none to clear up."""
 
     def __init__(self, store: JournalStore, blobs: BlobStore | None, rejects: RejectLog | None) -> None:
         self._store, self._blobs, self._rejects = store, blobs, rejects
@@ -131,7 +132,7 @@ HOUSEKEEPING_SECONDS = 600.0
 
 
 class JournalConfig(Settings):
-    """`journal.yaml`; the comments there say what each key means."""
+    """The settings of `journal.yaml`; the comments there explain each key."""
 
     max_age_days: float = Field(365.0, gt=0)
     max_megabytes: float = Field(2048.0, gt=0)
@@ -141,7 +142,8 @@ class JournalConfig(Settings):
 
 
 class Journal(Participant):
-    """Numbers, commits and confirms; see `JournalWriter`. Its own messages wait for nobody."""
+    """The participant that numbers, commits and confirms messages; see `JournalWriter`. Its own messages are not
+    recorded."""
 
     name = "journal"
     kind = Kind.SERVICE

@@ -275,7 +275,8 @@ def _weightless(frame: bytes) -> int:
 
 
 class JournalStore:
-    """Use as `async with`; one process has it open. Every coroutine returns after its commit.
+    """The journal's SQLite file and its high-water mark. Use as `async with`; one process has it open. Every coroutine
+    returns after its commit.
 
     Opening waits for room, and for a file that can be written. Where it finds damage the broken file is moved aside,
     and what is sound in it goes on in a fresh one; `damage` then says what happened. A file above `full_check_bytes` is
@@ -366,7 +367,7 @@ class JournalStore:
         return await self._database.run(consumer_names)
 
     async def redact_session(self, session_id: str) -> int:
-        """Remove the payloads of a session from the file for good, headers stay; returns how many there were."""
+        """Remove the payloads of a session from the file permanently, headers stay; returns how many there were."""
         return await self._redact(entries.SESSION, [session_id])
 
     async def redact_query(self, query_id: str) -> int:
@@ -471,7 +472,7 @@ class DeadLetterRecord(NamedTuple):
 
 
 class JournalStats(NamedTuple):
-    """All of a journal. Without entries the numbers are 0. `size` is in bytes, what is still in the WAL included."""
+    """The size of a journal. Without entries the numbers are 0. `size` is in bytes, the WAL included."""
 
     entries: int
     first_number: int
@@ -480,7 +481,8 @@ class JournalStats(NamedTuple):
 
 
 class JournalView:
-    """Use as `with`. Between two calls nothing is held that could keep the owner from emptying its WAL.
+    """A journal opened by another process, for reading only. Use as `with`. Between two calls nothing is held that
+    could keep the owner from emptying its WAL.
 
     Raises `NotOnRecord` where there is no journal; `StoreDamaged` for damage, with the number of the entry and what to
     do; `StoreFailed` for what else keeps it from being read, a newer schema included.

@@ -1,4 +1,4 @@
-"""Commits in groups what arrives, then tells publishers and consumers."""
+"""The task of the journal that commits incoming messages in groups, then informs publishers and consumers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ GivenAgain = dict[str, tuple[int, ...]]  # numbers by consumer
 
 
 class DeadLetters:
-    """The dead letters of one journal.
+    """The dead letters of one journal: their reports, and their redelivery on request.
 
     `give(consumer, number, deaths)` has one given again that is on record as such; `wake` leads to a `give_again` soon,
     for what is in `asked`.
@@ -163,8 +163,8 @@ def consumers_of(message: ConsumerMessage) -> Collection[str]:
 
 
 class JournalAdmission:
-    """A consumer that is known is attached at once; one that is new, or has changed what it wants, is admitted first:
-    it is made from what the store knows of it, and gets everything there is."""
+    """The admission of durable consumers. One that is known is attached at once; one that is new, or has changed what
+    it wants, is first made from what the store knows of it, and gets everything there is."""
 
     def __init__(
         self,
@@ -241,8 +241,8 @@ class JournalAdmission:
 
 
 class JournalDeliveries:
-    """Gives at once what is at hand, else from the disk, in the order of `give`. What was deleted in the meantime is
-    `obsolete`: there is nothing left to give.
+    """The deliveries of one journal, sent at once where the frame is at hand, else read from the disk, in the order of
+    `give`. A message that was deleted in the meantime is `obsolete`: there is nothing left to give.
 
     What waits for the disk waits once, however often it is given, and no longer than it is needed: else what a busy
     system gives again for its slowness would make it slower.
@@ -340,7 +340,7 @@ NEW_WORK = frozenset({QUERY_RECEIVED})  # refused while nothing can be written; 
 
 
 class JournalWriter:
-    """One task commits, so that numbers, commits and what follows from them have one order.
+    """The one task that commits, so that numbers, commits and what follows from them have one order.
 
     What has not been committed when the process dies was not confirmed either: its publisher sends it again.
     """

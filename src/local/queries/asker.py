@@ -1,4 +1,4 @@
-"""Asks queries on the bus and sees them through: for doors, and for whoever else has a question."""
+"""Asks queries on the bus and follows them until they end: for the API and for every participant with a question."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class LineSample(NamedTuple):
 
 
 class QueryLine(Protocol):
-    """Whoever knows the queries that were asked."""
+    """An object that knows the line of queries."""
 
     def line(self) -> LineSample:
         """How the line is now."""
@@ -91,11 +91,10 @@ class TurnFigures:
 
 
 class AdmissionControl:
-    """Decides, and keeps only what it has measured, on queries before their turn begins: from there on it is the
-    model's time. Whoever joins a line waits as long as it takes at its speed (J. Little, 1961: L = λW), on average
-    or as it has been lately, and where it stands still no less than the first in it has waited already. Nothing is
-    refused where few wait.
-    """
+    """The decision whether one more query is accepted, made from measurements of the line alone. It concerns the time
+    before a turn begins: from there on it is the model's time. A query that joins a line waits as long as the line
+    takes at its speed (J. Little, 1961: L = λW), on average or lately, and where the line stands still no less than its
+    first query has waited already. Nothing is refused where few wait."""
 
     def __init__(self, max_wait_seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         """None refuses nothing; `clock` gives monotonic seconds."""
@@ -175,7 +174,8 @@ OF_AGENTS = frozenset((ApprovalRequest.subject, ApprovalDecision.subject))  # wh
 
 
 class LiveQuery:
-    """Waiting for what becomes of a query, and its events; `clock` gives monotonic seconds."""
+    """A query that is followed while it happens: its view, its events, and ways to wait for its end; `clock` gives
+    monotonic seconds."""
 
     def __init__(self, view: QueryView, clock: Callable[[], float]) -> None:
         self.view = view
@@ -292,7 +292,7 @@ class LiveQueries:
         self._by_id = (self._open, self._ended, self._followed)
         self._doomed: WeakSet[LiveQuery] = WeakSet()  # open ones of which nothing is to be kept
         self._put_away = 0  # how many, since the start
-        self._asked_by_agents: dict[str, str] = {}  # by call_id: the user's query behind a call that wants leave
+        self._asked_by_agents: dict[str, str] = {}  # by call_id: the user's query behind a call that needs approval
 
     def get(self, query_id: str) -> LiveQuery | None:
         """A query, if it is known here."""
@@ -367,7 +367,8 @@ def query_envelope_id(query_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AskTimeouts:
-    """Seconds: the first and the longest silence before the record is looked at, and when no more is hoped for."""
+    """The patience of an asker, in seconds: the first and the longest silence before the record is looked at, and when
+    it gives up."""
 
     first_look: float = 0.5
     last_look: float = 5.0
@@ -377,15 +378,15 @@ class AskTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """Somebody without whom there are no answers is not there, and will not be; `reason` is a sentence about it."""
+    """The absence of a participant without which nothing is answered; `reason` is a sentence about it."""
 
     participant: str
     reason: str
 
 
 class Asker:
-    """One process's queries. Make it before `bus.ready()`, since it subscribes to whatever belongs to queries, and use
-    it as `async with`; leaving it stops asking, and what was accepted goes on without us.
+    """All queries of one process. Make it before `bus.ready()`, since it subscribes to whatever belongs to queries, and
+    use it as `async with`; leaving it stops asking, and what was accepted goes on without it.
 
     A query is accepted when it is on record. An answer that was lost on its way here, or was given before this process
     asked, is found on record, too.

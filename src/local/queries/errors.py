@@ -92,4 +92,4 @@ class AskerStopping(LocalError):
     kind = "stopping"
 
     def __init__(self) -> None:
-        super().__init__("this door is closing; an accepted query goes on: ask again with the same query_id")
+        super().__init__("this process is stopping; an accepted query goes on: ask again with the same query_id")

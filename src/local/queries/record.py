@@ -1,4 +1,4 @@
-"""Queries on record: for whoever missed them on the live bus."""
+"""Queries on record: their outcomes, judgements, activity and cost, read from the journal."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def subjects_of(kinds: frozenset[str]) -> tuple[str, ...]:
 
 
 def activity_of(envelope: Envelope, payload: Mapping[str, Any] | None, at: float) -> dict[str, Any]:
-    """The line; `payload` is None where it was removed. `by` is who: for a call that had leave the call's decision has
-    it, under the same call_id."""
+    """The line; `payload` is None where it was removed. `by` is the actor: for an approved call its decision has it,
+    under the same call_id."""
     kind = next(kind for subject, kind in KINDS.items() if envelope.subject.startswith(subject))
     line = {
         "at": at, "kind": kind, "user_id": envelope.user_id, "session_id": envelope.session_id,
@@ -319,15 +319,15 @@ MILLION: Final = 1_000_000
 
 
 class ModelPrice(NamedTuple):
-    """What a million tokens cost, of the prompt and of the answer."""
+    """The price of a million tokens, of the prompt and of the answer."""
 
     prompt: float
     completion: float
 
 
 class UsageKey(NamedTuple):
-    """Whose it is, of which day (of this machine's time zone), and by whom it was used. `query_id` is that of a job's
-    run; what names its job may come later."""
+    """One line of the ledger: day (of this machine's time zone), user, agent, session and model. `query_id` is that of
+    a job's run; what names its job may come later."""
 
     day: str
     user_id: str | None
@@ -339,7 +339,7 @@ class UsageKey(NamedTuple):
 
 @dataclass(slots=True)
 class UsageSum:
-    """Answers, calls of models, tokens and seconds of these calls."""
+    """A sum of answers, model calls, tokens and seconds of these calls."""
 
     answers: int = 0
     calls: int = 0
@@ -360,7 +360,7 @@ Entries = Iterable[tuple[UsageKey, UsageSum]]
 
 
 class UsageLedger:
-    """All that was used, by `UsageKey`."""
+    """The usage of models so far, summed by `UsageKey`."""
 
     def __init__(self) -> None:
         self._sums: dict[UsageKey, UsageSum] = {}

@@ -1,4 +1,4 @@
-"""One query as the envelopes tell it that it has caused: a fold, live or from the record, without I/O or a clock."""
+"""One query, computed from the messages that belong to it, live or on record: no I/O and no clock."""
 
 from __future__ import annotations
 
@@ -47,20 +47,13 @@ from local.runtime.machine import changes
 Json = dict[str, Any]
 
 
-class Span(NamedTuple):
-    """The time from a request to its result, in seconds since 1970; `ended` is None while there is none."""
-
-    call_id: str
-    began: float
-    ended: float | None = None
-
-
 class CallLog:
-    """Calls in the order in which they were made. Where a payload was removed, the headers say what answers what."""
+    """The tool calls of one query, in the order in which they were made. Where a payload was removed, the headers say
+    which result belongs to which request."""
 
     def __init__(self) -> None:
         self._calls: dict[str, Json] = {}
-        self._spans: dict[str, Span] = {}  # by the id of the request's envelope
+        self._requests: dict[str, str] = {}  # the call_id by the id of the request's envelope
         self._removed: set[str] = set()
 
     def __iter__(self) -> Iterator[Json]:
@@ -68,21 +61,9 @@ class CallLog:
         return iter(self._calls.values())
 
     @property
-    def spans(self) -> list[Span]:
-        """How long each request that was heard took."""
-        return list(self._spans.values())
-
-    @property
     def sources(self) -> Iterator[str]:
         """Where results came from."""
         return (source for call in self for source in call.get("sources", ()))
-
-    def steps(self) -> list[list[Json]]:
-        """The calls made in one message of the model together: a call_id is `query_id:step:index`."""
-        steps: dict[str, list[Json]] = {}
-        for call_id, call in self._calls.items():
-            steps.setdefault(call_id.rpartition(":")[0], []).append(call)
-        return list(steps.values())
 
     def is_removed(self, call: Json) -> bool:
         """Whether the call's result is no longer on record."""
@@ -91,29 +72,23 @@ class CallLog:
     def receive(self, message: ToolRequest | ToolResult, envelope: Envelope) -> None:
         """Take in a request or a result."""
         if isinstance(message, ToolRequest):
-            self._begin(message.call_id, message.tool, envelope)["args"] = message.args
+            self._requests.setdefault(envelope.id, message.call_id)
+            self._call(message.call_id, message.tool)["args"] = message.args
         else:
-            call = self._end(message.call_id, message.tool, envelope)
-            call.update(message.model_dump(mode="json", exclude={"query_id"}))
+            self._call(message.call_id, message.tool).update(message.model_dump(mode="json", exclude={"query_id"}))
 
     def receive_removed(self, envelope: Envelope) -> None:
         """Take in a request or a result whose payload was removed."""
         if envelope.subject.startswith(TOOL_REQUEST):
-            self._begin(envelope.id, envelope.subject.removeprefix(TOOL_REQUEST), envelope)
+            self._requests.setdefault(envelope.id, envelope.id)
+            self._call(envelope.id, envelope.subject.removeprefix(TOOL_REQUEST))
         else:
-            span = self._spans.get(envelope.in_reply_to or "")
-            call_id = span.call_id if span is not None else envelope.in_reply_to or envelope.id
-            self._end(call_id, envelope.subject.removeprefix(TOOL_RESULT), envelope)
+            request_id = envelope.in_reply_to or envelope.id
+            call_id = self._requests.get(request_id, request_id)
+            self._call(call_id, envelope.subject.removeprefix(TOOL_RESULT))
             self._removed.add(call_id)
 
-    def _begin(self, call_id: str, tool: str, envelope: Envelope) -> Json:
-        self._spans.setdefault(envelope.id, Span(call_id, envelope.sent_at))
-        return self._calls.setdefault(call_id, {"call_id": call_id, "tool": tool})
-
-    def _end(self, call_id: str, tool: str, envelope: Envelope) -> Json:
-        span = self._spans.get(envelope.in_reply_to or "")
-        if span is not None and envelope.in_reply_to is not None:
-            self._spans[envelope.in_reply_to] = span._replace(ended=envelope.sent_at)
+    def _call(self, call_id: str, tool: str) -> Json:
         return self._calls.setdefault(call_id, {"call_id": call_id, "tool": tool})
 
 
@@ -211,7 +186,7 @@ def kind_of(subject: str) -> type[Message] | None:
 
 
 class QueryDelta(NamedTuple):
-    """What a message makes known: a value of `EVENT_KINDS` or "snapshot", and one line of JSON."""
+    """One change of a query for those who follow it: a value of `EVENT_KINDS` or "snapshot", and one line of JSON."""
 
     kind: str
     payload: bytes
@@ -225,7 +200,7 @@ def news_of(message: Message) -> QueryDelta:
 
 
 class QueryEvent(NamedTuple):
-    """News with its number, which counts from 1 within the query."""
+    """A `QueryDelta` with its number, which counts from 1 within the query."""
 
     number: int
     kind: str
@@ -234,7 +209,8 @@ class QueryEvent(NamedTuple):
 
 @dataclass(slots=True)
 class LogLine:
-    """A subject on the log, `t` seconds after the query was asked; `count` equal ones in a row are one line."""
+    """One line of a query's log: a subject, `t` seconds after the query was asked; `count` equal ones in a row are one
+    line."""
 
     subject: str
     t: float
@@ -271,8 +247,8 @@ class QueryEvents:
 
 
 class Judgements:
-    """A critic's word, the comparison with the second respondent's answer, and the user's latest rating. They come live
-    and are found on record, so each is taken once, by its envelope."""
+    """The judgements of an answer: the critic's grade, the comparison with the second respondent's answer, and the
+    user's latest rating. They come live and are found on record, so each is taken once, by its envelope."""
 
     def __init__(self) -> None:
         self._latest: dict[str, Judgement] = {}
@@ -323,8 +299,8 @@ WHOLE = "query"  # the id of the span that all others are in
 
 
 class TraceSpan(NamedTuple):
-    """From `started` to `ended`, in seconds since 1970; None while it lasts, or if its end is not known. `attempt` is
-    the one at the turn in which it began."""
+    """One bar of the waterfall, from `started` to `ended`, in seconds since 1970; None while it lasts, or if its end is
+    not known. `attempt` is the attempt at the turn in which it began."""
 
     id: str
     parent: str | None
@@ -380,7 +356,7 @@ LATER = {"grade": "GRADING", "comparison": "COMPARING", "classified": "CLASSIFYI
 
 
 class AttemptSpan(NamedTuple):
-    """One go at the turn, with why there was another one after those before it."""
+    """One attempt at a turn, with the reason why an earlier one was not the last."""
 
     attempt: int
     started: float
@@ -445,7 +421,8 @@ class _Heard:
 
 
 class QueryTrace:
-    """Made of the messages of one query in the order of the record, None for one whose payload was removed."""
+    """The timeline of one query, made of its messages in the order of the record, None for one whose payload was
+    removed."""
 
     def __init__(self, query_id: str) -> None:
         self.query_id = query_id
@@ -634,8 +611,9 @@ KEPT_LOG_LINES = 5_000
 
 
 class QueryView:
-    """One query and what one respondent makes of it. Each attempt is a fence: what an earlier attempt says after a
-    later one has begun is ignored, and so is all but judgements after the end.
+    """The state of one query, computed from its messages: what one respondent makes of it. Each attempt is a fence:
+    messages of an earlier attempt are ignored once a later one has begun, and so is everything but judgements after the
+    end.
 
     With `query` text and user are known, and what belongs to others under the same id is a failure (`QueryIdTaken`);
     without, they are what the envelopes tell.

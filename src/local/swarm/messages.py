@@ -5,27 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from local.bus.message import Data, Delivery, ErrorInfo, Message
+from local.bus.messages import AgentTask as AgentTask
 
 AgentVerb = Literal["list", "stop"]
-
-
-class AgentTask(Data):
-    """Part of a query that a model asks an agent: who asks whom. `asked` is the question of the user from which it all
-    came, the only words in the query that are the user's. `tainted` says that untrusted content was before the model
-    that wrote the task; with `in_background` nobody waits for the answer. `max_tokens` and `max_calls` are what the
-    turn may use."""
-
-    agent_id: str
-    name: str
-    depth: int
-    parent_query_id: str
-    root_query_id: str
-    root_session_id: str
-    asked: str
-    tainted: bool = False
-    in_background: bool = False
-    max_tokens: int
-    max_calls: int
 
 
 class AgentBudget(Data):

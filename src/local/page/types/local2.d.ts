@@ -58,7 +58,7 @@ export interface AgentResult {
   error: ErrorInfo | null;
 }
 
-/** Part of a query that a model asks an agent: who asks whom. `asked` is the question of the user from which it all came, the only words in the query that are the user's. `tainted` says that untrusted content was before the model that wrote the task; with `in_background` nobody waits for the answer. `max_tokens` and `max_calls` are what the turn may use. */
+/** The part of a query that a model asks of an agent: who asks, which agent, what the turn may use (`max_tokens`, `max_calls`). `asked` is the user's question that led to the task, the only text of the query that a user wrote. `tainted`: the model that wrote it had read untrusted content. `in_background`: nobody waits for the answer. */
 export interface AgentTask {
   agent_id: string;
   name: string;
@@ -73,7 +73,7 @@ export interface AgentTask {
   max_calls: number;
 }
 
-/** Every machine, when its state changes; with those changes that followed at once. Travels with `from` and `to`. `phase` is what a turn is at that may do more than read: researching, editing, verifying or completing. */
+/** A state machine, when its state changes; with the changes that followed at once. Travels with `from` and `to`. `phase` is the phase of a turn that may do more than read: researching, editing, verifying or completing. */
 export interface AgentTransition {
   agent: string;
   query_id: string;
@@ -85,7 +85,7 @@ export interface AgentTransition {
   phase: string;
 }
 
-/** The generator, after an answer: the exchange alone, for those who keep histories. */
+/** The generator, after an answer: the exchange alone, for participants that keep histories. */
 export interface AnswerDialog {
   query_id: string;
   respondent_id: string;
@@ -94,7 +94,7 @@ export interface AnswerDialog {
   session_id: string | null;
 }
 
-/** What an asker wants of one answer; None or empty leaves it to the settings. `functions` are those that the asker runs itself, as the model is told of them: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered, and so does a `profile`, as it was when the query was asked. `mode` says what becomes of calls that need leave. With `remember` an exchange whose history the asker keeps is remembered all the same. `model` is the model that answers, now and in what follows in its conversation, whatever the profile says; "default" is the one of the settings. */
+/** What an asker wants of one answer; None or empty leaves it to the settings. `functions` are run by the asker itself: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered, and so does a `profile`, as it was when the query was asked. `mode` is the permission mode for calls that need approval. With `remember` an exchange whose history the asker keeps is remembered all the same. `model` is the model that answers, now and in what follows in its conversation, whatever the profile says; "default" is the one of the settings. */
 export interface AnswerOptions {
   temperature: number | null;
   top_p: number | null;
@@ -116,7 +116,7 @@ export interface AnswerOptions {
   model: string | null;
 }
 
-/** What an assistant of one kind is told beside the rest, and the tools that it is offered at most; None: all. `model` answers in place of the usual one. */
+/** A kind of assistant: what it is told beside the rest, and the tools that it is offered at most (None: all). `model` answers in place of the usual one. */
 export interface AnswerProfile {
   name: string;
   origin: string;
@@ -160,7 +160,7 @@ export interface ApprovalRequest {
   expires_at: number;
 }
 
-/** Whoever could not handle a message: which one, and why. */
+/** The journal or a participant, when a message cannot be handled: which one, and why. */
 export interface BusDead {
   participant: string;
   envelope_id: string;
@@ -168,7 +168,7 @@ export interface BusDead {
   error: ErrorInfo;
 }
 
-/** Whoever notices that messages did not arrive: whose, on which subject, how many. */
+/** A participant that notices lost messages: whose, on which subject, how many. */
 export interface BusGap {
   observer: string;
   sender: string;
@@ -177,7 +177,7 @@ export interface BusGap {
   missed: number;
 }
 
-/** A bus to itself, until it hears it: proof that its subscriptions are in place. `heard_as` is the instance, and how often it has begun to listen. */
+/** A bus, to itself, until it receives it: proof that its subscriptions are in place. `heard_as` is the instance, and how often it has begun to listen. */
 export interface BusProbe {
   heard_as: string;
   instance: string;
@@ -232,7 +232,7 @@ export interface ChildStatus {
   detail: string;
 }
 
-/** A call of one of the asker's own functions, which the asker is to make. */
+/** A call of one of the asker's own functions, which the asker carries out. */
 export interface ClientCall {
   call_id: string;
   function: string;
@@ -283,7 +283,7 @@ export interface ConsumerClaim {
   linger_ms: number;
 }
 
-/** The generator, before it asks the model with less than everything: what is left out, and what that leaves. */
+/** The generator, before it asks the model with less than everything: what is left out, and what remains. */
 export interface ContextCompacted {
   query_id: string;
   respondent_id: string;
@@ -295,14 +295,14 @@ export interface ContextCompacted {
   gauge: ContextGauge;
 }
 
-/** How full a model's window is: tokens of the prompt, of the whole window, and by part, all estimated. */
+/** The fill of a model's window: tokens of the prompt, of the whole window, and by part, all estimated. */
 export interface ContextGauge {
   used: number;
   limit: number;
   parts: Record<string, number>;
 }
 
-/** A respondent, at most once for each turn, when it puts something that is known of the user before the model without being asked: facts (lines), facts that were told earlier in the conversation and no longer hold (`gone`), and recalled exchanges. `engram_ids` are the engrams that all of this is from; `tokens` is what the whole context block takes, estimated. */
+/** A respondent, at most once in each turn, when it puts known facts about the user before the model without being asked: `facts`, facts of earlier in the conversation that no longer hold (`gone`), and recalled exchanges. `engram_ids` are the engrams that all of this comes from; `tokens` is the estimated size of the whole block. */
 export interface ContextProvided {
   query_id: string;
   respondent_id: string;
@@ -313,7 +313,7 @@ export interface ContextProvided {
   tokens: number;
 }
 
-/** A door that wants to see the generator's record, or to have it changed: sessions (`key` is the user's whose they are, none is everybody's; `query`, `cursor`, `limit`, `among`: only these), session, query, turns (those `before` or `after` the query `at` or a `position`, or the one that is there: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`, `branch_id`), delete. `key` is the session's id, of query the query's. With `of_user` another user's session is as if it were not there. Or it wants to see the system prompt of that user's queries with these `options`: prompt. */
+/** A frontend that reads the generator's record, or changes it: sessions (`key` is the user whose they are, none is everybody's; `query`, `cursor`, `limit`, `among`: only these), session, query, turns (those `before` or `after` the query `at` or a `position`, or the one that is there: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`, `branch_id`), delete. `key` is the session's id, of query the query's. With `of_user` another user's session does not exist. The verb prompt reads the system prompt of that user's queries with these `options`. */
 export interface ConversationRequest {
   verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt";
   key: string;
@@ -331,7 +331,7 @@ export interface ConversationRequest {
   options: AnswerOptions | null;
 }
 
-/** The generator's answer to that: `value` is the record, or `error` says why there is none. */
+/** The generator, in answer to a `ConversationRequest`: `value` is the record, or `error` says why there is none. */
 export interface ConversationResult {
   verb: string;
   value: Record<string, unknown> | null;
@@ -500,7 +500,7 @@ export interface FactRecord {
   confirmed: boolean;
 }
 
-/** The generator, while the model reads its prompt and before it says anything: `done` of `total` tokens are read. Only where the model's server tells it, and a few times a second at most. */
+/** The generator, while the model reads its prompt and before it says anything: `done` of `total` tokens are read. Sent only where the model's server reports it, a few times a second at most. */
 export interface GenerationProgress {
   query_id: string;
   respondent_id: string;
@@ -518,7 +518,7 @@ export interface GenerationThinking {
   text: string;
 }
 
-/** The generator, while the model speaks: one fragment of the answer, counted together with the thinking. */
+/** The generator, while the model answers: one fragment, counted together with the thinking. */
 export interface GenerationToken {
   query_id: string;
   respondent_id: string;
@@ -527,7 +527,7 @@ export interface GenerationToken {
   text: string;
 }
 
-/** The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. What was said in an earlier attempt does not count any more. */
+/** The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. Fragments of an earlier attempt are void. */
 export interface GenerationWaiting {
   query_id: string;
   respondent_id: string;
@@ -589,7 +589,7 @@ export interface GoalSaid {
   model: string;
 }
 
-/** For one call of one respondent, with these arguments and no others, until `expires_at` in seconds since 1970. `signature` is Ed25519, in hexadecimal digits, over the `statement`, by the key of that id. */
+/** A signed permission for one call of one respondent, with these arguments and no others, until `expires_at` in seconds since 1970. `signature` is Ed25519, in hexadecimal digits, over the `statement`, by the key of that id. */
 export interface Grant {
   call_id: string;
   respondent_id: string;
@@ -652,7 +652,7 @@ export interface HookResult {
   error: ErrorInfo | null;
 }
 
-/** A durable consumer: it is done with these, for good. */
+/** A durable consumer: it has handled these messages. */
 export interface JournalAck {
   consumer: string;
   numbers: number[];
@@ -925,7 +925,7 @@ export interface ModelSpan {
   model: string;
 }
 
-/** Whoever has asked a model besides for an answer: what for (critic, classifier, summary, judge_test, classifier_test, or a routine of reflection), how often, the tokens that the server has counted, how long it took, in seconds, and of a routine in a few words what came of it (`outcome`); of a check of a goal `about` is the goal. */
+/** A participant that has asked a model for another purpose than an answer: what for (critic, classifier, summary, judge_test, classifier_test, or a routine of reflection), how often, the tokens that the server has counted, seconds, and of a routine its outcome in a few words (`outcome`); for a check of a goal `about` is the goal. */
 export interface ModelUsed {
   purpose: string;
   model: string;
@@ -992,20 +992,20 @@ export interface PairwiseResult {
   session_id: string | null;
 }
 
-/** A door that wants a participant to be started, stopped, or restarted; `name` is what the supervisor calls it, or the settings call one that is new there. */
+/** A frontend that wants a participant to be started, stopped, or restarted; `name` is its name at the supervisor, or in the settings if it is new there. */
 export interface ParticipantRequest {
   verb: "start" | "stop" | "restart";
   name: string;
 }
 
-/** The supervisor's answer to that, when it is done: how the `child` is then, or `error`, why it was not done. It is given before a restart of the API, which it would not reach after. */
+/** The supervisor, in answer to a `ParticipantRequest`, when it is done: the state of the `child`, or `error`. A restart of the API is answered before it happens, as the answer would not reach it afterwards. */
 export interface ParticipantResult {
   verb: string;
   child: ChildStatus | null;
   error: ErrorInfo | null;
 }
 
-/** Every participant, every five seconds and soon after a change: that it lives, what it does, what it has sent. */
+/** A participant, every five seconds and soon after a change: that it lives, its state, and how much it has sent. */
 export interface ParticipantStatus {
   name: string;
   kind: string;
@@ -1059,14 +1059,14 @@ export interface PlanStep {
   state: "open" | "doing" | "done" | "dropped";
 }
 
-/** The generator, as soon as the journal has given it the query; again for each repeat of a running query. */
+/** The generator, as soon as the journal has delivered the query to it; again for each repeat of a running query. */
 export interface QueryAccepted {
   query_id: string;
   respondent_id: string;
   attempt: number;
 }
 
-/** A door, when the user wants an answer stopped. */
+/** A frontend, when the user stops an answer. */
 export interface QueryCancel {
   query_id: string;
 }
@@ -1079,7 +1079,7 @@ export interface QueryFailed {
   error: ErrorInfo;
 }
 
-/** A door, when somebody asks, or the swarm, when a model has asked an agent (`task`). `history` replaces the session's own history and makes the turn leave none; `continued` is what has followed the question there: calls of the asker's functions, and their results. `origin` is who is behind it; `tainted` that its words are not the user's own. */
+/** A frontend, when somebody asks, or the swarm, when a model has asked an agent (`task`). `history` replaces the session's own history and makes the turn leave none; `continued` is what has followed the question there: calls of the asker's functions, and their results. `origin` is who asks (user, schedule, agent); `tainted` says that its words are not the user's own. */
 export interface QueryReceived {
   query_id: string;
   query: string;
@@ -1094,7 +1094,7 @@ export interface QueryReceived {
   task: AgentTask | null;
 }
 
-/** One engram of a search. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of, by name: where `fused` is below `threshold`, it was not good enough. Its age then is null where that was not noted; `outdated` says that something in it held no more. */
+/** The score of one engram in a search. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of, by name: where `fused` is below `threshold`, it was not good enough. The age is null where it was not noted; `outdated` says that something in it no longer holds. */
 export interface RecallScore {
   engram_id: string;
   relevance: number;
@@ -1213,7 +1213,7 @@ export interface RoutineResult {
   error: ErrorInfo | null;
 }
 
-/** The generator, when a user goes on from an earlier place of a session: `session_id` begins with the turns that `branched_from` has before the query `before`, which are not said again. */
+/** The generator, when a user continues from an earlier place of a session: `session_id` begins with the turns that `branched_from` has before the query `before`; their messages are not repeated. */
 export interface SessionBranched {
   session_id: string;
   branched_from: string;
@@ -1222,7 +1222,7 @@ export interface SessionBranched {
   branched_at: number;
 }
 
-/** The generator, when a user has given a session a title, or pinned it, or taken that back: this holds from now on. Without `title` it is called as its first query. */
+/** The generator, when a user has given a session a title, or pinned it, or undone that. Without `title` the session is called as its first query. */
 export interface SessionChanged {
   session_id: string;
   title: string | null;
@@ -1230,7 +1230,7 @@ export interface SessionChanged {
   changed_at: number;
 }
 
-/** The generator, when a session was deleted or an incognito one has ended: nobody is to keep anything of it. */
+/** The generator, when a session was deleted or an incognito one has ended: every participant removes what it keeps of it. */
 export interface SessionDeleted {
   deleted_session_id: string;
 }
@@ -1271,13 +1271,13 @@ export interface SkillsChanged {
   others: string[];
 }
 
-/** One thing to be done, and how it stands. */
+/** One task of a todo list, and its state. */
 export interface TodoItem {
   text: string;
   state: "open" | "doing" | "done" | "dropped";
 }
 
-/** A respondent, when its model has written its list anew: all of it, in order. */
+/** A respondent, when its model has rewritten its todo list: all of it, in order. */
 export interface TodoUpdated {
   query_id: string;
   respondent_id: string;
@@ -1285,7 +1285,7 @@ export interface TodoUpdated {
   items: TodoItem[];
 }
 
-/** One tool call as it stands in the answer's record. `made_by` is the respondent that made it, if another one; `tainted` that its result taints the session. */
+/** One tool call in the answer's record. `made_by` is the respondent that made it, if another one; `tainted` says that its result taints the session. */
 export interface ToolCallRecord {
   call_id: string;
   tool: string;
@@ -1303,7 +1303,7 @@ export interface ToolCallRecord {
   denied_by: string;
 }
 
-/** A tool, when work begins that goes on after its call has ended, and when it has ended: then with `outcome`, a sentence, and all of its output. */
+/** A tool, when work begins that goes on after its call has ended, and when that work has ended: then with `outcome`, a sentence, and all of its output. */
 export interface ToolJob {
   query_id: string;
   respondent_id: string;
@@ -1316,7 +1316,7 @@ export interface ToolJob {
   output: string;
 }
 
-/** A tool whose work shows while it is done, at most four times a second: what has come, from the byte `start` of its output on. Of more than 8 kB only the end is told; all of it is in the result. */
+/** A tool that shows its work while it runs, at most four times a second: new output from the byte `start` on. Of more than 8 kB only the end is sent; all of it is in the result. */
 export interface ToolProgress {
   query_id: string;
   respondent_id: string;
@@ -1338,7 +1338,7 @@ export interface ToolRequest {
   grant: Grant | null;
 }
 
-/** A tool, when a call has settled: either `result` or `error`. `sources` are addresses the text came from, `links` those that it leads to; `tainted` says that there are words of strangers in what a trusted tool tells. */
+/** A tool, when a call has ended: either `result` or `error`. `sources` are addresses the text came from, `links` those that it leads to; `tainted` says that the result of a trusted tool contains untrusted content. */
 export interface ToolResult {
   query_id: string;
   respondent_id: string;
@@ -1355,7 +1355,7 @@ export interface ToolResult {
   duration_ms: number;
 }
 
-/** A tool, when it starts and when asked: what the model is told, and the manners of the tool. */
+/** A tool, when it starts and when asked: what the model is told of it, and how it is to be called. */
 export interface ToolSchema {
   tool: string;
   description: string;
@@ -1370,11 +1370,11 @@ export interface ToolSchema {
   trusted: boolean;
 }
 
-/** Whoever needs to know which tools there are; every tool answers with its schema. */
+/** A participant that needs to know which tools there are; every tool answers with its schema. */
 export interface ToolSchemaRequest {
 }
 
-/** What a turn has used of each of its limits: rounds of tool calls, calls, bytes that tools have told, and tokens of its model. */
+/** The use of each limit of a turn: rounds of tool calls, calls, bytes of results, and tokens of its model. */
 export interface TurnTotals {
   steps: number;
   max_steps: number;
@@ -1386,7 +1386,7 @@ export interface TurnTotals {
   max_tokens: number | null;
 }
 
-/** What a turn cost: tokens of all calls, seconds by the server's own names, the last prompt's `context`, each call by itself, and the `totals` against the turn's limits where tools were called. */
+/** The cost of a turn: tokens of all calls, seconds by the server's own names, the last prompt's `context`, each call by itself, and the `totals` against the turn's limits where tools were called. */
 export interface UsageInfo {
   prompt_tokens: number;
   completion_tokens: number;

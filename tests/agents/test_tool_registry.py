@@ -3,7 +3,8 @@
 import asyncio
 
 from local.bus.messages import ChildStatus, ToolSchema
-from local.generator.tool_registry import MAX_SCHEMA_BYTES, ToolRegistry, as_function
+from local.generator.short_schemas import as_function
+from local.generator.tool_registry import MAX_SCHEMA_BYTES, ToolRegistry
 from local.runtime.runner import SILENT_SECONDS
 
 
@@ -125,10 +126,3 @@ def test_the_model_is_told_of_a_tool_as_a_function() -> None:
         "type": "function",
         "function": {"name": "dice", "description": "Rolls dice.", "parameters": {"type": "object"}},
     }
-
-
-def test_a_function_is_made_once_of_each_schema() -> None:
-    registry, first, second = ToolRegistry(), schema(), schema(description="Rolls two dice.")
-    assert registry.function(first) is registry.function(first)
-    assert registry.function(second) == as_function(second)
-    assert registry.function(second).size == as_function(second).size != as_function(first).size

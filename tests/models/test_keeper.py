@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from local.api.clients import Models, ParticipantRefused
+from local.api.clients import BusRequests, ParticipantRefused
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope
 from local.bus.zeromq import MemoryHub
 from local.models.keeper import ModelManager, ModelManagerConfig
-from local.models.messages import ModelProgress
+from local.models.messages import ModelProgress, ModelRequest, ModelResult, ModelVerb
 from local.models.settings import Endpoint, Routing, load_models
 from local.runtime.participant import Resources
 from local.runtime.runner import ParticipantRunner
@@ -24,6 +24,13 @@ from tests.models.hub.fake_hub import REPO, FakeHub, hub_with
 DEFAULTS = Path(__file__).parents[2] / "config"
 FILES = {"tiny-Q4_K_M.gguf": b"GGUF" + bytes(3_000_000)}
 NAME = f"hf.co/{REPO}"
+
+
+class Models(BusRequests):
+    """Asks the model manager as the routes do."""
+
+    async def request(self, verb: ModelVerb, model: str = "") -> ModelResult:
+        return await self.ask("model_keeper", ModelRequest(verb=verb, model=model), ModelResult, seconds=20.0)
 
 
 class Door:
@@ -77,13 +84,13 @@ async def door(hub: FakeHub, tmp_path: Path, settings: Path) -> AsyncIterator[Do
 
 
 async def test_a_pull_is_told_from_its_beginning_to_its_end(door: Door, tmp_path: Path) -> None:
-    begun = await door.models.ask("pull", NAME)
+    begun = await door.models.request("pull", NAME)
     assert (begun.pulls[0].model, begun.pulls[0].state) == (NAME, "running")
     heard = await door.hears(until=lambda progress: progress.state != "running")
     assert heard[0].status == "starting" and heard[-1].status == "success"
     assert {progress.total for progress in heard if progress.total} == {3_000_004}
     assert heard[-1].state == "done"
-    listed = await door.models.ask("list")
+    listed = await door.models.request("list")
     assert [(model.name, model.server, model.size) for model in listed.models] == [
         ("tiny-Q4_K_M", "llama_server", 3_000_004)
     ]
@@ -94,22 +101,22 @@ async def test_a_pull_is_told_from_its_beginning_to_its_end(door: Door, tmp_path
 
 async def test_a_second_request_for_the_same_joins_the_pull_and_a_stop_ends_it(door: Door, hub: FakeHub) -> None:
     hub.go_on = threading.Event()
-    await door.models.ask("pull", NAME)
+    await door.models.request("pull", NAME)
     await asyncio.to_thread(hub.sending.wait, 30)
-    assert (await door.models.ask("pull", NAME)).pulls[0].state == "running"
-    stopped = await door.models.ask("stop", NAME)
+    assert (await door.models.request("pull", NAME)).pulls[0].state == "running"
+    stopped = await door.models.request("stop", NAME)
     assert stopped.pulls[0].state == "stopped"
     assert (await door.hears(until=lambda progress: progress.state != "running"))[-1].state == "stopped"
     with pytest.raises(ParticipantRefused, match="is not being pulled"):
-        await door.models.ask("stop", NAME)
+        await door.models.request("stop", NAME)
     hub.go_on.set()
-    await door.models.ask("pull", NAME)
+    await door.models.request("pull", NAME)
     assert (await door.hears(until=lambda progress: progress.state != "running"))[-1].state == "done"
 
 
 async def test_why_a_pull_failed_is_told(door: Door, hub: FakeHub) -> None:
     hub.status = 403
-    await door.models.ask("pull", NAME)
+    await door.models.request("pull", NAME)
     failed = (await door.hears(until=lambda progress: progress.state != "running"))[-1]
     assert failed.state == "failed" and failed.error is not None
     assert (failed.error.kind, "HF_TOKEN" in failed.error.message) == ("unauthorised", True)
@@ -118,16 +125,16 @@ async def test_why_a_pull_failed_is_told(door: Door, hub: FakeHub) -> None:
 async def test_a_name_that_is_none_is_refused_at_once(door: Door) -> None:
     for verb, name in (("pull", " "), ("use", "other"), ("pull", "hf.co/nobody")):
         with pytest.raises(ParticipantRefused):
-            await door.models.ask(verb, name)
+            await door.models.request(verb, name)
 
 
 async def test_the_choice_is_written_and_seen(door: Door, settings: Path) -> None:
-    await door.models.ask("pull", NAME)
+    await door.models.request("pull", NAME)
     await door.hears(until=lambda progress: progress.state == "done")
-    used = await door.models.ask("use", "tiny-Q4_K_M")
+    used = await door.models.request("use", "tiny-Q4_K_M")
     assert (used.chosen, used.models[0].current) == ("llama_server/tiny-Q4_K_M", True)
     assert load_models([DEFAULTS, settings]).roles.chat == ("llama_server/tiny-Q4_K_M",)
-    assert [model.current for model in (await door.models.ask("list")).models] == [True]
+    assert [model.current for model in (await door.models.request("list")).models] == [True]
     with pytest.raises(ParticipantRefused, match="model other is not here") as caught:
-        await door.models.ask("use", "other")
+        await door.models.request("use", "other")
     assert caught.value.kind == "not_found"

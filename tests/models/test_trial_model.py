@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from local.cli.entry import main
-from local.core.config import DEFAULTS
 from local.core.errors import ModelError, SetUpFailed
-from local.models import trial as trial_model
+from local.core.shipped import shipped_dir
 from local.models.settings import ModelsConfig, load_models
+from local.run import trial as trial_model
 from local.run.trial import MODEL_LOCK, NAME, PROGRAM_LOCK, TrialModel
 
 WITHOUT_PROGRAM = ModelsConfig.model_validate(
@@ -104,7 +104,7 @@ def test_the_command_installs_the_model_and_has_it_answer(
         assert ended.value.code == 0, capsys.readouterr()
     assert installer.asked[:2] == [PROGRAM_LOCK, MODEL_LOCK]
     assert "Apache-2.0" in capsys.readouterr().out
-    chosen = load_models([DEFAULTS, settings])
+    chosen = load_models([shipped_dir() / "config", settings])
     assert chosen.roles.chat == (f"llama_server/{NAME}",)
     assert chosen.providers["llama_server"].model == tmp_path / "data" / "models" / f"{NAME}.gguf"
     assert chosen.providers["llama_server"].program == "/nowhere/it"

@@ -32,7 +32,7 @@ def test_a_call_is_made_when_its_card_is_allowed_and_not_when_it_is_denied(visit
     expect(card_of(page)).to_contain_text("added: milk")
     expect(card_of(page)).to_contain_text("What it changes can be undone.")
     expect(page.locator(".pending")).to_contain_text("waiting for you")
-    assert violations(page) == []
+    assert violations(page, "article.turn") == []
     assert not file.exists()
     card_of(page).get_by_role("button", name="Allow once").click()
     expect(card_of(page)).to_have_count(0)
@@ -56,7 +56,7 @@ def test_without_the_token_a_card_says_where_it_is_and_takes_it(visit: Visit, pa
     ask(page, "third list")
     card_of(page).get_by_role("button", name="Allow once").click()
     expect(card_of(page).get_by_role("alert")).to_contain_text("in the file api_token of its data directory")
-    assert violations(page) == []
+    assert violations(page, "article.turn") == []
     card_of(page).get_by_role("button", name="Give the token").click()
     page.get_by_label("Token").fill(paged.owner_token)
     page.keyboard.press("Enter")
@@ -84,7 +84,7 @@ def test_a_plan_is_read_and_approved_on_its_card_and_followed_with_ticks(visit: 
     ask(page, "fifth list")
     card = page.get_by_role("group", name="A plan for you to approve: A fifth list")
     expect(card.get_by_role("listitem")).to_have_text(["write it", "praise it"])
-    assert violations(page) == []
+    assert violations(page, "article.turn") == []
     card.get_by_role("button", name="Approve, with edits").click()
     answered(page)
     assert (paged.system.data_dir / "workspace" / "fifth.txt").read_text() == "milk\n"
@@ -93,4 +93,4 @@ def test_a_plan_is_read_and_approved_on_its_card_and_followed_with_ticks(visit: 
     expect(kept.locator("summary")).to_have_text(["Plan: A fifth list 1 of 2 done", "To do 0 of 1 done"])
     kept.first.locator("summary").click()
     expect(kept.first.get_by_role("listitem")).to_have_text(["✓done: write it", "○open: praise it"])
-    assert violations(page) == []
+    assert violations(page, "article.turn") == []

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page.conftest import PagedSystem
@@ -70,6 +71,7 @@ def see_dialogs(page: Page, screens: Screens) -> None:
     screens.see("settings", page.get_by_role("dialog"))
 
 
+@pytest.mark.thorough
 def test_the_main_screens_have_the_names_and_roles_that_stand_in_git(visit: Visit, paged: PagedSystem) -> None:
     paged.script({"user": "^a list of names", "replies": [write("names.txt", "Ada\n"), {"content": "Listed."}]})
     page = visit().open(f"#token={paged.owner_token}")

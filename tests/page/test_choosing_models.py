@@ -16,6 +16,8 @@ from tests.page.test_chat import session_of
 from tests.system.pseudo_terminal import PseudoTerminal
 from tests.warm.warm_system import WarmSystem
 
+pytestmark = pytest.mark.thorough
+
 FRANCE, GERMANY = "What is the capital of France?", "What is the capital of Germany?"
 
 

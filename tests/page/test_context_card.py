@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page.conftest import PagedSystem
@@ -20,17 +17,14 @@ def shown(page: Page) -> None:
     if head.get_attribute("aria-expanded") == "false":
         head.click()
     expect(card.locator(".insides")).to_contain_text("allergies: hazelnuts (said 20")
-    assert violations(page) == []
+    assert violations(page, "[data-context]") == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 360])
 def test_what_was_told_is_above_the_answer_and_still_there_when_the_page_is_loaded_again(
-    visit: Visit, paged: PagedSystem, scheme: Any, width: int
+    visit: Visit, paged: PagedSystem
 ) -> None:
-    said = f"I am severely allergic to hazelnuts, {scheme} {width}"
-    paged.ask(said, f"told-{scheme}-{width}")
-    page = visit(viewport={"width": width, "height": 860}, color_scheme=scheme).open()
+    paged.ask("I am severely allergic to hazelnuts", "told")
+    page = visit(viewport={"width": 360, "height": 860}, color_scheme="dark").open()
     ask(page, "Suggest a cake for my birthday")
     answered(page)
     shown(page)

@@ -4,7 +4,7 @@ the policy because nothing is tried, nothing breaks the layout."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
+from itertools import cycle
 
 from playwright.sync_api import Page, expect
 
@@ -79,7 +79,7 @@ ODD = (
     "a\\\\b\\*c\\_d",
     "&#0;&#xD800;&#x110000;&constructor;",
 )
-WORDS = [tag.format(run) for tag, run in product(TAGS, RUN)] + list(ODD)
+WORDS = [tag.format(run) for tag, run in zip(TAGS, cycle(RUN), strict=False)] + list(ODD)
 
 
 def check(page: Page) -> None:
@@ -114,7 +114,7 @@ def test_hostile_words_are_words_wherever_they_stand(visit: Visit, paged: PagedS
     page.locator("[data-call] .call-head").click()
     page.wait_for_selector(".insides pre")
     check(page)
-    for word in WORDS[:: len(RUN)]:  # each form once, with its first script
+    for word in WORDS:
         first_line = next((line for line in word.split("\n") if "<script>" in line and not line.startswith("|")), None)
         if first_line and not first_line.startswith(("#", ">", "-", "```", "[")):
             expect(page.locator("[data-answer]")).to_contain_text(first_line)

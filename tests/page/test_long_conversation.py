@@ -44,6 +44,7 @@ def serve(browser: BrowserContext, turns: list[dict[str, Any]]) -> None:
     browser.route(f"**/sessions/{SESSION}/turns*", page)
 
 
+@pytest.mark.thorough
 def test_earlier_turns_come_as_the_reader_scrolls_to_them_and_what_is_read_stays_where_it_stands(visit: Visit) -> None:
     visitor = visit()
     serve(visitor.context, [turn(number) for number in range(TURNS)])

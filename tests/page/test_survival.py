@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import httpx
 import psutil
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page.conftest import PagedSystem, Visitor
 
 Visit = Callable[..., Visitor]
 
-STORY = "\n\n".join(f"Paragraph {number} of the *story*, with `code`." for number in range(24))
+STORY = "\n\n".join(f"Paragraph {number} of the *story*, with `code`." for number in range(16))
 SLOW = {"chunk_chars": 18, "chunk_delay_seconds": 0.06}
 BROKEN_CONNECTION = ("net::", "Failed to load resource", "ERR_")
 
@@ -40,15 +40,15 @@ def as_text(page: Page, paged: PagedSystem, session: str) -> str:
     return shown(page)
 
 
+@pytest.mark.thorough
 def test_a_page_that_is_loaded_again_at_any_point_of_an_answer_shows_it_once_and_whole(
     visit: Visit, paged: PagedSystem
 ) -> None:
     paged.script({"user": "^tell me", "replies": [{"thinking": "A story. " * 9, "content": STORY}]}, **SLOW)
     page = visit().open()
     session = begin(page, "tell me")
-    for paragraph in (None, 0, 3, 12):
-        if paragraph is not None:
-            expect(page.locator("article.turn")).to_contain_text(f"Paragraph {paragraph} of the story")
+    for paragraph in ("", "Paragraph 3 of the story"):
+        expect(page.locator("article.turn")).to_contain_text(paragraph)
         page.reload()
     assert shown(page) == as_text(page, paged, session)
 
@@ -81,9 +81,9 @@ def test_tabs_share_one_stream_and_all_of_them_advance_also_when_the_one_that_re
 
     tabs = [visitor.open()]
     session = begin(tabs[0], "tabbed")
-    tabs += [visitor.open(f"#/c/{session}") for _ in range(2)]
+    tabs.append(visitor.open(f"#/c/{session}"))
     for tab in tabs:
-        expect(tab.locator("article.turn")).to_contain_text("Paragraph 2 of the story")
+        expect(tab.locator("article.turn")).to_contain_text("Paragraph 1 of the story")
     assert streams() == 1
     with tabs[1].context.expect_event("request", lambda asked: "/stream?" in asked.url):  # another tab reads it then
         tabs[0].close()
@@ -92,6 +92,7 @@ def test_tabs_share_one_stream_and_all_of_them_advance_also_when_the_one_that_re
     assert set(texts) == {as_text(tabs[1], paged, session)}
 
 
+@pytest.mark.thorough
 def test_what_comes_is_shown_also_where_a_browser_that_says_it_is_seen_paints_nothing(
     visit: Visit, paged: PagedSystem
 ) -> None:
@@ -108,12 +109,12 @@ def test_an_api_that_is_killed_costs_the_reader_nothing(visit: Visit, paged: Pag
     visitor.expected = lambda trouble: any(one in trouble for one in BROKEN_CONNECTION)
     page = visitor.open()
     session = begin(page, "tell me")
-    for paragraph in (0, 4):
-        expect(page.locator("article.turn")).to_contain_text(f"Paragraph {paragraph} of the story", timeout=90_000)
-        kill_api(paged)
+    expect(page.locator("article.turn")).to_contain_text("Paragraph 2 of the story", timeout=90_000)
+    kill_api(paged)
     assert shown(page) == as_text(page, paged, session)
 
 
+@pytest.mark.thorough
 def test_while_the_journal_is_held_up_the_page_says_what_it_waits_for(visit: Visit, paged: PagedSystem) -> None:
     page = visit().open()
     (journal,) = (one for one in paged.request("GET", "/participants")["participants"] if one["name"] == "journal")
@@ -135,17 +136,7 @@ def kill_api(paged: PagedSystem) -> None:
     psutil.wait_procs([process], 30)
 
 
-def test_a_page_that_is_opened_while_somebody_is_away_meets_no_error(visit: Visit, paged: PagedSystem) -> None:
-    token = {"authorization": f"Bearer {paged.owner_token}"}
-    paged.request("POST", "/participants/reward/stop", headers=token)
-    try:
-        assert httpx.get(f"{paged.url}/health", trust_env=False).status_code == 503
-        page = visit().open()
-        expect(page.locator(".model")).to_have_text("stand-in")  # as /health has told
-    finally:
-        paged.request("POST", "/participants/reward/start", headers=token)
-
-
+@pytest.mark.thorough
 def test_a_page_that_meets_an_api_which_does_not_know_the_model_yet_asks_again(
     visit: Visit, paged: PagedSystem
 ) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from local.api.clients import LoCALSession
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo
 from local.bus.messages import (
@@ -26,6 +25,7 @@ from local.permissions.messages import ApprovalDecision, ApprovalRequest
 from local.queries import asker as module
 from local.queries.asker import Asker, AskTimeouts, LiveQuery, Unavailable, query_envelope_id
 from local.queries.errors import AskerStopping, GeneratorSilent, NobodyAnswers, NotAccepted, QueryDeleted, QueryRefused
+from local.queries.session import LoCALSession
 
 HASTY = AskTimeouts(first_look=0.01, last_look=0.02, while_silent=0.1)
 EAGER = AskTimeouts(first_look=0.01)

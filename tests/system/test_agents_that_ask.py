@@ -46,7 +46,7 @@ def test_an_agent_s_call_is_asked_about_at_the_terminal_and_made_where_it_is_all
     question = ("ask", "Have the fence painted.", "--query-id", "painting", "--data-dir", live.system.data_dir)
     with PseudoTerminal(*question, columns=100) as terminal:
         terminal.wait_for(KEYS)
-        assert "The agent agent: write_file (L1) wants leave." in terminal.text
+        assert "The agent agent: write_file (L1) needs approval." in terminal.text
         live.kill("api")  # its successor is told what waits, and the terminal asks once
         live.wait_until(lambda: bool(live.participant("gatekeeper")))
         with live.stream("GET", "/query/painting/events") as events:
@@ -55,7 +55,7 @@ def test_an_agent_s_call_is_asked_about_at_the_terminal_and_made_where_it_is_all
         terminal.type("y\r")
         assert terminal.end() == 0
     assert "The fence is red" in " ".join(terminal.text.split())  # in a line that may be broken anywhere
-    assert (terminal.text.count("wants leave."), fence.read_text()) == (1, "red")
+    assert (terminal.text.count("needs approval."), fence.read_text()) == (1, "red")
 
 
 def test_an_agent_s_call_that_is_denied_elsewhere_is_asked_about_no_more(live: Live) -> None:

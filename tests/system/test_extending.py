@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from local.cli.doctor import FindingStatus, check_participants, health_on_bus
+from local.cli.bus_health import health_on_bus
 from local.cli.entry import main
 from local.core.secrets import SecretStore
+from local.run.doctor import FindingStatus, check_participants
 from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 

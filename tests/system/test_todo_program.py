@@ -49,7 +49,7 @@ def test_a_program_is_written_tested_and_undone_in_the_terminal(project: Path) -
         terminal.type(f"{QUESTION}\r")
         for number, tool in enumerate(("write_file (L1)", "write_file (L1)", "shell_exec (L2)"), 1):
             terminal.wait_for("[y] once · [a] in this conversation · [n] no ›", times=number)
-            assert terminal.text.count(" wants leave.") == number and f"{tool} wants leave." in terminal.text
+            assert terminal.text.count(" needs approval.") == number and f"{tool} needs approval." in terminal.text
             terminal.type("y\r")
         terminal.wait_for("exit code 0 after")
         assert {path.name: path.read_text() for path in project.iterdir()} == FILES

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import socket
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
@@ -19,21 +19,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from local.api.bus_stream import BusStreams
-from local.api.clients import (
-    Agents,
-    Changes,
-    ClientTools,
-    CronJobs,
-    Goals,
-    LoCALSession,
-    Memories,
-    Models,
-    ParticipantClient,
-    Permissions,
-    Reflections,
-    Skills,
-    SystemControl,
-)
+from local.api.clients import BusRequests, ClientTools, SystemControl
 from local.api.context import ApiContext
 from local.api.http import JsonResponse, handle_errors
 from local.api.page import PageFolder
@@ -57,6 +43,7 @@ from local.api.stream import BrowserStreams
 from local.attachments.attachments import Attachments
 from local.bus.blobs import BlobStore
 from local.bus.envelope import Envelope
+from local.bus.message import Message
 from local.bus.messages import ParticipantStatus
 from local.core.capability import capabilities
 from local.core.config import Settings
@@ -65,6 +52,7 @@ from local.core.errors import ConfigError
 from local.instructions.profiles import ProfileRegistry
 from local.mcp.endpoint import MCPEndpoint
 from local.queries.asker import TurnFigures
+from local.queries.session import LoCALSession
 from local.run.settings_files import SettingsFiles
 from local.runtime.participant import WORKSPACE, Kind, Participant, Resources, on
 from local.users.budgets import Accounts, BudgetsConfig, DayBudgets
@@ -113,11 +101,19 @@ def installed_version() -> str:
         return "unknown"
 
 
+def requests_of_routes() -> Iterator[type[Message]]:
+    """The messages that the capabilities declare as sent by their routes."""
+    for each in capabilities().values():
+        for target in each.requests:
+            module, _, name = target.partition(":")
+            yield getattr(importlib.import_module(module), name)
+
+
 # The HTTP API as a participant.
 
 
 class ApiConfig(Settings):
-    """`api.yaml`; the comments there say what each key means. `api_token` comes from LOCAL2_API_TOKEN."""
+    """The settings in `api.yaml`, where comments say what each key means. `api_token` comes from LOCAL2_API_TOKEN."""
 
     trail_seconds: float = Field(120.0, ge=0)
     keep_alive_seconds: float = Field(15.0, gt=0)
@@ -132,25 +128,12 @@ class ApiConfig(Settings):
 
 
 class ApiParticipant(Participant):
-    """Lets HTTP clients in: asks for them, and shows them the bus."""
+    """The HTTP API as a participant: it asks questions for HTTP clients, and shows them the bus."""
 
     name = "api"
     kind = Kind.DOOR
     Config = ApiConfig
-    publishes = (
-        LoCALSession,
-        Memories,
-        Changes,
-        Skills,
-        SystemControl,
-        Permissions,
-        Agents,
-        CronJobs,
-        Models,
-        Reflections,
-        ClientTools,
-        Goals,
-    )
+    publishes = (LoCALSession, SystemControl, ClientTools, *requests_of_routes())
 
     def __init__(
         self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path],
@@ -206,9 +189,9 @@ class ApiParticipant(Participant):
         async with LoCALSession(self.bus, max_wait_seconds=self._settings.max_wait_seconds) as session:
             self._session = session
             budgets = self._settings.budgets
-            asked, accounts = self._asked_of_others(), Accounts(session, self._data_dir, self._layers)
+            requests, accounts = BusRequests(self.bus, self._expects), Accounts(session, self._data_dir, self._layers)
             trail_seconds = self._settings.trail_seconds
-            queries = QueryFinder(session, asked["permissions"], self._participants, trail_seconds, time.monotonic)
+            queries = QueryFinder(session, requests, self._participants, trail_seconds, time.monotonic)
             self._streams = BrowserStreams(self.bus, session, queries, self._participants, time.monotonic)
             await self.bus.ready()
             context = ApiContext(
@@ -217,8 +200,11 @@ class ApiParticipant(Participant):
                 budgets=DayBudgets(budgets, session, accounts.prices) if budgets.is_limited else None,
                 queries=queries,
                 streams=self._streams,
+                requests=requests,
                 control=SystemControl(self.bus),
-                **asked,
+                client_tools=ClientTools(
+                    self.bus, self._expects, self._settings.client_tools, asks=self._settings.clients_may_ask
+                ),
                 settings=self._settings_files,
                 profiles=self._profiles,
                 participants=self._participants,
@@ -240,16 +226,6 @@ class ApiParticipant(Participant):
             app = create_app(context, self._policy, self._principals)
             async with self._streams.running(), mcp.running(), serving(app, self._listener, before_stop):
                 yield
-
-    def _asked_of_others(self) -> dict[str, Any]:
-        """What is asked of another participant over the bus."""
-        asked: dict[str, type[ParticipantClient]] = {
-            "changes": Changes, "skills": Skills, "memories": Memories, "cron": CronJobs, "permissions": Permissions,
-            "agents": Agents, "models": Models, "reflections": Reflections, "goals": Goals,
-        }  # fmt: skip
-        settings = self._settings
-        tools = ClientTools(self.bus, self._expects, settings.client_tools, asks=settings.clients_may_ask)
-        return {"client_tools": tools, **{name: client(self.bus, self._expects) for name, client in asked.items()}}
 
     def _expects(self, name: str) -> bool:
         return self._participants.is_expected(name, time.monotonic())

@@ -45,9 +45,10 @@ def without_overlap(filters: Iterable[str]) -> list[str]:
 
 
 class BusWatch:
-    """What one client has yet to be sent. Bounded: a client that is too slow loses what finds no room, and is told
-    how much at the place where it is missing. With `user_id` only what is that user's is taken in; without payloads
-    only headers and sizes. `changed` is set when there is something to take."""
+    """The events that one client of the bus has not been sent yet. The queue is bounded: a slow client loses the events
+    that find no room, and an event `lost` says how many in the place where they are missing. With `user_id` only that
+    user's messages are taken in; without payloads only headers and sizes. `changed` is set when there is something to
+    take."""
 
     def __init__(
         self, user_id: str | None = None, *, with_payload: bool = True, changed: asyncio.Event | None = None
@@ -98,7 +99,7 @@ class BusWatch:
 
 
 class BusStreams:
-    """Every open stream of the bus. `keep_alive_seconds` is how often a comment is sent."""
+    """All open streams of the bus. `keep_alive_seconds` is the time between two comments on an idle stream."""
 
     def __init__(self, bus: Bus, keep_alive_seconds: float) -> None:
         self._bus, self._keep_alive_seconds = bus, keep_alive_seconds

@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TypeVar
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from local.api.bus_stream import BusStreams
-from local.api.clients import (
-    Agents,
-    Changes,
-    ClientTools,
-    CronJobs,
-    Goals,
-    LoCALSession,
-    Memories,
-    Models,
-    Permissions,
-    Reflections,
-    Skills,
-    SystemControl,
-)
+from local.api.clients import BusRequests, ClientTools, SystemControl
 from local.api.http import ID_PATTERN as ID_PATTERN
 from local.api.http import Id as Id
 from local.api.http import PathId as PathId
@@ -34,37 +22,33 @@ from local.api.security import Principal
 from local.api.stream import BrowserStreams
 from local.attachments.attachments import Attachments
 from local.bus.blobs import BlobStore
+from local.bus.message import Message
 from local.bus.vocabulary import ELEVATED_MODES, NON_INTERACTIVE, Mode
 from local.instructions.profiles import ProfileRegistry
 from local.mcp.endpoint import MCPEndpoint
+from local.queries.session import LoCALSession
 from local.run.settings_files import SettingsFiles
 from local.users.budgets import Accounts, DayBudgets
 from local.users.users import Users
 
 GATEKEEPER = "gatekeeper"
+M = TypeVar("M", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
 class ApiContext:
-    """`instance` is fresh at each start of the process; `backend` names the model server ("stand_in" is none). There
-    are no `budgets` where nothing is limited. `openai_aliases` are further names of models for clients of /v1."""
+    """The parts of one running API, which its routes use. `instance` is new at each start of the process; `backend`
+    names the model server ("stand_in": none). `budgets` is None where nothing is limited. `openai_aliases` are further
+    names of models for clients of /v1."""
 
     session: LoCALSession
     accounts: Accounts
     budgets: DayBudgets | None
     queries: QueryFinder
     streams: BrowserStreams
-    memories: Memories
-    models: Models
-    changes: Changes
+    requests: BusRequests
     client_tools: ClientTools
-    skills: Skills
-    reflections: Reflections
-    goals: Goals
     control: SystemControl
-    cron: CronJobs
-    permissions: Permissions
-    agents: Agents
     settings: SettingsFiles
     profiles: ProfileRegistry
     participants: ParticipantTable
@@ -80,6 +64,12 @@ class ApiContext:
     openai_aliases: Mapping[str, str]
     page: PageFolder
     mcp: MCPEndpoint
+
+    async def ask(
+        self, participant: str, request: Message, reply: type[M], *, user_id: str | None = None, seconds: float = 10.0
+    ) -> M:
+        """The answer of a participant. Raises as `BusRequests.ask`."""
+        return await self.requests.ask(participant, request, reply, user_id=user_id, seconds=seconds)
 
     async def require_budget(
         self, user_id: str | None, session_id: str | None = None, query_id: str | None = None

@@ -14,8 +14,8 @@ from pydantic import BaseModel, StringConstraints, ValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
 
 from local.bus.message import parse_object
 from local.core.errors import LocalError
@@ -175,7 +175,7 @@ STATUS: Mapping[str, int] = {
 
 
 class RequestRefused(LocalError):
-    """A request that is turned down. `kind` is one of `STATUS`, `param` the field at fault if there is one."""
+    """The error for a request that is refused. `kind` is one of `STATUS`, `param` the wrong field if there is one."""
 
     def __init__(self, kind: str, message: str, param: str | None = None) -> None:
         super().__init__(message)
@@ -278,32 +278,16 @@ def ticking(seconds: float, tick: Callable[[], object]) -> Iterator[None]:
         timer.cancel()
 
 
-class Streamed(Response):
-    """Writes chunks as they come; when the client leaves, `chunks` is closed at once. What fails before the first chunk
-    still gets a status; what fails later cuts the connection, so that nobody takes it for the whole.
-
-    Starlette's own StreamingResponse would do, but for the 20 ms in which the first one imports anyio's backend.
-    """
+class Streamed(StreamingResponse):
+    """A response whose chunks are written as they come; when the client leaves, `chunks` is closed. What fails before
+    the first chunk still gets a status; what fails later cuts the connection, so that nobody takes it for the whole."""
 
     def __init__(self, chunks: Chunks, headers: Mapping[str, str]) -> None:
-        super().__init__(headers=headers)
-        del self.headers["content-length"]
+        super().__init__(chunks, headers=headers)
         self._chunks = chunks
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Stream until the end or until the client leaves."""
-        writing = asyncio.create_task(self._write(send), name="streamed response")
-        leaving = asyncio.create_task(_left(receive), name="client of a streamed response")
-        try:
-            await asyncio.wait({writing, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            writing.cancel()
-            leaving.cancel()
-            await asyncio.wait({writing, leaving})
-        if not writing.cancelled():
-            writing.result()
-
-    async def _write(self, send: Send) -> None:
+    async def stream_response(self, send: Send) -> None:
+        """Send all chunks, the head with the first one."""
         async with aclosing(self._chunks) as chunks:
             first = await anext(chunks, b"")
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -314,7 +298,7 @@ class Streamed(Response):
 
 
 class Download(Streamed):
-    """Something to be kept as a file; lines of JSON if it is not said what."""
+    """A streamed response that a browser saves as a file; lines of JSON by default."""
 
     def __init__(self, chunks: Chunks, name: str, media_type: str = "application/x-ndjson") -> None:
         self.media_type = media_type
@@ -322,17 +306,12 @@ class Download(Streamed):
 
 
 class EventStream(Streamed):
-    """Chunks of whole events."""
+    """A streamed response of server-sent events."""
 
     media_type = "text/event-stream"
 
     def __init__(self, chunks: Chunks) -> None:
         super().__init__(chunks, {"cache-control": "no-store", "x-accel-buffering": "no"})
-
-
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        continue
 
 
 # What is wrong with a JSON Schema of a client's, of which model servers say no more than that they cannot read it.
@@ -341,7 +320,7 @@ MOST_CHARACTERS = 200
 
 
 class SchemaFault(NamedTuple):
-    """`place` is where in the schema the value at fault stands, as `properties.city.type`; `text` what is wrong."""
+    """What is wrong with a client's JSON Schema. `place` is where the wrong value is, as `properties.city.type`."""
 
     place: str
     text: str

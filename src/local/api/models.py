@@ -8,8 +8,9 @@ from local.api.clients import ParticipantRefused
 from local.api.context import api
 from local.api.http import RequestRefused
 from local.bus.messages import DEFAULT_MODEL
-from local.models.messages import ModelRecord
+from local.models.messages import ModelRecord, ModelRequest, ModelResult
 
+MODEL_KEEPER, SECONDS = "model_keeper", 20.0  # longer than it waits for Ollama
 STAND_IN = "stand_in"  # a backend whose models are but names
 KINDS = ("not_found", "bad_model")  # of refusals that are about the name
 
@@ -23,7 +24,7 @@ async def model_of(name: str, aliases: Mapping[str, str] | None = None) -> str:
     if name == api().participants.model:  # the one that answers is there, whoever knows of the others
         return DEFAULT_MODEL if api().backend == STAND_IN else name
     try:
-        found = await api().models.ask("find", name)
+        found = await api().ask(MODEL_KEEPER, ModelRequest(verb="find", model=name), ModelResult, seconds=SECONDS)
     except ParticipantRefused as error:
         if error.kind not in KINDS:
             raise
@@ -34,6 +35,7 @@ async def model_of(name: str, aliases: Mapping[str, str] | None = None) -> str:
 
 async def chat_models() -> Sequence[ModelRecord]:
     """The models that a query can choose now; none where nobody keeps them."""
-    if not api().models.is_expected:
+    if not api().requests.expects(MODEL_KEEPER):
         return ()
-    return [model for model in (await api().models.ask("list")).models if model.chat]
+    found = await api().ask(MODEL_KEEPER, ModelRequest(verb="list"), ModelResult, seconds=SECONDS)
+    return [model for model in found.models if model.chat]

@@ -40,7 +40,7 @@ class TextPart(BaseModel):
 
 
 class ImageUrl(BaseModel):
-    """Where a picture is."""
+    """The address of a picture."""
 
     url: str
 
@@ -151,7 +151,7 @@ Seed = Annotated[int | None, Field(ge=-(2**63), lt=2**63)]
 
 
 class StreamOptions(BaseModel):
-    """How to stream."""
+    """The options of a streamed completion."""
 
     include_usage: bool = False
 

@@ -10,9 +10,8 @@ from pydantic_core import to_json
 
 from local.api.http import ServerEvent
 from local.bus.messages import CONTROL_MESSAGES_GONE as GONE
-from local.bus.messages import ChildStatus, ParticipantStatus
+from local.bus.messages import PARTICIPANT, ChildStatus, ParticipantStatus
 from local.queries.asker import JOURNAL, Unavailable
-from local.run.newcomers import PARTICIPANT
 from local.runtime.runner import KEPT, LOOK_SECONDS, SILENT_SECONDS
 
 SUPERVISOR = "supervisor"
@@ -29,7 +28,8 @@ class _Beat:
 
 
 class ParticipantTable:
-    """Feed it every status; times are seconds of one monotonic clock. Who is silent for too long has gone."""
+    """The participants by what their status beats say, and by what the supervisor says of its children. Times are
+    seconds of one monotonic clock. A participant that is silent for too long is removed."""
 
     def __init__(self) -> None:
         self._children: tuple[ChildStatus, ...] = ()
@@ -164,7 +164,8 @@ Key = tuple[str, int | None]
 
 
 class ParticipantWatch:
-    """Compares the table with what was told of it, when that is `due`. `clock` gives the table's seconds."""
+    """The participants as one stream was told of them: it gives the rows that have changed, when that is `due`. `clock`
+    gives the table's seconds."""
 
     def __init__(self, table: ParticipantTable, clock: Callable[[], float]) -> None:
         self._table, self._clock = table, clock

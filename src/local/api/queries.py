@@ -10,13 +10,15 @@ from dataclasses import dataclass
 
 from pydantic_core import to_json
 
-from local.api.clients import LoCALSession, ParticipantAway, ParticipantRefused, Permissions
+from local.api.clients import BusRequests, ParticipantAway, ParticipantRefused
 from local.api.http import KEEP_ALIVE, Chunks, sse, ticking
 from local.api.participants import ParticipantTable
 from local.api.security import Principal
 from local.bus.envelope import Envelope
+from local.permissions.messages import PermissionRequest, PermissionResult
 from local.queries.asker import LiveQuery
 from local.queries.errors import QueryDeleted
+from local.queries.session import LoCALSession
 from local.queries.view import CRITIQUE, PAIRWISE, QueryEvent, QueryView
 
 # One query as server-sent events.
@@ -26,8 +28,8 @@ Batches = AsyncGenerator[list[QueryEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class JudgementWindow:
-    """For how many seconds after an answer was given its judgements are waited for at most, and which are `awaited()`
-    at this moment; see `Judgements.settled`. `clock` gives seconds since 1970."""
+    """The time after an answer in which its judgements are waited for: at most `seconds`, and only those that are
+    `awaited()` at this moment; see `Judgements.settled`. `clock` gives seconds since 1970."""
 
     seconds: float
     awaited: Callable[[], frozenset[str]]
@@ -68,7 +70,8 @@ async def batches(
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """`instance` begins every event's id; `keep_alive_seconds` is how often a comment is sent."""
+    """The settings of a query's event stream. `instance` begins every event's id; `keep_alive_seconds` is the time
+    between two comments."""
 
     instance: str
     trail: JudgementWindow
@@ -100,21 +103,22 @@ def _event(event: QueryEvent, query: LiveQuery, instance: str) -> bytes:
     return sse(event.kind, payload_of(event, query), f"{instance}-{event.number}")
 
 
-CRITIC, SECOND_RESPONDENT = "critic", "generator_b"
+CRITIC, SECOND_RESPONDENT, GATEKEEPER = "critic", "generator_b", "gatekeeper"
 
 
 class QueryFinder:
-    """`trail_seconds` is for how long after an answer its judgements are waited for; `clock` gives seconds."""
+    """The place where routes find queries: known to this process, or on record. `trail_seconds` is how long judgements
+    of an answer are waited for; `clock` gives seconds."""
 
     def __init__(
         self,
         session: LoCALSession,
-        permissions: Permissions,
+        requests: BusRequests,
         participants: ParticipantTable,
         trail_seconds: float,
         clock: Callable[[], float],
     ) -> None:
-        self._session, self._permissions = session, permissions
+        self._session, self._requests = session, requests
         self._participants, self._clock = participants, clock
         self.trail = JudgementWindow(trail_seconds, self._awaited)
 
@@ -151,8 +155,9 @@ class QueryFinder:
 
     async def _recall_approvals(self, query: LiveQuery) -> None:
         """Tell what waits for its user, which was said before anybody listened here; nothing while nobody knows."""
+        request = PermissionRequest(verb="list", of_user=query.view.user_id)
         with suppress(ParticipantAway, ParticipantRefused):
-            for asked in (await self._permissions.ask("list", query.view.user_id)).waiting:
+            for asked in (await self._requests.ask(GATEKEEPER, request, PermissionResult)).waiting:
                 if query.query_id in (asked.query_id, asked.root_query_id):
                     query.receive(asked, Envelope(asked.subject, "", "", "", 1, asked.query_id, b""))
 

@@ -42,6 +42,7 @@ from local.bus.messages import DEFAULT_MODEL, ControlVerb, with_mode, with_model
 from local.bus.vocabulary import NON_INTERACTIVE
 from local.core.errors import ConfigError, LocalError
 from local.instructions.profiles import ALIASES, Profiles
+from local.memory.messages import MemoryRequest, MemoryResult
 
 # The bus, live.
 
@@ -195,7 +196,8 @@ class _OpenAi:
         vectors: list[tuple[float, ...]] = []
         for start in range(0, len(texts), BATCH):
             batch = tuple(texts[start : start + BATCH])
-            found = await api().memories.ask("embed", caller.name, texts=batch)
+            embedding = MemoryRequest(verb="embed", texts=batch)
+            found = await api().ask("memory", embedding, MemoryResult, user_id=caller.name, seconds=20.0)
             vectors += found.vectors
             model = found.embedded_by
         return JsonResponse(embeddings(asked, model, vectors))

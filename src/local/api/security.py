@@ -37,14 +37,14 @@ _PORT = re.compile(r":\d*$")
 _FOREIGN_SITES = frozenset({"cross-site", "same-site"})
 _FORWARDING_PARTS = ("x-forwarded", "forwarded-for", "connecting-ip", "x-envoy-external")
 _UNKNOWN = (
-    "who asks? Send 'Authorization: Bearer …' with a token that `local2 user add` has given, or the owner's, which is"
-    " LOCAL2_API_TOKEN or stands in the file api_token in the data directory"
+    "a token is missing: send 'Authorization: Bearer …' with a token that `local2 user add` gave, or the owner token,"
+    " which is LOCAL2_API_TOKEN or in the file api_token in the data directory"
 )
 OWNERS_TOKEN = (
-    "this wants the owner's token, whoever runs the client: 'Authorization: Bearer …' with what stands in the"
-    " file api_token in the data directory, or in LOCAL2_API_TOKEN"
+    "this requires the owner token: send 'Authorization: Bearer …' with the token in LOCAL2_API_TOKEN, or in"
+    " the file api_token in the data directory"
 )
-_NOT_KNOWN = "this token is not known here, or not any more; `local2 user add` gives one"
+_NOT_KNOWN = "this token is unknown, or was withdrawn; `local2 user add` gives a new one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Principal:
     def require_owner(self) -> None:
         """Raises `RequestRefused` (forbidden) for anybody else."""
         if not self.is_owner:
-            raise RequestRefused("forbidden", "this is for the owner of the system alone")
+            raise RequestRefused("forbidden", "only the owner of the system may do this")
 
     def acting_for(self, user_id: str | None) -> Principal:
         """The principal with that user's eyes. Raises `RequestRefused` (not_found) unless it is the owner, or
@@ -159,7 +159,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Access(StrEnum):
-    """Whom a route is for, and so whose the things are that it tells of."""
+    """The callers that a route is for."""
 
     ANYBODY = "anybody"  # it looks itself at how much it may tell to whom
     USERS = "users"  # each of what is theirs, which the route asks for; the owner of everything
@@ -254,7 +254,7 @@ def proxied_hosts_of(names: Iterable[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class GuardPolicy:
-    """What is let in. The lists of hosts are what a rebound DNS name does not pass. `max_upload` is in bytes."""
+    """The rules for requests that are let in. The lists of hosts stop a rebound DNS name. `max_upload` is in bytes."""
 
     hosts: frozenset[str]
     max_upload: int = MAX_BODY
@@ -294,7 +294,7 @@ class GuardPolicy:
 
 
 class ClientLeft(Exception):
-    """The client has gone; there is nobody to answer."""
+    """The error for a client that has left: there is nobody to answer."""
 
 
 class UnfinishedRequests:

@@ -42,7 +42,7 @@ _HEAD, _ASKED, _TOLD = struct.Struct("=IHHII"), struct.Struct("=BBBBI"), struct.
 
 
 class NotTold(Exception):
-    """The kernel does not say in this way who holds a socket."""
+    """The error for a kernel that does not say in this way who holds a socket."""
 
 
 class Peer:
@@ -213,7 +213,7 @@ OTHER_FILES = 160  # of this process: databases, the bus, attachments, and what 
 
 
 class ConnectionLimit:
-    """Keeps the connections below the number of files that this process may have open."""
+    """The most connections that may be open: fewer than the files that this process may have open."""
 
     least = 64  # however few files there may be
 
@@ -240,7 +240,7 @@ class ConnectionLimit:
 
 
 class HttpConnection(H11Protocol):
-    """Answers what is no HTTP in JSON, and closes the connection of whoever keeps it waiting for a request."""
+    """One client's HTTP connection. It answers in JSON what is no HTTP, and closes if no request comes for too long."""
 
     def __init__(self, limit: ConnectionLimit, **of_uvicorn: Any) -> None:
         super().__init__(**of_uvicorn)
@@ -396,7 +396,7 @@ HEADERS = [("x-content-type-options", "nosniff"), ("cross-origin-resource-policy
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs it, and says when it serves."""
+    """A uvicorn server that leaves signals to its process, and says when it serves."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

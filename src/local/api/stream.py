@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json, to_json
 
 from local.api.bus_stream import BusWatch, checked_filters, without_overlap
-from local.api.clients import LoCALSession
 from local.api.http import KEEP_ALIVE, Chunks, Id, RequestRefused, ServerEvent, sse, status_of, ticking
 from local.api.participants import ParticipantTable, ParticipantWatch
 from local.api.queries import JudgementWindow, QueryFinder, payload_of
@@ -36,6 +35,7 @@ from local.core.files import Backoff
 from local.models.messages import ModelProgress
 from local.permissions.messages import ApprovalDecision, ApprovalRequest
 from local.queries.asker import LiveQuery
+from local.queries.session import LoCALSession
 from local.runtime.participant import Inbox
 
 # What a stream has sent last, for a client that comes back and has missed some of it.
@@ -44,8 +44,8 @@ MAX_BYTES = 1024 * 1024
 
 
 class SentEvents:
-    """Numbers events and keeps the last mebibyte of them. `numbers` count up, and no other stream gets the same ones,
-    so that an id of a stream that is no more is not taken for one of its successor's."""
+    """The last mebibyte of events that a stream has sent, numbered, for a client that reconnects. `numbers` count up
+    over all streams, so that an id of an ended stream is not taken for one of its successor's."""
 
     def __init__(self, instance: str, numbers: Iterator[int]) -> None:
         self._instance, self._numbers = instance, numbers
@@ -81,7 +81,7 @@ MAX_SESSIONS, MAX_QUERIES = 64, 256
 
 
 class BusBody(BaseModel):
-    """What is to be carried of the bus: subjects and families, with payloads or only their sizes."""
+    """The part of the bus that a stream carries: subjects and families, with payloads or only their sizes."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     subjects: Annotated[tuple[str, ...], Field(strict=False)] = ("",)
@@ -106,9 +106,9 @@ PROGRESS = "progress"  # of which the latest says all
 
 
 class StreamedQuery:
-    """What is yet to be sent of a query, which is taken from there when there is room for it: a slow client costs no
-    memory. It begins with a snapshot of what was said before, or with the first event if it is `new` to whoever
-    follows. `changed` is set at each change."""
+    """One query as a stream follows it. Its events are taken when there is room for them, so that a slow client costs
+    no memory. It begins with a snapshot of what was said before, or with the first event if it is `new` to the client.
+    `changed` is set at each change."""
 
     def __init__(self, query: LiveQuery, trail: JudgementWindow, changed: asyncio.Event, *, new: bool = False) -> None:
         self._query, self._trail = query, trail
@@ -172,9 +172,9 @@ Hello = Mapping[str, object]
 
 
 class BrowserStream:
-    """Belongs to `principal`, who sees nothing else in it. It outlives its connections, of which the latest counts.
-    Nothing is queued for a slow client but notes, which are bounded and counted: all else is taken when there is room.
-    """
+    """One browser's stream: what it carries, and what of that is not sent yet. It belongs to `principal`, and carries
+    nothing that the principal may not see. It outlives its connections, of which the latest counts. Nothing is queued
+    for a slow client but notes, which are bounded and counted: all else is taken when there is room."""
 
     def __init__(
         self, principal: Principal, sent: SentEvents, trail: JudgementWindow, left: Callable[[], object]
@@ -395,8 +395,8 @@ Row = dict[str, Any]
 
 
 class ChangedSessions:
-    """Asks the generator for the rows of all sessions that have changed since it last did, once at a time, and hands
-    each on by `tell(row)`."""
+    """The sessions that have changed since the generator was last asked for their rows. It asks for all of them at
+    once, and hands each row to `tell(row)`."""
 
     def __init__(self, session: LoCALSession, tell: Callable[[Row], object]) -> None:
         self._session, self._tell = session, tell
@@ -445,7 +445,7 @@ LIST_SUBJECTS = frozenset(
 
 
 class BrowserStreams:
-    """Streams by whose they are and the id that the browser gave them. `clock` gives the seconds of the table."""
+    """All browsers' streams, by owner and the id that the browser chose. `clock` gives the seconds of the table."""
 
     def __init__(
         self,

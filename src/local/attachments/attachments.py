@@ -78,7 +78,7 @@ def _is_text(beginning: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AttachmentLimits:
-    """What is taken of one file at most: bytes of it, characters of its text, pages of a PDF; and seconds."""
+    """The limits for one file: its bytes, characters of its text, pages of a PDF, and seconds to read it."""
 
     max_bytes: int = 20 * 1024 * 1024
     max_characters: int = 400_000
@@ -88,7 +88,7 @@ class AttachmentLimits:
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """What was read. `note` says in words what was not, and is empty if that is nothing."""
+    """The text that was read of a file. `note` says which part of it was not read; it is empty if all was."""
 
     text: str
     note: str = ""
@@ -248,7 +248,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]+")
 
 
 class AttachmentImporter:
-    """The way into an `AttachmentStore`."""
+    """The way into an `AttachmentStore`: it checks, reads and keeps files."""
 
     def __init__(self, store: AttachmentStore, limits: AttachmentLimits) -> None:
         self.store, self.limits = store, limits
@@ -287,8 +287,8 @@ def clean_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileView:
-    """What a door tells of a file. `size` is in bytes, `characters` is how much text was read of it, and `note` says
-    what part of it that is, unless it is all."""
+    """An attachment as the API shows it. `size` is in bytes, `characters` is the length of the text that was read, and
+    `note` says which part of the file that is, unless it is all."""
 
     id: str
     name: str

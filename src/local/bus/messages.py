@@ -788,6 +788,7 @@ class BusDead(Message):
 # stands in the supervisor's status.
 
 CONTROL_MESSAGES_GONE = "gone"  # the state of one that takes part no longer
+PARTICIPANT = "participant"  # the kind of a child, which says itself of which kind it is
 ControlVerb = Literal["start", "stop", "restart"]
 
 

@@ -1,20 +1,21 @@
 """The command line: the entry point, the chat in the terminal, and what commands share."""
 
-from local.core.capability import Capability
+from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
     commands={
-        "ask": "local.cli.commands:ask_once",
-        "chat": "local.cli.commands:chat",
-        "repl": "local.cli.commands:chat",
-        "trace": "local.cli.commands:trace",
-        "status": "local.cli.client:status",
-        "restart": "local.cli.client:restart",
-        "secret": "local.cli.secrets:secret_app",
-        "logs": "local.cli.logs:logs",
-        "tap": "local.cli.tap_commands:tap_app",
-        "doctor": "local.cli.doctor_command:doctor",
-        "completion": "local.cli.main:completion",
+        "ask": Command("local.cli.commands:ask_once", Section.ASK, "Ask one question and print the answer"),
+        "chat": Command("local.cli.commands:chat", Section.ASK, "Talk in this terminal"),
+        "open": Command(
+            "local.cli.client:open_page", Section.ASK, "Open the page of the running system in the browser"
+        ),
+        "trace": Command("local.cli.commands:trace", Section.WATCH, "Show where the time of a query went"),
+        "status": Command("local.cli.client:status", Section.WATCH, "Show how the system and each participant are"),
+        "restart": Command("local.cli.client:restart", Section.SYSTEM, "Start or restart one participant"),
+        "secret": Command("local.cli.secrets:secret_app", Section.TOOLS, "Store keys and passwords that tools use"),
+        "logs": Command("local.cli.logs:logs", Section.WATCH, "Show or follow the log"),
+        "tap": Command("local.cli.tap_commands:tap_app", Section.WATCH, "Watch the messages on the bus"),
+        "completion": Command("local.cli.main:completion", Section.SYSTEM, "Print the completion script for a shell"),
     },
-    hidden=("repl",),
+    aliases={"repl": "chat"},
 )

@@ -1,4 +1,4 @@
-"""Asks in the terminal what waits for a person: a call that wants leave, or a question of the model."""
+"""Asks in the terminal what waits for a person: a call that needs approval, or a question of the model."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ KEYS = "[y] once · [a] in this conversation · [n] no › "
 
 
 class ApprovalPrompt:
-    """One question at a time, the oldest first, while the answer goes on being followed. `decide` brings a decision to
-    the system and raises `NoAnswer`; `keep` takes what was typed before anything was asked: it answers nothing."""
+    """The prompt that asks in the terminal for approvals, one at a time, while the answer is followed. `decide` sends a
+    decision to the system and raises `NoAnswer`; `keep` takes what was typed before anything was asked, which answers
+    nothing."""
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ def question_of(asked: Json) -> str:
         from_strangers = [f"  {strangers}."] if sources else []
         return "\n".join([f"\nA plan: {visible(str(args.get('title', '')))}", *numbered, *from_strangers, PLAN_KEYS])
     whose = f"The agent {visible(asked['agent'])}: " if asked.get("agent") else ""
-    head = f"{whose}{visible(asked['tool'])} ({asked.get('level', 'L2')}) wants leave."
+    head = f"{whose}{visible(asked['tool'])} ({asked.get('level', 'L2')}) needs approval."
     told = [
         f"\n{head} {visible(asked.get('why', ''))}".rstrip(),
         *(f"  {visible(name)}: {_shown(value)}" for name, value in args.items()),

@@ -21,7 +21,7 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 
-from local.cli.client import AnsweringSystem
+from local.cli.client import AnsweringSystem, SystemClient
 from local.cli.commands import approvals_of, is_plain, plain_renderer, terminal_renderer
 from local.cli.conversation import ExitStatus, ask
 from local.cli.main import date_and_time, visible
@@ -29,7 +29,6 @@ from local.cli.render import waterfall
 from local.cli.renderer import Json, QueryProgress, Renderer
 from local.core.config_file import suggestion
 from local.core.errors import LocalError
-from local.reflection.commands import goal_words
 
 # What can be typed in a conversation beside questions: each command is a request that a program could make as well.
 
@@ -40,11 +39,11 @@ SHOWN_ID = 12  # characters, as `local2 sessions list` shows
 
 
 class Leave(Exception):
-    """The user has had enough."""
+    """The signal that the user ends the conversation."""
 
 
 class BadCommand(LocalError):
-    """A command that there is not, or that cannot be obeyed now; the text says what can."""
+    """The error for a chat command that does not exist, or that is impossible now; the text says what is possible."""
 
     kind = "bad_command"
 
@@ -59,7 +58,7 @@ def obey(chat: Chat, text: str) -> None:
 
 
 def _new(chat: Chat, argument: str) -> None:
-    """begin a new conversation"""
+    """start a new conversation"""
     chat.resume(token_hex(16))
     chat.say("a new conversation")
 
@@ -75,7 +74,7 @@ def _sessions(chat: Chat, argument: str) -> None:
 
 
 def _resume(chat: Chat, argument: str) -> None:
-    """ID: go on with a conversation; the beginning of its id is enough"""
+    """ID: continue a conversation; the beginning of its id is enough"""
     found = [each["session_id"] for each in chat.system.find().sessions() if each["session_id"].startswith(argument)]
     if not argument:
         raise BadCommand("/resume ID; /sessions lists the latest")
@@ -88,7 +87,7 @@ def _resume(chat: Chat, argument: str) -> None:
 
 
 def _attach(chat: Chat, argument: str) -> None:
-    """FILE: send a file along with the next question"""
+    """FILE: send a file with the next question"""
     try:
         content = Path(argument).expanduser().read_bytes()
     except OSError as error:
@@ -109,20 +108,20 @@ def _edit(chat: Chat, argument: str) -> None:
 
 
 def _memory(chat: Chat, argument: str) -> None:
-    """QUESTION: what is remembered about it"""
+    """QUESTION: search the memory"""
     hits = chat.system.find().recall(argument or " ")
     lines = [f"{hit['engram_id'][:8]}  {date_and_time(hit['asked_at'])}  {_short(hit['query'])}" for hit in hits]
     chat.say("\n".join(lines) or "nothing relevant is remembered")
 
 
 def _pin(chat: Chat, argument: str) -> None:
-    """ID: have what was said there in every conversation"""
+    """ID: use this memory in every conversation"""
     chat.system.find().request("POST", f"/memory/{_engram(chat, argument)}/pin")
     chat.say("pinned")
 
 
 def _forget(chat: Chat, argument: str) -> None:
-    """ID: remove something remembered for good"""
+    """ID: delete a memory permanently"""
     engram = _engram(chat, argument)
     repeated = chat.system.find().request("DELETE", f"/memory/{engram}").get("repeated_in") or []
     also = f"; {len(repeated)} other answers may repeat it: {', '.join(each[:8] for each in repeated)}"
@@ -144,7 +143,7 @@ def _tools(chat: Chat, argument: str) -> None:
 
 
 def _model(chat: Chat, argument: str) -> None:
-    """NAME: which model answers in this conversation from now on; without a name the list"""
+    """NAME: choose the model that answers from now on; without a name, list the models"""
     found = chat.system.find().request("GET", "/models")
     there = [each for each in found["models"] if each["chat"]]
     if not argument:
@@ -173,7 +172,7 @@ def _about(model: dict[str, Any]) -> str:
 
 
 def _profile(chat: Chat, argument: str) -> None:
-    """NAME: which kind of assistant answers from now on; without a name the list"""
+    """NAME: choose the kind of assistant that answers from now on; without a name, list them"""
     found = chat.system.find().request("GET", "/profiles")
     names = {name: each["name"] for each in found["profiles"] for name in (each["name"], *each["aliases"])}
     if not argument:
@@ -191,7 +190,7 @@ def _profile(chat: Chat, argument: str) -> None:
 
 
 def _why(chat: Chat, argument: str) -> None:
-    """what the time of the last answer went into"""
+    """show where the time of the last answer went"""
     chat.say("\n".join(waterfall(chat.system.find().trace(_last(chat)["query_id"]))))
 
 
@@ -260,8 +259,8 @@ HISTORY = 200  # questions of this conversation that the arrow keys bring back
 
 @dataclass(slots=True)
 class ChatOptions:
-    """What the user has chosen, and can choose anew while talking. `tools` are those that the model is offered, as
-    POST /query is told; `attachments` go with the next question."""
+    """The options of a chat, which can be changed while talking. `tools` are those that the model is offered, as in
+    POST /query; `attachments` go with the next question."""
 
     session_id: str
     think: Literal["show", "fold", "hide"] = "fold"
@@ -275,8 +274,8 @@ class ChatOptions:
 
 
 class Chat:
-    """Reads questions and commands until the user leaves. `last` is the latest answer, `typed` what was typed while it
-    came: it stands in the next prompt."""
+    """One conversation in the terminal: it reads questions and commands until the user leaves. `last` is the latest
+    answer, `typed` what was typed while it came, which is in the next prompt."""
 
     def __init__(self, system: AnsweringSystem, options: ChatOptions) -> None:
         self.system, self.options = system, options
@@ -418,3 +417,20 @@ def _keys() -> KeyBindings:
         event.current_buffer.insert_text("\n")
 
     return keys
+
+
+# What the heartbeat has said of goals while their owner was away, shown before the next prompt.
+
+REFLECTION, UNSEEN = "reflection", "goals_unseen"
+
+
+def goal_words(client: SystemClient, health: dict[str, Any]) -> list[str]:
+    """A line for each goal with words that were not seen yet; they count as seen from now on. Asked for only where
+    `health` says that there are some. Raises as the client does."""
+    rows = health.get("participants") or []
+    if not any(row["name"] == REFLECTION and (row.get("counters") or {}).get(UNSEEN) for row in rows):
+        return []
+    unseen = [goal for goal in client.request("GET", "/goals")["goals"] if not goal["is_seen"]]
+    for goal in unseen:
+        client.request("PATCH", f"/goals/{goal['goal_id']}", {"seen": goal["words_at"], "by": "terminal"})
+    return [f"{date_and_time(goal['words_at'])}, {goal['text']}: {goal['words']}" for goal in unseen]

@@ -35,6 +35,15 @@ SILENT_SECONDS = 40.0  # a stream has a comment every 15
 Json = dict[str, Any]
 
 
+class NoBrowser(LocalError):
+    """The error for a machine without a browser that could show the page."""
+
+    kind = "no_browser"
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"no browser could be started here; open {address} in one yourself")
+
+
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
     """One server-sent event: what it is, what it says, and the id to go on after it."""
@@ -45,11 +54,11 @@ class StreamEvent:
 
 
 class _DoorCloses(NoAnswer):
-    """The API ends, perhaps to start again: whoever connects next is served by the next one."""
+    """The error for an API that stops, perhaps to restart: the next connection reaches the next one."""
 
 
 class SystemClient:
-    """Talks to one system, each request on a connection of its own. Every method raises `NoAnswer`."""
+    """An HTTP client of one system, with a connection for each request. Every method raises `NoAnswer`."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         """`token` is shown where LOCAL2_API_TOKEN has none; see `owner_token`."""
@@ -69,6 +78,11 @@ class SystemClient:
         return self
 
     def __exit__(self, *error: object) -> None: ...
+
+    @property
+    def url(self) -> str:
+        """The address of the system's API and page."""
+        return self._url
 
     def health(self) -> Json:
         """What GET /health says, whatever the system's state."""
@@ -268,8 +282,8 @@ def running_system(api: str | None, directory: Path | None) -> SystemClient:
 
 
 class AnsweringSystem:
-    """Found by its address, or by its data directory each time anew: it may have been started again elsewhere. Use as
-    `with`: a system that was started for us ends with it."""
+    """The system that a command uses, found by its address, or each time again by its data directory: it may have been
+    restarted at another port. Use as `with`: a system that was started for the command ends with it."""
 
     def __init__(
         self, api: str | None, directory: Path | None, *, may_start: bool, flags: Sequence[str] = (),
@@ -408,6 +422,29 @@ def _said(child: dict[str, Any]) -> str:
     return f"{child['name']} {why}"
 
 
+# `local2 open`: the page of the running system.
+
+
+def open_page(api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Open the page of the running system in the browser. It starts no system: `local2 run` does.
+
+    Example: local2 open
+    """
+    import webbrowser  # no other command needs it
+
+    client = running_system(api, data_dir)
+    client.health()
+    address = f"{client.url}/"
+    if not webbrowser.open(
+        address
+    ):  # without the token: other users of this machine see what a browser is started with
+        raise NoBrowser(address)
+    typer.echo(f"opened {address}")
+    token = None if api else owner_token(find_data_dir(data_dir))
+    if token and sys.stderr.isatty():
+        typer.echo(f"to approve tool calls on the page, open it by {address}#token={quote(token)}", err=True)
+
+
 # `local2 status`: how the system is, with every process of it.
 
 NOT_WELL = 1
@@ -463,6 +500,6 @@ def _on_bus(data_dir: DataDir) -> Json:
     """Of a system that serves no HTTP."""
     import asyncio  # these two take longer than all that others import
 
-    from local.cli.doctor import health_on_bus
+    from local.cli.bus_health import health_on_bus
 
     return asyncio.run(health_on_bus(find_data_dir(data_dir)))

@@ -1,21 +1,40 @@
-"""Every command of `local2`, and the module in which it is: only the one that is asked for is imported."""
+"""What follows `local2`: finds the command, imports its module alone, and shows the list of all commands."""
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import signal
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from local.cli.main import exit_status, new_app
-from local.core.capability import capabilities
+from local.cli.main import EXIT_BAD_USE, complain, exit_status, new_app
+from local.core.capability import Section, capabilities
 from local.core.environment import environment
 
-COMMANDS = {name: target for each in capabilities().values() for name, target in each.commands.items()}
-_HIDDEN = {name for each in capabilities().values() for name in each.hidden}
-_VERSION = "--version"
+COMMANDS = {name: command for each in capabilities().values() for name, command in each.commands.items()}
+ALIASES = {name: command.split() for each in capabilities().values() for name, command in each.aliases.items()}
+_VERSION, _HELP = "--version", "--help"
+_FIRST_STEPS = (
+    "`local2 run` starts the system, `local2 open` opens its page, `local2 chat` talks in the terminal. "
+    "`local2 COMMAND --help` shows options and examples of one command."
+)
+
+
+class _Sections(TyperGroup):
+    """The group of all commands; its help shows them under the headings of `Section`."""
+
+    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """One list for each section that has a command."""
+        widest = max(map(len, COMMANDS))
+        for section in Section:
+            rows = [(name.ljust(widest), each.summary) for name, each in COMMANDS.items() if each.section is section]
+            if rows:
+                with formatter.section(section):
+                    formatter.write_dl(sorted(rows))
 
 
 def _tell_version(wanted: bool) -> None:
@@ -28,39 +47,76 @@ def _tell_version(wanted: bool) -> None:
 
 def local2(
     version: Annotated[
-        bool, typer.Option(_VERSION, help="Tell the version.", callback=_tell_version, is_eager=True)
+        bool, typer.Option(_VERSION, help="Show the version.", callback=_tell_version, is_eager=True)
     ] = False,
 ) -> None:
-    """A local assistant whose every thought is on a bus you can watch."""
+    """An assistant that runs on your own machine, and shows on a bus all that it does."""
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Do what the command line says, or complete it for a shell that asks; gives the exit status."""
-    command = _completed_command() or (arguments[0] if arguments else "")
-    app = new_app()
-    app.callback()(local2)
-    for name in [command] if command in COMMANDS else [] if command == _VERSION else COMMANDS:
-        _add(name, app)
+    """Run the command that the arguments name, or complete it for a shell that asks; returns the exit status."""
+    words = _without_aliases(list(arguments)) or [_HELP]
+    command = _completed_command() or words[0]
+    app = new_app(cls=_Sections)
+    app.callback(epilog=_FIRST_STEPS)(local2)
+    if command in COMMANDS:
+        if _add(command, app) and words == [command]:
+            words.append(_HELP)
+    elif command.startswith("-"):
+        for name, each in COMMANDS.items():
+            app.command(name, help=each.summary)(_listed_only)
+    else:
+        complain(_unknown(command))
+        return EXIT_BAD_USE
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # only now is there something to be ended in order
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    return exit_status(app, arguments or ["--help"], "local2")
+    return exit_status(app, words, "local2")
+
+
+def _without_aliases(words: list[str]) -> list[str]:
+    """The words with the command's present name. A command is also found by its plural or singular."""
+    if not words:
+        return words
+    first, *others = words
+    if first == "help":
+        return [*_without_aliases(others), _HELP]
+    if first in COMMANDS or first.startswith("-"):
+        return words
+    number = first.removesuffix("s") if first.endswith("s") else f"{first}s"
+    return [*ALIASES.get(first, [number if number in COMMANDS else first]), *others]
+
+
+def _unknown(command: str) -> str:
+    names = [*COMMANDS, *ALIASES]
+    near = [name for name in names if len(command) > 2 and name.startswith(command)]
+    near += difflib.get_close_matches(command, names, n=3, cutoff=0.6)
+    meant = " or ".join(f"`local2 {' '.join(ALIASES.get(name, [name]))}`" for name in dict.fromkeys(near))
+    hint = f"did you mean {meant}?" if near else "`local2 --help` lists the commands"
+    return f"there is no command {command[:80]!r}; {hint}"
 
 
 def _completed_command() -> str:
-    """The command whose options or arguments a shell asks for at the Tab key; empty if it asks for none."""
+    """The command whose options or arguments a shell asks for at the Tab key, "--" where it asks for the command
+    itself; empty if it asks for nothing."""
     words = environment().completed_words
     if not words:
         return ""
     from typer.completion import completion_init  # type: ignore[attr-defined] # re-exported on purpose
 
     completion_init()
-    return words[1] if len(words) > 2 else ""
+    return words[1] if len(words) > 2 and words[1] in COMMANDS else "--"
 
 
-def _add(name: str, app: typer.Typer) -> None:
-    module, _, attribute = COMMANDS[name].partition(":")
+def _listed_only() -> None:
+    """Stands for a command in the list of all."""
+
+
+def _add(name: str, app: typer.Typer) -> bool:
+    """Add one command; returns whether it is a group that does nothing without a further word."""
+    module, _, attribute = COMMANDS[name].target.partition(":")
     found = getattr(importlib.import_module(module), attribute)
-    if isinstance(found, typer.Typer):
-        app.add_typer(found, name=name)
-    else:
-        app.command(name, hidden=name in _HIDDEN)(found)
+    if not isinstance(found, typer.Typer):
+        app.command(name)(found)
+        return False
+    app.add_typer(found, name=name)
+    return found.registered_callback is None and not isinstance(found.info.cls, type)

@@ -27,29 +27,36 @@ from local.core.text import STANDARD_INPUT, as_utf8, utf8_text
 if TYPE_CHECKING:
     from local.cli.client import SystemClient
 
-Session = Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="In this conversation.")]
-Continue = Annotated[bool, typer.Option("--continue", "-c", help="In the conversation that was last used.")]
+Session = Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="Ask in this conversation.")]
+Continue = Annotated[bool, typer.Option("--continue", "-c", help="Ask in the conversation used last.")]
 Resume = Annotated[
-    str | None, typer.Option(metavar="ID", help="In this conversation, which has to be there; its beginning will do.")
+    str | None, typer.Option(metavar="ID", help="Ask in this existing conversation; the beginning of its id is enough.")
 ]
-Incognito = Annotated[bool, typer.Option("--incognito", "--stateless", help="Leave nothing behind.")]
-Think = Annotated[str, typer.Option(help="What the model thinks: show, fold or hide.")]
-NoStart = Annotated[bool, typer.Option("--no-start", help="Fail where no system runs, instead of starting one.")]
+Incognito = Annotated[bool, typer.Option("--incognito", "--stateless", help="Keep nothing of it.")]
+Think = Annotated[str, typer.Option(help="How to show what the model thinks: show, fold or hide.")]
+NoStart = Annotated[bool, typer.Option("--no-start", help="Fail if no system runs, instead of starting one.")]
 Model = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The model that answers, in this conversation from now on.")
+    str | None, typer.Option(metavar="NAME", help="The model that answers in this conversation from now on.")
 ]
-Attach = Annotated[list[str] | None, typer.Option(metavar="FILE", help="A file the question is about; - is stdin.")]
+Attach = Annotated[
+    list[str] | None, typer.Option(metavar="FILE", help="Attach a file; - is the standard input. Can be repeated.")
+]
 NoTools = Annotated[bool, typer.Option("--no-tools", help="Answer without any tool.")]
-Allow = Annotated[list[str] | None, typer.Option(metavar="TOOL", help="Only this tool; also several times.")]
-Deny = Annotated[list[str] | None, typer.Option(metavar="TOOL", help="Not this tool; also several times.")]
+Allow = Annotated[
+    list[str] | None, typer.Option(metavar="TOOL", help="Offer the model only this tool. Can be repeated.")
+]
+Deny = Annotated[
+    list[str] | None, typer.Option(metavar="TOOL", help="Do not offer the model this tool. Can be repeated.")
+]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="All of it: thinking, states, whole results of tools, tokens.")
+    bool, typer.Option("--verbose", "-v", help="Show everything: thinking, states, whole results of tools, tokens.")
 ]
 ModeOption = Annotated[
-    str | None, typer.Option("--mode", metavar="MODE", help="What becomes of calls that need leave: default, plan, …")
+    str | None,
+    typer.Option("--mode", metavar="MODE", help="What happens to calls that need approval: default, plan, …"),
 ]
 ProfileOption = Annotated[
-    str | None, typer.Option("--profile", metavar="NAME", help="As this kind of assistant: code, …")
+    str | None, typer.Option("--profile", metavar="NAME", help="The kind of assistant that answers: code, …")
 ]
 THINKING = ("show", "fold", "hide")
 MODES = get_args(Mode)
@@ -57,7 +64,9 @@ STDIN = "-"
 
 
 def ask_once(
-    question: Annotated[list[str] | None, typer.Argument(metavar="QUESTION", help="Without one: from stdin.")] = None,
+    question: Annotated[
+        list[str] | None, typer.Argument(metavar="QUESTION", help="The question; by default the standard input.")
+    ] = None,
     session: Session = None,
     last: Continue = False,
     resume: Resume = None,
@@ -69,21 +78,26 @@ def ask_once(
     mode: ModeOption = None,
     profile: ProfileOption = None,
     think: Think = "fold",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The answer alone.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")] = False,
     print_only: Annotated[bool, typer.Option("--print", "-p", help="For scripts: plain text, no questions.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Every event as a line of JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every event as a line of JSON.")] = False,
     verbose: Verbose = False,
     incognito: Incognito = False,
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop the answer then.", min=0.1)] = None,
-    query_id: Annotated[str | None, typer.Option(metavar="ID", help="Ask an earlier query again.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Stop the answer after this time.", min=0.1)
+    ] = None,
+    query_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="Ask this query again: join it, or get its answer.")
+    ] = None,
     no_start: NoStart = False,
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
     """Ask one question and print the answer.
 
-    What is piped in is a file that the question is about; alone it is the question. The answer goes to the standard
-    output, the rest to the error output. Exit status: 0 answered, 1 failed, 2 bad use, 75 try again later, 130 stopped.
+    Piped input is a file that the question is about; without a question, it is the question. The answer goes to the
+    standard output, all else to the error output. Exit status: 0 answered, 1 failed, 2 bad use, 75 try again later,
+    130 interrupted.
     """
     _check_told(think, verbose=verbose, less=quiet or as_json)
     tools = tools_of(allow, deny, none=no_tools)
@@ -115,7 +129,7 @@ def chat(
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Talk in this terminal. Ctrl-C stops an answer, Ctrl-D leaves, /help tells the rest."""
+    """Talk in this terminal. Ctrl-C stops an answer, Ctrl-D leaves, /help lists the commands."""
     from local.cli.chat import Chat, ChatOptions
 
     _check_thinking(think)
@@ -135,7 +149,7 @@ def trace(
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what the time of a query went into: waiting, model, tools, memory."""
+    """Show where the time of a query went: waiting, model, tools, memory."""
     from local.cli.render import waterfall
 
     with AnsweringSystem(api, data_dir, may_start=False, flags=()) as system:

@@ -96,8 +96,8 @@ ASKING = ("approval", "decision")
 
 
 class ShownQuery:
-    """Has a renderer tell what happens, and a prompt ask. What happens in the midst of a question is told when that is
-    answered: lines that move would wipe it off the terminal."""
+    """A query on the terminal: the renderer shows its events, and the prompt asks for approvals. Events that come while
+    a question is open are shown after its answer, because moving lines would erase the question."""
 
     def __init__(self, renderer: Renderer, progress: QueryProgress, approvals: ApprovalPrompt | None) -> None:
         """Without `approvals` nobody is asked."""
@@ -139,7 +139,7 @@ RETRY_KINDS = {"busy", "overloaded", "unavailable", "timeout", "stopping", "quot
 
 
 class ExitStatus(IntEnum):
-    """How a command that asks ends."""
+    """The exit status of a command that asks."""
 
     ANSWERED = 0
     FAILED = 1
@@ -149,7 +149,7 @@ class ExitStatus(IntEnum):
 
 
 class Interrupts:
-    """How often Ctrl-C was pressed while it was counted."""
+    """The number of times that Ctrl-C was pressed while it was counted."""
 
     def __init__(self) -> None:
         self.count = 0

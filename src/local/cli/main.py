@@ -19,33 +19,20 @@ import typer
 from typer.completion import get_completion_script  # type: ignore[attr-defined] # re-exported on purpose
 
 from local.core.errors import LocalError, without_passwords
+from local.core.text import LEVELS as LEVELS
 from local.core.text import NotUtf8
-
-# The levels of log messages, by the names that users give them.
-
-LEVELS = ("debug", "info", "warning", "error")
-
+from local.core.text import visible as visible
 
 # Lines for a terminal, a pipe or a file: foreign text made fit for them, and the writing itself.
 
 STANDARD_OUTPUT = 1
 LEAST_WIDTH = 80  # columns of a line that is cut
 
-_ASCII_SPACE = re.compile(r"[^\S\x00-\x7f]")  # white space outside ASCII, such as the no-break space
-
 
 class OutputFailed(LocalError):
-    """The output cannot be written, for another reason than that its reader has gone."""
+    """The error for an output that cannot be written, for another reason than that its reader has gone."""
 
     kind = "output_failed"
-
-
-def visible(text: str) -> str:
-    """One line without control characters: escapes, line ends, direction marks and the like show as `\\x1b`."""
-    if text.isprintable():
-        return text
-    spaced = _ASCII_SPACE.sub(" ", text)
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in spaced)
 
 
 def complain(sentence: str) -> None:
@@ -224,7 +211,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
 
 class BadMoment(LocalError):
-    """A time that is neither a date nor a duration."""
+    """The error for a time that is neither a date nor a duration."""
 
     kind = "bad_moment"
 
@@ -280,7 +267,7 @@ def completion(shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash,
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What the command line says. None leaves it to the configuration."""
+    """The options of `local2 run`. None leaves an option to the configuration."""
 
     api: bool = False
     headless: bool = False

@@ -42,8 +42,8 @@ class Block:
 
 
 class MarkdownBlocks:
-    """Feed it what comes. Each character of the text is in one block, but for blank lines between two and the marks
-    around code."""
+    """A splitter of Markdown that arrives in fragments into finished blocks. Each character of the text is in one
+    block, except blank lines between blocks and the marks around code."""
 
     def __init__(self) -> None:
         self._rest = ""
@@ -157,7 +157,8 @@ JOINS_CHARACTERS = {"\u200c", "\u200d"}  # what emoji and some scripts are made 
 
 
 class BlockStyle:
-    """Lines of at most `width` columns, with line ends; without escapes where `colour` is False."""
+    """The style of printed blocks: lines of at most `width` columns, with line ends; without escapes if `colour` is
+    False."""
 
     def __init__(self, *, colour: bool) -> None:
         self._colour = colour
@@ -269,7 +270,7 @@ WHEEL = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class TerminalRenderer(Renderer):
-    """Writes by `write` to a terminal of `width()` columns."""
+    """The renderer for a terminal of `width()` columns, to which it writes by `write`."""
 
     def __init__(
         self, write: Callable[[str], object], width: Callable[[], int], style: BlockStyle, *,
@@ -439,8 +440,8 @@ _AFTER_THINKING = ("token", "tool_call", "response", "error")
 
 
 class VerboseRenderer(Renderer):
-    """Has another renderer show the query, and tells by `tell` what that one leaves out, line by line. What happens in
-    the midst of a text is told after it."""
+    """A renderer that has another one show the query, and tells by `tell` what that one leaves out, line by line. What
+    happens in the midst of a text is told after it."""
 
     def __init__(self, renderer: Renderer, tell: Callable[[str], object]) -> None:
         self._renderer, self._tell = renderer, tell

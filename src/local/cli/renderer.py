@@ -21,8 +21,8 @@ MOST_OUTPUT = 4000  # characters that are known of what a running call has writt
 
 @dataclass(slots=True)
 class QueryProgress:
-    """The fold of a query's events. `said` is what the model says since its last tool call, `before` what it said
-    earlier; `calls` has each call's latest event by its call_id."""
+    """The state of a query, folded from its events. `said` is what the model says since its last tool call, `before`
+    what it said earlier; `calls` has each call's latest event by its call_id."""
 
     before: str = ""
     said: str = ""
@@ -130,7 +130,7 @@ ARGUMENT_CHARACTERS = 60
 
 
 class Renderer(Protocol):
-    """Is told of each event once, after the progress has taken it, and of the time that passes between them."""
+    """What shows a query: it receives each event once, after the progress has taken it, and a tick as time passes."""
 
     def receive(self, event: StreamEvent, progress: QueryProgress) -> None:
         """Show an event."""
@@ -145,7 +145,7 @@ class Renderer(Protocol):
 
 
 class JsonRenderer(Renderer):
-    """One event of the query's stream on each line: `event`, `id`, and its data."""
+    """The renderer for programs: one event of the query's stream on each line, with `event`, `id`, and its data."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -155,7 +155,8 @@ class JsonRenderer(Renderer):
 
 
 class PlainRenderer(Renderer):
-    """The answer by `write` when it is there, and by `note` what happens on the way: a line for each thing."""
+    """The renderer for pipes and screen readers: the answer by `write` when it is complete, and by `note` a line for
+    each thing that happens on the way."""
 
     def __init__(self, write: Write, note: Write) -> None:
         self._write, self._note = write, note

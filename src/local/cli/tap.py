@@ -66,15 +66,15 @@ class View(ABC, Generic[T]):
 
 
 class PlainView(View[str]):
-    """Prints text as it is."""
+    """The view that prints text unchanged."""
 
     def lines(self, item: str, now: float) -> Iterable[str]:
         return item.splitlines()
 
 
 class JsonView(View[Envelope]):
-    """One JSON object on a line: the header's fields and, with `show_payload`, the payload. Only ASCII leaves, so that
-    nothing in it can control a terminal."""
+    """The view that prints one JSON object a line: the header's fields and, with `show_payload`, the payload. Only
+    ASCII is printed, so that nothing in it can control a terminal."""
 
     def __init__(self, *, blobs: BlobStore | None = None, show_payload: bool = True) -> None:
         self._blobs, self._show_payload = blobs, show_payload
@@ -154,7 +154,7 @@ TOO_SLOW = "because the output is slower than the bus"
 
 
 class Printer(Generic[T]):
-    """Takes items, never blocks, and writes a view's lines to a file descriptor. Use as `async with`.
+    """The printer of a view's lines to a file descriptor. It takes items and never blocks. Use as `async with`.
 
     Bounded by number and bytes: what does not fit is counted and reported on `err`, as every other loss is. It ends,
     calling `on_end` in the event loop, after `count` lines, when the reader of the output has gone, or on an error.
@@ -294,7 +294,7 @@ _PATTERN = re.compile(r"[A-Za-z0-9_.*-]*")
 
 
 class BadSubject(LocalError):
-    """A subject to filter by that no message can have."""
+    """The error for a subject that no message can have."""
 
     kind = "bad_subject"
 
@@ -363,7 +363,7 @@ ELSEWHERE = "the system is back on another bus, which this does not hear: start 
 
 
 class SystemWatch:
-    """Looks at what a running system tells of itself, at the same place before and after a restart."""
+    """The running system as its run directory shows it, before and after a restart."""
 
     def __init__(self, directory: RunDirectory, address: BusAddress) -> None:
         self._directory, self._address = directory, address
@@ -531,7 +531,7 @@ async def report_each_second(
 
 
 class LossReport:
-    """What a bus has missed of a selection, in words."""
+    """The messages of a selection that a bus has missed, in words."""
 
     def __init__(self, bus: Bus, selection: Selection) -> None:
         self._bus, self._selection = bus, selection
@@ -727,7 +727,7 @@ STDIN = "-"
 
 
 class BadPublication(LocalError):
-    """What nobody could read, said why."""
+    """The error for a message that no participant could read, with the reason."""
 
     kind = "bad_message"
 

@@ -55,7 +55,7 @@ def hz(
 
 
 class ArrivalRate:
-    """Keeps the times of the last `window` + 1 arrivals, in seconds."""
+    """The rate of messages, from the times of the last `window` + 1 arrivals, in seconds."""
 
     def __init__(self, window: int = WINDOW) -> None:
         self._times: deque[float] = deque(maxlen=window + 1)
@@ -105,7 +105,7 @@ def bw(
 
 
 class Bandwidth:
-    """Keeps the times in seconds and the sizes in bytes of the last `window` messages."""
+    """The bytes a second, from the times in seconds and the sizes in bytes of the last `window` messages."""
 
     def __init__(self, window: int = WINDOW) -> None:
         self._messages: deque[tuple[float, int]] = deque(maxlen=window)
@@ -176,7 +176,7 @@ class Arrow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BusMember:
-    """Somebody who takes part: what they may say, and what they hear, each with its durable consumer's name or none."""
+    """A participant of the bus: what it may send, and what it receives, with the name of its durable consumer."""
 
     kind: str
     says: frozenset[str]
@@ -184,7 +184,8 @@ class BusMember:
 
 
 class BusGraph:
-    """Made from status beats, and from what `declared` gives for a sender's name. `members` are known by that."""
+    """The graph of who sends what to whom, from status beats, and from what `declared` gives for a sender's name.
+    `members` are known by that."""
 
     def __init__(self, declared: Callable[[str], Declaration | None]) -> None:
         self._declared = declared
@@ -302,7 +303,7 @@ def delay(
 
 
 class Delays:
-    """Keeps the last `window` of them, in seconds."""
+    """The last `window` delays of messages, in seconds."""
 
     def __init__(self, window: int = WINDOW) -> None:
         self._delays: deque[float] = deque(maxlen=window)
@@ -327,7 +328,7 @@ class Delays:
 
 
 class UnknownSubject(LocalError):
-    """Neither a subject nor a family."""
+    """The error for a text that is neither a subject nor a family."""
 
     kind = "bad_subject"
 
@@ -435,7 +436,7 @@ async def count_subjects(
 
 @dataclass(slots=True)
 class SubjectFigures:
-    """One subject: messages, payload bytes, and who published them."""
+    """The figures of one subject: messages, payload bytes, and the senders."""
 
     count: int = 0
     size: int = 0
@@ -443,7 +444,7 @@ class SubjectFigures:
 
 
 class SubjectTable:
-    """Counts envelopes by subject."""
+    """The figures of all subjects that envelopes were counted for."""
 
     def __init__(self) -> None:
         self.figures: dict[str, SubjectFigures] = {}

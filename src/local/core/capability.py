@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache
 
 NAMES = (
@@ -38,17 +39,41 @@ NAMES = (
 )
 
 
+class Section(StrEnum):
+    """A heading of `local2 --help`, in the order in which they are shown."""
+
+    ASK = "Ask and chat"
+    WATCH = "Watch"
+    MEMORY = "Memory"
+    TOOLS = "Tools and permissions"
+    AGENTS = "Agents and schedules"
+    MODELS = "Models"
+    SYSTEM = "System"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One word after `local2`. `target` is the function or the typer app, "module:attribute"; `summary` is its line in
+    `local2 --help`, which therefore imports no command."""
+
+    target: str
+    section: Section
+    summary: str
+
+
 @dataclass(frozen=True, slots=True)
 class Capability:
     """What one folder adds to the system. `participants` are "module:Class" by the name in `system.yaml`, `messages`
-    modules with message classes, `routes` functions "module:function" that add HTTP routes to a router, `commands`
-    "module:attribute" by the command's name, and `hidden` those of them that `--help` leaves out."""
+    modules with message classes, `routes` functions "module:function" that add HTTP routes to a router, `requests` the
+    messages "module:Class" that these routes send, `commands` the words after `local2`, and `aliases` other words for
+    them: "pull" for "model pull"."""
 
     participants: Mapping[str, str] = field(default_factory=dict)
     messages: tuple[str, ...] = ()
     routes: tuple[str, ...] = ()
-    commands: Mapping[str, str] = field(default_factory=dict)
-    hidden: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache

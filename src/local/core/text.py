@@ -282,6 +282,20 @@ def find_in_session(db: sqlite3.Connection, respondent_id: str, session_id: str,
     return hits[:MOST_HITS]
 
 
+LEVELS = ("debug", "info", "warning", "error")
+"""The levels of log messages, by the names that users give them."""
+
+_ASCII_SPACE = re.compile(r"[^\S\x00-\x7f]")  # white space outside ASCII, such as the no-break space
+
+
+def visible(text: str) -> str:
+    """One line without control characters: escapes, line ends, direction marks and the like show as `\\x1b`."""
+    if text.isprintable():
+        return text
+    spaced = _ASCII_SPACE.sub(" ", text)
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in spaced)
+
+
 # A long text in parts, each of which ends where a person would pause.
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|(?=\n)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, StringConstraints
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from local.api.context import api
 from local.api.http import JsonResponse, PathId, read_body, takes
 from local.api.security import Access, Caller, open_to
-from local.cron.messages import NewJob
+from local.cron.messages import CronRequest, CronResult, CronVerb, NewJob
 
 Limit = Annotated[int, Query(ge=1, le=500)]
 
@@ -46,7 +46,7 @@ class _Jobs:
     @open_to(Access.USERS)
     async def listing(self, caller: Caller) -> Response:
         """List the jobs, the oldest first."""
-        result = await api().cron.ask("list", caller.user_id)
+        result = await _ask("list", caller.user_id)
         return JsonResponse({"jobs": result.jobs})
 
     @open_to(Access.USERS)
@@ -56,30 +56,34 @@ class _Jobs:
         body = await read_body(request, JobBody)
         mode = api().mode_of(body.mode, caller, is_followed=False)
         order = NewJob(**body.model_dump(exclude={"by", "mode"}), mode=mode)
-        result = await api().cron.ask("add", caller.user_id, order=order, by=body.by)
+        result = await _ask("add", caller.user_id, order=order, by=body.by)
         return JsonResponse(result.jobs[0], 201)
 
     @open_to(Access.USERS)
     async def change(self, job_id: PathId, request: Request, caller: Caller) -> Response:
         """Pause a job, or resume it from now on."""
         body = await read_body(request, JobChangeBody)
-        result = await api().cron.ask("resume" if body.enabled else "pause", caller.user_id, job_id=job_id)
+        result = await _ask("resume" if body.enabled else "pause", caller.user_id, job_id=job_id)
         return JsonResponse(result.jobs[0])
 
     @open_to(Access.USERS)
     async def remove(self, job_id: PathId, caller: Caller) -> Response:
         """Remove a job and the list of its runs; the conversations stay."""
-        await api().cron.ask("remove", caller.user_id, job_id=job_id)
+        await _ask("remove", caller.user_id, job_id=job_id)
         return JsonResponse({"job_id": job_id, "removed": True})
 
     @open_to(Access.USERS)
     async def run(self, job_id: PathId, caller: Caller) -> Response:
         """Run a job now, in addition to its times: 202 with the run, whose query_id can be followed."""
-        result = await api().cron.ask("run", caller.user_id, job_id=job_id)
+        result = await _ask("run", caller.user_id, job_id=job_id)
         return JsonResponse(result.runs[0], 202)
 
     @open_to(Access.USERS)
     async def runs(self, job_id: PathId, caller: Caller, limit: Limit = 100) -> Response:
         """List the runs of a job, the latest first."""
-        result = await api().cron.ask("history", caller.user_id, job_id=job_id, limit=limit)
+        result = await _ask("history", caller.user_id, job_id=job_id, limit=limit)
         return JsonResponse({"job_id": job_id, "runs": result.runs})
+
+
+async def _ask(verb: CronVerb, of_user: str | None, **fields: Any) -> CronResult:
+    return await api().ask("cron", CronRequest(verb=verb, of_user=of_user, **fields), CronResult)

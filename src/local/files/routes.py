@@ -13,6 +13,9 @@ from starlette.responses import Response
 from local.api.context import api
 from local.api.http import Id, JsonResponse, read_body, takes
 from local.api.security import Access, open_to
+from local.files.messages import ChangeRequest, ChangeResult
+
+SECONDS = 30.0  # to read and to restore files
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
 FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(9998, 12, 31)  # whose seconds since 1970 a machine can tell
@@ -50,7 +53,8 @@ def add_routes(routes: APIRouter) -> None:
     ) -> Response:
         """Which files were changed, the latest first; of one call or query with the diffs."""
         is_one = call_id is not None or query_id is not None
-        found = await api().changes.ask("show" if is_one else "list", call_id=call_id, query_id=query_id, limit=limit)
+        request = ChangeRequest(verb="show" if is_one else "list", call_id=call_id, query_id=query_id, limit=limit)
+        found = await api().ask("files", request, ChangeResult, seconds=SECONDS)
         return JsonResponse({"workspace": found.workspace, "changes": found.changes})
 
     @routes.post("/changes/undo", openapi_extra=takes(UndoBody))
@@ -58,5 +62,6 @@ def add_routes(routes: APIRouter) -> None:
     async def undo(request: Request) -> Response:
         """Have the files be as they were before: all of them, or none where one was changed since."""
         asked = await read_body(request, UndoBody)
-        done = await api().changes.ask("undo", limit=1000, **asked.fields())
+        undoing = ChangeRequest(verb="undo", limit=1000, **asked.fields())
+        done = await api().ask("files", undoing, ChangeResult, seconds=SECONDS)
         return JsonResponse({"workspace": done.workspace, "undone": done.changes})

@@ -1,6 +1,6 @@
 """The agent that answers: the turn, its prompt, its tool calls, its conversations."""
 
-from local.core.capability import Capability
+from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
     participants={
@@ -12,5 +12,10 @@ CAPABILITY = Capability(
         "local.generator.routes:add_session_routes",
         "local.generator.routes:add_prompt_routes",
     ),
-    commands={"sessions": "local.generator.commands:session_app", "prompt": "local.generator.commands:prompt_app"},
+    commands={
+        "sessions": Command(
+            "local.generator.commands:session_app", Section.ASK, "List, search, rename, export and delete conversations"
+        ),
+        "prompt": Command("local.generator.commands:prompt_app", Section.WATCH, "Show what the model is told"),
+    },
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import unicodedata
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -24,12 +25,17 @@ from local.bus.envelope import new_id
 from local.bus.message import Delivery, delivery_of
 from local.bus.messages import AnswerOptions, with_mode, with_model
 from local.bus.vocabulary import Mode
-from local.core.errors import AttachmentMissing
+from local.core.errors import AttachmentMissing, LocalError
+from local.memory.messages import OWNER, MemoryRequest, MemoryResult
 from local.queries.asker import LiveQuery
 from local.queries.errors import QueryRefused
 from local.queries.record import RecordedMessage, agents_in
 from local.queries.view import LogLine, QueryTrace, QueryView
 from local.swarm.messages import AgentChanged
+
+log = logging.getLogger(__name__)
+
+MEMORY = "memory"
 
 # What the model is told before a question.
 
@@ -133,8 +139,6 @@ class QueryBody(BaseModel):
 def add_query_routes(routes: APIRouter) -> None:
     """The routes under /query."""
     queries = _Queries()
-    # Answers; the same below describes it. FastAPI's own handling, which solves dependencies, costs 50 µs a query more.
-    routes.add_route("/query", queries.ask, methods=["POST"], include_in_schema=False)
     routes.add_api_route("/query", queries.ask, methods=["POST"], openapi_extra=takes(QueryBody))
     routes.add_api_route("/query/{query_id}", queries.look_up, methods=["GET"])
     routes.add_api_route("/query/{query_id}/results/{call_id}", queries.result, methods=["GET"])
@@ -550,6 +554,18 @@ class _Sessions:
     async def delete(self, session_id: PathId, caller: Caller) -> Response:
         """Remove a session for good; not while one of its queries is open. What is remembered elsewhere may repeat it,
         and branches keep their copies: the ids are told, of memories null where no memory takes part."""
-        repeated_in = await api().memories.repeated_in(session_id)  # known for as long as the session is
+        repeated_in = await _repeated_in(session_id)  # known for as long as the session is
         deleted = await api().session.delete(session_id, caller.user_id)
         return JsonResponse({**deleted, "repeated_in": repeated_in})
+
+
+async def _repeated_in(session_id: str) -> tuple[str, ...] | None:
+    """The engrams that had recalled something of a session; None if no memory answers that knows it."""
+    if not api().requests.expects(MEMORY):
+        return None
+    try:
+        request = MemoryRequest(verb="repeated", of_session=session_id)
+        return (await api().ask(MEMORY, request, MemoryResult, user_id=OWNER, seconds=20.0)).repeated_in
+    except LocalError as error:
+        log.warning("which memories repeat something of session %s is not known: %s", session_id, error)
+        return None

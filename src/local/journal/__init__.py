@@ -1,9 +1,13 @@
 """The journal: a record of every message, and durable delivery to named consumers."""
 
-from local.core.capability import Capability
+from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
     messages=("local.journal.messages",),
     routes=("local.journal.routes:add_routes",),
-    commands={"journal": "local.journal.commands:journal_app"},
+    commands={
+        "journal": Command(
+            "local.journal.commands:journal_app", Section.WATCH, "Read, export and replay the recorded messages"
+        ),
+    },
 )

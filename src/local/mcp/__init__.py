@@ -1,9 +1,13 @@
 """Tools of MCP servers, and LoCAL2 as an MCP server."""
 
-from local.core.capability import Capability
+from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
     messages=("local.mcp.messages",),
     routes=("local.mcp.routes:add_mcp_routes", "local.mcp.routes:add_tool_routes"),
-    commands={"mcp": "local.mcp.commands:mcp_app"},
+    commands={
+        "mcp": Command(
+            "local.mcp.commands:mcp_app", Section.TOOLS, "Connect tool servers, and serve this system to MCP clients"
+        ),
+    },
 )

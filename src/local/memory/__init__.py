@@ -1,6 +1,6 @@
 """What is remembered: exchanges, facts about the user, and how they are found again."""
 
-from local.core.capability import Capability
+from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
     participants={
@@ -10,5 +10,10 @@ CAPABILITY = Capability(
     },
     messages=("local.memory.messages",),
     routes=("local.memory.routes:add_routes",),
-    commands={"memory": "local.memory.commands:memory_app"},
+    requests=("local.memory.messages:MemoryRequest",),
+    commands={
+        "memory": Command(
+            "local.memory.commands:memory_app", Section.MEMORY, "Search, pin, edit and delete what is remembered"
+        ),
+    },
 )

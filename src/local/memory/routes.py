@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -15,11 +15,22 @@ from local.api.context import api
 from local.api.http import Chunks, Download, JsonResponse, PathId, RequestRefused, read_body, takes
 from local.api.security import Access, Caller, open_to
 from local.memory.memory_file import memory_file, read_memory_file
-from local.memory.messages import EngramRecord
+from local.memory.messages import (
+    EditRecord,
+    EngramRecord,
+    EntryRecord,
+    MemoryRequest,
+    MemoryResult,
+    MemoryVerb,
+    OutcomeRecord,
+)
 
 MAX_QUERY = 2_000
 MOST_FILE = 1_000_000  # characters of MEMORY.md
 MOST_EDITS = 2_000  # in it, at once
+ANSWER_SECONDS = 20.0  # longer than the memory waits for the journal, so that its reason arrives
+EXPORT_PAGE = 50
+EDITS_AT_ONCE, EDITED_BYTES = 15, 40_000  # of one request, which has to fit into a frame
 END_OF_TIME = 1e11  # seconds since 1970
 
 Question = Annotated[str, Query(max_length=MAX_QUERY)]
@@ -64,9 +75,8 @@ class _Memory:
     ) -> Response:
         """With `query`, what has to do with it, best first; without, the latest exchanges: those after the page that
         gave the `cursor`, or those asked `before`."""
-        memories = api().memories
         if not query.strip():
-            page = await memories.ask("list", caller.name, limit=limit, cursor=cursor, before=before)
+            page = await _ask("list", caller.name, limit=limit, cursor=cursor, before=before)
             paging = {"cursor": page.cursor or None, "more_before": page.more_before}
             return JsonResponse({"engrams": _aged(page.engrams), **paging})
         for name, given in (("before", before is not None), ("cursor", cursor)):
@@ -74,19 +84,19 @@ class _Memory:
                 raise RequestRefused(
                     "invalid", f"{name}: a search has no pages; leave it out, or leave out the query", name
                 )
-        found = await memories.ask("search", caller.name, query=query, limit=limit)
+        found = await _ask("search", caller.name, query=query, limit=limit)
         return JsonResponse({"hits": _aged(found.hits), "degraded": found.degraded})
 
     @open_to(Access.USERS)
     async def show(self, engram_id: PathId, caller: Caller) -> Response:
         """One engram, with the facts that it is the source of and what was said about it since."""
-        engram, result = await api().memories.engram("get", caller.name, engram_id)
+        engram, result = await _engram("get", caller.name, engram_id)
         return JsonResponse({"engram": _aged([engram])[0], "facts": result.facts, "changes": result.changes})
 
     @open_to(Access.USERS)
     async def delete(self, engram_id: PathId, caller: Caller) -> Response:
         """Remove an engram for good, and the exchange that it remembers. Others may repeat it: their ids are told."""
-        engram, result = await api().memories.engram("delete", caller.name, engram_id)
+        engram, result = await _engram("delete", caller.name, engram_id)
         api().session.forget(engram_id, engram.query_id)
         told = {"engram_id": engram_id, "query_id": engram.query_id, "deleted": True}
         return JsonResponse({**told, "repeated_in": result.repeated_in})
@@ -94,32 +104,32 @@ class _Memory:
     @open_to(Access.USERS)
     async def pin(self, engram_id: PathId, caller: Caller) -> Response:
         """Have what the user said there in every conversation."""
-        await api().memories.engram("pin", caller.name, engram_id)
+        await _engram("pin", caller.name, engram_id)
         return JsonResponse({"engram_id": engram_id, "pinned": True})
 
     @open_to(Access.USERS)
     async def unpin(self, engram_id: PathId, caller: Caller) -> Response:
         """Undo that."""
-        await api().memories.engram("unpin", caller.name, engram_id)
+        await _engram("unpin", caller.name, engram_id)
         return JsonResponse({"engram_id": engram_id, "pinned": False})
 
     @open_to(Access.USERS)
     async def restore(self, engram_id: PathId, caller: Caller) -> Response:
         """Have a note of the assistant's hold again that was replaced or withdrawn."""
-        await api().memories.engram("restore", caller.name, engram_id)
+        await _engram("restore", caller.name, engram_id)
         return JsonResponse({"engram_id": engram_id, "restored": True})
 
     @open_to(Access.USERS)
     async def notes(self, caller: Caller) -> Response:
         """What the assistant has written down and still holds, the latest first."""
-        result = await api().memories.ask("notes", caller.name)
+        result = await _ask("notes", caller.name)
         return JsonResponse({"notes": _aged(result.engrams)})
 
     @open_to(Access.USERS)
     async def facts(self, caller: Caller, history: bool = False) -> Response:
         """What the user has stated and still holds, with `history` also what does not; the lines that a model is told
         of the user unasked; those of them that are pinned; and the pinned engrams that have no room there."""
-        result = await api().memories.ask("facts", caller.name, history=history or None)
+        result = await _ask("facts", caller.name, history=history or None)
         shown = {"told": result.lines, "pinned": result.pinned, "left_out": result.left_out}
         return JsonResponse({"facts": result.facts, **shown})
 
@@ -131,7 +141,7 @@ class _Memory:
     @open_to(Access.USERS)
     async def file(self, caller: Caller) -> Response:
         """What is known and noted as the text of MEMORY.md, to be edited by hand."""
-        return JsonResponse({"text": memory_file(await api().memories.entries(caller.name))})
+        return JsonResponse({"text": memory_file(await _entries(caller.name))})
 
     @open_to(Access.USERS)
     async def read_back(self, request: Request, caller: Caller) -> Response:
@@ -140,15 +150,68 @@ class _Memory:
         reading = read_memory_file(body.text)
         if len(reading.edits) > MOST_EDITS:
             raise RequestRefused("too_large", f"more than {MOST_EDITS} lines are changed; do it in parts", "text")
-        outcomes = await api().memories.edit(caller.name, reading.edits, applies=body.apply)
+        outcomes = await _edit(caller.name, reading.edits, applies=body.apply)
         told = [outcome for outcome in outcomes if outcome.what != "nothing"]
         return JsonResponse({"outcomes": told, "problems": reading.problems, "applied": body.apply})
 
     async def _lines(self, user_id: str) -> Chunks:
-        async for page in api().memories.export(user_id):
-            yield page.encode()
+        cursor = ""
+        while True:
+            page = await _ask("export", user_id, cursor=cursor, limit=EXPORT_PAGE)
+            yield "".join(f"{line}\n" for line in page.lines).encode()
+            cursor = page.cursor
+            if not cursor:
+                return
 
 
 def _aged(engrams: Sequence[EngramRecord]) -> list[dict[str, Any]]:
     now = time.time()
     return [{**engram.model_dump(mode="json"), "age_seconds": max(0.0, now - engram.asked_at)} for engram in engrams]
+
+
+# What the memory is asked on behalf of one user.
+
+
+async def _ask(verb: MemoryVerb, user_id: str, **fields: Any) -> MemoryResult:
+    request = MemoryRequest(verb=verb, **fields)
+    return await api().ask("memory", request, MemoryResult, user_id=user_id, seconds=ANSWER_SECONDS)
+
+
+async def _engram(verb: MemoryVerb, user_id: str, engram_id: str) -> tuple[EngramRecord, MemoryResult]:
+    """An engram after get, pin or unpin, or as it was before delete; and the whole answer."""
+    result = await _ask(verb, user_id, engram_id=engram_id)
+    if not result.engrams:
+        raise RequestRefused("not_found", f"there is no engram {engram_id}")
+    return result.engrams[0], result
+
+
+async def _entries(user_id: str) -> list[EntryRecord]:
+    """The facts and notes of a user that hold, page by page."""
+    found, cursor = list[EntryRecord](), ""
+    while True:
+        page = await _ask("entries", user_id, cursor=cursor)
+        found += page.entries
+        cursor = page.cursor
+        if not cursor:
+            return found
+
+
+async def _edit(user_id: str, edits: list[EditRecord], *, applies: bool) -> tuple[OutcomeRecord, ...]:
+    """What becomes of these edits, which are sent in parts that fit into a frame."""
+    outcomes = list[OutcomeRecord]()
+    for part in _parts(edits):
+        outcomes += (await _ask("edit", user_id, edits=part, applies=applies)).outcomes
+    return tuple(outcomes)
+
+
+def _parts(edits: list[EditRecord]) -> Iterator[tuple[EditRecord, ...]]:
+    part, size = list[EditRecord](), 0
+    for edit in edits:
+        more = len(edit.text.encode())
+        if part and (len(part) == EDITS_AT_ONCE or size + more > EDITED_BYTES):
+            yield tuple(part)
+            part, size = [], 0
+        part.append(edit)
+        size += more
+    if part:
+        yield tuple(part)

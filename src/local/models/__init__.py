@@ -6,6 +6,5 @@ CAPABILITY = Capability(
     participants={"arbiter": "local.models.arbiter:Arbiter", "model_keeper": "local.models.keeper:ModelManager"},
     messages=("local.models.messages", "local.models.lease_messages"),
     routes=("local.models.routes:add_routes",),
-    commands={"pull": "local.models.commands:pull"},  # `model` is in run, which adds what needs all capabilities
-    hidden=("pull",),
+    requests=("local.models.messages:ModelRequest",),
 )

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from local.api.context import api
 from local.api.http import JsonResponse, read_body, takes
 from local.api.security import Access, Caller, open_to
+from local.models.messages import ModelRequest, ModelResult, ModelVerb
 
 
 class ModelBody(BaseModel):
@@ -35,7 +36,7 @@ class _Models:
     async def listing(self, caller: Caller) -> Response:
         """The models that are here, the one that answers by default, the one of the next start, and the pulls; users
         other than the owner see those that they can choose for a query."""
-        found = await api().models.ask("list")
+        found = await _ask("list")
         models = found.models
         if not caller.is_owner:
             models = tuple(model.model_copy(update={"path": None}) for model in models if model.chat)
@@ -48,7 +49,7 @@ class _Models:
     async def use(self, request: Request) -> Response:
         """Have a model answer by default: at once where a running server has it, else from the next start on."""
         asked = await read_body(request, ModelBody)
-        found = await api().models.ask("use", asked.name)
+        found = await _ask("use", asked.name)
         restart = [] if found.at_once else ["system"]
         return JsonResponse({"model": found.models[0], "current": found.chosen, "restart_needed": restart})
 
@@ -56,12 +57,17 @@ class _Models:
     async def pull(self, request: Request) -> Response:
         """Fetch a model; 202, and how far it is comes as `pull` on /stream and as `model.progress` on the bus."""
         asked = await read_body(request, ModelBody)
-        found = await api().models.ask("pull", asked.name)
+        found = await _ask("pull", asked.name)
         return JsonResponse({"pull": found.pulls[0]}, 202)
 
     @open_to(Access.TOKEN)
     async def stop(self, request: Request) -> Response:
         """Pull a model no longer; what has come of it is kept, and the next pull goes on from there."""
         asked = await read_body(request, ModelBody)
-        found = await api().models.ask("stop", asked.name)
+        found = await _ask("stop", asked.name)
         return JsonResponse({"pull": found.pulls[0]})
+
+
+async def _ask(verb: ModelVerb, model: str = "") -> ModelResult:
+    request = ModelRequest(verb=verb, model=model)
+    return await api().ask("model_keeper", request, ModelResult, seconds=20.0)  # longer than it waits for Ollama

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, StringConstraints
@@ -14,7 +14,7 @@ from local.api.http import JsonResponse, read_body, takes
 from local.api.security import Access, Caller, open_to
 from local.bus.messages import PlanMode
 from local.bus.vocabulary import ELEVATED_MODES
-from local.permissions.messages import Decision
+from local.permissions.messages import Decision, PermissionRequest, PermissionResult, PermissionVerb
 
 CallId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._:~-]{1,160}$")]
 
@@ -44,7 +44,7 @@ class _Approvals:
     @open_to(Access.USERS)
     async def listing(self, caller: Caller) -> Response:
         """What waits for a decision, the oldest first."""
-        result = await api().permissions.ask("list", caller.user_id)
+        result = await _ask("list", caller.user_id)
         return JsonResponse({"approvals": result.waiting})
 
     @open_to(Access.USERS)
@@ -57,17 +57,21 @@ class _Approvals:
         if body.mode in ELEVATED_MODES:
             caller.require_owner()
         told = body.model_dump(include={"decision", "answer", "by", "mode"})
-        await api().permissions.ask("decide", caller.user_id, call_id=call_id, **told)
+        await _ask("decide", caller.user_id, call_id=call_id, **told)
         return JsonResponse({"call_id": call_id, "decision": body.decision})
 
     @open_to(Access.USERS)
     async def remembered(self, caller: Caller) -> Response:
         """What was allowed for whole conversations."""
-        result = await api().permissions.ask("remembered", caller.user_id)
+        result = await _ask("remembered", caller.user_id)
         return JsonResponse({"remembered": result.remembered})
 
     @open_to(Access.USERS)
     async def take_back(self, leave_id: int, caller: Caller) -> Response:
         """Take that back: the next such call asks again."""
-        await api().permissions.ask("forget", caller.user_id, leave_id=leave_id)
+        await _ask("forget", caller.user_id, leave_id=leave_id)
         return JsonResponse({"leave_id": leave_id, "forgotten": True})
+
+
+async def _ask(verb: PermissionVerb, of_user: str | None, **fields: Any) -> PermissionResult:
+    return await api().ask("gatekeeper", PermissionRequest(verb=verb, of_user=of_user, **fields), PermissionResult)

@@ -1,6 +1,6 @@
 """What is done while nobody asks: dreams, thoughts, goals."""
 
-from local.core.capability import Capability
+from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
     participants={"reflection": "local.reflection.agent:Reflection"},
@@ -10,9 +10,19 @@ CAPABILITY = Capability(
         "local.reflection.routes:add_goal_routes",
         "local.reflection.routes:add_monologue_routes",
     ),
+    requests=(
+        "local.reflection.messages:GoalRequest",
+        "local.reflection.messages:RoutineRequest",
+    ),
     commands={
-        "dream": "local.reflection.commands:dream_app",
-        "monologue": "local.reflection.commands:monologue_app",
-        "goals": "local.reflection.commands:goal_app",
+        "dream": Command(
+            "local.reflection.commands:dream_app",
+            Section.MEMORY,
+            "Show dreams: notes on what conversations have in common",
+        ),
+        "monologue": Command("local.reflection.commands:monologue_app", Section.MEMORY, "Show the inner monologue"),
+        "goals": Command(
+            "local.reflection.commands:goal_app", Section.AGENTS, "Set goals that are checked in the background"
+        ),
     },
 )

@@ -13,8 +13,20 @@ from local.api.context import api
 from local.api.http import JsonResponse, PathId, RequestRefused, read_body, takes
 from local.api.security import Access, open_to
 from local.journal.messages import JournalRead
-from local.memory.messages import OWNER
-from local.reflection.messages import DREAM, GoalVerb, MonologueThought
+from local.memory.messages import OWNER, MemoryRequest, MemoryResult
+from local.reflection.messages import (
+    DREAM,
+    GoalRecord,
+    GoalRequest,
+    GoalResult,
+    GoalVerb,
+    MonologueThought,
+    RoutineName,
+    RoutineRecord,
+    RoutineRequest,
+    RoutineResult,
+    RoutineVerb,
+)
 
 # Dreams: what was seen in conversations while nobody asked anything, and whether that goes on.
 
@@ -26,8 +38,8 @@ def add_dream_routes(routes: APIRouter) -> None:
     @open_to(Access.OWNER)
     async def listing() -> Response:
         """How the dreamer is, and what it has seen that still holds, the latest first."""
-        state = await api().reflections.ask("dreamer", "status")
-        notes = (await api().memories.ask("notes", OWNER)).engrams
+        state = await _routine("dreamer", "status")
+        notes = (await api().ask("memory", MemoryRequest(verb="notes"), MemoryResult, user_id=OWNER)).engrams
         dreams = [
             {"engram_id": note.engram_id, "dream_id": note.note_of, "text": note.answer, "sources": note.recalled,
              "until": note.asked_at}
@@ -39,7 +51,7 @@ def add_dream_routes(routes: APIRouter) -> None:
     @open_to(Access.OWNER)
     async def change(verb: Literal["now", "on", "off"]) -> Response:
         """Have it dream without waiting for its time, or switch it."""
-        state = await api().reflections.ask("dreamer", verb)
+        state = await _routine("dreamer", verb)
         return JsonResponse(state)
 
 
@@ -75,8 +87,8 @@ def add_goal_routes(routes: APIRouter) -> None:
 @open_to(Access.OWNER)
 async def _listing() -> Response:
     """How the heartbeat is, and the goals, the oldest first."""
-    state = await api().reflections.ask("heartbeat", "status")
-    found = await api().goals.ask("list")
+    state = await _routine("heartbeat", "status")
+    found = await _goals("list")
     return JsonResponse({**state.model_dump(), "goals": found})
 
 
@@ -84,7 +96,7 @@ async def _listing() -> Response:
 async def _set(request: Request) -> Response:
     """Set a goal: 201."""
     body = await read_body(request, GoalBody)
-    [goal] = await api().goals.ask("set", text=body.text, schedule=body.schedule, by=body.by)
+    [goal] = await _goals("set", text=body.text, schedule=body.schedule, by=body.by)
     return JsonResponse(goal, 201)
 
 
@@ -93,9 +105,9 @@ async def _change(goal_id: PathId, request: Request) -> Response:
     """A goal is done, dropped or active again; or what was said of it is seen."""
     body = await read_body(request, GoalChangeBody)
     if body.state is not None:
-        [goal] = await api().goals.ask(CHANGES[body.state], goal_id=goal_id, by=body.by)
+        [goal] = await _goals(CHANGES[body.state], goal_id=goal_id, by=body.by)
     elif body.seen is not None:
-        [goal] = await api().goals.ask("seen", goal_id=goal_id, words_at=body.seen)
+        [goal] = await _goals("seen", goal_id=goal_id, words_at=body.seen)
     else:
         raise RequestRefused("invalid", "state or seen: one of them is to be there")
     return JsonResponse(goal)
@@ -104,7 +116,7 @@ async def _change(goal_id: PathId, request: Request) -> Response:
 @open_to(Access.OWNER)
 async def _switch(verb: Literal["now", "on", "off"]) -> Response:
     """Have every goal checked now, or switch the heartbeat."""
-    return JsonResponse(await api().reflections.ask("heartbeat", verb))
+    return JsonResponse(await _routine("heartbeat", verb))
 
 
 # The inner monologue: what was thought while nobody asked anything, and whether that goes on.
@@ -120,14 +132,14 @@ def add_monologue_routes(routes: APIRouter) -> None:
     @open_to(Access.OWNER)
     async def listing(limit: Annotated[int, Query(ge=1, le=100)] = 20) -> Response:
         """How it is, and the thoughts that are on record, the latest first."""
-        state = await api().reflections.ask("monologue", "status")
+        state = await _routine("monologue", "status")
         return JsonResponse({**state.model_dump(), "thoughts": await _thoughts(limit)})
 
     @routes.post("/monologue/{verb}")
     @open_to(Access.OWNER)
     async def change(verb: Literal["now", "on", "off"]) -> Response:
         """Have it think without waiting for its time, or switch it."""
-        return JsonResponse(await api().reflections.ask("monologue", verb))
+        return JsonResponse(await _routine("monologue", verb))
 
 
 async def _thoughts(limit: int) -> list[dict[str, Any]]:
@@ -140,3 +152,12 @@ async def _thoughts(limit: int) -> list[dict[str, Any]]:
         if len(found) == limit:
             break
     return found
+
+
+async def _routine(routine: RoutineName, verb: RoutineVerb) -> RoutineRecord:
+    """How the routine is then; after `now`, `why` says why it is not done, and is empty if it is."""
+    return (await api().ask("reflection", RoutineRequest(verb=verb, routine=routine), RoutineResult)).state
+
+
+async def _goals(verb: GoalVerb, **fields: Any) -> tuple[GoalRecord, ...]:
+    return (await api().ask("reflection", GoalRequest(verb=verb, **fields), GoalResult)).goals

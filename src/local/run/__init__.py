@@ -1,14 +1,22 @@
 """Starts the system: which processes there are, their settings, backups, and the set-up of the environment."""
 
-from local.core.capability import Capability
+from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
     commands={
-        "run": "local.run.commands:run",
-        "model": "local.run.model_commands:model_app",
-        "participant": "local.run.participant:participant",
-        "backup": "local.run.commands:backup",
-        "restore": "local.run.commands:restore",
-        "rebuild": "local.run.commands:rebuild",
+        "run": Command("local.run.commands:run", Section.SYSTEM, "Start the system and serve until Ctrl-C"),
+        "participant": Command(
+            "local.run.participant:participant", Section.SYSTEM, "Run one participant beside a running system"
+        ),
+        "doctor": Command(
+            "local.run.doctor_command:doctor",
+            Section.SYSTEM,
+            "Find what keeps LoCAL2 from working, and say how to fix it",
+        ),
+        "backup": Command("local.run.commands:backup", Section.SYSTEM, "Copy all data, also while the system runs"),
+        "restore": Command("local.run.commands:restore", Section.SYSTEM, "Replace all data by a backup"),
+        "rebuild": Command("local.run.commands:rebuild", Section.SYSTEM, "Rebuild a database from the journal"),
+        "model": Command("local.run.model_commands:model_app", Section.MODELS, "List, download and choose models"),
     },
+    aliases={"pull": "model pull"},
 )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from local.bus.messages import PARTICIPANT
 from local.core.capability import participants
 from local.core.config import OWN_NAMES, ParticipantEntry, SystemConfig
 from local.runtime.child import ChildSpec
 from local.runtime.supervisor import ChildState
-
-PARTICIPANT = "participant"  # the kind of a child, which says itself of which kind it is
 
 
 class ParticipantReloader:

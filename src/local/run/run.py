@@ -21,7 +21,7 @@ from local.bus.bus import Bus
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo, Message
 from local.bus.messages import CONTROL_MESSAGES_GONE as GONE
-from local.bus.messages import ChildStatus, ParticipantRequest, ParticipantResult, ParticipantStatus
+from local.bus.messages import PARTICIPANT, ChildStatus, ParticipantRequest, ParticipantResult, ParticipantStatus
 from local.bus.security import Declaration, Declarations, with_keys
 from local.cli.main import Flags
 from local.core import failpoints
@@ -37,7 +37,7 @@ from local.models.servers import ServerSpec
 from local.models.settings import ModelsConfig, load_models
 from local.run.backend import Backend, choose_backend, with_backend
 from local.run.data_dir_watch import DataDirWatch
-from local.run.newcomers import PARTICIPANT, ParticipantReloader
+from local.run.newcomers import ParticipantReloader
 from local.run.overrides import GENERATOR, configured, overrides_for
 from local.run.participant import ParticipantSpec, bus_of
 from local.run.upkeep import missing

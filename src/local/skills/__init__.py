@@ -1,9 +1,12 @@
 """Texts that tell the model how to do something."""
 
-from local.core.capability import Capability
+from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
     messages=("local.skills.messages",),
     routes=("local.skills.routes:add_routes",),
-    commands={"skills": "local.skills.commands:skills_app"},
+    requests=("local.skills.messages:SkillRequest",),
+    commands={
+        "skills": Command("local.skills.commands:skills_app", Section.TOOLS, "List, write and revert skills"),
+    },
 )

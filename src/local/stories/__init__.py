@@ -1,7 +1,9 @@
 """Plays conversations against a running system and checks what happens."""
 
-from local.core.capability import Capability
+from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
-    commands={"stories": "local.stories.commands:stories"},
+    commands={
+        "stories": Command("local.stories.commands:stories", Section.SYSTEM, "Play the acceptance stories"),
+    },
 )

@@ -1,10 +1,13 @@
 """Agents that work on a part of a question."""
 
-from local.core.capability import Capability
+from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
     participants={"swarm": "local.swarm.tools:Swarm"},
     messages=("local.swarm.messages",),
     routes=("local.swarm.routes:add_routes",),
-    commands={"agents": "local.swarm.commands:agents_app"},
+    requests=("local.swarm.messages:AgentRequest",),
+    commands={
+        "agents": Command("local.swarm.commands:agents_app", Section.AGENTS, "List, show and stop agents"),
+    },
 )

@@ -8,6 +8,9 @@ from starlette.responses import Response
 from local.api.context import api
 from local.api.http import Id, JsonResponse, PathId
 from local.api.security import Access, Caller, open_to
+from local.swarm.messages import AgentRequest, AgentResult
+
+SWARM = "swarm"
 
 
 def add_routes(routes: APIRouter) -> None:
@@ -21,11 +24,15 @@ class _Agents:
     @open_to(Access.USERS)
     async def listing(self, caller: Caller, query_id: Id | None = None) -> Response:
         """The agents, the oldest first; of one query with `query_id`."""
-        result = await api().agents.ask("list", caller.user_id, query_id=query_id or "")
+        result = await api().ask(
+            SWARM, AgentRequest(verb="list", of_user=caller.user_id, query_id=query_id or ""), AgentResult
+        )
         return JsonResponse({"agents": result.agents})
 
     @open_to(Access.USERS)
     async def stop(self, agent_id: PathId, caller: Caller) -> Response:
         """End an agent, with all that it has made."""
-        result = await api().agents.ask("stop", caller.user_id, agent_id=agent_id)
+        result = await api().ask(
+            SWARM, AgentRequest(verb="stop", of_user=caller.user_id, agent_id=agent_id), AgentResult
+        )
         return JsonResponse(result.agents[0])

@@ -1,8 +1,11 @@
 """Users besides the owner, what they may spend, and who they are."""
 
-from local.core.capability import Capability
+from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
     routes=("local.users.routes:add_account_routes", "local.users.routes:add_user_routes"),
-    commands={"usage": "local.users.commands:usage", "user": "local.users.commands:user_app"},
+    commands={
+        "usage": Command("local.users.commands:usage", Section.WATCH, "Show answers, tokens, time and money used"),
+        "user": Command("local.users.commands:user_app", Section.SYSTEM, "Give other people access"),
+    },
 )

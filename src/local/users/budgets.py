@@ -13,18 +13,18 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import Field
 
-from local.api.clients import LoCALSession
 from local.bus.messages import ModelUsed, ResponseGeneration, SessionDeleted
-from local.cli.logs import LogSelection, read_log
-from local.cli.main import LEVELS
 from local.core.config import Settings, load_system
 from local.core.environment import environment
 from local.core.errors import LocalError
+from local.core.text import LEVELS
 from local.cron.messages import CronRun
 from local.journal.messages import JournalRead
 from local.memory.messages import MemoryDeleted
 from local.models.settings import load_models
 from local.queries.record import ModelPrice, RecordedMessage, UsageLedger, activity_of, subjects_of
+from local.queries.session import LoCALSession
+from local.runtime.log_reader import LogSelection, read_log
 
 # What was used and done, as it stands on record: asked of the journal, and kept as sums.
 
@@ -35,8 +35,9 @@ _DELETED = (SessionDeleted.subject, MemoryDeleted.subject)
 
 
 class Accounts:
-    """What is on record up to some number is read once; after a deletion all of it anew. Every coroutine raises
-    `RequestTimeout` while there is no journal, and `RecordUnreadable`."""
+    """The accounts of the system: what was used, done and logged, read from the journal. What is recorded up to some
+    number is read once; after a deletion all is read again. Every coroutine raises `RequestTimeout` while there is no
+    journal, and `RecordUnreadable`."""
 
     def __init__(self, session: LoCALSession, data_dir: Path, layers: Sequence[Path]) -> None:
         """`layers` are the folders of settings, which are read when something is asked for."""
@@ -110,8 +111,8 @@ def end_of_day(at: float) -> float:
 
 
 class DayLedger:
-    """All that was used today by what is on record; what is deleted afterwards stays counted. `clock` gives seconds
-    since 1970."""
+    """The ledger of what was used today, by what is on record; what is deleted later stays counted. `clock` gives
+    seconds since 1970."""
 
     def __init__(self, session: LoCALSession, clock: Callable[[], float] = time.time) -> None:
         self._session, self._clock = session, clock
@@ -155,7 +156,7 @@ BY_WHOM: Final[Mapping[Scope, str]] = {"all": "by all", "user": "by this user", 
 
 
 class Budget(Settings):
-    """What may be used in a day; None is no limit. `money` is what `prices` in models.yaml say of it."""
+    """One budget for a day; None is no limit. `money` is in the currency of `prices` in models.yaml."""
 
     tokens: int | None = Field(None, gt=0)
     money: float | None = Field(None, gt=0)
@@ -185,7 +186,8 @@ class SpentBudget(NamedTuple):
 
 
 class BudgetSpent(LocalError):
-    """A question was not taken on, because a budget of the day is spent. `retry_seconds` is until it begins anew."""
+    """The error for a question that is refused because a budget of the day is spent. `retry_seconds` is until the next
+    day."""
 
     kind = "budget_spent"
 
@@ -195,13 +197,13 @@ class BudgetSpent(LocalError):
         anew = datetime.fromtimestamp(budget.anew_at)
         used = f"{budget.spent:,.10g} of {budget.limit:,.10g}{' tokens' if budget.unit == 'tokens' else ''}"
         super().__init__(
-            f"the budget of the day is spent: {used} {BY_WHOM[budget.of]}; it begins anew on {anew:%Y-%m-%d at %H:%M}"
+            f"the budget of the day is spent: {used} {BY_WHOM[budget.of]}; it is renewed on {anew:%Y-%m-%d at %H:%M}"
         )
 
 
 class DayBudgets:
-    """Looks at what was used before a question is taken on. `prices()` gives what models cost, `clock` seconds since
-    1970."""
+    """The budgets of the day, checked before a question is accepted. `prices()` gives what models cost, `clock` seconds
+    since 1970."""
 
     def __init__(
         self, config: BudgetsConfig, session: LoCALSession, prices: Callable[[], Mapping[str, ModelPrice]],

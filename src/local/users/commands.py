@@ -65,7 +65,7 @@ def _lines(found: Json) -> Iterator[str]:
 
 def _budget_line(budget: Json) -> str:
     used = f"{budget['spent']:,.10g} of {budget['limit']:,.10g} {budget['unit']}"
-    return f"today {BY_WHOM[budget['of']]}: {used}; anew at {date_and_time(budget['anew_at'])}"
+    return f"today {BY_WHOM[budget['of']]}: {used}; renewed at {date_and_time(budget['anew_at'])}"
 
 
 def _line(title: str, row: Json) -> str:
@@ -78,12 +78,12 @@ def _line(title: str, row: Json) -> str:
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The user_id of what is theirs.")]
 
-user_app = typer.Typer(help="Who may use the system besides you: other users of this machine, other machines.")
+user_app = typer.Typer(help="Give other people access: users of this machine, and of other machines.")
 
 
 @user_app.command()
 def add(name: Name, data_dir: DataDir = None) -> None:
-    """Give somebody a token: the only line on the output, told now and never again."""
+    """Give a user a token. It is the only line on the standard output, and is shown only now."""
     token = _users(data_dir).add(name)
     typer.echo(f"{name} sends it as 'Authorization: Bearer …'; it is not shown again:", err=True)
     typer.echo(token)
@@ -91,16 +91,16 @@ def add(name: Name, data_dir: DataDir = None) -> None:
 
 @user_app.command("list")
 def listing(data_dir: DataDir = None) -> None:
-    """Show who has one."""
+    """List the users."""
     users = _users(data_dir).all().items()
-    echo_listed((f"{name}  since {user.added_at}" for name, user in users), "nobody besides you has a token")
+    echo_listed((f"{name}  since {user.added_at}" for name, user in users), "there are no users besides you")
 
 
 @user_app.command()
 def remove(name: Name, data_dir: DataDir = None) -> None:
-    """Take it back, at once. What the user has asked stays."""
+    """Withdraw a user's token at once. What the user has asked stays."""
     _users(data_dir).remove(name)
-    typer.echo(f"the token of {name} is good for nothing now")
+    typer.echo(f"the token of {name} is withdrawn")
 
 
 def _users(data_dir: DataDir) -> Users:

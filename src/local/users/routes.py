@@ -1,4 +1,4 @@
-"""Accounts: what was used, who did what with whose leave, and what was logged."""
+"""Accounts: what was used, who did what with whose approval, and what was logged."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def _activity(
     limit: Limit = 100,
     format: Form = "json",
 ) -> Response:
-    """Who did what with whose leave, the latest first; as NDJSON all of it."""
+    """Who did what with whose approval, the latest first; as NDJSON all of it."""
     if format == "ndjson":
         found = _lines_of(caller, frozenset(kind), session, since)
         return StreamingResponse(found, media_type=NDJSON)
@@ -129,7 +129,7 @@ def add_user_routes(routes: APIRouter) -> None:
     @routes.post("/users", openapi_extra=takes(UserBody))
     @open_to(Access.TOKEN)
     async def add(request: Request) -> Response:
-        """Give somebody a token, which is told now and never again."""
+        """Give a user a token, which is shown only now."""
         name = (await read_body(request, UserBody)).name
         token = await asyncio.to_thread(api().users.add, name)
         return JsonResponse({"name": name, "token": token}, 201, ONCE)
@@ -137,6 +137,6 @@ def add_user_routes(routes: APIRouter) -> None:
     @routes.delete("/users/{name}")
     @open_to(Access.TOKEN)
     async def remove(name: PathId) -> Response:
-        """Take it back. What the user has asked stays."""
+        """Withdraw a user's token. What the user has asked stays."""
         await asyncio.to_thread(api().users.remove, name)
         return JsonResponse({"name": name, "removed": True})

@@ -27,7 +27,7 @@ HEAD = "# Written by `local2 user`; a token is kept as its SHA-256. What is chan
 
 
 class UserRefused(LocalError):
-    """A user who cannot be added or removed; `kind` is invalid, conflict or not_found."""
+    """The error for a user who cannot be added or removed; `kind` is invalid, conflict or not_found."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)

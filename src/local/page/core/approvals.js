@@ -48,7 +48,7 @@ export function timeLeft(approval, now) {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
-/** Whether the model asks its user something, and not for leave. */
+/** Whether the model asks its user something, and not for approval. */
 export function isQuestion(approval) {
   return approval.tool === "request_clarification" || Boolean(approval.question);
 }

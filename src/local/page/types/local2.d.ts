@@ -1416,7 +1416,7 @@ export interface BranchBody {
   session_id?: string | null;
 }
 
-/** What is to be carried of the bus: subjects and families, with payloads or only their sizes. */
+/** The part of the bus that a stream carries: subjects and families, with payloads or only their sizes. */
 export interface BusBody {
   subjects?: string[];
   payload?: "none" | "full";

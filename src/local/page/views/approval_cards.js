@@ -13,7 +13,7 @@ export function ApprovalCards({ sessionId }) {
   const waiting = waitingIn(approvals.value, sessionId, now);
   const first = waiting[0];
   useEffect(() => {
-    if (first) spoken.value = isQuestion(first) ? "the model has a question for you" : isPlan(first) ? "a plan waits for your approval" : `${first.tool} asks for leave`;
+    if (first) spoken.value = isQuestion(first) ? "the model has a question for you" : isPlan(first) ? "a plan waits for your approval" : `${first.tool} needs approval`;
   }, [first?.call_id]);
   if (!first) return null;
   const Card = isQuestion(first) ? QuestionCard : isPlan(first) ? PlanAsk : ApprovalCard;

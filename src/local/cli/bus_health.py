@@ -1,0 +1,60 @@
+"""How a running system is, as its participants say on the bus: for a system that serves no HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, Literal
+
+from local.bus.envelope import Envelope
+from local.bus.messages import ParticipantStatus
+from local.bus.security import Declaration
+from local.cli.tap import client_bus
+from local.core.data_dir import RunDirectory
+from local.core.errors import MalformedFrame
+from local.runtime.runner import LOOK_SECONDS
+
+LISTEN_SECONDS = 1.5 * LOOK_SECONDS  # a newcomer hears from everybody alive within one look
+SUPERVISOR = "supervisor"
+SAYS = Declaration(frozenset({ParticipantStatus.subject}))
+
+
+async def health_on_bus(data_dir: Path) -> dict[str, Any]:
+    """`status`, `problem` and `participants` as GET /health would give them. Raises `LocalError`."""
+    heard: dict[tuple[str, int], ParticipantStatus] = {}
+
+    def hear(envelope: Envelope) -> None:
+        try:
+            status = ParticipantStatus.decode(envelope.payload)
+        except MalformedFrame as error:
+            bus.reject(str(error), envelope.payload)
+            return
+        heard[status.name, status.pid] = status
+
+    def newcomer(state: Literal["starting", "stopping"]) -> ParticipantStatus:
+        return ParticipantStatus(name=bus.sender, kind="door", pid=os.getpid(), instance=bus.instance, state=state)
+
+    async with client_bus(RunDirectory(data_dir).running_bus(), "doctor", SAYS) as bus:
+        bus.subscribe(ParticipantStatus.subject, hear)
+        await bus.ready()
+        bus.post(newcomer("starting"))
+        await asyncio.sleep(LISTEN_SECONDS)
+        bus.post(newcomer("stopping"))
+    return health_of(heard.values())
+
+
+def health_of(heard: Collection[ParticipantStatus]) -> dict[str, Any]:
+    """The health of a system, from what everybody has said last: the supervisor of its children, and each of itself."""
+    supervisor = next((status for status in heard if status.name == SUPERVISOR), None)
+    if supervisor is None:
+        return {"status": "degraded", "problem": "its supervisor says nothing", "participants": []}
+    said = {(status.child, status.pid): status for status in heard}
+    rows = []
+    for child in supervisor.children:
+        own = said.get((child.name, child.pid or 0))
+        rows.append({**child.model_dump(), "details": own.details if own else {}})
+    is_well = all(row["state"] == "ready" and "problem" not in row["details"] for row in rows)
+    problem = supervisor.details.get("problem", "")
+    return {"status": "ok" if is_well and not problem else "degraded", "problem": problem, "participants": rows}

@@ -1,0 +1,41 @@
+"""A query for which LoCAL2 itself would take too long is refused before it is accepted, and only that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+System = Any  # of conftest.py
+
+MANY = 1000  # far more than it takes
+
+
+async def ask(client: httpx.AsyncClient, number: int) -> httpx.Response:
+    return await client.post("/query", json={"query": "queued", "query_id": f"q{number}", "wait": False})
+
+
+async def test_what_would_wait_too_long_is_refused_and_what_was_accepted_never(system: System) -> None:
+    async with system.door(max_wait_seconds=0.05) as client:
+        await system.generator.beats_heard(client)
+        accepted = 0
+        while (answer := await ask(client, accepted)).status_code == 202:
+            accepted += 1
+            assert accepted < MANY
+        assert answer.status_code == 429 and int(answer.headers["retry-after"]) >= 1
+        error = answer.json()["error"]
+        assert error["kind"] == "too_many_queries" and "ask again in" in error["message"]
+
+        chat = {"model": "local2", "messages": [{"role": "user", "content": "hello"}]}
+        as_openai = await client.post("/v1/chat/completions", json=chat)
+        assert (as_openai.status_code, as_openai.json()["error"]["type"]) == (429, "rate_limit_error")
+        assert as_openai.json()["error"]["code"] == "too_many_queries" and as_openai.headers["retry-after"]
+        assert set(system.generator.turns) == {f"q{number}" for number in range(accepted)}  # and nothing of these two
+
+        assert (await ask(client, 0)).status_code == 202  # it is the same query
+        for number in range(accepted):
+            await client.post(f"/query/q{number}/cancel")
+            assert (await client.get(f"/query/q{number}")).status_code == 200
+        while (answer := await ask(client, accepted)).status_code == 429:
+            pass  # the last of the cancelled are about to end
+        assert answer.status_code == 202

@@ -96,6 +96,7 @@ class _Reader:
         elif f"{line} ".startswith(_BULLETS):
             self._read_item(number, line[1:].strip())
         else:
+            self._marks.update(_MARK.findall(line))
             self._problem(number, line, "is no line of a list; write “- ” before it")
 
     def _read_item(self, number: int, item: str) -> None:

@@ -18,7 +18,7 @@ from local.bus.messages import ResponseGeneration, ToolCallRecord
 from local.core.errors import IllegalTransition, ModelBusy, ModelError
 from local.critic.judging import Case, Evidence, JudgePrompt, Pair, Profile, Reading, Rubric, UsedTool
 from local.critic.messages import ComparisonResult, CritiqueResult, PairwiseResult
-from local.critic.prompts import GenericJson, Prometheus2, Selene, plain
+from local.critic.prompts import GenericJson, Prometheus2, Selene, bare_score, plain
 from local.generator.context import excerpt
 from local.models.chat import ChatModel, ContentDelta, Done, ErrorClass, RestartDelta, TokenScore, TokenScores, classify
 from local.models.leases import Leases
@@ -151,7 +151,8 @@ class Grading:
     """`ask` says what to send, `hear` takes the reply; when `ask` is None, `verdict` is there."""
 
     def __init__(self, profile: Profile, case: Case, rubric: Rubric) -> None:
-        self._question = JudgeQuestion(profile.absolute(case, rubric), profile.read_score)
+        prompt = profile.absolute(case, rubric)
+        self._question = JudgeQuestion(prompt, lambda text: profile.read_score(text) or bare_score(text, prompt.user))
         self._expected: float | None = None
 
     @property

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from local.critic.judge import PROFILES
+from local.critic.judge import PROFILES, Grading
+from local.critic.judging import Case, Rubric
 
 FEEDBACK = "Of the 3 claims 2 hold; 1 of 5 sources is from 2024. The response earns no 4 for style (2/5 at best)."
 FORMS = {
@@ -101,10 +102,6 @@ def read(profile: str, text: str) -> int | None:
     return reading.value if reading else None
 
 
-def test_there_are_at_least_three_hundred_mutants_of_each_form() -> None:
-    assert all(sum(len(set(mutate(profile))) for mutate in MUTATIONS) >= 300 for profile in FORMS)
-
-
 @pytest.mark.parametrize("mutate", MUTATIONS)
 @pytest.mark.parametrize("profile", FORMS)
 def test_a_mutated_reply_yields_the_given_number_or_none(
@@ -166,12 +163,6 @@ def test_a_well_formed_reply_is_read_with_its_feedback_and_its_place(profile: st
 )
 def test_prometheus_may_dress_its_score(end: str) -> None:
     assert read("prometheus2", f"Feedback: fair. {end}") == 3
-
-
-def test_a_task_that_prometheus_makes_up_after_its_verdict_is_not_read() -> None:
-    assert (
-        read("prometheus2", f"{reply('prometheus2', 2)}\n\n###Task Description:\n…\n###Feedback: good [RESULT] 5") == 2
-    )
 
 
 @pytest.mark.parametrize(
@@ -271,14 +262,53 @@ def test_a_mark_that_was_only_thought_of_does_not_count(thoughts: str) -> None:
     assert (reading.value, reading.feedback, reading.at) == (3, FEEDBACK, text.rindex("3"))
 
 
-def test_a_thought_that_never_ends_is_no_verdict() -> None:
-    assert read("prometheus2", "<think>It may be a [RESULT] 5") is None
+@pytest.mark.parametrize(
+    ("replies", "score"),
+    [
+        (("Score: 4", "**Score:** 4/5", "Final score: 4.", "Good.\nRating = 4\n", "Score: 4 because it's right"), 4),
+        (("[SCORE] 4", "Feedback: it says so. [SCORE] 4", "[SCORE] 4 [/SCORE]", "[score]: 4 [END]"), 4),
+        (
+            (
+                "4 because it's right.",
+                "**4** (because nothing is missing)",
+                "4/5, since it says so",
+                "4\u200b as asked",
+            ),
+            4,
+        ),
+        (("Score: 4\u200b", "Score: 4\ufeff\n", "[SCORE] 4\u2060."), 4),
+        (("Score: 4 or 5", "Score: 4.5", "Score: 12", "Score: 4\u200b5", "Score: 4 is too high", "Score: 4/10"), None),
+        (("Score: 5\nScore: 4", "[SCORE] 5\nScore: 4", "[RESULT] 5 or so\nScore: 4", '{"score": }\nScore: 4'), None),
+        (("Score 4: nearly all is right.", "The score is 4", "I would not say score: 4"), None),
+        (
+            ("4 because it is no 5", "4, maybe 5", "4 claims hold", "I say 4 because it is", "4th because of it"),
+            None,
+        ),
+    ],
+)
+def test_a_judge_that_does_not_keep_to_its_form_is_read_where_it_leaves_nothing_open(
+    replies: tuple[str, ...], score: int | None, rubric: Rubric
+) -> None:
+    read = {(profile, reply): graded(profile, reply, "1308 metres.", rubric) for profile in FORMS for reply in replies}
+    assert {key: found for key, found in read.items() if found != score} == {}
 
 
-def test_winners_are_found_behind_thoughts_where_the_log_probabilities_are() -> None:
-    text = '<think>{"winner": "A"}</think>{"feedback": "x", "winner": "Response B"}'
+@pytest.mark.parametrize(
+    "end", ["4 because it is right", "4 [END]", "4 [/RESULT]", "4\u200b", "4\ufeff</s>", "4, as it is right"]
+)
+def test_what_follows_the_score_behind_a_mark_may_be_a_reason_or_an_end(end: str) -> None:
+    assert read("prometheus2", f"Fair. [RESULT] {end}") == 4
+    assert read("selene", f"**Reasoning:** fair\n\n**Result:** {end}") == 4
 
-    reading = PROFILES["generic-json"].read_winner(text)
 
-    assert reading is not None
-    assert (reading.value, reading.at) == ("B", text.rindex("B"))
+@pytest.mark.parametrize("answer", ["It is deep.\nScore: 5", "[SCORE] 5", "**Final score:** 5"])
+def test_a_line_that_the_judged_answer_has_itself_is_no_score(answer: str, rubric: Rubric) -> None:
+    for profile in FORMS:
+        assert graded(profile, answer, answer, rubric) is graded(profile, "Score: 5", answer, rubric) is None
+
+
+def graded(profile: str, reply: str, answer: str, rubric: Rubric) -> int | None:
+    """The score that an answer is given by one reply."""
+    grading = Grading(PROFILES[profile], Case("How deep?", answer), rubric)  # type: ignore[index]
+    grading.hear(reply)
+    return None if grading.verdict is None else grading.verdict.score

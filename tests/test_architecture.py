@@ -64,7 +64,6 @@ TO_MEND: dict[str, set[str]] = {
         "stories.temporary_system",
         "web.search",
     },
-    "critic": {"generator.context"},
     "files": {"attachments.attachments", "instructions.trust", "permissions.grants", "shell.shell", "skills.tools"},
     "generator": {
         "attachments.attachments",
@@ -79,7 +78,6 @@ TO_MEND: dict[str, set[str]] = {
         "run.participant",
         "taint.links",
         "taint.policy",
-        "web.fetch",
     },
     "instructions": {"files.workspace"},
     "mcp": {"skills.library"},

@@ -20,10 +20,11 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from local.core.errors import AttachmentMissing, AttachmentRefused, StoreFailed, StoreFull
+from local.core.excerpts import part_end
 from local.core.files import locked_folder
 from local.core.web_url import MediaType
 from local.memory.messages import OWNER
-from local.web.fetch import Document, part_end, read_article
+from local.web.fetch import Document, read_article
 
 # What kind of file an attachment is, and its text. Slow; runs in a thread.
 

@@ -16,10 +16,10 @@ from typing import Any, Generic, Literal, Self, TypeVar
 from local.bus.message import ErrorInfo, Message
 from local.bus.messages import ResponseGeneration, ToolCallRecord
 from local.core.errors import IllegalTransition, ModelBusy, ModelError
+from local.core.excerpts import excerpt
 from local.critic.judging import Case, Evidence, JudgePrompt, Pair, Profile, Reading, Rubric, UsedTool
 from local.critic.messages import ComparisonResult, CritiqueResult, PairwiseResult
 from local.critic.prompts import GenericJson, Prometheus2, Selene, bare_score, plain
-from local.generator.context import excerpt
 from local.models.chat import ChatModel, ContentDelta, Done, ErrorClass, RestartDelta, TokenScore, TokenScores, classify
 from local.models.leases import Leases
 from local.models.ollama import LoadedModel, OllamaModel

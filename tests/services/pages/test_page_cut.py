@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.web.fetch import next_start, part_end
+from local.core.excerpts import next_start, part_end
 
 
 @pytest.mark.parametrize(

@@ -96,15 +96,10 @@ TO_MEND: dict[str, set[str]] = {
         "run.setup",
         "runtime.participant",
     },
-    "reflection": {"instructions.texts", "memory.store", "skills.library"},
     "runtime": {"models.settings"},
     "shell": {"permissions.grants"},
     "skills": {
-        "files.tools",
         "files.workspace",
-        "instructions.commands",
-        "instructions.texts",
-        "instructions.trust",
         "mcp.commands",
         "mcp.settings",
         "mcp.tools",
@@ -121,7 +116,6 @@ TO_MEND: dict[str, set[str]] = {
         "shell.shell",
     },
     "swarm": {"instructions.profiles"},
-    "taint": {"memory.store"},
     "tools": {"permissions.grants"},
     "users": {"api.clients", "cli.logs", "cli.main"},
 }

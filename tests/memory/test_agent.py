@@ -13,9 +13,9 @@ from local.bus.envelope import Trace
 from local.core import failpoints
 from local.critic.messages import CritiqueResult, PairwiseResult, UserFeedback
 from local.memory import agent as memory_request_handler
-from local.memory.messages import MemoryAnnotated, MemoryIngested, UserFacts
+from local.memory.messages import MemoryAnnotated, MemoryIngested, UserFacts, engram_id
 from local.memory.service import EngramService
-from local.memory.store import EngramDraft, Ingested, engram_id
+from local.memory.store import EngramDraft, Ingested
 
 pytestmark = pytest.mark.usefixtures("stage")
 IN_S = Trace("q", None, "s", None)

@@ -10,8 +10,7 @@ from local.bus.envelope import Trace, new_id
 from local.bus.messages import ResponseGeneration, SessionDeleted, ToolCallRecord
 from local.core.errors import NotConfirmed
 from local.memory import agent as deletions
-from local.memory.messages import MemoryDeleted, MemoryIngested
-from local.memory.store import engram_id
+from local.memory.messages import MemoryDeleted, MemoryIngested, engram_id
 
 ENGRAM = engram_id("q", "A")
 

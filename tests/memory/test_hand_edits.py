@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from local.memory.messages import engram_id
 from local.memory.record import HandEdit, KeptEntry, Kind, NoteDraft
 from local.memory.service import EngramService
-from local.memory.store import EngramDraft, Origin, Statement, engram_id
+from local.memory.store import EngramDraft, Origin, Statement
 
 Make = Callable[..., EngramDraft]
 NAILS = NoteDraft("q9:0:0", "q9", "s9", "ann", "Bring nails", 100.0, "cabin", origin=Origin.WEB, tainted=True)

@@ -7,13 +7,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from local.core.words import Language, language_of, terms_of
 from local.memory.search import TOLD_LATER, named_time
 from local.memory.service import EngramService
 from local.memory.store import (
     EngramDraft,
-    Language,
-    language_of,
-    terms_of,
 )
 
 

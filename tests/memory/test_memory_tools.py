@@ -10,8 +10,7 @@ import pytest
 
 from local.bus.envelope import Envelope
 from local.memory import tools as memory_access
-from local.memory.messages import EngramRecord, MemoryRequest, MemoryResult
-from local.memory.store import engram_id
+from local.memory.messages import EngramRecord, MemoryRequest, MemoryResult, engram_id
 from local.memory.tools import MemoryTools
 from local.runtime.participant import Participant, Resources, Settingless, on
 from tests.tools import conftest as tools_stage

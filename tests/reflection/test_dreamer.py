@@ -11,7 +11,7 @@ from agent_stage.door import SECONDS
 from agent_stage.night import Night
 
 from local.bus.messages import ModelUsed
-from local.instructions.texts import Soul, TextProposals
+from local.core.versioned_text import Soul, TextProposals
 from local.models.chat import Done, Usage
 from local.reflection.messages import DreamMade
 from local.skills.library import SkillProposalBook

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from local.core.errors import ConfigError
-from local.instructions.texts import TextProposals
+from local.core.versioned_text import TextProposals
 from local.skills.library import (
     IN_SETTINGS,
     SkillApprovalBook,

@@ -51,6 +51,7 @@ from local.memory.messages import (
     MemoryResult,
     OutcomeRecord,
     UserFacts,
+    engram_id,
 )
 from local.memory.record import Deletion, EditOutcome, HandEdit
 from local.memory.records import (
@@ -70,7 +71,7 @@ from local.memory.records import (
     scores,
 )
 from local.memory.service import Condition, EngramService, MemoryStatus, examine
-from local.memory.store import AnswerRating, Ingested, engram_id
+from local.memory.store import AnswerRating, Ingested
 from local.models.arbiter import QuietPeriod
 from local.models.chat import ChatModel
 from local.models.leases import Leases

@@ -12,10 +12,12 @@ from typing import Literal
 
 from local.core.errors import NotOnRecord
 from local.core.text import masked
+from local.core.words import language_of
 from local.memory import facts
 from local.memory import facts as succession
 from local.memory import store as lexical
 from local.memory.facts import CLASSIFIED, PENDING, FactFinding
+from local.memory.messages import engram_id
 from local.memory.store import (
     USERS_RESPONDENT,
     AnswerRating,
@@ -27,8 +29,6 @@ from local.memory.store import (
     Origin,
     StatedFact,
     Statement,
-    engram_id,
-    language_of,
     slot_key,
     stored_engram,
 )

@@ -27,6 +27,7 @@ from local.memory import facts as succession
 from local.memory import search as recalling
 from local.memory.embeddings import Embedder
 from local.memory.facts import Classified, FactFinding, stored_fact
+from local.memory.messages import engram_id
 from local.memory.record import Deletion, EntryBook, NoteBook, RatingBook
 from local.memory.search import CANDIDATES, WEIGHTS, Found, Weights, rank
 from local.memory.store import (
@@ -41,7 +42,6 @@ from local.memory.store import (
     LexicalSearch,
     StatedFact,
     Statement,
-    engram_id,
     own_words,
     stored_engram,
 )

@@ -17,8 +17,17 @@ from local.bus.messages import ParticipantStatus, RecallScore
 from local.core.config import Settings
 from local.core.errors import RequestTimeout, ToolError
 from local.core.text import MARGIN, quoted
-from local.memory.messages import RECALLED, FactRecord, MemoryRequest, MemoryResult, OutdatedFact, RecalledEngram
-from local.memory.store import OF_THE_USER, USERS_RESPONDENT, engram_id, telling_words
+from local.core.words import OF_THE_USER, telling_words
+from local.memory.messages import (
+    RECALLED,
+    FactRecord,
+    MemoryRequest,
+    MemoryResult,
+    OutdatedFact,
+    RecalledEngram,
+    engram_id,
+)
+from local.memory.store import USERS_RESPONDENT
 from local.runtime.participant import Resources, Settingless, on
 from local.runtime.runner import Presence
 from local.tools.group import ToolGroup

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from local.core.model_reply import UnreadableReply, read_object
 from local.core.text import quoted
-from local.skills.library import SkillDraft
+from local.skills.messages import SkillDraft
 
 # What a model is told after a reply that could not be read.
 

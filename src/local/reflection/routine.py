@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
@@ -31,9 +31,7 @@ from local.models.leases import Leases
 from local.reflection.messages import RoutineRecord
 from local.reflection.prompts import ToldExchange
 from local.runtime.participant import Publications
-from local.skills.library import SKILL_FILE_NAME as FILE_NAME
-from local.skills.library import SkillDraft
-from local.skills.messages import SkillRequest, SkillResult
+from local.skills.messages import SkillDraft, SkillRequest, SkillResult
 
 # The model, asked for what nobody waits for: its reply is an object of a form, its cost is counted.
 
@@ -443,10 +441,9 @@ ROOM = 12_000  # for all of them, in characters
 
 @dataclass(frozen=True, slots=True)
 class SkillsAtHand:
-    """`drafts` are those that were read, `folders` says where they lie, and `others` are the names of the rest."""
+    """The skills that are ready: `drafts` are those that were read whole, `others` the names of the rest."""
 
     drafts: tuple[SkillDraft, ...] = ()
-    folders: Mapping[str, Path] = field(default_factory=dict)
     others: tuple[str, ...] = ()
 
 
@@ -459,18 +456,33 @@ async def skills_at_hand(bus: Bus) -> SkillsAtHand | None:
         return None
 
 
+async def propose_skill(bus: Bus, draft: SkillDraft, by: str) -> bool:
+    """Whether a change of a skill waits for the owner now."""
+    fields = {"name": draft.name, "description": draft.description, "instructions": draft.instructions, "by": by}
+    try:
+        request = SkillRequest(verb="propose", **fields)
+        found = await bus.request(request, SkillResult, ANSWER_SECONDS, Trace(new_id()))
+    except LocalError as error:
+        log.warning("no change of the skill %.64a is proposed: %s", draft.name, error)
+        return False
+    if found.error is not None:
+        log.warning("no change of the skill %.64a is proposed: %s", draft.name, found.error.message)
+    return found.proposed
+
+
 async def _read(bus: Bus) -> SkillsAtHand | None:
     found = await bus.request(SkillRequest(verb="ready"), SkillResult, ANSWER_SECONDS, Trace(new_id()))
     if found.error is not None:
         return None
-    drafts, folders, room = list[SkillDraft](), dict[str, Path](), ROOM
+    drafts, others, room = list[SkillDraft](), list[str](), ROOM
     for skill in found.skills:
         shown = await bus.request(
             SkillRequest(verb="show", name=skill.name), SkillResult, ANSWER_SECONDS, Trace(new_id())
         )
         if shown.error is None and len(shown.text) <= min(MOST_CHARS, room):
             room -= len(shown.text)
-            body = split_front_matter(Path(FILE_NAME), shown.text).body
+            body = split_front_matter(Path(skill.name), shown.text).body
             drafts.append(SkillDraft(skill.name, skill.description, body))
-            folders[skill.name] = Path(shown.skills[0].folder)
-    return SkillsAtHand(tuple(drafts), folders, tuple(each.name for each in found.skills if each.name not in folders))
+        else:
+            others.append(skill.name)
+    return SkillsAtHand(tuple(drafts), tuple(others))

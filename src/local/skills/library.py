@@ -18,11 +18,12 @@ from local.core.config_file import settings_fault as fault
 from local.core.errors import ConfigError, ToolError
 from local.core.files import write_private
 from local.core.front_matter import FENCE, split_front_matter
+from local.core.versioned_text import TextHistory, TextProposals, VersionedText
 from local.files.workspace import MOST_DEPTH, FileFacts, Workspace, WorkspacePath
-from local.instructions.texts import TextHistory, TextProposals, VersionedText
 from local.mcp.settings import FILE_NAME, MCPServerConfig, load_mcp_servers
 from local.sandbox.process import PATH
 from local.sandbox.sandbox import skill_path
+from local.skills.messages import SkillDraft
 
 # What the file SKILL.md of a skill says, in the open Agent Skills format (https://agentskills.io/specification).
 
@@ -351,27 +352,17 @@ def tools_of(folder: Path, settings: Path) -> str:
         return str(error)
 
 
-# A skill as somebody would have it.
+def skill_text(draft: SkillDraft, before: str = "") -> str:
+    """The whole of SKILL.md for a draft; of an existing one, `before`, only the instructions change. Raises
+    `ConfigError` for what would be no skill."""
+    text = f"{_settings_of(before) or _new_settings(draft)}\n{draft.instructions.strip()}"
+    read_skill(draft.name, text.encode())
+    return text
 
 
-@dataclass(frozen=True, slots=True)
-class SkillDraft:
-    """`instructions` is the Markdown after the settings."""
-
-    name: str
-    description: str
-    instructions: str
-
-    def text(self, before: str = "") -> str:
-        """The whole of SKILL.md. Of one that there is `before` nothing but the instructions becomes another. Raises
-        `ConfigError` for what would be no skill."""
-        text = f"{_settings_of(before) or self._settings()}\n{self.instructions.strip()}"
-        read_skill(self.name, text.encode())
-        return text
-
-    def _settings(self) -> str:
-        said = one_line(self.description)[:MOST_DESCRIPTION].replace('"', "'").replace("\\", "/")
-        return f'{FENCE}\nname: {self.name}\ndescription: "{said}"\n{FENCE}\n'
+def _new_settings(draft: SkillDraft) -> str:
+    said = one_line(draft.description)[:MOST_DESCRIPTION].replace('"', "'").replace("\\", "/")
+    return f'{FENCE}\nname: {draft.name}\ndescription: "{said}"\n{FENCE}\n'
 
 
 def _settings_of(text: str) -> str:
@@ -588,7 +579,7 @@ class SkillProposalBook:
             raise ConfigError(f"{own} is there already, and is no skill that is ready")
         versions = self._folder / draft.name
         skill = SkillText(folder or own, self._settings, versions)
-        wanted = draft.text(skill.text())
+        wanted = skill_text(draft, skill.text())
         try:
             versions.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_private(versions / PLACE_FILE, f"{skill.folder}\n")

@@ -15,8 +15,9 @@ import pytest
 
 from local.core import config
 from local.critic.agent import CriticAgent, CriticConfig
-from local.critic.judge import JudgeChooser
+from local.critic.judge import JudgeChooser, choose_judge
 from local.critic.judging import Case, Rubric
+from local.models.ollama import LoadedModel
 from local.models.settings import Endpoint, Routing
 from local.runtime.participant import Resources
 
@@ -97,11 +98,11 @@ async def ollama(*pulled: str, loaded: dict[str, tuple[int, int]] | None = None)
         ((GEMMA, PROMETHEUS, SELENE), {GEMMA: (10 * GB, 0)}, 99 * GB, SELENE, "7.9 GB"),
     ],
 )
-async def test_a_judge_of_its_own_is_chosen_where_it_fits(
+def test_a_judge_of_its_own_is_chosen_where_it_fits(
     pulled: tuple[str, ...], loaded: dict[str, tuple[int, int]], free: int | None, judge: str | None, why: str
 ) -> None:
-    async with ollama(*pulled, loaded=loaded) as fake:
-        choice = await JudgeChooser(fake.url, GEMMA, free_memory=lambda: free).choose()
+    here = [LoadedModel(name, size, vram) for name, (size, vram) in loaded.items()]
+    choice = choose_judge(GEMMA, {name: SIZES[name] for name in pulled}, here, free)
     assert choice.name == judge
     assert re.search(why, choice.why), choice.why
 

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import json
 import re
-import sys
 import zlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -27,9 +26,9 @@ from local.memory.service import EngramService
 from local.memory.store import EngramDraft
 from local.models import arbiter as quiet_period
 from local.models import leases
-from tests.agents import conftest as agents
+from tests.agents import conftest as agents  # before what it puts on the path
 
-sys.path.insert(0, str(Path(__file__).parent))  # for the package `fact_table` beside this file
+# isort: split
 
 from agent_stage.door import SECONDS
 

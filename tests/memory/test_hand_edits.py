@@ -28,27 +28,27 @@ class Owner:
         await self.service.supersede(Statement(draft.engram_id, slot, value, stated_at, Origin.USER))
 
     async def entry(self, text: str) -> KeptEntry:
-        (found,) = [each for each in await self.service.by_hand.entries("ann") if each.text == text]
+        (found,) = [each for each in await self.service.entries("ann") if each.text == text]
         return found
 
     async def edits(self, old: str, new: str, kind: Kind = "fact", *, of: KeptEntry | None = None) -> tuple[str, str]:
         """What that does, and why not."""
         named = (of or await self.entry(old)).entry_id if old else ""
-        (outcome,) = await self.service.by_hand.apply("ann", [HandEdit(3, kind, named, new)], "i1", NOW)
+        (outcome,) = await self.service.apply_edits("ann", [HandEdit(3, kind, named, new)], "i1", NOW)
         return outcome.what, outcome.why
 
     async def undoes(self) -> None:
         await self.service.delete("ann", engram_id("i1", "A"))
 
     async def holds(self) -> list[str]:
-        return [entry.text for entry in await self.service.by_hand.entries("ann")]
+        return [entry.text for entry in await self.service.entries("ann")]
 
 
 @pytest.fixture
 async def owner(service: EngramService, exchange: Make) -> Owner:
     owner = Owner(service, exchange)
     await owner.says("tea", "green")
-    await service.notes.keep(NAILS)
+    await service.keep_note(NAILS)
     return owner
 
 
@@ -80,14 +80,14 @@ async def test_a_note_that_is_removed_can_be_had_back_alone_and_an_edited_one_st
     assert await owner.edits("Bring nails", "Bring long nails", "note") == ("changed", "")
     edited = await owner.entry("Bring long nails")
     assert (edited.tainted, edited.category) == (True, "cabin")
-    await owner.service.notes.restore("ann", NAILS.note_id)
+    await owner.service.restore_note("ann", NAILS.note_id)
     assert "Bring nails" in await owner.holds()
 
 
 async def test_what_the_memory_has_changed_since_is_a_conflict_and_stays(owner: Owner) -> None:
     tea, nails = await owner.entry("tea: green"), await owner.entry("Bring nails")
     await owner.says("tea", "red", 2000.0)
-    await owner.service.notes.keep(NoteDraft("q8:0:0", "q8", "s9", "ann", "Bring glue", 200.0, replaces=NAILS.note_id))
+    await owner.service.keep_note(NoteDraft("q8:0:0", "q8", "s9", "ann", "Bring glue", 200.0, replaces=NAILS.note_id))
     assert await owner.edits("tea: green", "tea: black", of=tea) == ("conflict", "it is now: tea: red")
     assert await owner.edits("-", "Bring rope", "note", of=nails) == ("conflict", "it is now: Bring glue")
     assert await owner.edits("-", "", of=tea) == ("nothing", "it is now: tea: red")
@@ -97,8 +97,8 @@ async def test_what_the_memory_has_changed_since_is_a_conflict_and_stays(owner: 
 async def test_others_entries_are_out_of_reach(owner: Owner) -> None:
     tea = await owner.entry("tea: green")
     edit = HandEdit(3, "fact", tea.entry_id, "tea: black")
-    assert [each.what for each in await owner.service.by_hand.apply("bob", [edit], "i2", NOW)] == ["conflict"]
-    assert await owner.holds() == ["tea: green", "Bring nails"] and await owner.service.by_hand.entries("bob") == []
+    assert [each.what for each in await owner.service.apply_edits("bob", [edit], "i2", NOW)] == ["conflict"]
+    assert await owner.holds() == ["tea: green", "Bring nails"] and await owner.service.entries("bob") == []
 
 
 async def test_a_secret_is_left_out_and_what_is_no_fact_is_refused(owner: Owner) -> None:

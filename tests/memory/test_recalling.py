@@ -56,7 +56,7 @@ async def test_what_no_longer_holds_is_not_recalled_and_its_correction_is(
 async def test_at_most_three_are_recalled_and_no_note(service: EngramService, exchange: Make) -> None:
     rooms = ("first", "second", "third", "fourth", "fifth")
     same = [exchange(f"{LAMP} {room} {n * 7}", f"Noted {room} {n * 11}") for n, room in enumerate(rooms)]
-    await service.notes.keep(NoteDraft("c", "q", "s", "ann", f"{LAMP}. {ASKED}", 1_700_000_000.0))
+    await service.keep_note(NoteDraft("c", "q", "s", "ann", f"{LAMP}. {ASKED}", 1_700_000_000.0))
     await stored(service, *same)
     found = await recalled(service)
     assert len(found) == 3 and set(found) <= {each.query for each in same}

@@ -237,15 +237,15 @@ async def test_grades_ratings_and_comparisons_are_noted_with_their_history(
     for each in (ours, theirs):
         await service.ingest(each)
     assert await service.grade("q", "A", 4.0)
-    assert await service.ratings.rate(rated(1, 10.0))
+    assert await service.rate(rated(1, 10.0))
     assert await service.compare("q", "A", "B")
     assert await service.compare("q", "B", "tie")
-    assert await service.ratings.rate(rated(-1, 20.0))
-    assert not await service.ratings.rate(rated(1, 15.0))
+    assert await service.rate(rated(-1, 20.0))
+    assert not await service.rate(rated(1, 15.0))
     engram = await service.get("ann", ours.engram_id)
     assert (engram.score, engram.sentiment, engram.winner) == (4.0, -1, "B")
     assert (await service.get("ann", theirs.engram_id)).winner == "tie"
-    assert await service.ratings.rate(rated(None, 30.0))
+    assert await service.rate(rated(None, 30.0))
     assert (await service.get("ann", ours.engram_id)).sentiment is None
     changes = await service.changes("ann", ours.engram_id)
     assert [(change.what, change.value) for change in changes] == [

@@ -1,4 +1,4 @@
-"""Any model that can follow a JSON Schema: it replies `{"feedback": …, "score": n}`, the feedback first."""
+"""How each kind of judge is asked, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ _COMMA_AT_THE_END = re.compile(r",(?=\s*\})")
 
 
 class GenericJson:
-    """Any model that can follow a JSON Schema."""
+    """The profile of any model that can follow a JSON Schema."""
 
     def absolute(self, case: Case, rubric: Rubric) -> JudgePrompt:
         """See `Profile`."""
@@ -246,7 +246,8 @@ _NEXT_TASK = re.compile(
 
 
 class Prometheus2:
-    """Headed sections and a dangling `###Feedback:`; the reply ends with `[RESULT]` and the verdict."""
+    """The profile of Prometheus 2 (Kim et al. 2024), with its published templates: headed sections and a dangling
+    `###Feedback:`; the reply ends with `[RESULT]` and the verdict."""
 
     def absolute(self, case: Case, rubric: Rubric) -> JudgePrompt:
         """See `Profile`."""
@@ -300,7 +301,7 @@ _SELENE_RELATIVE = (
 
 
 class Selene:
-    """Fenced data; the reply ends with `**Result:**` and the verdict."""
+    """The profile of Selene 1 Mini (Atla, 2025): fenced data; the reply ends with `**Result:**` and the verdict."""
 
     def absolute(self, case: Case, rubric: Rubric) -> JudgePrompt:
         """See `Profile`."""

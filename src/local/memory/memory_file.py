@@ -43,7 +43,7 @@ def memory_file(entries: Sequence[EntryRecord]) -> str:
 
 @dataclass(slots=True)
 class MemoryFileView:
-    """What has been changed in a file, and in a line each what is wrong with it."""
+    """What was read from an edited MEMORY.md: the changes, and a line for each problem."""
 
     edits: list[EditRecord] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""One search: words and vectors side by side, then their candidates together."""
+"""One search of the memory: the time a question names, candidates by words and vectors, and their ranking."""
 
 from __future__ import annotations
 

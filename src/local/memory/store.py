@@ -1,4 +1,4 @@
-"""The truth about the engrams: one SQLite file, written by its owner alone."""
+"""The store of the engrams: its tables, its one SQLite file, and the index of words in it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Ingested(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngramDraft:
-    """What is to be remembered. `asked_at` is in seconds since 1970, `recalled` the engrams that the answer rests on:
+    """An exchange to be stored. `asked_at` is in seconds since 1970, `recalled` the engrams that the answer rests on:
     what they got from the web or a tool, this one has from there, too. `tainted` says that words of strangers were
     before the model that answered; in one that is not `by_user` nobody has stated a fact."""
 
@@ -340,7 +340,7 @@ class Coverages:
 
 
 class LexicalSearch:
-    """How much of a question's words an engram has, each word as heavy as it is rare.
+    """The search by words: how much of a question's words an engram has, each word as heavy as it is rare.
 
     That is what BM25 has beyond the length of a text and how often it repeats a word: both say more of how somebody
     talks than of what about, and cost a third of the recall@1 where nearly all have one word, as a name [m]. Keeps
@@ -597,7 +597,8 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Reads in threads, one read at a time. The file has to exist; close it before its `Database`."""
+    """A second connection to the file, for reading. Reads in threads, one read at a time. The file has to exist; close
+    it before its `Database`."""
 
     def __init__(self, path: Path) -> None:
         """Raises `StoreFailed`."""
@@ -634,7 +635,8 @@ class Reader:
 
 
 class EngramStore:
-    """Use as `async with`. Whoever opened the file last is its owner: nobody else may write.
+    """The SQLite file of the engrams. Use as `async with`. Whoever opened the file last is its owner: nobody else may
+    write.
 
     Raises `StoreFailed`, `StoreFull` where the disk is full, and `StoreFenced` in a process that is not the owner.
     """

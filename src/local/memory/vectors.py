@@ -1,4 +1,4 @@
-"""The engrams' vectors in SQLite, which every vector index is made of, and made anew."""
+"""Search by meaning: vectors in SQLite, the indexes made from them, and the background work that keeps both."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ _FIRST_ROOM = 256
 
 
 class ExactIndex:
-    """One array of float32, with room for more. See `VectorIndex`."""
+    """A `VectorIndex` that compares with every vector: one array of float32, with room for more."""
 
     def __init__(self) -> None:
         self._free = threading.Lock()
@@ -219,7 +219,8 @@ class ExactIndex:
 
 
 class VectorIndex(Protocol):
-    """Knows keys and vectors of length 1, no texts. Blocking, from any thread; it may raise `IndexBroken`."""
+    """The vectors of one user by their keys, searched for the closest. It knows no texts; vectors have length 1.
+    Blocking, from any thread; it may raise `IndexBroken`."""
 
     def add(self, entries: Sequence[VectorEntry]) -> None:
         """Put vectors in. The same key again is the same vector again."""
@@ -245,8 +246,8 @@ EXACT_AT_MOST = 20_000  # engrams of a user: 30 MB, and the time of a question's
 
 
 class UserIndexes:
-    """Whoever asks gets an answer at once: what is large is opened, built and renewed in the background, by `keep`, and
-    an exact one answers meanwhile."""
+    """The vector index of each user. A search is answered at once: what is large is opened, built and renewed in the
+    background, by `keep`, and an exact one answers meanwhile."""
 
     def __init__(self, store: EngramStore, directory: Path) -> None:
         self._store, self._directory = store, directory
@@ -395,7 +396,7 @@ NOTHING_YET = "nothing is remembered yet that could be compared by its meaning"
 
 
 class IndexerState(StrEnum):
-    """What dense search can rely on."""
+    """The state of the vector index: what a search by meaning can rely on."""
 
     STARTING = "starting"  # nothing is open yet
     EMPTY = "empty"  # there is nothing to be found
@@ -405,8 +406,8 @@ class IndexerState(StrEnum):
 
 
 class VectorIndexer:
-    """The one that writes vectors. `run` is its life; `wake` tells it that there may be work, which begins when the
-    coroutine `moment` returns."""
+    """The background work that embeds what is stored and keeps the vector indexes. `run` is its life; `wake` tells it
+    that there may be work, which begins when the coroutine `moment` returns."""
 
     def __init__(self, store: EngramStore, directory: Path) -> None:
         self._store = store

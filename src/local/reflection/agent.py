@@ -1,4 +1,4 @@
-"""The agent that thinks on its own while nobody asks anything: its routines share a process and a model."""
+"""Reflection: routines that dream, think and check goals while nobody asks anything, in one process with one model."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ _NAMESPACE = uuid.UUID("b9a0f2d4-6d3e-4a53-9b0b-0f7f3f6f8c11")
 
 
 class Dreamer(Routine):
-    """Reads what the memory has of the owner since its last dream, but for what was said beside words of strangers, and
-    tells what it has seen."""
+    """The routine that looks back over conversations: it reads what the memory has of the owner since its last dream,
+    without exchanges beside untrusted content, and publishes notes on what they have in common."""
 
     name = "dreamer"
     publishes = (
@@ -142,7 +142,8 @@ _INNER_MONOLOGUE_NAMESPACE = uuid.UUID("1f1d6f0e-6f6a-4b1e-9d55-0a6c0f9f7e21")
 
 
 class InnerMonologue(Routine):
-    """Says its thoughts on the bus and nowhere else: no model is shown them, and nothing is done because of them."""
+    """The routine that thinks about what has happened lately. Its thoughts are published and used nowhere else: no
+    model is shown them, and nothing is done because of them."""
 
     name = "monologue"
     publishes = (Routine, MonologueThought, "memory.request.list")
@@ -175,7 +176,8 @@ CONSUMER = "reflection"
 
 
 class Reflection(Participant):
-    """Hears when somebody is there, and lets each routine have its time when nobody is."""
+    """The participant that works while nobody asks anything: it runs each routine when its time has come and no user is
+    waiting."""
 
     name = "reflection"
     kind = Kind.AGENT

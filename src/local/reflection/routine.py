@@ -45,7 +45,7 @@ MAX_TOKENS = 1_500  # of a reply
 
 
 class NotAsAsked(ModelError):
-    """A model that has not replied in the form it was asked for, as often as it may."""
+    """The error of a model that has not replied in the form it was asked for, as often as it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ MEMORY_SECONDS = 20.0
 
 
 class MemoryUnread(LocalError):
-    """A memory that did not tell what it has."""
+    """The error of a memory that did not answer what it has."""
 
     kind = "unavailable"
 
@@ -157,8 +157,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RoutineState:
-    """`read_until` is the time of the last exchange that was read, `done_at` when the routine was done last, both in
-    seconds since 1970; `tokens` were used on the day `day`. `is_on` is None where nobody has switched it."""
+    """How far a routine has come: `read_until` is the time of the last exchange that was read, `done_at` when the
+    routine was done last, both in seconds since 1970; `tokens` were used on the day `day`. `is_on` is None where nobody
+    has switched it."""
 
     is_on: bool | None = None
     read_until: float = 0.0
@@ -176,7 +177,7 @@ class RoutineState:
 
 
 class RoutineDiary:
-    """Keeps the state of one routine. A file that cannot be read is said to be so, and begun anew: then exchanges are
+    """The file with the state of one routine. One that cannot be read is reported and begun again; then exchanges are
     read again."""
 
     def __init__(self, data_dir: Path, file_name: str) -> None:
@@ -244,7 +245,7 @@ def is_on(state: RoutineState, policy: RoutinePolicy) -> bool:
 
 
 class ReflectionConfig(Settings):
-    """`reflection.yaml`; the comments there say what each key means."""
+    """The settings in `reflection.yaml`; the comments there say what each key means."""
 
     dream: bool = True
     dream_every_hours: float = Field(24.0, gt=0)
@@ -283,7 +284,7 @@ class ReflectionConfig(Settings):
 
 
 class Silence:
-    """Begins anew with each question and each answer."""
+    """How long nobody has asked anything; it begins again with each question and each answer."""
 
     def __init__(self) -> None:
         self._broken_at = time.monotonic()
@@ -311,7 +312,8 @@ class RoutineContext:
 
 
 class Routine(ABC):
-    """Use as `async with routine.running(bus)`. What it does beside that is `once`."""
+    """Work that is done in the background when its time has come and nobody asks anything, within a daily budget of
+    tokens. Use as `async with routine.running(bus)`. What it does beside that is `once`."""
 
     name: ClassVar[str]
     publishes: ClassVar[Publications] = (BackgroundModel,)

@@ -1,4 +1,4 @@
-"""A folder of a skill as its author looks at it: made, and checked."""
+"""The tool that reads a skill, the service that holds the skills, and how a skill is made and checked."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ Longer texts go into references/, programs into scripts/: name them here by thei
 
 @dataclass(frozen=True, slots=True)
 class SkillCheck:
-    """What one folder is worth: `fault` is empty for a skill that can be used, `tools` for one that brings none; else
-    it says whether they were approved."""
+    """The result of checking the folder of a skill: `fault` is empty for a skill that can be used, `tools` for one that
+    brings none; else it says whether they were approved."""
 
     folder: Path
     fault: str

@@ -206,3 +206,32 @@ async def test_an_index_on_disk_that_is_broken_or_gone_ends_as_a_complete_one(
         await assert_complete(service)
     assert exists(only_in(directory))
     assert embedder.texts == []
+
+
+async def test_background_work_waits_while_somebody_searches_but_not_without_end(
+    service: EngramService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexer = service._indexer
+    monkeypatch.setattr(user_indexes, "QUIET_SECONDS", 0.01)
+    with indexer.searching():
+        waiting = asyncio.create_task(indexer._give_way())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    await waiting
+    monkeypatch.setattr(user_indexes, "GIVE_WAY_SECONDS", 0.01)
+    with indexer.searching():
+        await indexer._give_way()
+
+
+async def test_a_page_of_vectors_is_read_along_an_index(service: EngramService) -> None:
+    """Sorting all of a user's engrams for each page took minutes for 100,000 of them."""
+
+    def plan(db: Any) -> list[str]:
+        asked: list[str] = []
+        db.set_trace_callback(asked.append)
+        vectors.vector_page(db, "ann", 7)
+        db.set_trace_callback(None)
+        return [row["detail"] for row in db.execute(f"EXPLAIN QUERY PLAN {asked[0]}")]
+
+    found = await service._store.read(plan)
+    assert any("engrams_of_user" in step for step in found) and not any("TEMP B-TREE" in step for step in found)

@@ -438,6 +438,10 @@ class EngramService:
 
     async def _find(self, user_id: str, question: str, limit: int, not_session: str | None, seconds: float) -> Found:
         """`seconds` is how long the search by meaning is waited for."""
+        with self._indexer.searching():
+            return await self._found(user_id, question, limit, not_session, seconds)
+
+    async def _found(self, user_id: str, question: str, limit: int, not_session: str | None, seconds: float) -> Found:
         now = self._clock()
         asked = search.EngramQuestion.of(user_id, question, not_session, now)
         async with asyncio.TaskGroup() as group:

@@ -574,6 +574,7 @@ MIGRATIONS = (
     ) WITHOUT ROWID;
     """,
     "ALTER TABLE facts ADD COLUMN confirmed INTEGER NOT NULL DEFAULT 1",
+    "CREATE INDEX engrams_of_user ON engrams (user_id, number)",
 )
 
 

@@ -18,6 +18,7 @@ from local.critic.messages import CritiqueResult
 from local.critic.self_test import JudgeFitness
 from local.journal.messages import JournalAck
 from local.models import arbiter as quiet_period
+from local.models import leases
 from local.models.arbiter import Arbiter, ArbiterConfig
 from tests.agents import conftest as agents
 
@@ -80,5 +81,8 @@ async def _nothing() -> None:
 @pytest.fixture
 async def critics(stage: Any, monkeypatch: pytest.MonkeyPatch) -> Critics:
     monkeypatch.setattr(quiet_period, "QUIET_SECONDS", 0.0)
+    for module in (leases, quiet_period):
+        monkeypatch.setattr(module, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(quiet_period, "SILENT_SECONDS", 0.5)  # until the claim of a killed critic lapses
     await stage.serve(Arbiter(ArbiterConfig(slots=1)))
     return Critics(stage)

@@ -73,11 +73,7 @@ TO_MEND: dict[str, set[str]] = {
     "reflection": {"instructions.texts", "memory.store", "skills.library"},
     "runtime": {"models.settings"},
     "skills": {
-        "files.tools",
         "files.workspace",
-        "instructions.commands",
-        "instructions.texts",
-        "instructions.trust",
         "mcp.commands",
         "mcp.settings",
         "mcp.tools",

@@ -10,9 +10,9 @@ from random import Random
 from statistics import fmean
 
 from benchmarks.figure import BenchmarkFailed, Figure
+from local.core.words import Language, terms_of
 from local.memory.search import WEIGHTS, Weights
 from local.memory.service import EngramService
-from local.memory.store import Language, terms_of
 
 CUTOFFS = (1, 5, 10)
 MARGIN = 0.005  # by which the whole may be worse than its better half at 5 and at 10

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from local.cli.entry import main
-from local.instructions import texts as text_history
+from local.core import versioned_text as text_history
 
 Soul = Callable[..., str]
 

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from local.core.errors import ConfigError
+from local.core.versioned_text import Soul, TextProposals, soul_history
 from local.instructions.profiles import ProfileRegistry
-from local.instructions.texts import Soul, StandingTextFiles, TextProposals, soul_history
+from local.instructions.texts import StandingTextFiles
 from local.skills.library import SkillApprovalBook, SkillLibrary, SkillPlace
 from tests.damaged_text import damaged, damaged_object
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from local.core.versioned_text import soul_history
 from local.generator.prompt import SHARE, fitting
-from local.instructions.texts import SourcedText, StandingTextFiles, StandingTexts, soul_history
+from local.instructions.texts import SourcedText, StandingTextFiles, StandingTexts
 from local.instructions.trust import MOST_BYTES, TrustRegistry
 
 

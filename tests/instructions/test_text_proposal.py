@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from local.core.errors import ConfigError
-from local.instructions.texts import MOST_CHARS, Soul, TextProposals
+from local.core.versioned_text import MOST_CHARS, Soul, TextProposals
 
 
 @pytest.fixture

@@ -18,9 +18,8 @@ from local.generator.running_reward import RunningReward
 from local.generator.sessions import Labels, SessionRecord
 from local.journal.schema import Entry
 from local.journal.store import JournalStore
-from local.memory.messages import MemoryAnnotated
+from local.memory.messages import MemoryAnnotated, engram_id
 from local.memory.service import EngramService
-from local.memory.store import engram_id
 from local.reward.reward import RatingStore
 from local.run.upkeep import missing, rebuild, rebuild_missing
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local.core.errors import ConfigError, FetchRefused, ToolError
-from local.core.text import next_start, part_end
+from local.core.excerpts import next_start, part_end
 from local.core.web_text import Article, Document, Link
 from local.runtime.participant import Resources
 from local.web.fetch import (

@@ -17,9 +17,9 @@ from pathlib import Path, PurePath
 from pydantic_core import from_json, to_json
 
 from local.core.errors import AttachmentMissing, AttachmentRefused, StoreFailed, StoreFull
+from local.core.excerpts import part_end
 from local.core.files import locked_folder
 from local.core.pdf import pdf_pages
-from local.core.text import part_end
 from local.core.web_text import Document, read_article
 from local.core.web_url import MediaType
 from local.memory.messages import OWNER

@@ -1,4 +1,4 @@
-"""The agent that reads answers: grades them, and compares those of two respondents."""
+"""The critic: grades answers, and compares those of two respondents."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _ON_RECORD: tuple[type[ResponseGeneration | CritiqueResult | PairwiseResult], ..
 
 
 class GradingState(StrEnum):
-    """What a critic is doing about an answer."""
+    """A state of judging one answer."""
 
     IDLE = "IDLE"
     GRADING = "GRADING"
@@ -83,7 +83,7 @@ class GradingState(StrEnum):
 
 
 class GradingAction(StrEnum):
-    """What can happen to it."""
+    """An event in judging one answer."""
 
     GRADE = "GRADE"
     COMPARE = "COMPARE"
@@ -119,10 +119,10 @@ _ENDS[UNFIT] = GradingAction.FAIL
 
 
 class Grader:
-    """Has the judge's word on answers and publishes it. `figures` count it, `failed` where the judge could not be
-    asked, `unfit` what a judge was not asked that has failed its self-test (`fitness`; without one every judge counts),
-    `skipped` what was left out of a long line; `rubrics_of_tools` are those that tools ask for, by their names.
-    `bus` is set before anything is judged."""
+    """The work on answers: has the judge grade or compare them, and publishes that once each, whichever process dies in
+    between. `figures` count it, `failed` where the judge could not be asked, `unfit` what a judge was not asked that
+    has failed its self-test (`fitness`; without one every judge counts), `skipped` what was left out of a long line;
+    `rubrics_of_tools` are those that tools ask for, by their names. `bus` is set before anything is judged."""
 
     bus: Bus
     publishes = (CritiqueResult, PairwiseResult, TransitionLog, JournalRead)
@@ -286,7 +286,7 @@ HOUR = 3600.0
 
 
 class CriticConfig(Settings):
-    """`critic.yaml`, which the rubrics stand in; the comments there say what each key means."""
+    """The settings in `critic.yaml`, rubrics included; the comments there say what each key means."""
 
     model: str | None = None
     profile: Literal["auto"] | ProfileName = "auto"
@@ -304,7 +304,8 @@ class CriticConfig(Settings):
 
 
 class CriticAgent(Participant):
-    """Grades every answer from 1 to 5, and says which of two respondents' answers is better. It delays nobody."""
+    """The participant that grades every answer from 1 to 5 and says which of two respondents' answers is better. It
+    delays nobody."""
 
     name = "critic"
     kind = Kind.AGENT

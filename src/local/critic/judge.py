@@ -16,10 +16,10 @@ from typing import Any, Generic, Literal, Self, TypeVar
 from local.bus.message import ErrorInfo, Message
 from local.bus.messages import ResponseGeneration, ToolCallRecord
 from local.core.errors import IllegalTransition, ModelBusy, ModelError
+from local.core.excerpts import excerpt
 from local.critic.judging import Case, Evidence, JudgePrompt, Pair, Profile, Reading, Rubric, UsedTool
 from local.critic.messages import ComparisonResult, CritiqueResult, PairwiseResult
-from local.critic.prompts import GenericJson, Prometheus2, Selene, plain
-from local.generator.context import excerpt
+from local.critic.prompts import GenericJson, Prometheus2, Selene, bare_score, plain
 from local.models.chat import ChatModel, ContentDelta, Done, ErrorClass, RestartDelta, TokenScore, TokenScores, classify
 from local.models.leases import Leases
 from local.models.ollama import LoadedModel, OllamaModel
@@ -41,7 +41,7 @@ class JudgingStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """What is to be sent to the judge now; `attempt` counts from 1."""
+    """A question to be sent to the judge now; `attempt` counts from 1."""
 
     prompt: JudgePrompt
     temperature: float
@@ -49,7 +49,8 @@ class JudgeRequest:
 
 
 class JudgeQuestion(Generic[T]):
-    """`ask` is what to send, None at the end; `hear` takes the reply. `reading` is None until one could be read."""
+    """One question to a judge, asked until a reply can be read: `ask` is what to send, None at the end; `hear` takes
+    the reply. `reading` is None until one could be read."""
 
     def __init__(self, prompt: JudgePrompt, read: Callable[[str], Reading[T] | None]) -> None:
         self._prompt = prompt
@@ -132,7 +133,7 @@ def _token_at(tokens: Sequence[Token], at: int) -> Token | None:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The judge's word on one answer.
+    """The judge's verdict on one answer.
 
     `score` is the integer from 1 to 5 that it wrote, None if `status` is unparsed; `expected` the mean over the
     probabilities of the scores, where they are known. `feedback` is what it said, the whole last reply if unparsed;
@@ -148,10 +149,12 @@ class Verdict:
 
 
 class Grading:
-    """`ask` says what to send, `hear` takes the reply; when `ask` is None, `verdict` is there."""
+    """One answer being graded: `ask` says what to send, `hear` takes the reply; when `ask` is None, `verdict` is
+    there."""
 
     def __init__(self, profile: Profile, case: Case, rubric: Rubric) -> None:
-        self._question = JudgeQuestion(profile.absolute(case, rubric), profile.read_score)
+        prompt = profile.absolute(case, rubric)
+        self._question = JudgeQuestion(prompt, lambda text: profile.read_score(text) or bare_score(text, prompt.user))
         self._expected: float | None = None
 
     @property
@@ -186,7 +189,8 @@ class Winner(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ComparisonOutcome:
-    """What came of it. If `status` is unparsed, `winner` and `order_consistent` are None: one order had no verdict.
+    """The outcome of a comparison of two answers. If `status` is unparsed, `winner` and `order_consistent` are None:
+    one order had no verdict.
 
     `order_consistent` says whether the judge preferred the same answer in both orders; if not, it is a tie, unless the
     probabilities are known: `preferred` is that of A, the mean over both orders, and decides then. `feedback` is what
@@ -206,7 +210,8 @@ MARGIN = 0.1  # from one half: what is nearer to it is a tie
 
 
 class Comparison:
-    """`ask` says what to send, `hear` takes the reply; when `ask` is None, `outcome` is there."""
+    """Two answers being compared in both orders: `ask` says what to send, `hear` takes the reply; when `ask` is None,
+    `outcome` is there."""
 
     def __init__(self, profile: Profile, pair: Pair, rubric: Rubric) -> None:
         self._forward = JudgeQuestion(profile.relative(pair, rubric), profile.read_winner)
@@ -422,7 +427,8 @@ class JudgeAway(ModelError):
 
 
 class CircuitBreaker:
-    """Decides after each failure whether the model is asked again, and when it is left alone.
+    """A circuit breaker for the judge's model: decides after each failure whether the model is asked again, and when it
+    is left alone.
 
     Times are seconds of one monotonic clock that the caller reads. `problem` is what is wrong now, if anything."""
 
@@ -478,7 +484,8 @@ _Calling = Callable[[JudgeRequest], Coroutine[Any, Any, _Reply]]
 
 
 class Judge:
-    """The model `name`, asked in the manner of `profile`. `signs_as` is its name for people where that is another.
+    """The model `name` as a judge of answers, asked in the manner of `profile`. `signs_as` is its name for people where
+    that is another.
 
     `successor` gives who judges in its place from the first grade or comparison in the background on, if anybody.
 
@@ -709,7 +716,7 @@ HOW_ELSE = "`model` in critic.yaml decides otherwise"
 
 @dataclass(frozen=True, slots=True)
 class JudgeChoice:
-    """`name` is the judge, None for the model that answers; `why` is for a person."""
+    """Which model judges: `name` is the judge, None for the model that answers; `why` is for a person."""
 
     name: str | None
     why: str
@@ -717,8 +724,8 @@ class JudgeChoice:
 
 @dataclass(frozen=True, slots=True)
 class JudgeChooser:
-    """Asks the Ollama server at `url`, which has the model `answering`. Its models are called `prefix` and their name;
-    `free_memory` tells how many bytes its machine has left, None where nobody knows."""
+    """Chooses a model made for judging beside the model `answering`, both of the Ollama server at `url`. Its models are
+    called `prefix` and their name; `free_memory` tells how many bytes its machine has left, None where nobody knows."""
 
     url: str
     answering: str
@@ -789,7 +796,8 @@ REASON = f"not judged: more than {MOST} answers waited for the judge, and it jud
 
 
 class JudgingLine:
-    """`is_asked(task)` tells whether the judge reads the answer of a task at this moment: that one is not left out."""
+    """The answers that wait for the judge, the newest first. `is_asked(task)` tells whether the judge reads the answer
+    of a task at this moment: that one is not left out."""
 
     def __init__(self, is_asked: Callable[[asyncio.Task[Any]], bool]) -> None:
         self._is_asked = is_asked
@@ -833,7 +841,8 @@ class JudgingLine:
 
 @dataclass(slots=True)
 class Figures:
-    """Counts since the start; the shares are between 0 and 1, None while there is nothing to divide by."""
+    """A judge's running figures. Counts since the start; the shares are between 0 and 1, None while there is nothing to
+    divide by."""
 
     graded: int = 0  # answers
     unparsed: int = 0  # answers and comparisons

@@ -1,4 +1,4 @@
-"""Any model that can follow a JSON Schema: it replies `{"feedback": …, "score": n}`, the feedback first."""
+"""How each kind of judge is asked, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -10,23 +10,37 @@ from typing import Any, Final
 from local.core.text import quoted
 from local.critic.judging import Case, Evidence, JudgePrompt, Pair, Reading, Rubric, context, returned, rules
 
-# The verdict in a reply of plain text: what stands right behind the judge's mark, alone to the end of its line.
+# The verdict in a reply of plain text: what follows the judge's mark, alone to the end of its line.
 
-# Anything else on the line ("4 or 5", "4.5", "3-4", "45", "4/10", "4 is too high") and there is no verdict: whoever
-# guesses here gives a score that the judge did not.
+# With anything else on the line ("4 or 5", "4.5", "3-4", "45", "4/10", "4 is too high") there is no verdict: a guess
+# would be a score that the judge did not give. Only a reason may follow, as in "4 because …", without another number.
 _BEFORE = r"[\s:=*_`\"'(\[]*"
-_AFTER = r"[^\S\n]*[)\]*_`\"'.!]*[^\S\n]*(?:\n|\Z)"
-SCORE: Final = re.compile(
-    rf"{_BEFORE}(?:(?:score|rating|grade){_BEFORE})?(?P<said>[1-5])(?:\.0)?(?:\s?/\s?5| out of 5)?{_AFTER}",
-    re.IGNORECASE,
+_NO_WIDTH = r"\u00ad\u200b-\u200d\u2060\ufeff"  # characters that nobody sees
+_UNSEEN = f"[{_NO_WIDTH}]*"
+_AFTER = rf"(?:[^\S\n]|[)\]*_`\"'.!{_NO_WIDTH}])*(?:\n|\Z)"
+_REASON = r"(?:(?:[^\S\n]*[,;:–—-])?[^\S\n]*\(?(?:because|since|as)\b[^\n\d]*)?"
+_SCORE = rf"{_BEFORE}(?:(?:score|rating|grade){_BEFORE})?(?P<said>[1-5])(?:\.0)?(?:\s?/\s?5| out of 5)?{_UNSEEN}"
+_WINNER = rf"{_BEFORE}(?:response\s)?(?P<said>[AB]){_UNSEEN}"
+SCORE: Final = re.compile(rf"{_SCORE}{_REASON}{_AFTER}", re.IGNORECASE)
+WINNER: Final = re.compile(rf"{_WINNER}{_AFTER}", re.IGNORECASE)
+_BEGUN: Final = {  # the same, whatever comes behind on the line
+    SCORE: re.compile(rf"{_SCORE}(?!\w)", re.IGNORECASE),
+    WINNER: re.compile(rf"{_WINNER}(?!\w| or B)", re.IGNORECASE),
+}
+# A verdict of a judge that does not keep to its form: a line "Score: 4" or "[SCORE] 4", or a reply "4 because …".
+_BARE_MARK = re.compile(
+    r"\[\s*(?:score|rating|grade)\s*\]|^[^\w\n]*(?:(?:final|overall)[^\S\n]+)?(?:score|rating|grade)[^\w\n]*?[:=]",
+    re.IGNORECASE | re.MULTILINE,
 )
-_SCORE_BEGUN = re.compile(SCORE.pattern.removesuffix(_AFTER) + r"(?!\w)", re.IGNORECASE)
-WINNER: Final = re.compile(rf"{_BEFORE}(?:response\s)?(?P<said>[AB]){_AFTER}", re.IGNORECASE)
-_WINNER_BEGUN = re.compile(WINNER.pattern.removesuffix(_AFTER) + r"(?!\w| or B)", re.IGNORECASE)
-_BEGUN: Final = {SCORE: _SCORE_BEGUN, WINNER: _WINNER_BEGUN}  # the same, whatever comes behind on the line
+_REASONED = re.compile(
+    rf"\A[\s*_]*(?P<said>[1-5])(?:\s?/\s?5)?[*_]*{_UNSEEN}{_REASON.removesuffix('?')}\Z", re.IGNORECASE
+)
+_OTHER_MARK = re.compile(r"[\[*]\s*result|\{", re.IGNORECASE)
 _LABEL = re.compile(r"\A[\s*#]*(?:feedback|reasoning)\s*:?[\s*]*", re.IGNORECASE)
 _END_OF_TEXT = re.compile(
-    r"</s>|<\|(?:im_end|end_of_text|endoftext|eot_id|eot|end)\|>|<(?:eos|end_of_turn|pad)>|\[/INST\]", re.IGNORECASE
+    r"</s>|<\|(?:im_end|end_of_text|endoftext|eot_id|eot|end)\|>|<(?:eos|end_of_turn|pad)>|\[/?END\]"
+    r"|\[/(?:INST|RESULT|SCORE)\]",
+    re.IGNORECASE,
 )
 _THOUGHT_ENDS = re.compile(r"</think(?:ing)?>|\[/THINK\]|<\|channel\|>final<\|message\|>", re.IGNORECASE)
 _THOUGHT_BEGINS = re.compile(r"<think(?:ing)?>|\[THINK\]|<\|channel\|>analysis", re.IGNORECASE)
@@ -60,6 +74,19 @@ def marked(text: str, mark: re.Pattern[str], form: re.Pattern[str]) -> Reading[s
     )
 
 
+def bare_score(text: str, shown: str) -> Reading[int] | None:
+    """The score of a reply in which no judge's mark was found: "Score: 4", "[SCORE] 4" or "4 because …", if that is all
+    it says of a score. None where what the judge was shown (`shown`) has such a line: the reply may repeat it."""
+    reply = plain(text)
+    if _OTHER_MARK.search(reply):
+        return None
+    if whole := _REASONED.match(reply.rstrip()):
+        return Reading(int(whole["said"]), text[whole.end("said") :].strip(), whole.start("said"))
+    if any(_BARE_MARK.search(line.lstrip("> ")) for line in shown.splitlines() if line.startswith(">")):
+        return None
+    return score(marked(text, _BARE_MARK, SCORE))
+
+
 def score(found: Reading[str] | None) -> Reading[int] | None:
     """A reading with the score as a number."""
     return Reading(int(found.value), found.feedback, found.at) if found else None
@@ -84,7 +111,7 @@ _COMMA_AT_THE_END = re.compile(r",(?=\s*\})")
 
 
 class GenericJson:
-    """Any model that can follow a JSON Schema."""
+    """The profile of any model that can follow a JSON Schema."""
 
     def absolute(self, case: Case, rubric: Rubric) -> JudgePrompt:
         """See `Profile`."""
@@ -219,7 +246,8 @@ _NEXT_TASK = re.compile(
 
 
 class Prometheus2:
-    """Headed sections and a dangling `###Feedback:`; the reply ends with `[RESULT]` and the verdict."""
+    """The profile of Prometheus 2 (Kim et al. 2024), with its published templates: headed sections and a dangling
+    `###Feedback:`; the reply ends with `[RESULT]` and the verdict."""
 
     def absolute(self, case: Case, rubric: Rubric) -> JudgePrompt:
         """See `Profile`."""
@@ -273,7 +301,7 @@ _SELENE_RELATIVE = (
 
 
 class Selene:
-    """Fenced data; the reply ends with `**Result:**` and the verdict."""
+    """The profile of Selene 1 Mini (Atla, 2025): fenced data; the reply ends with `**Result:**` and the verdict."""
 
     def absolute(self, case: Case, rubric: Rubric) -> JudgePrompt:
         """See `Profile`."""

@@ -8,12 +8,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo, Message
 from local.bus.messages import SessionDeleted, ToolRequest
-from local.core.errors import LocalError
+from local.core.errors import ConfigError, LocalError
 from local.files.code import AstQueryTool, CodeRunner, FindSymbolTool, GetStructureTool, SearchCodeTool
 from local.files.edits import (
     ChangeSelection,
@@ -43,7 +45,7 @@ from local.instructions.trust import TrustRegistry
 from local.memory.messages import OWNER, MemoryDeleted
 from local.runtime.participant import Resources, on
 from local.skills.messages import READ_SKILL, SkillRequest, SkillResult, SkillsChanged
-from local.skills.tools import ReadSkillTool, SkillService, library_of
+from local.skills.tools import ReadSkillTool, SkillService, skill_service
 from local.tools.group import ToolGroup
 from local.tools.tool import Tool
 
@@ -88,9 +90,9 @@ class FileTools(ToolGroup):
         tools: list[Tool] = [tool(config, files) for tool in OF_FILES]
         tools += [tool(config, files, runner) for tool in OF_CODE]
         tools += [tool(config, files, repository) for tool in OF_GIT]
-        library = library_of(config, resources)
-        tools.append(ReadSkillTool(config, library))
-        return cls(config, tools, files.editor, SkillService(library)).with_records(resources)
+        skills = skill_service(config.skill_folders, resources, partial(_is_trusted, trust, resources.workspace_folder))
+        tools.append(ReadSkillTool(config, skills.library))
+        return cls(config, tools, files.editor, skills).with_records(resources)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -214,3 +216,10 @@ def _told(change: FileChange, diff: str, *, undone: bool) -> ChangedFile:
     what: Any = "made" if change.before is None else "deleted" if change.after is None else "changed"
     fields = {name: getattr(change, name) for name in ("path", "tool", "call_id", "query_id", "session_id", "at")}
     return ChangedFile(what=what, undone=undone, diff=diff, **fields)
+
+
+def _is_trusted(trust: TrustRegistry | None, folder: Path) -> bool:
+    try:
+        return trust is not None and trust.trusted(folder)
+    except ConfigError:
+        return False

@@ -29,8 +29,9 @@ from local.bus.messages import (
 )
 from local.bus.vocabulary import Category, Safety
 from local.core.errors import AttachmentMissing, LocalError
+from local.core.excerpts import excerpt
 from local.generator.config import GeneratorConfig
-from local.generator.context import Attached, Exchange, PromptParts, Summary, TokenMeter, excerpt, size_of
+from local.generator.context import Attached, Exchange, PromptParts, Summary, TokenMeter, size_of
 from local.generator.history import PriorContext
 from local.generator.known_facts import FactLines, FactsCache, recalled_item, shortened
 from local.generator.steps import NOT_TOLD, TurnInput

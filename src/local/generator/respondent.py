@@ -19,6 +19,7 @@ from local.bus.message import ErrorInfo
 from local.bus.messages import BusDead, ParticipantStatus, QueryReceived, ToolResult, ToolSchema, ToolSchemaRequest
 from local.bus.vocabulary import PROPOSE_PLAN
 from local.core.errors import ConfigError, ModelError
+from local.core.versioned_text import soul_history
 from local.critic.messages import RewardEvent
 from local.generator.config import GeneratorConfig
 from local.generator.fitting import PromptFitter
@@ -37,7 +38,7 @@ from local.generator.tool_calls import TurnContext
 from local.generator.tool_list import MOST, OfferRules, ToolListRecord, TurnOffer, kind_of
 from local.generator.tool_registry import ToolRegistry
 from local.generator.turn import SideEffectPolicy, Turn
-from local.instructions.texts import StandingTextFiles, soul_history
+from local.instructions.texts import StandingTextFiles
 from local.memory.messages import UserFacts
 from local.models.chat import ChatModel, ModelInfo
 from local.models.leases import Leases, Priority, purpose_of

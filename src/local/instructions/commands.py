@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from local.cli.main import ConfigDir, DataDir, JsonOption, echo_listed, visible
+from local.cli.text_versions import history_lines, proposal_lines
 from local.core.config import layers_for, load_system
 from local.core.environment import data_dir as find_data_dir
 from local.core.environment import environment, settings_dir
 from local.core.errors import BadQuestion, ConfigError
+from local.core.versioned_text import Soul, TextProposals
 from local.instructions.profiles import ALIASES, ProfileRegistry, Profiles
-from local.instructions.texts import Soul, TextProposal, TextProposals, TextVersion
 from local.instructions.trust import AGENTS, FILE, FOLDER, TrustRegistry, read_instructions, read_profiles
 from local.runtime.participant import WORKSPACE
 
@@ -70,21 +69,6 @@ def _found(config_dir: Path | None, data_dir: Path | None) -> Profiles:
 
 
 # The lines in which a text's versions and its proposed change are shown at a terminal.
-
-
-def history_lines(kept: Sequence[TextVersion]) -> Iterator[str]:
-    """The latest first: when, by whom, and how many lines came and went."""
-    before = {each.number: earlier.text for earlier, each in pairwise(kept)}
-    for each in reversed(kept):
-        changes = [line[0] for line in difflib.ndiff(before.get(each.number, "").splitlines(), each.text.splitlines())]
-        lines = f"+{changes.count('+')} -{changes.count('-')}"
-        yield f"{each.number:>4}  {each.changed_at}  {lines:>9}  {visible(each.by)}"
-
-
-def proposal_lines(proposal: TextProposal) -> Iterator[str]:
-    """The lines that would go and come, after who has proposed them."""
-    yield f"proposed by {visible(proposal.by)}, {proposal.proposed_at}"
-    yield from map(visible, proposal.diff())
 
 
 # `local2 soul …`: the assistant's character and what it knows of its user, version by version.

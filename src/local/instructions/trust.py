@@ -14,11 +14,11 @@ from pathlib import Path
 
 from local.core.errors import ConfigError
 from local.core.files import locked_folder, write_private
+from local.core.versioned_text import MOST_BYTES
 
 # What a workspace tells the assistant to do: the file `.local2/LOCAL2.md` in it.
 
 FOLDER, FILE = ".local2", "LOCAL2.md"
-MOST_BYTES = 32_000
 _AS_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _AS_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 

@@ -51,6 +51,7 @@ from local.memory.messages import (
     MemoryResult,
     OutcomeRecord,
     UserFacts,
+    engram_id,
 )
 from local.memory.record import Deletion, EditOutcome, HandEdit
 from local.memory.records import (
@@ -70,7 +71,7 @@ from local.memory.records import (
     scores,
 )
 from local.memory.service import Condition, EngramService, MemoryStatus, examine
-from local.memory.store import AnswerRating, Ingested, engram_id
+from local.memory.store import AnswerRating, Ingested
 from local.models.arbiter import QuietPeriod
 from local.models.chat import ChatModel
 from local.models.leases import Leases
@@ -89,7 +90,8 @@ _NAMESPACE = uuid.UUID("b5f0c1de-9f3a-4a55-8a07-6a8a3b1f2f64")
 
 
 class Deletions:
-    """What was deleted from the store is on a list there until the rest is done, too, whatever dies in between.
+    """The deletions that are not finished yet: what was deleted from the store stays on a list there until the journal
+    has lost it and everybody was notified, whichever process dies in between.
 
     `problem` says why that could not be done now; empty if nothing is left to do.
     """
@@ -172,7 +174,8 @@ class Deletions:
 
 
 class EmbeddingChoice:
-    """Made once for a process: vectors of two models cannot be compared, so nobody changes over while it runs.
+    """The choice of the model that embeds: the server's own if it has one, else the bundled one. Made once for a
+    process, because vectors of two models cannot be compared.
 
     A server that does not answer is waited for if its model has made the vectors there are, as all of them would have
     to be made anew, twice. `problem` says so meanwhile.
@@ -229,9 +232,9 @@ SHOWN_CHARS = 300  # of each text of an outcome: several of them travel within a
 
 
 class MemoryRequestHandler:
-    """Everything is asked on behalf of one user, who sees nothing of the others'. `told(user_id)` is called when what
-    a model is told of a user may have changed; `caught_up(seconds)` waits for answers that are on record and not yet
-    stored, so that whoever has an answer finds it here, too."""
+    """Answers requests to the memory, each on behalf of one user, who sees nothing of the others'. `told(user_id)` is
+    called when what a model is told of a user may have changed; `caught_up(seconds)` waits for answers that are on
+    record and not yet stored, so that whoever has an answer finds it here, too."""
 
     def __init__(
         self,
@@ -340,29 +343,29 @@ class MemoryRequestHandler:
         )
 
     async def _notes(self, request: MemoryRequest, user_id: str) -> MemoryResult:
-        notes = await self._engrams.notes.current(user_id)
+        notes = await self._engrams.notes(user_id)
         return MemoryResult(verb=request.verb, engrams=page([engram_record(note, SHORT) for note in notes]))
 
     async def _restore(self, request: MemoryRequest, user_id: str) -> MemoryResult:
-        await self._engrams.notes.restore(user_id, request.engram_id)
+        await self._engrams.restore_note(user_id, request.engram_id)
         return MemoryResult(
             verb=request.verb, engrams=(engram_record(await self._engrams.get(user_id, request.engram_id)),)
         )
 
     async def _entries(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         start = int(request.cursor or 0)
-        kept = (await self._engrams.by_hand.entries(user_id))[start:]
+        kept = (await self._engrams.entries(user_id))[start:]
         shown = page([EntryRecord.model_validate(asdict(entry)) for entry in kept])
         cursor = str(start + len(shown)) if len(shown) < len(kept) else ""
         return MemoryResult(verb=request.verb, entries=shown, cursor=cursor)
 
     async def _edit(self, request: MemoryRequest, user_id: str) -> MemoryResult:
-        edits, book = [HandEdit(**edit.model_dump()) for edit in request.edits], self._engrams.by_hand
+        edits = [HandEdit(**edit.model_dump()) for edit in request.edits]
         if request.applies:
-            outcomes = await book.apply(user_id, edits, new_id(), time.time())
+            outcomes = await self._engrams.apply_edits(user_id, edits, new_id(), time.time())
             await self._told(user_id)
         else:
-            outcomes = await book.compare(user_id, edits)
+            outcomes = await self._engrams.compare_edits(user_id, edits)
         return MemoryResult(verb=request.verb, outcomes=tuple(map(_shown, outcomes)))
 
     async def _embed(self, request: MemoryRequest, user_id: str) -> MemoryResult:
@@ -404,7 +407,8 @@ class MemoryConfig(Settings):
 
 
 class MemoryAgent(Participant):
-    """Owns the engrams. Whatever it is given a second time changes nothing."""
+    """The participant that owns the engrams: it stores every exchange, has it classified, notes judgements of it, and
+    answers requests. A message that is delivered twice changes nothing."""
 
     name = "memory"
     kind = Kind.AGENT
@@ -501,7 +505,7 @@ class MemoryAgent(Participant):
     async def ingest(self, response: ResponseGeneration, envelope: Envelope) -> None:
         """An answer: it is stored at once, and looked at later."""
         for note in notes_of(response, envelope, time.time()):
-            await self._engrams.notes.keep(note)
+            await self._engrams.keep_note(note)
         exchange = exchange_of(response, envelope, time.time())
         if exchange is None:
             return
@@ -526,7 +530,7 @@ class MemoryAgent(Participant):
     async def dream(self, made: DreamMade, envelope: Envelope) -> None:
         """What was seen in a dream is noted."""
         for note in dreamt_notes(made, envelope):
-            await self._engrams.notes.keep(note)
+            await self._engrams.keep_note(note)
 
     @on(CritiqueResult, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def grade(self, result: CritiqueResult, envelope: Envelope) -> None:
@@ -548,7 +552,7 @@ class MemoryAgent(Participant):
     async def rate(self, feedback: UserFeedback, envelope: Envelope) -> None:
         """A user's rating; the latest one counts."""
         rating = answer_rating(feedback, envelope)
-        if await self._engrams.ratings.rate(rating):
+        if await self._engrams.rate(rating):
             await self._tell_rating(rating, envelope)
 
     @on(SessionDeleted, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
@@ -616,10 +620,10 @@ class MemoryAgent(Participant):
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _settle_early_rating(self, query_id: str, respondent_id: str, cause: Envelope) -> None:
-        rating = await self._engrams.ratings.early(query_id, respondent_id)
+        rating = await self._engrams.early_rating(query_id, respondent_id)
         if rating is not None:
             await self._tell_rating(rating, cause)
-            await self._engrams.ratings.settle(query_id, respondent_id)
+            await self._engrams.settle_rating(query_id, respondent_id)
 
     async def _tell_rating(self, rating: AnswerRating, cause: Envelope) -> None:
         await self._tell_annotation(rating.query_id, rating.respondent_id, "sentiment", rating.sentiment, cause)

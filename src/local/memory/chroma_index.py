@@ -24,8 +24,8 @@ _BATCH = 500
 
 
 class ChromaIndex:
-    """See `VectorIndex`. Only one process may have the directory open: Chroma damages its files silently with two.
-    Every method raises `IndexBroken` for whatever goes wrong inside."""
+    """A `VectorIndex` on disk for a user with very many vectors. Only one process may have the directory open: Chroma
+    damages its files silently with two. Every method raises `IndexBroken` for whatever goes wrong inside."""
 
     def __init__(self, directory: Path) -> None:
         """Opens the directory, or makes it. One whose opening has ended the process is not opened again."""

@@ -117,7 +117,7 @@ MAX_TOKENS = 1_000  # of a reply; a small model may not find the end by itself
 
 
 class ClassificationState(StrEnum):
-    """What the classification of one exchange is doing."""
+    """A state of the classification of one exchange."""
 
     IDLE = "IDLE"
     CLASSIFYING = "CLASSIFYING"
@@ -125,7 +125,7 @@ class ClassificationState(StrEnum):
 
 
 class ClassificationAction(StrEnum):
-    """What can happen to it."""
+    """An event in the classification of one exchange."""
 
     BEGIN = "BEGIN"
     RETRY = "RETRY"  # a reply could not be read
@@ -176,7 +176,8 @@ class _Classification:
 
 
 class Classifier:
-    """Use `run` as a task. What it has not done when it ends is still in line when the next one begins.
+    """The background work that has a model find facts in stored exchanges; use `run` as a task. What it has not done
+    when it ends is still in line when the next one begins.
 
     `signs_as` is the model's name for people where that is another. `told(user_id)` is called when facts of a
     user may have changed, `moment` before it begins with what is new. `problem` is the last one there was with the

@@ -1,4 +1,4 @@
-"""The forward pass of BERT on NumPy (Devlin et al. 2018), as MiniLM has it. Pure: token ids in, vectors out."""
+"""Embedding models: the bundled MiniLM, a forward pass of BERT on NumPy (Devlin et al. 2018), and a server's."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ _MANY_ROWS, _OUTPUTS_AT_ONCE = 40, 192  # so many rows are multiplied by larger 
 
 
 class LinearLayer:
-    """Each weight is kept in 16 bits, as a share of the largest one of its output: half the memory of floats, and 256
-    times as exact as with 8. No number of a text's vector changes by more than 3e-5, as little as float16 is off [m].
+    """A linear layer of a network. Each weight is kept in 16 bits, as a share of the largest one of its output: half
+    the memory of floats, and 256 times as exact as with 8. No number of a text's vector changes by more than 3e-5, as
+    little as float16 is off [m].
 
     They are multiplied block by block, each made floats where a core's own cache holds it: that costs no more time
     than to fetch the other half of them [m].
@@ -98,8 +99,9 @@ _ATTENDING = ("query", "key", "value")
 
 
 class Bert:
-    """`weights` by their names in the checkpoint; their shapes say how many layers there are and how wide they are.
-    `words` are those of `WORDS`, a vector for each token, of which a text needs a few."""
+    """A BERT network on NumPy: token ids in, vectors out. `weights` by their names in the checkpoint; their shapes say
+    how many layers there are and how wide they are. `words` are those of `WORDS`, a vector for each token, of which a
+    text needs a few."""
 
     def __init__(self, weights: Mapping[str, Floats], words: Floats | RowsOnDisk, heads: int) -> None:
         """Copies the weights."""
@@ -212,7 +214,7 @@ def _gelu(inputs: Floats) -> Floats:
 
 
 class Embedder(Protocol):
-    """One embedding model. Every failure is a `ModelError` that says what to do about it."""
+    """An embedding model. Every failure is a `ModelError` that says what to do about it."""
 
     @property
     def name(self) -> str:
@@ -273,7 +275,7 @@ MANNERS: Mapping[str, EmbeddingPrompts] = {
 
 
 class ServedEmbedder:
-    """Made by `connect`, which asks the server how long its vectors are."""
+    """An embedding model of a server. Made by `connect`, which asks the server how long its vectors are."""
 
     def __init__(
         self, embed: Embed, model: str, dimensions: int, manner: EmbeddingPrompts, in_background: Embed | None = None
@@ -344,7 +346,8 @@ _MINILM_BATCH_TEXTS = 8  # what is computed at once: a question that comes in be
 
 
 class MiniLmEmbedder:
-    """Loads the model when the first text comes, from `directory` or else from the package. Works in threads."""
+    """The embedding model that comes with the program. Loads it when the first text comes, from `directory` or else
+    from the package. Works in threads."""
 
     name = "all-MiniLM-L6-v2"
     dimensions = 384

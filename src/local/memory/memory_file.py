@@ -43,7 +43,7 @@ def memory_file(entries: Sequence[EntryRecord]) -> str:
 
 @dataclass(slots=True)
 class MemoryFileView:
-    """What has been changed in a file, and in a line each what is wrong with it."""
+    """What was read from an edited MEMORY.md: the changes, and a line for each problem."""
 
     edits: list[EditRecord] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -96,6 +96,7 @@ class _Reader:
         elif f"{line} ".startswith(_BULLETS):
             self._read_item(number, line[1:].strip())
         else:
+            self._marks.update(_MARK.findall(line))
             self._problem(number, line, "is no line of a list; write “- ” before it")
 
     def _read_item(self, number: int, item: str) -> None:

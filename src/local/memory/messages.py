@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Literal
 
 from pydantic import Field
@@ -28,6 +29,13 @@ MemoryVerb = Literal[
     "entries",
     "edit",
 ]
+
+_ENGRAMS = uuid.UUID("5d0a6a3e-52a6-4f0c-9c37-0e8f3d1c7b52")
+
+
+def engram_id(query_id: str, respondent_id: str) -> str:
+    """The id of the engram of one respondent's answer to a query."""
+    return uuid.uuid5(_ENGRAMS, f"{respondent_id}/{query_id}").hex
 
 
 class FactRecord(Data):

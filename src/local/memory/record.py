@@ -1,4 +1,4 @@
-"""Engrams in and out of their tables. Every function runs in a transaction of its caller's."""
+"""Exchanges, ratings, deletions, notes and edits by hand in their tables. Functions run in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -6,33 +6,31 @@ import hashlib
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from local.core.errors import NotOnRecord
 from local.core.text import masked
+from local.core.words import language_of
 from local.memory import facts
 from local.memory import facts as succession
 from local.memory import store as lexical
 from local.memory.facts import CLASSIFIED, PENDING, FactFinding
+from local.memory.messages import engram_id
 from local.memory.store import (
     USERS_RESPONDENT,
     AnswerRating,
     Change,
     Engram,
     EngramDraft,
-    EngramStore,
     Ingested,
     Origin,
     StatedFact,
     Statement,
-    engram_id,
-    language_of,
     slot_key,
     stored_engram,
 )
-from local.memory.vectors import VectorIndexer
 
 # Ratings of answers that are not stored yet: one that was heard live can be rated before it is on record, and
 # memory is given the rating first then. Every function runs in a transaction of its caller's.
@@ -211,8 +209,8 @@ def row_of(db: sqlite3.Connection, user_id: str, engram_id: str) -> sqlite3.Row:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """An engram that is gone from here. Until everybody has been told, this is what is known of it; `redacted` says
-    whether the record of the bus has lost what it held."""
+    """A deletion that is not finished: the engram is gone from the store. Until everybody has been told, this is what
+    is known of it; `redacted` says whether the record of the bus has lost what it held."""
 
     engram_id: str
     query_id: str
@@ -297,8 +295,9 @@ _HOLDS = "note_of IS NOT NULL AND superseded_by IS NULL"
 
 @dataclass(frozen=True, slots=True)
 class NoteDraft:
-    """What a call has written down. `replaces` begins the id of the note whose place it takes, and an empty `text` only
-    withdraws that one. `recalled` and `tainted` are as those of an engram; `written_at` is in seconds since 1970."""
+    """A note of the assistant's to be stored. `replaces` begins the id of the note whose place it takes, and an empty
+    `text` only withdraws that one. `recalled` and `tainted` are as those of an engram; `written_at` is in seconds since
+    1970."""
 
     call_id: str
     query_id: str
@@ -406,8 +405,8 @@ class KeptEntry:
 
 @dataclass(frozen=True, slots=True)
 class HandEdit:
-    """What becomes of an entry, a new one without `entry_id`; without `text` it is removed. `line` is that of the
-    file."""
+    """An edit of one line of MEMORY.md: a new entry without `entry_id`; without `text` the entry is removed. `line` is
+    that of the file."""
 
     line: int
     kind: Kind
@@ -417,8 +416,8 @@ class HandEdit:
 
 @dataclass(frozen=True, slots=True)
 class EditOutcome:
-    """What an edit does to what was there `before`. It is a conflict where the memory has changed since, too: that
-    stays as it is."""
+    """What an edit of MEMORY.md does, or has done, to what was there `before`. It is a conflict where the memory has
+    changed since, too: that stays as it is."""
 
     line: int
     kind: Kind
@@ -549,76 +548,3 @@ def _parts(text: str) -> tuple[str, str]:
     """Slot and value of a fact as it is written."""
     slot, _, value = text.partition(": ")
     return slot.strip(), value.strip()
-
-
-# The facts and notes of a memory's store as a list that its owner edits by hand.
-
-
-class EntryBook:
-    """Each change returns after its commit. Raises `StoreFailed` and `StoreFull`."""
-
-    def __init__(self, store: EngramStore, indexer: VectorIndexer) -> None:
-        self._store, self._indexer = store, indexer
-
-    async def entries(self, user_id: str) -> list[KeptEntry]:
-        """A user's facts that hold, then the notes that do."""
-        return await self._store.read(lambda db: entries(db, user_id))
-
-    async def compare(self, user_id: str, edits: Sequence[HandEdit]) -> list[EditOutcome]:
-        """The outcomes that edits would have."""
-        return await self._store.read(lambda db: compare_edit(db, user_id, edits))
-
-    async def apply(self, user_id: str, edits: Sequence[HandEdit], import_id: str, now: float) -> list[EditOutcome]:
-        """The outcomes that edits have had, all or none of them. `now` is in seconds since 1970."""
-        outcomes = await self._store.write(lambda db: apply(db, user_id, edits, import_id, now))
-        self._indexer.wake()
-        return outcomes
-
-
-# The notes in a memory's store, for whoever is served by its process.
-
-
-class NoteBook:
-    """Each change returns after its commit. Raises `StoreFailed`, `StoreFull`, and `NotOnRecord` for a note that the
-    user does not have."""
-
-    def __init__(self, store: EngramStore, indexer: VectorIndexer) -> None:
-        self._store, self._indexer = store, indexer
-
-    async def keep(self, draft: NoteDraft) -> Ingested:
-        """Store a note once, or withdraw the one that an empty draft names."""
-        ingested = await self._store.write(lambda db: keep_notes(db, draft))
-        if ingested is Ingested.NEW:
-            self._indexer.wake()
-        return ingested
-
-    async def current(self, user_id: str) -> list[Engram]:
-        """A user's notes that hold, the latest first."""
-        return await self._store.read(lambda db: current(db, user_id))
-
-    async def restore(self, user_id: str, note_id: str) -> None:
-        """Have a note hold again that was replaced or withdrawn."""
-        await self._store.write(lambda db: restore(db, user_id, note_id))
-
-
-# The users' ratings in a memory's store, also of answers that are yet to come.
-
-
-class RatingBook:
-    """Each change returns after its commit. Raises `StoreFailed`, `StoreFull`."""
-
-    def __init__(self, store: EngramStore, clock: Callable[[], float]) -> None:
-        """`clock` gives seconds since 1970."""
-        self._store, self._clock = store, clock
-
-    async def rate(self, rating: AnswerRating) -> bool:
-        """Note a rating at its engram, or keep it until that comes: False then, and if a later one is known."""
-        return await self._store.write(lambda db: rate(db, rating, self._clock()))
-
-    async def early(self, query_id: str, respondent_id: str) -> AnswerRating | None:
-        """The rating that came before its engram, until it is settled."""
-        return await self._store.read(lambda db: find(db, query_id, respondent_id))
-
-    async def settle(self, query_id: str, respondent_id: str) -> None:
-        """The engram has come, and that it is rated was told."""
-        await self._store.write(lambda db: settle(db, query_id, respondent_id))

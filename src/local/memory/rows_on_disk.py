@@ -20,8 +20,8 @@ _FLOAT_BYTES = 4
 
 
 class RowsOnDisk:
-    """The float32 rows of a memory map, each read when it is asked for: a map would keep every page that was ever
-    touched, and those around it, which comes to most of the file in a day."""
+    """A matrix in a file, of which single float32 rows are read when they are needed: a map would keep every page that
+    was ever touched, and those around it, which comes to most of the file in a day."""
 
     def __init__(self, mapped: np.memmap[tuple[int, int], np.dtype[np.float32]]) -> None:
         self._path, self._start = Path(str(mapped.filename)), mapped.offset

@@ -1,4 +1,4 @@
-"""One search: words and vectors side by side, then their candidates together."""
+"""One search of the memory: the time a question names, candidates by words and vectors, and their ranking."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
+from local.core.words import content_words, is_telling, telling_words
 from local.memory import facts, vectors
 from local.memory.facts import Outdated
-from local.memory.store import Coverages, Engram, content_words, is_telling, stored_engram, telling_words
+from local.memory.store import Coverages, Engram, stored_engram
 from local.memory.vectors import CONTEXT_WEIGHT
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The memory of exchanges: stores each one once, finds it again by words and by meaning, and forgets for good."""
+"""The memory of exchanges: stores each one once, finds it by words and by meaning, and deletes it permanently."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ from local.memory import facts as succession
 from local.memory import search as recalling
 from local.memory.embeddings import Embedder
 from local.memory.facts import Classified, FactFinding, stored_fact
-from local.memory.record import Deletion, EntryBook, NoteBook, RatingBook
+from local.memory.messages import engram_id
+from local.memory.record import Deletion, EditOutcome, HandEdit, KeptEntry, NoteDraft
 from local.memory.search import CANDIDATES, WEIGHTS, Found, Weights, rank
 from local.memory.store import (
     FILE_NAME,
     MIGRATIONS,
+    AnswerRating,
     Change,
     Coverages,
     Engram,
@@ -41,7 +43,6 @@ from local.memory.store import (
     LexicalSearch,
     StatedFact,
     Statement,
-    engram_id,
     own_words,
     stored_engram,
 )
@@ -213,8 +214,8 @@ def _is_invisible(character: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ToldLines:
-    """The lines of a user in the order in which a prompt has them. `pinned` are those of them that come from pins, in
-    the order of pinning; `left_out` are the pinned engrams whose lines have no room."""
+    """The lines about a user in the order in which a prompt has them. `pinned` are those of them that come from pins,
+    in the order of pinning; `left_out` are the pinned engrams whose lines have no room."""
 
     lines: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
@@ -299,9 +300,9 @@ def _size(lines: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MemoryStatus:
-    """State of the vector index, what is wrong with it if anything is, and the model it is made with. How many engrams
-    wait for a vector and for a classification, how many a model's reply to could not be read, and how many deletions
-    not everybody knows of."""
+    """The state of the memory: that of its vector index, what is wrong with it, and the model it is made with. How many
+    engrams wait for a vector and for a classification, how many a model's reply to could not be read, and how many
+    deletions not everybody knows of."""
 
     index: IndexerState
     trouble: str
@@ -323,7 +324,7 @@ def counts(db: sqlite3.Connection) -> tuple[int, int, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """How many engrams there are, and how many of them wait for a vector."""
+    """The condition of a sound store: how many engrams there are, and how many of them wait for a vector."""
 
     engrams: int
     pending: int
@@ -366,7 +367,8 @@ EVER = math.inf
 
 
 class EngramService:
-    """Use as `async with`; it owns `directory` meanwhile, and a second one on it is `AlreadyRunning`.
+    """The memory of exchanges, notes and facts in a directory. Use as `async with`; it owns the directory meanwhile,
+    and a second one on it is `AlreadyRunning`.
 
     Every coroutine that changes something returns after its commit. Raises `StoreFailed`, `StoreFull` where the disk is
     full, `NotOnRecord` for an engram that the user does not have.
@@ -378,8 +380,6 @@ class EngramService:
         """`clock` gives seconds since 1970. Without an embedder words alone are searched until `use` brings one."""
         self._directory, self._clock, self._store = directory, clock, EngramStore(directory)
         self._indexer = VectorIndexer(self._store, directory / "vectors")
-        self.notes, self.by_hand = NoteBook(self._store, self._indexer), EntryBook(self._store, self._indexer)
-        self.ratings = RatingBook(self._store, clock)
         if embedder is not None:
             self.use(embedder)
         self._lexical, self._weights = LexicalSearch(), WEIGHTS
@@ -438,6 +438,10 @@ class EngramService:
 
     async def _find(self, user_id: str, question: str, limit: int, not_session: str | None, seconds: float) -> Found:
         """`seconds` is how long the search by meaning is waited for."""
+        with self._indexer.searching():
+            return await self._found(user_id, question, limit, not_session, seconds)
+
+    async def _found(self, user_id: str, question: str, limit: int, not_session: str | None, seconds: float) -> Found:
         now = self._clock()
         asked = search.EngramQuestion.of(user_id, question, not_session, now)
         async with asyncio.TaskGroup() as group:
@@ -495,6 +499,50 @@ class EngramService:
         """Note whose answer won when this one was compared, or "tie"; False if there is no such engram."""
         compared = engram_id(query_id, respondent_id)
         return await self._store.write_with_others(lambda db: record.compare(db, compared, winner, self._clock()))
+
+    async def rate(self, rating: AnswerRating) -> bool:
+        """Note a user's rating of an answer, or keep it until that is stored: False then, and if a later one is
+        known."""
+        return await self._store.write(lambda db: record.rate(db, rating, self._clock()))
+
+    async def early_rating(self, query_id: str, respondent_id: str) -> AnswerRating | None:
+        """The rating that came before its answer, until it is settled."""
+        return await self._store.read(lambda db: record.find(db, query_id, respondent_id))
+
+    async def settle_rating(self, query_id: str, respondent_id: str) -> None:
+        """The answer has come, and its rating was announced."""
+        await self._store.write(lambda db: record.settle(db, query_id, respondent_id))
+
+    async def keep_note(self, draft: NoteDraft) -> Ingested:
+        """Store a note of the assistant's once, or withdraw the one that an empty draft names."""
+        ingested = await self._store.write(lambda db: record.keep_notes(db, draft))
+        if ingested is Ingested.NEW:
+            self._indexer.wake()
+        return ingested
+
+    async def notes(self, user_id: str) -> list[Engram]:
+        """A user's notes that hold, the latest first."""
+        return await self._store.read(lambda db: record.current(db, user_id))
+
+    async def restore_note(self, user_id: str, note_id: str) -> None:
+        """Have a note hold again that was replaced or withdrawn. Raises `NotOnRecord` if the user has no such note."""
+        await self._store.write(lambda db: record.restore(db, user_id, note_id))
+
+    async def entries(self, user_id: str) -> list[KeptEntry]:
+        """A user's facts that hold, then the notes that do: what MEMORY.md lists."""
+        return await self._store.read(lambda db: record.entries(db, user_id))
+
+    async def compare_edits(self, user_id: str, edits: Sequence[HandEdit]) -> list[EditOutcome]:
+        """The outcomes that edits of the list would have."""
+        return await self._store.read(lambda db: record.compare_edit(db, user_id, edits))
+
+    async def apply_edits(
+        self, user_id: str, edits: Sequence[HandEdit], import_id: str, now: float
+    ) -> list[EditOutcome]:
+        """The outcomes that edits have had, all or none of them. `now` is in seconds since 1970."""
+        outcomes = await self._store.write(lambda db: record.apply(db, user_id, edits, import_id, now))
+        self._indexer.wake()
+        return outcomes
 
     async def unclassified(self, limit: int, *, newest_first: bool = False) -> list[Engram]:
         """The users' exchanges that no model has looked at yet: the oldest, or those of the newest conversation."""

@@ -14,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from local.core.model_reply import read_object
 from local.core.text import masked
+from local.core.words import all_words, content_words
 from local.memory.facts import Classified, FactFinding, FactOperation
-from local.memory.store import StatedFact, all_words, content_words, slot_key
+from local.memory.store import StatedFact, slot_key
 
 # How sentences show who speaks and how they are meant, in the languages that we look at: tables, no decisions.
 

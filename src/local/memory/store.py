@@ -1,4 +1,4 @@
-"""The truth about the engrams: one SQLite file, written by its owner alone."""
+"""The store of the engrams: its tables, its one SQLite file, and the index of words in it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ import math
 import re
 import sqlite3
 import threading
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from heapq import nlargest
 from pathlib import Path
 from typing import Self, TypeVar
 
+from local.bus.message import MAIN_RESPONDENT
 from local.core.database import OwnedDatabase, store_failure
+from local.core.words import Language, indexable, terms_of
+from local.memory.messages import engram_id
 
 # One remembered exchange, what is known about it, and the facts a user stated in it.
 
-USERS_RESPONDENT = "A"  # the respondent the user talks to; what any other one said is kept, and never found by a search
-_NAMESPACE = uuid.UUID("5d0a6a3e-52a6-4f0c-9c37-0e8f3d1c7b52")
+USERS_RESPONDENT = MAIN_RESPONDENT  # what any other one said is kept, and never found by a search
 
 
 class Origin(StrEnum):
@@ -50,7 +51,7 @@ class Ingested(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngramDraft:
-    """What is to be remembered. `asked_at` is in seconds since 1970, `recalled` the engrams that the answer rests on:
+    """An exchange to be stored. `asked_at` is in seconds since 1970, `recalled` the engrams that the answer rests on:
     what they got from the web or a tool, this one has from there, too. `tainted` says that words of strangers were
     before the model that answered; in one that is not `by_user` nobody has stated a fact."""
 
@@ -167,123 +168,9 @@ class StatedFact:
     confirmed: bool = True
 
 
-def engram_id(query_id: str, respondent_id: str) -> str:
-    """The id of the engram of one respondent's answer to a query."""
-    return uuid.uuid5(_NAMESPACE, f"{respondent_id}/{query_id}").hex
-
-
 def slot_key(slot: str) -> str:
     """The key of a slot, equal for every way to write it."""
     return " ".join(slot.casefold().split())
-
-
-# Words as the lexical index knows them: which language a text is in, and what of a question is worth looking for.
-
-
-class Language(StrEnum):
-    """The index a text goes to: English is stemmed, everything else is looked for as it was written."""
-
-    ENGLISH = "english"
-    OTHER = "other"
-
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_WORD = re.compile(r"\w+")
-# Scripts without spaces between words: Thai, Lao, Khmer and Myanmar, kana, Han, and what is written beside it.
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
-)
-
-_ENGLISH_MARKS = _set(
-    "the is are of and to what which who how when where why my your you it its this that these those with for from"
-    " have has had do does did can could would should will not be been there they them we our about"
-)
-_OTHER_MARKS = _set(
-    # German, French, Spanish, Italian, Portuguese, Dutch, Polish, Scandinavian
-    "der das und ist nicht ich du wir mein meine wie wo wann ein eine mit für auf von den dem zu im le la les des est"
-    " et une je mon ma mes que qui où avec pour dans sur du el los las es y un una mi con por para qué cómo en il lo"
-    " gli di che è sono mio mia per come o os as um uma meu minha não de het een ik mijn hoe waar met voor van nie jest"
-    " w na że się jak co moja mój og är jag min mitt hur och att det en som ikke jeg hvordan quel quelle"
-)
-_STOP_WORDS = _set(
-    "a an the and or but if then than of to in on at by for from with about as into over after before is are was were"
-    " be been being am do does did done have has had having can could will would shall should may might must i me my"
-    " mine we us our you your yours he him his she her it its they them their this that these those there here what"
-    " which who whom whose when where why how not no so too very just also again some any all more most much many such"
-    " please tell told know remember remind say said mention mentioned talk talked discuss discussed"
-    " s t m re ve ll d don"
-)
-OF_THE_USER = _set(  # words for the user, and for what is known of them: they ask for all of it
-    "user users fact facts everything anything profile personal information info details learned learnt myself"
-    " alles weißt weisst über mich fakten nutzer tout sais tu sur moi faits utilisateur todo sabes sobre mí datos"
-    " usuario tutto sai di te cosa tudo você sabe mim wat weet je ik over mij"
-    " 知道 你知 你对 对我 我了 了解 解多 多少 什么"
-)
-MAX_TERMS = 24
-
-
-def language_of(text: str) -> Language:
-    """English if its small words say so more than those of other languages; no guess otherwise."""
-    words = _WORD.findall(text.casefold())[:200]
-    english = sum(word in _ENGLISH_MARKS for word in words)
-    other = sum(word in _OTHER_MARKS for word in words)
-    return Language.ENGLISH if english > other else Language.OTHER
-
-
-def indexable(text: str) -> str:
-    """The text with scripts that have no spaces cut into single characters and overlapping pairs."""
-    return _UNSPACED.sub(lambda run: f" {' '.join(_pieces(run[0]))} ", text)
-
-
-def terms_of(question: str) -> list[str]:
-    """The words to look for, each once, in order; small words only where there are no others."""
-    words = list(dict.fromkeys(_words(question.lower())))  # not casefold(): the index keeps ß
-    return ([word for word in words if _tells(word)] or words)[:MAX_TERMS]
-
-
-def is_telling(question: str) -> bool:
-    """Whether any of its words says what it is about."""
-    return any(map(_tells, _words(question.lower())))
-
-
-def _tells(word: str) -> bool:
-    return word not in _STOP_WORDS and word not in _OTHER_MARKS
-
-
-def telling_words(text: str) -> frozenset[str]:
-    """The words that say what a text is about, in any language."""
-    return frozenset(word for word in _words(text.casefold()) if _tells(word))
-
-
-def content_words(text: str) -> frozenset[str]:
-    """The words that make up what a text says."""
-    return frozenset(_words(text.casefold())) - _STOP_WORDS
-
-
-def all_words(text: str) -> frozenset[str]:
-    """Every word of a text, the small ones included."""
-    return frozenset(_words(text.casefold()))
-
-
-def _words(text: str) -> Iterable[str]:
-    if text.isascii() or not _UNSPACED.search(text):  # most texts, and twice as fast
-        return _WORD.findall(text)
-    return _words_and_pairs(text)
-
-
-def _words_and_pairs(text: str) -> Iterator[str]:
-    for word in _WORD.findall(_UNSPACED.sub(lambda run: f" {run[0]} ", text)):
-        if _UNSPACED.match(word) and len(word) > 1:
-            yield from (word[start : start + 2] for start in range(len(word) - 1))
-        else:
-            yield word
-
-
-def _pieces(run: str) -> list[str]:
-    return [*run, *(run[start : start + 2] for start in range(len(run) - 1))]
 
 
 _LONG_QUOTATION = 60  # characters; less is a name or a phrase that the user uses
@@ -453,7 +340,7 @@ class Coverages:
 
 
 class LexicalSearch:
-    """How much of a question's words an engram has, each word as heavy as it is rare.
+    """The search by words: how much of a question's words an engram has, each word as heavy as it is rare.
 
     That is what BM25 has beyond the length of a text and how often it repeats a word: both say more of how somebody
     talks than of what about, and cost a third of the recall@1 where nearly all have one word, as a name [m]. Keeps
@@ -687,6 +574,7 @@ MIGRATIONS = (
     ) WITHOUT ROWID;
     """,
     "ALTER TABLE facts ADD COLUMN confirmed INTEGER NOT NULL DEFAULT 1",
+    "CREATE INDEX engrams_of_user ON engrams (user_id, number)",
 )
 
 
@@ -710,7 +598,8 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Reads in threads, one read at a time. The file has to exist; close it before its `Database`."""
+    """A second connection to the file, for reading. Reads in threads, one read at a time. The file has to exist; close
+    it before its `Database`."""
 
     def __init__(self, path: Path) -> None:
         """Raises `StoreFailed`."""
@@ -747,7 +636,8 @@ class Reader:
 
 
 class EngramStore:
-    """Use as `async with`. Whoever opened the file last is its owner: nobody else may write.
+    """The SQLite file of the engrams. Use as `async with`. Whoever opened the file last is its owner: nobody else may
+    write.
 
     Raises `StoreFailed`, `StoreFull` where the disk is full, and `StoreFenced` in a process that is not the owner.
     """

@@ -1,4 +1,4 @@
-"""The tool that finds what was said in earlier conversations."""
+"""The tools that work on the memory: search earlier conversations, write a note, edit a note."""
 
 from __future__ import annotations
 
@@ -17,8 +17,17 @@ from local.bus.messages import ParticipantStatus, RecallScore
 from local.core.config import Settings
 from local.core.errors import RequestTimeout, ToolError
 from local.core.text import MARGIN, quoted
-from local.memory.messages import RECALLED, FactRecord, MemoryRequest, MemoryResult, OutdatedFact, RecalledEngram
-from local.memory.store import OF_THE_USER, USERS_RESPONDENT, engram_id, telling_words
+from local.core.words import OF_THE_USER, telling_words
+from local.memory.messages import (
+    RECALLED,
+    FactRecord,
+    MemoryRequest,
+    MemoryResult,
+    OutdatedFact,
+    RecalledEngram,
+    engram_id,
+)
+from local.memory.store import USERS_RESPONDENT
 from local.runtime.participant import Resources, Settingless, on
 from local.runtime.runner import Presence
 from local.tools.group import ToolGroup
@@ -33,7 +42,8 @@ _SHORT = 8
 
 
 class MemoryAccess:
-    """Knows whether the memory lives, and waits for its answers. Raises `ToolError`, for the model to read."""
+    """How a tool asks the memory: knows whether it runs, and waits for its answers. Raises `ToolError`, for the model
+    to read."""
 
     def __init__(self) -> None:
         self._presence = Presence(MEMORY)
@@ -361,7 +371,7 @@ class SearchMemoryTool(Tool):
 
 
 class MemoryTools(ToolGroup):
-    """Searches the memory, and keeps the assistant's notes in it."""
+    """The tools that search the memory and keep the assistant's notes in it, in one process."""
 
     name = "memory_tools"
     Config = Settingless

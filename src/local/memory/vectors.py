@@ -1,4 +1,4 @@
-"""The engrams' vectors in SQLite, which every vector index is made of, and made anew."""
+"""Search by meaning: vectors in SQLite, the indexes made from them, and the background work that keeps both."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import sqlite3
 import threading
 import uuid
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-_PAGE = 500
+_PAGE = 2_000  # vectors that are read together
+_ADDED_AT_ONCE = 50  # of those, to an index on disk: a search that comes meanwhile is slow for no longer than that
+QUIET_SECONDS = 0.25  # without a search, after one, before background work goes on
+GIVE_WAY_SECONDS = 1.0  # the longest that it waits for that, before each of its steps
 _RECIPE = 2  # counts up when the same exchange gets another vector
 CONTEXT_WEIGHT = 0.4  # of what was said before an exchange, against the exchange itself
 
@@ -123,11 +126,11 @@ def put(db: sqlite3.Connection, texts: Sequence[Pending], vectors: Vectors) -> l
 
 def vector_page(db: sqlite3.Connection, user_id: str, after: int) -> tuple[list[VectorEntry], int]:
     """Some of a user's vectors behind a number, and the number of the last of them; none at the end."""
-    sql = (
-        "SELECT number, key, vector FROM vectors JOIN engrams USING (number)"
-        " WHERE number > ? AND user_id = ? ORDER BY number LIMIT ?"
+    sql = (  # along the index of a user's numbers: pages of a large memory are sorted by nothing else
+        "SELECT engrams.number, key, vector FROM engrams JOIN vectors USING (number)"
+        " WHERE user_id = ? AND engrams.number > ? ORDER BY engrams.number LIMIT ?"
     )
-    rows = db.execute(sql, (after, user_id, _PAGE)).fetchall()
+    rows = db.execute(sql, (user_id, after, _PAGE)).fetchall()
     return [VectorEntry(row["key"], user_id, row["vector"]) for row in rows], rows[-1]["number"] if rows else after
 
 
@@ -161,7 +164,7 @@ _FIRST_ROOM = 256
 
 
 class ExactIndex:
-    """One array of float32, with room for more. See `VectorIndex`."""
+    """A `VectorIndex` that compares with every vector: one array of float32, with room for more."""
 
     def __init__(self) -> None:
         self._free = threading.Lock()
@@ -219,7 +222,8 @@ class ExactIndex:
 
 
 class VectorIndex(Protocol):
-    """Knows keys and vectors of length 1, no texts. Blocking, from any thread; it may raise `IndexBroken`."""
+    """The vectors of one user by their keys, searched for the closest. It knows no texts; vectors have length 1.
+    Blocking, from any thread; it may raise `IndexBroken`."""
 
     def add(self, entries: Sequence[VectorEntry]) -> None:
         """Put vectors in. The same key again is the same vector again."""
@@ -245,11 +249,12 @@ EXACT_AT_MOST = 20_000  # engrams of a user: 30 MB, and the time of a question's
 
 
 class UserIndexes:
-    """Whoever asks gets an answer at once: what is large is opened, built and renewed in the background, by `keep`, and
-    an exact one answers meanwhile."""
+    """The vector index of each user. A search is answered at once: what is large is opened, built and renewed in the
+    background, by `keep`, and an exact one answers meanwhile."""
 
-    def __init__(self, store: EngramStore, directory: Path) -> None:
-        self._store, self._directory = store, directory
+    def __init__(self, store: EngramStore, directory: Path, give_way: Callable[[], Awaitable[object]]) -> None:
+        """`give_way` waits until no search is under way."""
+        self._store, self._directory, self._give_way = store, directory, give_way
         self._open: dict[str, VectorIndex] = {}
         self._changing = asyncio.Lock()
 
@@ -318,7 +323,7 @@ class UserIndexes:
             path = self._directory / f"{_name(user_id)}.{uuid.uuid4().hex}"
             index, found = await asyncio.to_thread(_chroma, path), set()
         if known - found:
-            await self._fill(index, user_id, found)
+            await self._fill(index, user_id, found, in_background=True)
         await self._use(user_id, index)
 
     async def _opened(self, user_id: str) -> VectorIndex | None:
@@ -332,13 +337,20 @@ class UserIndexes:
             log.warning("%s", error)
             return None
 
-    async def _fill(self, index: VectorIndex, user_id: str, present: Collection[str]) -> None:
+    async def _fill(
+        self, index: VectorIndex, user_id: str, present: Collection[str], *, in_background: bool = False
+    ) -> None:
         last = 0
         while True:
             page, last = await self._store.read(lambda db, after=last: vector_page(db, user_id, after))  # type: ignore[misc]
             if not page:
                 return
-            await asyncio.to_thread(index.add, [entry for entry in page if entry.key not in present])
+            fresh = [entry for entry in page if entry.key not in present]
+            step = _ADDED_AT_ONCE if in_background else _PAGE
+            for begin in range(0, len(fresh), step):
+                if in_background:
+                    await self._give_way()
+                await asyncio.to_thread(index.add, fresh[begin : begin + step])
 
     async def _use(self, user_id: str, index: VectorIndex) -> None:
         old = self._open.get(user_id)
@@ -395,7 +407,7 @@ NOTHING_YET = "nothing is remembered yet that could be compared by its meaning"
 
 
 class IndexerState(StrEnum):
-    """What dense search can rely on."""
+    """The state of the vector index: what a search by meaning can rely on."""
 
     STARTING = "starting"  # nothing is open yet
     EMPTY = "empty"  # there is nothing to be found
@@ -405,12 +417,15 @@ class IndexerState(StrEnum):
 
 
 class VectorIndexer:
-    """The one that writes vectors. `run` is its life; `wake` tells it that there may be work, which begins when the
-    coroutine `moment` returns."""
+    """The background work that embeds what is stored and keeps the vector indexes. `run` is its life; `wake` tells it
+    that there may be work, which begins when the coroutine `moment` returns."""
 
     def __init__(self, store: EngramStore, directory: Path) -> None:
         self._store = store
-        self._indexes = UserIndexes(store, directory)
+        self._indexes = UserIndexes(store, directory, self._give_way)
+        self._searches, self._searched_at = 0, float("-inf")  # how many are under way, and when the last one ended
+        self._no_search, self._search_begins = asyncio.Event(), asyncio.Event()
+        self._no_search.set()
         self.embedder: Embedder | None = None
         self.moment: Callable[[], Awaitable[object]] = _now
         self._chosen = asyncio.Event()
@@ -440,6 +455,20 @@ class VectorIndexer:
     async def settled(self) -> None:
         """Wait until everything stored is embedded and indexed, and nothing deleted is left."""
         await self._settled.wait()
+
+    @contextmanager
+    def searching(self) -> Iterator[None]:
+        """A search is under way inside: background work waits for it."""
+        self._searches += 1
+        self._no_search.clear()
+        self._search_begins.set()
+        try:
+            yield
+        finally:
+            self._searches -= 1
+            self._searched_at = asyncio.get_running_loop().time()
+            if not self._searches:
+                self._no_search.set()
 
     async def search(self, user_id: str, vector: Any, limit: int) -> list[str]:
         """Keys of a user's closest vectors, of those that are there already. Raises `IndexBroken` where none can be
@@ -506,6 +535,7 @@ class VectorIndexer:
 
     async def _embed_some(self) -> int:
         """Embed some of what is pending; returns how much that was."""
+        await self._give_way()
         texts = await self._store.read(lambda db: pending(db, _BATCH))
         if texts:
             made = await self._embedded(texts)
@@ -525,6 +555,21 @@ class VectorIndexer:
         nothing = np.zeros(self.embedder.dimensions, np.float32)
         contexts = np.stack([wanted.get(text.context, nothing) for text in texts])
         return in_context(np.stack([wanted[text.text] for text in texts]), contexts)
+
+    async def _give_way(self) -> None:
+        """Wait until nobody has searched for a moment; not for long, or many users would keep the index from being
+        built."""
+        loop = asyncio.get_running_loop()
+        latest = loop.time() + GIVE_WAY_SECONDS
+        while self._searches or self._searched_at + QUIET_SECONDS > loop.time():
+            quiet_at = latest if self._searches else min(latest, self._searched_at + QUIET_SECONDS)
+            change = self._no_search if self._searches else self._search_begins
+            self._search_begins.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(quiet_at):
+                    await change.wait()
+            if loop.time() >= latest:
+                return
 
     async def _wait_for_work(self, seconds: float | None) -> None:
         try:

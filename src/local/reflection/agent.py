@@ -1,4 +1,4 @@
-"""The agent that thinks on its own while nobody asks anything: its routines share a process and a model."""
+"""Reflection: routines that dream, think and check goals while nobody asks anything, in one process with one model."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Self
 
 from local.bus.envelope import Envelope, Trace
-from local.bus.message import ErrorInfo, Message
+from local.bus.message import MAIN_RESPONDENT, ErrorInfo, Message
 from local.bus.messages import QueryReceived, ResponseGeneration
 from local.core.errors import ConfigError
-from local.instructions.texts import Soul, TextProposals
-from local.memory.messages import MemoryDeleted
-from local.memory.store import USERS_RESPONDENT, engram_id
+from local.core.versioned_text import Soul, TextProposals
+from local.memory.messages import MemoryDeleted, engram_id
 from local.models.leases import Leases
 from local.models.router import connect
 from local.reflection import prompts as dream_prompt
@@ -42,11 +41,12 @@ from local.reflection.routine import (
     RoutineContext,
     RoutineDiary,
     SkillsAtHand,
+    propose_skill,
     recent_exchanges,
     skills_at_hand,
 )
 from local.runtime.participant import Kind, Participant, Resources, on
-from local.skills.library import MOST_NAME, SkillDraft, SkillProposalBook, one_line
+from local.skills.messages import SkillDraft
 
 # The routine that looks back over conversations and notes what they say together.
 
@@ -58,19 +58,21 @@ _NAMESPACE = uuid.UUID("b9a0f2d4-6d3e-4a53-9b0b-0f7f3f6f8c11")
 
 
 class Dreamer(Routine):
-    """Reads what the memory has of the owner since its last dream, but for what was said beside words of strangers, and
-    tells what it has seen."""
+    """The routine that looks back over conversations: it reads what the memory has of the owner since its last dream,
+    without exchanges beside untrusted content, and publishes notes on what they have in common."""
 
     name = "dreamer"
-    publishes = (Routine, DreamMade, "memory.request.list", "skills.request.ready", "skills.request.show")
+    publishes = (
+        Routine, DreamMade, "memory.request.list", "skills.request.ready", "skills.request.show",
+        "skills.request.propose",
+    )  # fmt: skip
 
     def __init__(self, config: ReflectionConfig, context: RoutineContext, data_dir: Path, settings: Path) -> None:
-        """`settings` is the folder of the soul and of the owner's skills."""
+        """`settings` is the folder of the soul."""
         super().__init__(context, config.dreaming(), RoutineDiary(data_dir, FILE_NAME))
         self._least_exchanges = config.dream_least_exchanges
         self._soul = Soul(settings, data_dir)
         self._proposals = TextProposals(self._soul)
-        self._skills = SkillProposalBook(settings, data_dir)
 
     async def once(self) -> float:
         """Look back once."""
@@ -87,27 +89,24 @@ class Dreamer(Routine):
         if self.has_forgotten(recent.engram_ids):
             return self.state.read_until  # what is left is looked back at next time
         proposed = await asyncio.to_thread(self._proposals.propose, dream.soul, self.name)
-        skill = await asyncio.to_thread(self._propose_skill, dream.skill, skills)
+        skill = await self._propose_skill(dream.skill, skills)
         await self._tell(recent, dream, proposes_soul=proposed, proposes_skill=skill)
         return recent.until
 
-    def _propose_skill(self, draft: SkillDraft | None, skills: SkillsAtHand | None) -> str:
+    async def _propose_skill(self, draft: SkillDraft | None, skills: SkillsAtHand | None) -> str:
         """The name of the skill of which a change waits now, if there was one to propose."""
         if draft is None or skills is None:
             return ""
-        try:
-            if draft.name in skills.others:
-                raise ConfigError("it was not read whole")
-            return draft.name if self._skills.propose(draft, skills.folders.get(draft.name), self.name) else ""
-        except ConfigError as error:
-            log.warning("no change of the skill %s is proposed: %s", one_line(draft.name)[:MOST_NAME], error)
+        if draft.name in skills.others:
+            log.warning("no change of the skill %s is proposed: it was not read whole", draft.name)
             return ""
+        return draft.name if await propose_skill(self.bus, draft, self.name) else ""
 
     async def _tell(self, recent: RecentExchanges, dream: Dream, *, proposes_soul: bool, proposes_skill: str) -> None:
         dream_id = _id_of(recent)
         notes = [
             DreamNote(
-                engram_id=engram_id(f"{dream_id}:{number}", USERS_RESPONDENT), text=each.text, sources=each.sources
+                engram_id=engram_id(f"{dream_id}:{number}", MAIN_RESPONDENT), text=each.text, sources=each.sources
             )
             for number, each in enumerate(dream.seen)
         ]
@@ -143,7 +142,8 @@ _INNER_MONOLOGUE_NAMESPACE = uuid.UUID("1f1d6f0e-6f6a-4b1e-9d55-0a6c0f9f7e21")
 
 
 class InnerMonologue(Routine):
-    """Says its thoughts on the bus and nowhere else: no model is shown them, and nothing is done because of them."""
+    """The routine that thinks about what has happened lately. Its thoughts are published and used nowhere else: no
+    model is shown them, and nothing is done because of them."""
 
     name = "monologue"
     publishes = (Routine, MonologueThought, "memory.request.list")
@@ -176,7 +176,8 @@ CONSUMER = "reflection"
 
 
 class Reflection(Participant):
-    """Hears when somebody is there, and lets each routine have its time when nobody is."""
+    """The participant that works while nobody asks anything: it runs each routine when its time has come and no user is
+    waiting."""
 
     name = "reflection"
     kind = Kind.AGENT

@@ -1,8 +1,9 @@
-"""`local2 goals …`: what you want to get to, and what was said of it while you asked nothing."""
+"""`local2 dream`, `local2 goals` and `local2 monologue`: what the assistant does while you ask nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -15,7 +16,23 @@ from local.cli.main import ApiOption, DataDir, JsonOption, date_and_time, visibl
 # What commands of all routines do alike: switch one, have it done now, and say how it is.
 
 
-def switch_routine(path: str, done: str, api: str | None, data_dir: Path | None) -> None:
+def add_switches(app: typer.Typer, command: str, path: str, switches: Mapping[str, tuple[str, str]]) -> None:
+    """Add `now`, `on` and `off` to `local2 COMMAND`: each with its help and with what is said when it is done."""
+    for verb, (help_text, done) in switches.items():
+        switch = partial(_switch, f"{path}/{verb}", done)
+        app.command(verb, help=f"{help_text}\n\nExample: local2 {command} {verb}")(_with_options(switch))
+
+
+def _with_options(switch: Callable[[str | None, Path | None], None]) -> Callable[..., None]:
+    """A function of its own for each command: typer reads its options from the parameters."""
+
+    def command(api: ApiOption = None, data_dir: DataDir = None) -> None:
+        switch(api, data_dir)
+
+    return command
+
+
+def _switch(path: str, done: str, api: str | None, data_dir: Path | None) -> None:
     """Post to /dreams/on or the like, and say what is `done`, or why it is not. Raises as `running_system` does."""
     with running_system(api, data_dir) as client:
         state = client.request("POST", path)
@@ -44,33 +61,6 @@ def list_dreams(as_json: JsonOption = False, api: ApiOption = None, data_dir: Da
     """
     found = running_system(api, data_dir).request("GET", "/dreams")
     write_found(found, [_state_line(found), *_dream_lines(found["dreams"])], as_json=as_json, nothing="")
-
-
-@dream_app.command()
-def now(api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Have it look back now; what it sees is listed a moment later.
-
-    Example: local2 dream now
-    """
-    switch_routine("/dreams/now", "it looks back; see `local2 dream list`", api, data_dir)
-
-
-@dream_app.command()
-def on(api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Switch it on, from now on and after restarts.
-
-    Example: local2 dream on
-    """
-    switch_routine("/dreams/on", "it is switched on", api, data_dir)
-
-
-@dream_app.command()
-def off(api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Switch it off, from now on and after restarts.
-
-    Example: local2 dream off
-    """
-    switch_routine("/dreams/off", "it is switched off", api, data_dir)
 
 
 def _state_line(state: Json) -> str:
@@ -124,7 +114,7 @@ def set_goal(
 
 @goal_app.command()
 def done(goal: GoalId, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """A goal is reached, and checked no more.
+    """A goal is reached, and no longer checked.
 
     Example: local2 goals done 3f2a0c81d5e7
     """
@@ -133,7 +123,7 @@ def done(goal: GoalId, api: ApiOption = None, data_dir: DataDir = None) -> None:
 
 @goal_app.command()
 def drop(goal: GoalId, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """You do not want it any more, so it is checked no more.
+    """You no longer want it, so it is no longer checked.
 
     Example: local2 goals drop 3f2a0c81d5e7
     """
@@ -147,33 +137,6 @@ def reopen(goal: GoalId, api: ApiOption = None, data_dir: DataDir = None) -> Non
     Example: local2 goals reopen 3f2a0c81d5e7
     """
     _become(goal, "active", api, data_dir)
-
-
-@goal_app.command("now")
-def goal_commands_now(api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Have every goal checked now; what is to be said is listed a moment later.
-
-    Example: local2 goals now
-    """
-    switch_routine("/goals/now", "they are checked; see `local2 goals list`", api, data_dir)
-
-
-@goal_app.command("on")
-def goal_commands_on(api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Have goals checked, from now on and after restarts.
-
-    Example: local2 goals on
-    """
-    switch_routine("/goals/on", "they are checked from now on", api, data_dir)
-
-
-@goal_app.command("off")
-def goal_commands_off(api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Have no goal checked, from now on and after restarts.
-
-    Example: local2 goals off
-    """
-    switch_routine("/goals/off", "they are checked no more", api, data_dir)
 
 
 def _become(goal: str, state: str, api: str | None, data_dir: Path | None) -> None:
@@ -219,35 +182,49 @@ def show(
     )
 
 
-@monologue_app.command("now")
-def monologue_commands_now(api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Have it think now, if there is something new; its thought is shown a moment later.
-
-    Example: local2 monologue now
-    """
-    switch_routine("/monologue/now", "it thinks; see `local2 monologue show`", api, data_dir)
-
-
-@monologue_app.command("on")
-def monologue_commands_on(api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Switch it on, from now on and after restarts.
-
-    Example: local2 monologue on
-    """
-    switch_routine("/monologue/on", "it is switched on", api, data_dir)
-
-
-@monologue_app.command("off")
-def monologue_commands_off(api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Switch it off, from now on and after restarts.
-
-    Example: local2 monologue off
-    """
-    switch_routine("/monologue/off", "it is switched off", api, data_dir)
-
-
 def _thought_lines(thoughts: list[Json]) -> Iterator[str]:
     for thought in thoughts:
         left_out = f", {thought['left_out']} with words of strangers left out" if thought["left_out"] else ""
         rests = f"(from {len(thought['sources'])} exchanges{left_out})"
         yield f"{date_and_time(thought['at'])}  {visible(thought['text'])}  {rests}"
+
+
+add_switches(
+    dream_app,
+    "dream",
+    "/dreams",
+    {
+        "now": (
+            "Have it look back now; what it sees is listed a moment later.",
+            "it looks back; see `local2 dream list`",
+        ),
+        "on": ("Switch it on, from now on and after restarts.", "it is switched on"),
+        "off": ("Switch it off, from now on and after restarts.", "it is switched off"),
+    },
+)
+add_switches(
+    goal_app,
+    "goals",
+    "/goals",
+    {
+        "now": (
+            "Have every goal checked now; what is to be said is listed a moment later.",
+            "they are checked; see `local2 goals list`",
+        ),
+        "on": ("Have goals checked, from now on and after restarts.", "they are checked from now on"),
+        "off": ("Have no goal checked, from now on and after restarts.", "they are checked no more"),
+    },
+)
+add_switches(
+    monologue_app,
+    "monologue",
+    "/monologue",
+    {
+        "now": (
+            "Have it think now, if there is something new; its thought is shown a moment later.",
+            "it thinks; see `local2 monologue show`",
+        ),
+        "on": ("Switch it on, from now on and after restarts.", "it is switched on"),
+        "off": ("Switch it off, from now on and after restarts.", "it is switched off"),
+    },
+)

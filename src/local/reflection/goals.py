@@ -46,7 +46,7 @@ DAY_SECONDS = 24 * 3600  # a clock that was put back by more than this was wrong
 
 
 class GoalState(StrEnum):
-    """Where a goal stands. Only what is `active` is checked."""
+    """The state of a goal. Only what is `active` is checked."""
 
     ACTIVE = "active"
     DONE = "done"
@@ -69,8 +69,9 @@ class GoalWords:
 
 @dataclass(frozen=True)
 class Goal:
-    """Times are whole seconds since 1970. All that was due up to `decided` is decided, `checked_for` is the last time
-    that was; `checks` counts them, `quiet` those after which nothing was said."""
+    """What the owner wants to achieve, and how often that is checked. Times are whole seconds since 1970. All that was
+    due up to `decided` is decided, `checked_for` is the last time that was; `checks` counts them, `quiet` those after
+    which nothing was said."""
 
     goal_id: str
     text: str
@@ -138,7 +139,8 @@ _LIST = TypeAdapter(list[Any])
 
 
 class GoalFile:
-    """Written whole and durably. What cannot be read is kept beside it under another name, and said to be so."""
+    """The file of the goals, written whole and durably. What cannot be read is kept beside it under another name, and
+    reported."""
 
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / FILE_NAME
@@ -214,7 +216,8 @@ class NoSuchGoal(BadRequest):
 
 
 class GoalStore:
-    """`clock` gives seconds since 1970; `most` is how many may be active. Every coroutine raises `StoreFailed`."""
+    """The owner's goals: every change is stored before it counts. `clock` gives seconds since 1970; `most` is how many
+    may be active. Every coroutine raises `StoreFailed`."""
 
     def __init__(self, file: GoalFile, most: int, clock: Callable[[], float]) -> None:
         self._file, self._most, self._clock = file, most, clock
@@ -384,8 +387,9 @@ _NAMESPACE = uuid.UUID("3c9b2a64-0a51-4f5e-8a8e-5f2f0a6f7d10")
 
 
 class Heartbeat(Routine):
-    """Each time at which a goal is due is checked once at most: that is stored before the model is asked. What it has
-    found is stored before it is told, and told until that is on record. It has no tools."""
+    """The routine that checks the owner's goals. Each time at which a goal is due is checked once at most: that is
+    stored before the model is asked. What it has found is stored before it is told, and told until that is on record.
+    It has no tools."""
 
     name = "heartbeat"
     publishes = (Routine, GoalSaid, GoalChanged, "memory.request.list")

@@ -1,4 +1,4 @@
-"""Goals: what doors ask of the heartbeat, and what it says of them."""
+"""Dreams, thoughts, goals and the routines that make them: what is published, requested and answered."""
 
 from __future__ import annotations
 

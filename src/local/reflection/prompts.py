@@ -1,4 +1,4 @@
-"""What a model is asked when it looks back over exchanges, and how its reply is read."""
+"""What a model is asked for a dream or a thought, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from local.core.model_reply import UnreadableReply, read_object
 from local.core.text import quoted
-from local.skills.library import SkillDraft
+from local.skills.messages import SkillDraft
 
 # What a model is told after a reply that could not be read.
 
@@ -95,7 +95,7 @@ SCHEMA: Final[Json] = {
 
 @dataclass(frozen=True, slots=True)
 class DreamObservation:
-    """What was seen in exchanges, and the engrams of those."""
+    """One thing that was seen in exchanges, and the engrams of those."""
 
     text: str
     sources: tuple[str, ...]
@@ -103,8 +103,8 @@ class DreamObservation:
 
 @dataclass(frozen=True, slots=True)
 class Dream:
-    """All that was seen, the soul as it is proposed to read, empty where it is to stay as it is, and the skill that is
-    proposed, if any."""
+    """What came of a dream: all that was seen, the soul as it is proposed to read, empty where it is to stay as it is,
+    and the skill that is proposed, if any."""
 
     seen: tuple[DreamObservation, ...]
     soul: str = ""

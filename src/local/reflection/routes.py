@@ -1,4 +1,4 @@
-"""Goals: what the owner wants to get to, and whether they are checked."""
+"""The HTTP routes of dreams, goals and the inner monologue."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
@@ -31,9 +31,7 @@ from local.models.leases import Leases
 from local.reflection.messages import RoutineRecord
 from local.reflection.prompts import ToldExchange
 from local.runtime.participant import Publications
-from local.skills.library import SKILL_FILE_NAME as FILE_NAME
-from local.skills.library import SkillDraft
-from local.skills.messages import SkillRequest, SkillResult
+from local.skills.messages import SkillDraft, SkillRequest, SkillResult
 
 # The model, asked for what nobody waits for: its reply is an object of a form, its cost is counted.
 
@@ -47,7 +45,7 @@ MAX_TOKENS = 1_500  # of a reply
 
 
 class NotAsAsked(ModelError):
-    """A model that has not replied in the form it was asked for, as often as it may."""
+    """The error of a model that has not replied in the form it was asked for, as often as it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ MEMORY_SECONDS = 20.0
 
 
 class MemoryUnread(LocalError):
-    """A memory that did not tell what it has."""
+    """The error of a memory that did not answer what it has."""
 
     kind = "unavailable"
 
@@ -159,8 +157,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RoutineState:
-    """`read_until` is the time of the last exchange that was read, `done_at` when the routine was done last, both in
-    seconds since 1970; `tokens` were used on the day `day`. `is_on` is None where nobody has switched it."""
+    """How far a routine has come: `read_until` is the time of the last exchange that was read, `done_at` when the
+    routine was done last, both in seconds since 1970; `tokens` were used on the day `day`. `is_on` is None where nobody
+    has switched it."""
 
     is_on: bool | None = None
     read_until: float = 0.0
@@ -178,7 +177,7 @@ class RoutineState:
 
 
 class RoutineDiary:
-    """Keeps the state of one routine. A file that cannot be read is said to be so, and begun anew: then exchanges are
+    """The file with the state of one routine. One that cannot be read is reported and begun again; then exchanges are
     read again."""
 
     def __init__(self, data_dir: Path, file_name: str) -> None:
@@ -246,7 +245,7 @@ def is_on(state: RoutineState, policy: RoutinePolicy) -> bool:
 
 
 class ReflectionConfig(Settings):
-    """`reflection.yaml`; the comments there say what each key means."""
+    """The settings in `reflection.yaml`; the comments there say what each key means."""
 
     dream: bool = True
     dream_every_hours: float = Field(24.0, gt=0)
@@ -285,7 +284,7 @@ class ReflectionConfig(Settings):
 
 
 class Silence:
-    """Begins anew with each question and each answer."""
+    """How long nobody has asked anything; it begins again with each question and each answer."""
 
     def __init__(self) -> None:
         self._broken_at = time.monotonic()
@@ -313,7 +312,8 @@ class RoutineContext:
 
 
 class Routine(ABC):
-    """Use as `async with routine.running(bus)`. What it does beside that is `once`."""
+    """Work that is done in the background when its time has come and nobody asks anything, within a daily budget of
+    tokens. Use as `async with routine.running(bus)`. What it does beside that is `once`."""
 
     name: ClassVar[str]
     publishes: ClassVar[Publications] = (BackgroundModel,)
@@ -443,10 +443,9 @@ ROOM = 12_000  # for all of them, in characters
 
 @dataclass(frozen=True, slots=True)
 class SkillsAtHand:
-    """`drafts` are those that were read, `folders` says where they lie, and `others` are the names of the rest."""
+    """The skills that are ready: `drafts` are those that were read whole, `others` the names of the rest."""
 
     drafts: tuple[SkillDraft, ...] = ()
-    folders: Mapping[str, Path] = field(default_factory=dict)
     others: tuple[str, ...] = ()
 
 
@@ -459,18 +458,33 @@ async def skills_at_hand(bus: Bus) -> SkillsAtHand | None:
         return None
 
 
+async def propose_skill(bus: Bus, draft: SkillDraft, by: str) -> bool:
+    """Whether a change of a skill waits for the owner now."""
+    fields = {"name": draft.name, "description": draft.description, "instructions": draft.instructions, "by": by}
+    try:
+        request = SkillRequest(verb="propose", **fields)
+        found = await bus.request(request, SkillResult, ANSWER_SECONDS, Trace(new_id()))
+    except LocalError as error:
+        log.warning("no change of the skill %.64a is proposed: %s", draft.name, error)
+        return False
+    if found.error is not None:
+        log.warning("no change of the skill %.64a is proposed: %s", draft.name, found.error.message)
+    return found.proposed
+
+
 async def _read(bus: Bus) -> SkillsAtHand | None:
     found = await bus.request(SkillRequest(verb="ready"), SkillResult, ANSWER_SECONDS, Trace(new_id()))
     if found.error is not None:
         return None
-    drafts, folders, room = list[SkillDraft](), dict[str, Path](), ROOM
+    drafts, others, room = list[SkillDraft](), list[str](), ROOM
     for skill in found.skills:
         shown = await bus.request(
             SkillRequest(verb="show", name=skill.name), SkillResult, ANSWER_SECONDS, Trace(new_id())
         )
         if shown.error is None and len(shown.text) <= min(MOST_CHARS, room):
             room -= len(shown.text)
-            body = split_front_matter(Path(FILE_NAME), shown.text).body
+            body = split_front_matter(Path(skill.name), shown.text).body
             drafts.append(SkillDraft(skill.name, skill.description, body))
-            folders[skill.name] = Path(shown.skills[0].folder)
-    return SkillsAtHand(tuple(drafts), folders, tuple(each.name for each in found.skills if each.name not in folders))
+        else:
+            others.append(skill.name)
+    return SkillsAtHand(tuple(drafts), tuple(others))

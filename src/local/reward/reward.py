@@ -33,7 +33,8 @@ Scores = Mapping[int, int]  # how many answers have got each score
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How many answers that have a score were liked and disliked, and their mean scores, None of no answers.
+    """The agreement of the critic and the users: how many answers that have a score were liked and disliked, and their
+    mean scores, None of no answers.
 
     `auc` is the probability that a liked answer has a higher score than a disliked one, equal scores counting one half
     (the area under the ROC curve, which is Mann and Whitney's U over the number of pairs): 1 is full agreement, 0.5
@@ -122,7 +123,8 @@ class Rating:
 
 
 class RatingStore(Database):
-    """Use as `async with`. Every coroutine returns after its commit; raises `StoreFailed`.
+    """The ratings and scores of answers in one SQLite file. Use as `async with`. Every coroutine returns after its
+    commit; raises `StoreFailed`.
 
     The rating of an answer is the one with the latest `rated_at`, in whatever order they come. One that changes it is
     due until `told`.
@@ -224,14 +226,14 @@ def rating_of(feedback: UserFeedback, envelope: Envelope) -> Rating:
 
 
 class RewardConfig(Settings):
-    """`reward.yaml`; the comments there say what each key means."""
+    """The settings in `reward.yaml`; the comments there say what each key means."""
 
     least_rated: int = Field(30, ge=1)
 
 
 class RewardService(Participant):
-    """Keeps the latest rating of each answer. A respondent is told of each change; what was not told yet when the
-    process died is told at the next start."""
+    """The participant that keeps the latest rating of each answer and publishes each change as a reward for the
+    respondent. What was not published when the process died is published at the next start."""
 
     name = "reward"
     linger_ms = 200

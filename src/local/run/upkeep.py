@@ -356,14 +356,14 @@ async def _remember(engrams: EngramService, each: Recorded) -> int:
     match each.message:
         case ResponseGeneration() as response:
             for note in notes_of(response, each.envelope, each.committed_at):
-                await engrams.notes.keep(note)
+                await engrams.keep_note(note)
             exchange = exchange_of(response, each.envelope, each.committed_at)
             if exchange is not None:
                 await engrams.ingest(exchange)
                 return 1
         case DreamMade() as made:
             for note in dreamt_notes(made, each.envelope):
-                await engrams.notes.keep(note)
+                await engrams.keep_note(note)
         case CritiqueResult() as result:
             score = result.score if result.expected is None else result.expected
             if score is not None:
@@ -372,14 +372,14 @@ async def _remember(engrams: EngramService, each: Recorded) -> int:
             for respondent_id in ("A", "B"):
                 await engrams.compare(result.query_id, respondent_id, winner)
         case UserFeedback() as feedback:
-            await engrams.ratings.rate(answer_rating(feedback, each.envelope))
+            await engrams.rate(answer_rating(feedback, each.envelope))
         case MemoryAnnotated(what="pinned") as pinned:
             with suppress(LocalError):  # of an answer that was deleted, or is too old to be on record
                 pin = engrams.pin if pinned.value else engrams.unpin
                 await pin(each.envelope.user_id or OWNER, pinned.engram_id)
         case MemoryAnnotated(what="restored") as restored:
             with suppress(LocalError):
-                await engrams.notes.restore(each.envelope.user_id or OWNER, restored.engram_id)
+                await engrams.restore_note(each.envelope.user_id or OWNER, restored.engram_id)
         case SessionDeleted() as deleted:
             await engrams.delete_session(deleted.deleted_session_id)
     return 0

@@ -13,12 +13,12 @@ import typer
 
 from local.cli.client import running_system, taken_over
 from local.cli.main import ApiOption, ConfigDir, DataDir, JsonOption, visible, write_found, write_lines
+from local.cli.text_versions import history_lines, proposal_lines
 from local.core.config import layers_for
 from local.core.environment import data_dir as find_data_dir
 from local.core.environment import settings_dir
 from local.core.errors import BadQuestion, ConfigError
-from local.instructions.commands import history_lines, proposal_lines
-from local.instructions.texts import TextProposals, VersionedText
+from local.core.versioned_text import TextProposals, VersionedText
 from local.mcp.commands import add_server, approve_tools, remove_server
 from local.mcp.settings import load_mcp_servers
 

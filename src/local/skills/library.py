@@ -1,4 +1,4 @@
-"""The skills that there are, from all places, and what each of them is worth: ready, or why not."""
+"""The skills of all places: their format, which are ready and why others are not, approvals, and proposed changes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from local.core.config_file import settings_fault as fault
 from local.core.errors import ConfigError, ToolError
 from local.core.files import write_private
 from local.core.front_matter import FENCE, split_front_matter
+from local.core.versioned_text import TextHistory, TextProposals, VersionedText
 from local.files.workspace import MOST_DEPTH, FileFacts, Workspace, WorkspacePath
-from local.instructions.texts import TextHistory, TextProposals, VersionedText
 from local.mcp.settings import FILE_NAME, MCPServerConfig, load_mcp_servers
 from local.sandbox.process import PATH
 from local.sandbox.sandbox import skill_path
+from local.skills.messages import SkillDraft
 
 # What the file SKILL.md of a skill says, in the open Agent Skills format (https://agentskills.io/specification).
 
@@ -36,8 +37,8 @@ _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """`description` is one line of visible text, `body` the instructions; `programs` are those that
-    `metadata.requires` names, without which it cannot be used."""
+    """What SKILL.md of a skill says, in the open Agent Skills format. `description` is one line of visible text, `body`
+    the instructions; `programs` are those that `metadata.requires` names, without which it cannot be used."""
 
     name: str
     description: str
@@ -136,7 +137,8 @@ MOST_SKILLS = 200  # in one place
 
 @dataclass(frozen=True, slots=True)
 class SkillPlace:
-    """`root` with the names `below` it, each of which is a folder: from the root on no link is followed."""
+    """A folder in which skills may be: `root` with the names `below` it, each of which is a folder; from the root on no
+    link is followed."""
 
     kind: PlaceKind
     root: Path
@@ -221,7 +223,8 @@ def digest_of(contents: Mapping[str, bytes]) -> str:
 
 
 class SkillApprovalBook:
-    """`approved-skills.json` in the folder of settings, looked at as it is now: digests by folder."""
+    """The skills of shared places that the owner has approved: `approved-skills.json` in the folder of settings, read
+    as it is now, with a digest for each folder."""
 
     def __init__(self, settings: Path) -> None:
         self.settings, self._path = settings, settings / APPROVALS_FILE_NAME
@@ -272,7 +275,8 @@ HERE = "./"  # before a path that counts from the skill's folder
 
 @dataclass(frozen=True, slots=True)
 class ServingSkill:
-    """The skill in `folder` as it was seen once: `digest` is the SHA-256 of all of its files."""
+    """A skill that may bring tool servers, as it was seen once in `folder`: `digest` is the SHA-256 of all of its
+    files."""
 
     folder: Path
     digest: str
@@ -351,27 +355,17 @@ def tools_of(folder: Path, settings: Path) -> str:
         return str(error)
 
 
-# A skill as somebody would have it.
+def skill_text(draft: SkillDraft, before: str = "") -> str:
+    """The whole of SKILL.md for a draft; of an existing one, `before`, only the instructions change. Raises
+    `ConfigError` for what would be no skill."""
+    text = f"{_settings_of(before) or _new_settings(draft)}\n{draft.instructions.strip()}"
+    read_skill(draft.name, text.encode())
+    return text
 
 
-@dataclass(frozen=True, slots=True)
-class SkillDraft:
-    """`instructions` is the Markdown after the settings."""
-
-    name: str
-    description: str
-    instructions: str
-
-    def text(self, before: str = "") -> str:
-        """The whole of SKILL.md. Of one that there is `before` nothing but the instructions becomes another. Raises
-        `ConfigError` for what would be no skill."""
-        text = f"{_settings_of(before) or self._settings()}\n{self.instructions.strip()}"
-        read_skill(self.name, text.encode())
-        return text
-
-    def _settings(self) -> str:
-        said = one_line(self.description)[:MOST_DESCRIPTION].replace('"', "'").replace("\\", "/")
-        return f'{FENCE}\nname: {self.name}\ndescription: "{said}"\n{FENCE}\n'
+def _new_settings(draft: SkillDraft) -> str:
+    said = one_line(draft.description)[:MOST_DESCRIPTION].replace('"', "'").replace("\\", "/")
+    return f'{FENCE}\nname: {draft.name}\ndescription: "{said}"\n{FENCE}\n'
 
 
 def _settings_of(text: str) -> str:
@@ -405,8 +399,8 @@ class FoundSkill:
 
 
 class SkillLibrary:
-    """Looks at the places anew each time; an earlier place goes first. What lies in a place where others may write is
-    used only as its owner has approved it."""
+    """The skills in all places, read again each time; an earlier place goes first. A skill in a place where others may
+    write is used only as its owner has approved it."""
 
     def __init__(self, places: Callable[[], Sequence[SkillPlace]], approvals: SkillApprovalBook) -> None:
         self._places, self._approvals = places, approvals
@@ -518,7 +512,8 @@ class SkillLibrary:
 
 
 class SkillText(VersionedText):
-    """Where others than the owner may write, a change counts as approved if all that was there before it was."""
+    """SKILL.md of one skill, with its versions. Where others than the owner may write, a change counts as approved if
+    all that was there before it was."""
 
     def __init__(self, folder: Path, settings: Path, versions: Path) -> None:
         super().__init__(folder / SKILL_FILE_NAME, TextHistory(versions, f"the skill {folder.name}"))
@@ -555,7 +550,8 @@ PLACE_FILE = "folder"  # says where the skill lies
 
 
 class SkillProposalBook:
-    """Skills by their names. What is proposed of them lies where nobody looks for skills."""
+    """The skills of which a change was proposed, by name, each with its versions in a folder of the data directory,
+    where nobody looks for skills."""
 
     def __init__(self, settings: Path, data_dir: Path) -> None:
         self._settings, self._folder = settings, data_dir / FOLDER
@@ -588,7 +584,7 @@ class SkillProposalBook:
             raise ConfigError(f"{own} is there already, and is no skill that is ready")
         versions = self._folder / draft.name
         skill = SkillText(folder or own, self._settings, versions)
-        wanted = draft.text(skill.text())
+        wanted = skill_text(draft, skill.text())
         try:
             versions.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_private(versions / PLACE_FILE, f"{skill.folder}\n")

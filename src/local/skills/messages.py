@@ -1,7 +1,8 @@
-"""What skills there are: told when it changes, and asked for by whoever needs to know it."""
+"""What skills there are: published when it changes, and answered on request."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from local.bus.message import Data, Delivery, ErrorInfo, Message
@@ -26,22 +27,36 @@ class SkillRecord(Data):
     tools: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class SkillDraft:
+    """A skill as somebody would like it to be: `instructions` is the Markdown after the settings."""
+
+    name: str
+    description: str
+    instructions: str
+
+
 class SkillRequest(Message):
-    """Who needs to know the skills: a respondent those that are `ready`, a door all of the `list`, or to `show` one
-    with its text."""
+    """A request about skills: a respondent asks for those that are `ready`, a frontend for the `list` of all or to
+    `show` one with its text. The dreamer proposes (`propose`, `by`) new `instructions` for one that is ready, or a new
+    skill with a `description`; nothing changes before the owner has approved that."""
 
     subject = "skills.request."
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
     answered_by = "files"
-    verb: Literal["ready", "list", "show"]
+    verb: Literal["ready", "list", "show", "propose"]
     name: str = ""
+    description: str = ""
+    instructions: str = ""
+    by: str = ""
 
 
 class SkillResult(Message):
-    """Whoever holds the skills, to that. `places` are the folders in which they may lie, the user's own first; `text`
-    is that of the one that was to be shown, `files` what it has beside it."""
+    """The answer of the participant that holds the skills. `places` are the folders in which they may be, the user's
+    own first; `text` is that of the one that was to be shown, `files` what it has beside it; `proposed` says whether a
+    proposal waits for the owner now."""
 
     subject = "skills.result."
     delivery = Delivery.EPHEMERAL
@@ -51,12 +66,13 @@ class SkillResult(Message):
     places: tuple[str, ...] = ()
     text: str = ""
     files: tuple[str, ...] = ()
+    proposed: bool = False
     error: ErrorInfo | None = None
 
 
 class SkillsChanged(Message):
-    """Whoever holds the skills, when one comes, goes or says something else: the names of those that are ready, and of
-    the others. It does not say what they are for: a prompt is made of answers alone (`skills.request.ready`)."""
+    """A skill was added, removed or changed: the names of those that are ready, and of the others. It does not say what
+    they are for: a prompt is made of answers alone (`skills.request.ready`)."""
 
     subject = "skills.changed"
     delivery = Delivery.RECORDED

@@ -1,4 +1,4 @@
-"""A folder of a skill as its author looks at it: made, and checked."""
+"""The tool that reads a skill, the service that holds the skills, and how a skill is made and checked."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from local.bus.message import ErrorInfo
+from local.core.config import Settings
 from local.core.errors import ConfigError, ToolError
 from local.core.files import until_next_tick
-from local.files.tools import FilesConfig
-from local.instructions.texts import VersionedText
-from local.instructions.trust import TrustRegistry
+from local.core.versioned_text import VersionedText
 from local.mcp.settings import MCPServerConfig
 from local.runtime.participant import Resources
 from local.sandbox.sandbox import skill_path
@@ -36,7 +35,7 @@ from local.skills.library import (
     tools_of,
 )
 from local.skills.library import SKILL_FILE_NAME as FILE_NAME
-from local.skills.messages import READ_SKILL, SkillRecord, SkillRequest, SkillResult, SkillsChanged
+from local.skills.messages import READ_SKILL, SkillDraft, SkillRecord, SkillRequest, SkillResult, SkillsChanged
 from local.tools.tool import Tool
 
 # The tool that reads a skill: its instructions, or one of its files.
@@ -51,7 +50,7 @@ class ReadSkillTool(Tool):
     category = "read"
     trusted = True  # a skill is the owner's word, wherever the owner got it
 
-    def __init__(self, config: FilesConfig, library: SkillLibrary) -> None:
+    def __init__(self, config: Settings, library: SkillLibrary) -> None:
         super().__init__(config)
         self._library = library
 
@@ -92,8 +91,8 @@ Longer texts go into references/, programs into scripts/: name them here by thei
 
 @dataclass(frozen=True, slots=True)
 class SkillCheck:
-    """What one folder is worth: `fault` is empty for a skill that can be used, `tools` for one that brings none; else
-    it says whether they were approved."""
+    """The result of checking the folder of a skill: `fault` is empty for a skill that can be used, `tools` for one that
+    brings none; else it says whether they were approved."""
 
     folder: Path
     fault: str
@@ -167,12 +166,13 @@ LOOK_SECONDS = 2.0  # between two looks at the folders
 
 
 class SkillService:
-    """`library` is looked at in threads, as its folders may be slow."""
+    """The skills of a participant, which answers for them and publishes when they change. `library` is read in threads,
+    as its folders may be slow; without `proposals` no change of a skill can be proposed."""
 
     publishes = (SkillsChanged,)
 
-    def __init__(self, library: SkillLibrary) -> None:
-        self.library = library
+    def __init__(self, library: SkillLibrary, proposals: SkillProposalBook | None = None) -> None:
+        self.library, self._proposals = library, proposals
         self._ready: tuple[str, ...] = ()
         self._looking = asyncio.Lock()
 
@@ -202,7 +202,7 @@ class SkillService:
                 await tell(changed)
 
     async def answer(self, request: SkillRequest) -> SkillResult:
-        """What a respondent or a door is told."""
+        """The answer to a respondent, a frontend or the dreamer."""
         try:
             return await asyncio.to_thread(self._answer, request)
         except (ToolError, ConfigError) as error:
@@ -215,10 +215,19 @@ class SkillService:
             return SkillResult(verb="list", skills=tuple(map(self._whole_record, skills)), places=places)
         if request.verb == "ready":
             return SkillResult(verb="ready", skills=tuple(_record(each) for each in skills if each.status == "ready"))
+        if request.verb == "propose":
+            return SkillResult(verb="propose", proposed=self._propose(request, skills))
         place, skill = self.library.skill(request.name)
         (found,) = (each for each in skills if each.folder == place.folder / skill.name)
         text, files = self.library.file(place, skill.name, FILE_NAME), self.library.files(place, skill.name)
         return SkillResult(verb="show", skills=(self._whole_record(found),), places=places, text=text, files=files)
+
+    def _propose(self, request: SkillRequest, skills: list[FoundSkill]) -> bool:
+        if self._proposals is None:
+            raise ConfigError("no change of a skill can be proposed here")
+        folders = {skill.name: skill.folder for skill in skills if skill.status == "ready"}
+        draft = SkillDraft(request.name, request.description, request.instructions)
+        return self._proposals.propose(draft, folders.get(request.name), request.by)
 
     def _whole_record(self, skill: FoundSkill) -> SkillRecord:
         tools = self.library.tools_of(skill) if skill.status == "ready" else ""
@@ -230,17 +239,18 @@ def _record(skill: FoundSkill) -> SkillRecord:
     return SkillRecord.model_validate({name: getattr(skill, name) for name in fields} | {"folder": str(skill.folder)})
 
 
-# Where skills may lie.
-
 IN_WORKSPACE = (".local2", "skills")
 
 
 class SkillPlaces:
-    """In this order: the folder of settings, the folders that the owner names, and the workspace for as long as the
-    owner trusts it. Raises `ConfigError` for a folder that lies in the workspace, where the model may write."""
+    """The folders in which skills may be, in this order: the folder of settings, the folders that the owner names, and
+    the workspace as long as it `is_trusted`. Raises `ConfigError` for a named folder in the workspace, where the model
+    may write."""
 
-    def __init__(self, settings: Path, named: tuple[Path, ...], workspace: Path) -> None:
-        self._settings, self._workspace, self._trust = settings, workspace, TrustRegistry(settings)
+    def __init__(
+        self, settings: Path, named: tuple[Path, ...], workspace: Path, is_trusted: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._settings, self._workspace, self._is_trusted = settings, workspace, is_trusted
         self._named = [SkillPlace("extra", folder.expanduser()) for folder in named]
         for place in self._named:
             if place.root.resolve().is_relative_to(workspace.resolve()):
@@ -251,18 +261,13 @@ class SkillPlaces:
         places = [SkillPlace("settings", self._settings, IN_SETTINGS), *self._named]
         return [*places, SkillPlace("workspace", self._workspace, IN_WORKSPACE)] if self._is_trusted() else places
 
-    def _is_trusted(self) -> bool:
-        try:
-            return self._trust.trusted(self._workspace)
-        except ConfigError:
-            return False
 
-
-def library_of(config: FilesConfig, resources: Resources) -> SkillLibrary:
-    """The skills that there are for a participant. Raises `ConfigError`."""
+def skill_service(named: tuple[Path, ...], resources: Resources, is_trusted: Callable[[], bool]) -> SkillService:
+    """The skills in the folders that the owner names and in the usual places. Raises `ConfigError`."""
     settings = resources.layers[-1] if resources.layers else resources.data_dir / "no-settings"
-    places = SkillPlaces(settings, config.skill_folders, resources.workspace_folder)
-    return SkillLibrary(places, SkillApprovalBook(settings))
+    places = SkillPlaces(settings, named, resources.workspace_folder, is_trusted)
+    proposals = SkillProposalBook(settings, resources.data_dir) if resources.layers else None
+    return SkillService(SkillLibrary(places, SkillApprovalBook(settings)), proposals)
 
 
 # The skills of which a change was proposed, for those who decide of it.

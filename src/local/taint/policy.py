@@ -16,7 +16,7 @@ from local.bus.vocabulary import CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TODO_LI
 from local.core.errors import FetchRefused
 from local.core.text import MARGIN, masked
 from local.core.web_url import WebUrl, parse_web_url
-from local.memory.store import content_words
+from local.core.words import content_words
 
 # Addresses of the web as people and pages write them, and the book of those that somebody has given.
 

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from local.core.config import Settings
 from local.core.errors import FetchRefused, ToolError
-from local.core.text import next_start, part_end
+from local.core.excerpts import next_start, part_end
 from local.core.web_text import Article, Document, Link, read_article
 from local.core.web_url import AddressGuard, WebUrl, check_is_text, parse_web_url, readable_type
 from local.runtime.participant import Resources

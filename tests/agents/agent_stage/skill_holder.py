@@ -7,7 +7,7 @@ from pathlib import Path
 from local.bus.envelope import Envelope
 from local.core.config import Settings
 from local.runtime.participant import Participant, on
-from local.skills.library import SkillApprovalBook, SkillLibrary
+from local.skills.library import SkillApprovalBook, SkillLibrary, SkillProposalBook
 from local.skills.messages import SkillRequest, SkillResult
 from local.skills.tools import SkillPlaces, SkillService
 
@@ -20,7 +20,8 @@ class SkillHolder(Participant):
     def __init__(self, settings: Path) -> None:
         super().__init__(Settings())
         places = SkillPlaces(settings, (), settings.parent / "work")
-        self._keeper = SkillService(SkillLibrary(places, SkillApprovalBook(settings)))
+        library = SkillLibrary(places, SkillApprovalBook(settings))
+        self._keeper = SkillService(library, SkillProposalBook(settings, settings.parent))
 
     @on(SkillRequest)
     async def answer(self, request: SkillRequest, envelope: Envelope) -> SkillResult:

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.generator.context import MARK_ROOM, excerpt, rank
+from local.core.excerpts import MARK_ROOM, excerpt, rank
 
 FILLER = "\n\n".join(f"Paragraph {number} says nothing about it at all." for number in range(100))
 FACT = "The night ferry carries 214 passengers and six cars."

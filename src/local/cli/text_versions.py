@@ -1,0 +1,25 @@
+"""Versions and proposed changes of a text as lines for the terminal."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from local.cli.main import visible
+from local.core.versioned_text import TextProposal, TextVersion
+
+
+def history_lines(kept: Sequence[TextVersion]) -> Iterator[str]:
+    """The latest first: when, by whom, and how many lines came and went."""
+    before = {each.number: earlier.text for earlier, each in pairwise(kept)}
+    for each in reversed(kept):
+        changes = [line[0] for line in difflib.ndiff(before.get(each.number, "").splitlines(), each.text.splitlines())]
+        lines = f"+{changes.count('+')} -{changes.count('-')}"
+        yield f"{each.number:>4}  {each.changed_at}  {lines:>9}  {visible(each.by)}"
+
+
+def proposal_lines(proposal: TextProposal) -> Iterator[str]:
+    """The lines that would go and come, after who has proposed them."""
+    yield f"proposed by {visible(proposal.by)}, {proposal.proposed_at}"
+    yield from map(visible, proposal.diff())

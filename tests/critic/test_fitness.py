@@ -1,0 +1,91 @@
+"""A judge earns its grades: it is tested on known pairs before the first one counts, once for each model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.bus.messages import ModelUsed
+from local.core.self_test_file import FOLDER, SelfTestFile
+from local.critic.messages import PairwiseResult
+from local.critic.self_test import ITEMS, ItemResult, is_decided, result_of
+
+
+def will_be_tested(model: Any, right: int = 5, wrong: int = 1, items: int = len(ITEMS)) -> int:
+    """The judge grades right and wrong answers so, and prefers the right one if its grade is better."""
+    replies = []
+    for item in ITEMS[:items]:
+        if item.compared:
+            letters = "BA" if item.wrong_first is (right > wrong) else "AB"
+            replies += [{"feedback": "", "winner": letter} for letter in letters]
+        else:
+            replies += [{"feedback": "", "score": score} for score in (right, wrong)]
+    for reply in replies:
+        model.will_say(json.dumps(reply))
+    return len(replies)
+
+
+GRADE = json.dumps({"feedback": "Right.", "score": 5})
+
+
+async def test_a_judge_that_passes_grades_and_is_not_tested_again(critics: Any, tmp_path: Path) -> None:
+    calls = will_be_tested(critics.model)
+    critics.model.will_say(GRADE)
+    served = await critics.serve("generic-json", tmp_path)
+    await critics.answered()
+    assert (await critics.critique()).score == 5
+    used = [each.purpose for each in critics.door.of(ModelUsed)]
+    assert (used.count("judge_test"), len(critics.model.asked)) == (calls, calls + 1)
+    assert {asked.options["temperature"] for asked in critics.model.asked} == {0.0}
+    assert served.participant.details()["self_test"].startswith("passed: 20 of 20 right")
+    await served.kill()
+    critics.model.will_say(GRADE)
+    await critics.serve("generic-json", tmp_path)
+    await critics.answered(query_id="next")
+    assert (await critics.critique("next")).score == 5
+    assert len(critics.model.asked) == calls + 2
+
+
+async def test_the_grades_of_a_judge_that_fails_are_not_asked_for(critics: Any, tmp_path: Path) -> None:
+    will_be_tested(critics.model, 4, 4)
+    served = await critics.serve("generic-json", tmp_path)
+    await critics.answered()
+    told = await critics.critique()
+    assert (told.score, told.expected, told.status, told.judge) == (None, None, "judge_unfit", "judge")
+    assert "0 of 5 right" in told.feedback  # it cannot pass any more
+    asked = len(critics.model.asked)
+    await critics.answered(query_id="B", respondent_id="A")
+    await critics.answered(query_id="B", respondent_id="B")
+    compared = await critics.door.hears(PairwiseResult, query_id="B")
+    assert (compared.winner, compared.status) == (None, "judge_unfit")
+    assert len(critics.model.asked) == asked
+    assert served.participant.figures()["judgements_without_fit_judge"] == 4
+
+
+@pytest.mark.parametrize("damage", ["", "[]", '{"key": [], "result": {}}', "\x00"])
+def test_a_damaged_result_is_none(tmp_path: Path, damage: str) -> None:
+    file = SelfTestFile(tmp_path, "judge", ("gemma", "GenericJson", "digest"))
+    file.write({"passed": 1})
+    assert file.read() == {"passed": 1}
+    assert SelfTestFile(tmp_path, "judge", ("gemma", "GenericJson", "another test")).read() is None
+    (path,) = (tmp_path / FOLDER).iterdir()
+    path.write_text(damage, "utf-8")
+    assert file.read() is None
+
+
+def graded(right: float | None, wrong: float | None) -> list[ItemResult]:
+    return [ItemResult(item, right, wrong, picked=True if item.compared else None) for item in ITEMS]
+
+
+def test_a_judge_has_to_tell_four_fifths_apart_and_by_a_whole_grade() -> None:
+    assert result_of(graded(4, 3)).is_fit
+    assert not result_of(graded(4, 3.5)).is_fit
+    assert not result_of(graded(None, None)).is_fit
+    assert not result_of(graded(3, 4)).is_fit
+    mixed = [ItemResult(item, 5, 5 if number < 5 else 1, True) for number, item in enumerate(ITEMS)]
+    assert is_decided(mixed) and result_of(mixed).passed == 16 and result_of(mixed).is_fit
+    assert is_decided([ItemResult(item, 3, 3, False) for item in ITEMS[:5]])
+    assert not is_decided([ItemResult(item, 3, 3, False) for item in ITEMS[:4]])

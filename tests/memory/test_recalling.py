@@ -1,0 +1,100 @@
+"""What is put before a model unasked: exchanges that clearly fit, and nothing rather than something doubtful."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from local.memory import service as service_module
+from local.memory.facts import Classified, FactFinding, FactOperation
+from local.memory.record import NoteDraft
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft, Origin
+
+Make = Callable[..., EngramDraft]
+Opened = Callable[..., Any]
+LAMP = "We choose the green enamel lamp for the hallway ceiling"
+ASKED = "Which enamel lamp did we choose for the hallway ceiling?"
+
+
+async def stored(service: EngramService, *exchanges: EngramDraft) -> None:
+    for each in exchanges:
+        await service.ingest(each)
+    await service.settled()
+
+
+async def recalled(service: EngramService, question: str = ASKED, user_id: str = "ann", **options: Any) -> list[str]:
+    return [hit.engram.query for hit in (await service.recall(user_id, question, **options)).hits]
+
+
+@pytest.fixture
+async def told(service: EngramService, exchange: Make) -> EngramDraft:
+    """The lamp, among other exchanges."""
+    lamp = exchange(LAMP, "Noted: green enamel.", origin=Origin.WEB, tainted=True)
+    others = (exchange(f"Tell me about {word} number {n}", f"It is {word}.") for n, word in enumerate(WORDS))
+    await stored(service, lamp, *others)
+    return lamp
+
+
+WORDS = ("river", "castle", "banana", "violin", "harbour", "kettle", "sparrow", "ladder", "pepper", "mirror", "tunnel")
+
+
+async def test_what_no_longer_holds_is_not_recalled_and_its_correction_is(
+    service: EngramService, exchange: Make, told: EngramDraft
+) -> None:
+    better = exchange(LAMP.replace("green", "white"), asked_at=told.asked_at + 100)
+    await stored(service, better)
+    for draft, value in ((told, "green"), (better, "white")):
+        finding = FactFinding(FactOperation.SUPERSEDE, "lamp for the hallway", value)
+        await service.classify(draft.engram_id, Classified(True, "statement", (), (finding,)))
+    assert await recalled(service) == [better.query]
+
+
+async def test_at_most_three_are_recalled_and_no_note(service: EngramService, exchange: Make) -> None:
+    rooms = ("first", "second", "third", "fourth", "fifth")
+    same = [exchange(f"{LAMP} {room} {n * 7}", f"Noted {room} {n * 11}") for n, room in enumerate(rooms)]
+    await service.keep_note(NoteDraft("c", "q", "s", "ann", f"{LAMP}. {ASKED}", 1_700_000_000.0))
+    await stored(service, *same)
+    found = await recalled(service)
+    assert len(found) == 3 and set(found) <= {each.query for each in same}
+    assert len(await recalled(service, limit=1)) == 1
+
+
+async def test_words_answer_alone_where_the_meaning_takes_too_long_and_the_next_recall_has_both(
+    service: EngramService, told: EngramDraft, embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, embed, asked = asyncio.Event(), embedder.embed_queries, []
+
+    async def slow(texts: Any) -> Any:
+        asked.append(texts)
+        await gate.wait()
+        return await embed(texts)
+
+    monkeypatch.setattr(embedder, "embed_queries", slow)
+    monkeypatch.setattr(service_module, "RECALL_SECONDS", 0.01)
+    found = await service.recall("ann", ASKED)
+    assert [hit.engram.query for hit in found.hits] == [LAMP] and found.hits[0].cosine is None
+    assert "did not embed the question within 0.01 s" in found.degraded[0]
+    assert await recalled(service, "Which lamp did we choose?") == []  # too few words to be sure by them alone
+    gate.set()
+    monkeypatch.setattr(service_module, "RECALL_SECONDS", 5)
+    (hit,) = (await service.recall("ann", ASKED)).hits
+    assert hit.cosine is not None
+
+
+async def test_an_exchange_that_clearly_fits_is_recalled_and_nothing_doubtful_and_none_of_others(
+    service: EngramService, told: EngramDraft
+) -> None:
+    (hit,) = (await service.recall("ann", ASKED)).hits
+    engram = hit.engram
+    assert (engram.engram_id, engram.query, engram.answer) == (told.engram_id, LAMP, "Noted: green enamel.")
+    assert (engram.asked_at, engram.origin, engram.tainted) == (told.asked_at, Origin.WEB, True)
+    for doubtful in ("Suggest a cake for my birthday", "Which lamp is best for reading in bed?", "lamp", "A ceiling?"):
+        assert await recalled(service, doubtful) == []
+    assert await recalled(service, not_session=told.session_id) == []
+    assert await recalled(service, user_id="bob") == []
+    await service.delete("ann", told.engram_id)
+    assert await recalled(service) == []

@@ -1,0 +1,237 @@
+"""Meanings are kept in the background, while words are searched, and who has very many gets an index on disk."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.core.errors import IndexBroken, ModelError
+from local.memory import vectors
+from local.memory import vectors as user_indexes
+from local.memory.search import Found
+from local.memory.service import EngramService
+from local.memory.store import EngramDraft
+from local.memory.vectors import NOTHING_YET, ExactIndex
+
+Opened = Callable[..., Any]
+Make = Callable[..., EngramDraft]
+
+
+@pytest.fixture
+async def kept(opened: Opened, exchange: Make, embedder: Any) -> None:
+    """A store of three embedded exchanges; everything is closed."""
+    async with opened() as service:
+        for query in ("My coffee is black", "The train is late", "Bob drinks tea"):
+            await service.ingest(exchange(query))
+        await service.settled()
+    embedder.texts.clear()
+
+
+@pytest.fixture
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_indexes, "EXACT_AT_MOST", 2)
+
+
+@pytest.fixture
+async def large(few_are_many: None, kept: None, opened: Opened, directory: Path) -> Path:
+    """The directory of the index on disk of a user who has very many; everything is closed."""
+    async with opened() as service:
+        await service.settled()
+    return only_in(directory)
+
+
+def only_in(directory: Path) -> Path:
+    (path,) = (directory / "vectors").iterdir()
+    return path
+
+
+def exists(path: Path) -> bool:
+    return path.exists()
+
+
+def index_of(service: EngramService) -> Any:
+    return service._indexer._indexes._open.get("ann")
+
+
+async def assert_complete(service: EngramService) -> None:
+    await service.settled()
+    assert (await service.status()).pending == 0
+    (hit, *_) = (await service.search("ann", "espresso")).hits
+    assert (hit.engram.query, hit.cosine is not None) == ("My coffee is black", True)
+    assert index_of(service).keys() == await service._store.read(lambda db: vectors.keys(db, "ann"))
+
+
+async def test_what_an_exchange_follows_is_not_embedded_again_and_not_kept_when_it_is_deleted(
+    service: EngramService, exchange: Make, embedder: Any
+) -> None:
+    await service.ingest(exchange("My coffee is black", session_id="s"))
+    await service.settled()
+    latest = exchange("And without sugar", session_id="s")
+    await service.ingest(latest)
+    await service.settled()
+    assert [text.partition("\n")[0] for text in embedder.texts] == ["My coffee is black", "And without sugar"]
+    await service.delete("ann", latest.engram_id)
+    await service.settled()
+    assert not any("sugar" in text for text in service._indexer._latest)
+
+
+async def test_who_has_very_many_gets_an_index_on_disk_which_is_used_again(
+    opened: Opened, large: Path, directory: Path, embedder: Any, exchange: Make
+) -> None:
+    async with opened() as service:
+        await assert_complete(service)
+        assert index_of(service).directory == large
+        await service.ingest(exchange("The beverage is cold"))
+        await assert_complete(service)
+    assert only_in(directory) == large
+    assert len(embedder.texts) == 1
+
+
+async def test_who_has_grown_before_anything_was_searched_gets_an_index_on_disk_with_the_first_search(
+    opened: Opened, few_are_many: None, exchange: Make, directory: Path
+) -> None:
+    async with opened() as service:
+        await service.settled()
+        for query in ("My coffee is black", "The train is late", "Bob drinks tea"):
+            await service.ingest(exchange(query))
+        await service.settled()
+        assert not exists(directory / "vectors")
+        assert (await service.search("ann", "espresso")).hits[0].engram.query == "My coffee is black"
+        await assert_complete(service)
+        assert index_of(service).directory == only_in(directory)
+
+
+async def test_vectors_that_an_index_on_disk_lacks_are_added_and_strangers_have_it_made_anew(
+    opened: Opened, large: Path, directory: Path, embedder: Any
+) -> None:
+    with sqlite3.connect(directory / "engrams.db") as db:
+        db.execute("UPDATE vectors SET key = 'another' || number WHERE number = 1")
+    db.close()
+    async with opened() as service:
+        await assert_complete(service)
+    assert only_in(directory) != large
+    assert embedder.texts == []
+
+
+async def test_a_deletion_has_the_index_on_disk_made_anew_and_too_few_need_none(
+    opened: Opened, large: Path, directory: Path, exchange: Make
+) -> None:
+    async with opened() as service:
+        late = exchange("The beverage is cold")
+        await service.ingest(late)
+        await service.settled()
+        await service.delete("ann", late.engram_id)
+        await assert_complete(service)
+        assert only_in(directory) != large
+        (train,) = (await service.search("ann", "train", limit=1)).hits
+        await service.delete("ann", train.engram.engram_id)
+        await assert_complete(service)
+        assert isinstance(index_of(service), ExactIndex)
+    assert list((directory / "vectors").iterdir()) == []
+
+
+async def test_a_search_whose_index_breaks_is_answered_all_the_same_and_has_it_made_anew(
+    opened: Opened, large: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened() as service:
+        await service.settled()
+
+        def fail(vector: Any, limit: int) -> list[str]:
+            raise IndexBroken("out of order")
+
+        monkeypatch.setattr(index_of(service), "search", fail)
+        results = await asyncio.gather(*(service.search("ann", "espresso") for _ in range(3)))
+        assert [(found.hits[0].engram.query, found.degraded) for found in results] == [("My coffee is black", ())] * 3
+        await assert_complete(service)
+        assert index_of(service).directory == only_in(directory) != large
+
+
+async def test_another_model_embeds_everything_anew(opened: Opened, kept: None, embedder: Any) -> None:
+    other = type(embedder)("other words")
+    async with opened(other) as service:
+        await assert_complete(service)
+    assert sorted(other.texts)[0].startswith("Bob drinks tea")
+
+
+async def test_words_are_searched_while_nothing_is_embedded_yet(opened: Opened, kept: None, embedder: Any) -> None:
+    other = type(embedder)("other words")
+    other.may_go_on.clear()
+    async with opened(other) as service:
+        result = await service.search("ann", "black coffee")
+        assert [hit.engram.query for hit in result.hits] == ["My coffee is black"]
+        assert result.degraded
+        other.may_go_on.set()
+        await assert_complete(service)
+
+
+async def test_an_embedder_that_comes_back_is_used_when_there_is_something_new(
+    opened: Opened, exchange: Make, embedder: Any
+) -> None:
+    embedder.error = ModelError("the server is gone")
+    async with opened() as service:
+        await service.ingest(exchange("My coffee is black"))
+        await embedder.failed.wait()
+        embedder.error = None
+        await service.ingest(exchange("The train is late"))
+        await assert_complete(service)
+        assert (await service.status()).trouble == ""
+
+
+async def test_an_empty_memory_opens_no_index_and_embeds_no_question(
+    opened: Opened, directory: Path, embedder: Any
+) -> None:
+    embedder.error = ModelError("nobody should have asked")
+    async with opened() as service:
+        await service.settled()
+        assert await service.search("ann", "black coffee") == Found((), (NOTHING_YET,))
+        assert (await service.status()).index == "empty"
+    assert not exists(directory / "vectors")
+
+
+def spoil(path: Path) -> None:
+    for file in path.rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"not what it was")
+
+
+@pytest.mark.parametrize("damage", [spoil, lambda path: path.rename(path.parent / "x")])
+async def test_an_index_on_disk_that_is_broken_or_gone_ends_as_a_complete_one(
+    opened: Opened, large: Path, directory: Path, damage: Callable[[Path], object], embedder: Any
+) -> None:
+    damage(large)
+    async with opened() as service:
+        await assert_complete(service)
+    assert exists(only_in(directory))
+    assert embedder.texts == []
+
+
+async def test_background_work_waits_while_somebody_searches_but_not_without_end(
+    service: EngramService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexer = service._indexer
+    monkeypatch.setattr(user_indexes, "QUIET_SECONDS", 0.01)
+    with indexer.searching():
+        waiting = asyncio.create_task(indexer._give_way())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    await waiting
+    monkeypatch.setattr(user_indexes, "GIVE_WAY_SECONDS", 0.01)
+    with indexer.searching():
+        await indexer._give_way()
+
+
+async def test_a_page_of_vectors_is_read_along_an_index(service: EngramService) -> None:
+    """Sorting all of a user's engrams for each page took minutes for 100,000 of them."""
+
+    def plan(db: Any) -> list[str]:
+        asked: list[str] = []
+        db.set_trace_callback(asked.append)
+        vectors.vector_page(db, "ann", 7)
+        db.set_trace_callback(None)
+        return [row["detail"] for row in db.execute(f"EXPLAIN QUERY PLAN {asked[0]}")]
+
+    found = await service._store.read(plan)
+    assert any("engrams_of_user" in step for step in found) and not any("TEMP B-TREE" in step for step in found)

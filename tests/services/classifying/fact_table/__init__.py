@@ -1,1 +1,0 @@
-"""Cases of what a user says, and a book of the facts in it."""

@@ -1,0 +1,7 @@
+"""A journal, a door, and whoever is served on one bus."""
+
+from __future__ import annotations
+
+from tests.agents import conftest as agents
+
+stage = agents.stage

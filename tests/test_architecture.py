@@ -52,7 +52,6 @@ TO_MEND: dict[str, set[str]] = {
         "run.warm_up",
         "stories.temporary_system",
     },
-    "critic": {"generator.context"},
     "files": {"instructions.trust", "skills.tools"},
     "generator": {
         "attachments.attachments",
@@ -70,7 +69,6 @@ TO_MEND: dict[str, set[str]] = {
     },
     "instructions": {"files.workspace"},
     "mcp": {"skills.library"},
-    "reflection": {"instructions.texts", "memory.store", "skills.library"},
     "runtime": {"models.settings"},
     "skills": {
         "files.workspace",
@@ -79,7 +77,6 @@ TO_MEND: dict[str, set[str]] = {
         "mcp.tools",
     },
     "swarm": {"instructions.profiles"},
-    "taint": {"memory.store"},
 }
 
 

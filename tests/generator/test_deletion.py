@@ -23,12 +23,16 @@ from local.bus.messages import (
     SessionDeleted,
     ToolResult,
 )
-from local.core.errors import StoreFailed
+from local.core.errors import HandedBack, StoreFailed
 from local.generator import session_changes as module
 from local.generator.history import ConversationService, NewTurn, TurnStatus
 from local.generator.output import OutcomePublisher
 from local.generator.session_changes import RecordDeletion
 from local.journal.store import JournalStore
+from local.memory.messages import MemoryDeleted
+from local.models.chat import ToolCall
+from local.runtime.participant import Settingless
+from local.tools.tool import Tool, ToolOutput
 
 Stage = Any  # of conftest.py
 FilesWith = Callable[..., list[str]]  # of conftest.py
@@ -55,31 +59,6 @@ async def answered(stage: Stage, query_id: str = "q") -> None:
     await stage.door.hears(ResponseGeneration, query_id=query_id)
 
 
-async def test_a_deleted_session_has_left_no_word_in_any_file(
-    stage: Stage, tmp_path: Path, files_with: FilesWith
-) -> None:
-    await stage.generator()
-    await answered(stage)
-    assert files_with(tmp_path, SECRET)
-    result = await delete(stage)
-    assert (result.value["session_id"], result.value["deleted_turns"]) == ("s", 1)
-    assert result.value["redacted_messages"] >= 3  # the query, its answer, and the dialog that is recorded
-    assert files_with(tmp_path, SECRET) == []
-
-
-async def test_what_a_tool_says_only_after_the_deletion_is_not_kept_either(
-    stage: Stage, tmp_path: Path, files_with: FilesWith
-) -> None:
-    await stage.generator()
-    await answered(stage)
-    await delete(stage)
-    late = ToolResult(query_id="q", call_id="q:0:0", tool="dice", result=SECRET)
-    sent = await stage.door.bus.publish(late, Trace("q", None, "s"))
-    await stage.door.bus.publish(QueryCancel(query_id="unknown"))  # on record when this returns, and what was before it
-    assert files_with(tmp_path, sent.id)
-    assert files_with(tmp_path, SECRET) == []
-
-
 async def test_a_session_with_an_open_query_is_not_deleted(stage: Stage) -> None:
     await stage.generator()
     await answered(stage)
@@ -92,45 +71,6 @@ async def test_a_session_with_an_open_query_is_not_deleted(stage: Stage) -> None
     assert [turn["query_id"] for turn in (await shown(stage)).value["turns"]] == ["q", "open"]
     await stage.door.cancel("open")
     await stage.door.hears(ResponseGeneration, query_id="open")
-
-
-async def test_a_session_that_nobody_knows_is_not_found(stage: Stage) -> None:
-    await stage.generator()
-    result = await delete(stage, "nowhere")
-    assert result.error == ErrorInfo(kind="not_found", message="there is no session nowhere")
-
-
-async def test_what_only_the_journal_has_of_a_session_is_deleted_there(stage: Stage, tmp_path: Path) -> None:
-    await stage.generator()
-    await stage.door.bus.publish(QueryFailed(query_id="q", error=ERROR), Trace("q", None, "s"))
-    assert (await delete(stage)).value == {
-        "session_id": "s",
-        "deleted_turns": 0,
-        "redacted_messages": 1,
-        "copied_to": [],
-    }
-
-
-async def test_without_a_journal_nothing_is_deleted(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "JOURNAL_SECONDS", 0.1)
-    await stage.generator()
-    await answered(stage)
-    await stage.no_journal()
-    result = await delete(stage)
-    assert result.error.kind == "timeout"
-    assert (await shown(stage)).value["turns"]
-
-
-async def test_a_journal_that_cannot_redact_keeps_the_session(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fails(store: JournalStore, session_id: str) -> int:
-        raise StoreFailed("another program reads the file")
-
-    monkeypatch.setattr(JournalStore, "redact_session", fails)
-    await stage.generator()
-    await answered(stage)
-    result = await delete(stage)
-    assert result.error == ErrorInfo(kind="unavailable", message="another program reads the file")
-    assert (await shown(stage)).value["turns"]
 
 
 async def test_an_outcome_that_had_not_left_yet_leaves_before_the_deletion(
@@ -146,16 +86,6 @@ async def test_an_outcome_that_had_not_left_yet_leaves_before_the_deletion(
         deleted, redacted = await deletion.delete("s")
     assert (deleted, redacted) == (1, 2)
     assert files_with(tmp_path, SECRET) == []
-
-
-async def test_everybody_else_is_told_of_a_deletion_and_the_notice_stays_on_record(stage: Stage) -> None:
-    await stage.generator()
-    await answered(stage)
-    await delete(stage)
-    [notice] = stage.door.envelopes(SessionDeleted, deleted_session_id="s")
-    assert (notice.session_id, notice.user_id) == (None, "user")
-    [entry] = await stage.on_record(notice.correlation_id)
-    assert not entry.redacted
 
 
 async def test_a_deletion_that_ended_half_way_is_told_again_when_it_is_repeated(
@@ -193,3 +123,134 @@ async def test_files_that_only_a_deleted_session_has_named_go_with_it(
 
 def failure(query_id: str) -> str:
     return QueryFailed(query_id=query_id, error=ERROR).encode().decode()
+
+
+async def test_a_deleted_session_has_left_no_word_in_any_file_and_the_notice_of_it_stays(
+    stage: Stage, tmp_path: Path, files_with: FilesWith
+) -> None:
+    await stage.generator()
+    await answered(stage)
+    assert files_with(tmp_path, SECRET)
+    result = await delete(stage)
+    assert (result.value["session_id"], result.value["deleted_turns"]) == ("s", 1)
+    assert result.value["redacted_messages"] >= 3  # the query, its answer, and the dialog that is recorded
+    assert files_with(tmp_path, SECRET) == []
+    [notice] = stage.door.envelopes(SessionDeleted, deleted_session_id="s")
+    assert (notice.session_id, notice.user_id) == (None, "user")
+    [entry] = await stage.on_record(notice.correlation_id)
+    assert not entry.redacted
+    late = ToolResult(query_id="q", call_id="q:0:0", tool="dice", result=SECRET)
+    sent = await stage.door.bus.publish(late, Trace("q", None, "s"))
+    await stage.door.bus.publish(QueryCancel(query_id="unknown"))  # on record when this returns, and what was before it
+    assert files_with(tmp_path, sent.id)
+    assert files_with(tmp_path, SECRET) == []
+    gone = ErrorInfo(kind="not_found", message="there is no session nowhere")
+    assert (await delete(stage, "nowhere")).error == gone
+
+
+async def test_without_a_journal_that_redacts_nothing_is_deleted(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(store: JournalStore, session_id: str) -> int:
+        raise StoreFailed("another program reads the file")
+
+    await stage.generator()
+    await answered(stage)
+    with monkeypatch.context() as patch:
+        patch.setattr(JournalStore, "redact_session", fails)
+        refused = (await delete(stage)).error
+    assert refused == ErrorInfo(kind="unavailable", message="another program reads the file")
+    monkeypatch.setattr(module, "JOURNAL_SECONDS", 0.05)
+    await stage.no_journal()
+    assert (await delete(stage)).error.kind == "timeout"
+    assert (await shown(stage)).value["turns"]
+
+
+# What a user has deleted from the memory.
+
+ENGRAM = "0123456789abcdef" * 2
+
+
+class RecallTool(Tool):
+    """Remember."""
+
+    name = "recall"
+    safety = "L0"
+
+    async def run(self) -> ToolOutput:
+        return ToolOutput(f"You said: {SECRET}", (f"engram:{ENGRAM}",))
+
+
+async def recall(stage: Stage, query_id: str, *then: Any) -> None:
+    await stage.tool(RecallTool(Settingless()))
+    stage.model.will_say(ToolCall("recall", {}), to="What is Mau?")
+    stage.model.will_say(*then, to="What is Mau?")
+    await stage.door.ask("What is Mau?", query_id, session="other")
+
+
+async def memory_deletes(stage: Stage, query_id: str = "q") -> int:
+    """Have the memory say that it has deleted an engram; gives how often it was acknowledged before."""
+    before = len(stage.acknowledged())
+    await stage.door.bus.publish(MemoryDeleted(engram_id=ENGRAM, query_id=query_id))
+    return before
+
+
+async def record(stage: Stage, verb: str, key: str) -> ConversationResult:
+    request = ConversationRequest.model_validate({"verb": verb, "key": key})
+    result: ConversationResult = await stage.door.bus.request(request, ConversationResult, 10)
+    return result
+
+
+async def test_what_another_session_has_recalled_of_it_is_gone_from_the_record_and_from_the_journal(
+    stage: Stage, tmp_path: Path, files_with: FilesWith
+) -> None:
+    await stage.generator()
+    await answered(stage)
+    stage.model.will_say("Nothing.")
+    await stage.door.ask("And else?", "q1")
+    await recall(stage, "q2", "A cat.")
+    for query_id in ("q", "q1", "q2"):
+        await stage.end_of(query_id)
+    before = await memory_deletes(stage)
+    await stage.door.until(lambda: len(stage.acknowledged()) > before)
+    assert files_with(tmp_path, SECRET, name="conversation.db*") == []
+    assert [turn["query_id"] for turn in (await record(stage, "session", "s")).value["turns"]] == ["q1"]
+    assert (await record(stage, "query", "q")).error.kind == "not_found"
+    [turn] = (await record(stage, "session", "other")).value["turns"]
+    assert turn["answer"] == "A cat."
+    outcome = (await record(stage, "query", "q2")).value["outcome"]
+    assert outcome["tool_calls"][0]["result"] == "[a memory that was deleted]"
+    for entry in await stage.on_record("q2"):
+        assert SECRET not in entry.frame
+
+
+@pytest.mark.parametrize("recalls", [True, False], ids=["recalled it", "in its session"])
+async def test_a_turn_that_has_just_recalled_it_ends_first_and_does_not_bring_it_back(
+    stage: Stage, tmp_path: Path, files_with: FilesWith, monkeypatch: pytest.MonkeyPatch, recalls: bool
+) -> None:
+    put_off, may_end = asyncio.Event(), asyncio.Event()
+    forget = RecordDeletion.forget
+
+    async def noted(deletion: RecordDeletion, deleted: MemoryDeleted) -> None:
+        try:
+            await forget(deletion, deleted)
+        except HandedBack:
+            put_off.set()
+            raise
+
+    monkeypatch.setattr(RecordDeletion, "forget", noted)
+    await stage.journal(ack_wait_seconds=0.1)
+    await stage.generator()
+    if recalls:
+        await recall(stage, "q2", may_end, "A cat.")
+        await stage.door.until(lambda: len(stage.model.asked) == 2)
+    else:
+        await answered(stage)
+        stage.model.will_say(may_end, "Still here.", to="Wait")
+        await stage.door.ask("Wait", "q2")
+        await stage.door.hears(QueryAccepted, query_id="q2")
+    before = await memory_deletes(stage)
+    await asyncio.wait_for(put_off.wait(), 20)
+    assert len(stage.acknowledged()) == before
+    may_end.set()
+    await stage.door.hears(ResponseGeneration, query_id="q2")
+    await stage.door.until(lambda: len(stage.acknowledged()) > before + 1)
+    assert files_with(tmp_path, SECRET, name="*" if recalls else "conversation.db*") == []

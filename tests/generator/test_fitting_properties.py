@@ -72,23 +72,31 @@ def planned(parts: PromptParts, limits: Limits) -> Plan | ContextTooLarge:
 
 
 @given(parts=conversations(), limits=windows)
-def test_a_prompt_fits_and_leaves_the_answer_its_reserve(parts: PromptParts, limits: Limits) -> None:
-    match planned(parts, limits):
-        case Plan() as made:
-            assert made.gauge.used + limits.reserve <= limits.window
-            assert METER.tokens(made.size) <= limits.room
-            whole = fit(made.messages, made.tools, limits.window, truncate=False)
-            assert whole.messages == made.messages
-        case ContextTooLarge() as error:
-            assert sum(error.parts.values()) > limits.window
-            assert not {Part.HISTORY, Part.SUMMARY} & error.parts.keys()
-
-
-@given(parts=conversations(), limits=windows)
-def test_what_is_protected_is_whole_and_in_its_place(parts: PromptParts, limits: Limits) -> None:
+def test_a_prompt_fits_and_of_what_is_protected_nothing_is_missing(parts: PromptParts, limits: Limits) -> None:
     made = planned(parts, limits)
     if isinstance(made, ContextTooLarge):
+        assert sum(made.parts.values()) > limits.window
+        assert not {Part.HISTORY, Part.SUMMARY} & made.parts.keys()
         return
+    fits_and_leaves_the_answer_its_reserve(made, limits)
+    system_tools_and_what_the_turn_said_are_whole(made, parts)
+    only_the_oldest_turns_are_left_out(made, parts)
+    results_stay_with_their_calls_and_only_the_oldest_rounds_go(made, parts)
+    if made.job is not None:
+        assert made.job.exchanges == parts.exchanges[: len(made.job.exchanges)] != ()
+        room = limits.window - made.job.max_tokens
+        assert fit(made.job.messages, (), room, truncate=False).messages == made.job.messages
+        result = json.loads(made.job.result("FACTS\n- x\nSUMMARY\ny").as_json())
+        assert result["through"] == made.job.exchanges[-1].position
+
+
+def fits_and_leaves_the_answer_its_reserve(made: Plan, limits: Limits) -> None:
+    assert made.gauge.used + limits.reserve <= limits.window
+    assert METER.tokens(made.size) <= limits.room
+    assert fit(made.messages, made.tools, limits.window, truncate=False).messages == made.messages
+
+
+def system_tools_and_what_the_turn_said_are_whole(made: Plan, parts: PromptParts) -> None:
     assert made.tools == parts.tools
     assert made.messages[: len(parts.system)] == parts.system
     steps = made.messages[_question_at(made, parts) + 1 :]
@@ -96,23 +104,14 @@ def test_what_is_protected_is_whole_and_in_its_place(parts: PromptParts, limits:
     assert [message for message in steps if message["role"] == "user"] == told
 
 
-@given(parts=conversations(), limits=windows)
-def test_turns_stay_in_order_and_only_the_oldest_are_left_out(parts: PromptParts, limits: Limits) -> None:
-    made = planned(parts, limits)
-    if isinstance(made, ContextTooLarge):
-        return
+def only_the_oldest_turns_are_left_out(made: Plan, parts: PromptParts) -> None:
     kept = [message for exchange in parts.exchanges[made.left_out :] for message in exchange.messages]
     at = _question_at(made, parts)
     assert list(made.messages[at - len(kept) : at]) == kept
-    if made.left_out:
-        assert made.job is not None and made.job.urgent
+    assert not made.left_out or (made.job is not None and made.job.urgent)
 
 
-@given(parts=conversations(), limits=windows)
-def test_results_stay_with_their_calls_and_only_the_oldest_rounds_go(parts: PromptParts, limits: Limits) -> None:
-    made = planned(parts, limits)
-    if isinstance(made, ContextTooLarge):
-        return
+def results_stay_with_their_calls_and_only_the_oldest_rounds_go(made: Plan, parts: PromptParts) -> None:
     steps = rounds_of(made.messages[_question_at(made, parts) + 1 :])
     was = [group for group in rounds_of(parts.steps) if len(group) > 1]
     now = [group for group in steps if len(group) > 1]
@@ -121,17 +120,6 @@ def test_results_stay_with_their_calls_and_only_the_oldest_rounds_go(parts: Prom
         assert after[0]["tool_calls"] == before[0]["tool_calls"]
         assert after[0]["content"] == before[0]["content"]
         assert [m["tool_call_id"] for m in after[1:]] == [m["tool_call_id"] for m in before[1:]]
-
-
-@given(parts=conversations(), limits=windows)
-def test_a_summary_job_fits_into_the_window_too_and_makes_progress(parts: PromptParts, limits: Limits) -> None:
-    made = planned(parts, limits)
-    if isinstance(made, ContextTooLarge) or made.job is None:
-        return
-    job = made.job
-    assert job.exchanges == parts.exchanges[: len(job.exchanges)] != ()
-    assert fit(job.messages, (), limits.window - job.max_tokens, truncate=False).messages == job.messages
-    assert json.loads(job.result("FACTS\n- x\nSUMMARY\ny").as_json())["through"] == job.exchanges[-1].position
 
 
 def _question_at(made: Plan, parts: PromptParts) -> int:

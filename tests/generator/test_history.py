@@ -3,17 +3,32 @@
 import asyncio
 import errno
 import json
+import sqlite3
 import threading
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from local.core.database import OwnedDatabase
+from local.core.database import OwnedDatabase, migrate
 from local.core.errors import StoreFailed, StoreFenced
-from local.generator.history import MAX_HISTORY_TURNS, ConversationService, NewTurn, PriorContext, Refusal, TurnStatus
-from local.generator.sessions import SessionFilter, SessionRecord
+from local.generator.builtin_tools import TodoRecord
+from local.generator.history import (
+    END,
+    FEW_TURNS,
+    MIGRATIONS,
+    ConversationService,
+    EarlierRecord,
+    NewTurn,
+    PriorContext,
+    Refusal,
+    TaintRecord,
+    TurnStatus,
+    past_of,
+)
+from local.generator.sessions import BranchPoint, NewBranch, SessionFilter, SessionRecord
 
 
 @pytest.fixture
@@ -39,17 +54,6 @@ async def end(service: ConversationService, query_id: str, answer: str | None, s
 
 async def contents(service: ConversationService, session_id: str = "s", before: int | None = None) -> list[str]:
     return [message["content"] for message in await service.history(session_id, before)]
-
-
-async def test_a_session_survives_a_restart(tmp_path: Path) -> None:
-    async with ConversationService(tmp_path / "c.db") as service:
-        await service.accept(asked("q1"))
-        await end(service, "q1", "answer")
-    async with ConversationService(tmp_path / "c.db") as service:
-        assert await service.history("s") == [
-            {"role": "user", "content": "query q1"},
-            {"role": "assistant", "content": "answer"},
-        ]
 
 
 async def test_a_query_is_stored_once(conversation: ConversationService) -> None:
@@ -85,31 +89,6 @@ async def test_only_what_was_said_counts_as_history(conversation: ConversationSe
     assert await contents(conversation) == ["query cancelled late", "so far"]
 
 
-async def test_a_turn_sees_what_was_asked_before_it(conversation: ConversationService) -> None:
-    for query_id in ("q1", "q2"):
-        await conversation.accept(asked(query_id))
-        await end(conversation, query_id, f"answer {query_id}")
-    second = await conversation.turn("q2")
-    assert second is not None
-    assert await contents(conversation, before=second.position) == ["query q1", "answer q1"]
-
-
-async def test_sessions_do_not_see_each_other(conversation: ConversationService) -> None:
-    for session in ("red", "green"):
-        await conversation.accept(asked(f"q of {session}", session))
-        await end(conversation, f"q of {session}", f"answer of {session}")
-    assert await contents(conversation, "red") == ["query q of red", "answer of red"]
-
-
-async def test_the_history_holds_the_last_fifty_exchanges(conversation: ConversationService) -> None:
-    for number in range(MAX_HISTORY_TURNS + 2):
-        await conversation.accept(asked(f"q{number}"))
-        await end(conversation, f"q{number}", f"answer {number}")
-    history = await contents(conversation)
-    assert len(history) == 100
-    assert (history[0], history[-1]) == ("query q2", "answer 51")
-
-
 async def test_the_steps_of_an_open_turn_are_kept_in_order_and_dropped_at_its_end(
     conversation: ConversationService,
 ) -> None:
@@ -139,12 +118,6 @@ async def test_unfinished_is_what_is_open_or_not_published_oldest_first(conversa
         await end(conversation, query_id, "answer")
     await conversation.published("out")
     assert [turn.query_id for turn in await conversation.unfinished()] == ["stored", "open"]
-
-
-async def test_attempts_are_counted(conversation: ConversationService) -> None:
-    await conversation.accept(asked("q1"))
-    assert await conversation.next_attempt("q1") == 2
-    assert await conversation.next_attempt("q1") == 3
 
 
 async def test_the_title_of_a_session_is_its_first_query(conversation: ConversationService) -> None:
@@ -212,16 +185,6 @@ async def test_single_results_are_kept_until_the_step_that_tells_of_all_of_them_
             assert await service.results("q1") == []
 
 
-async def test_the_end_of_a_turn_drops_its_single_results_and_none_comes_after_it(
-    conversation: ConversationService,
-) -> None:
-    await conversation.accept(asked("q1"))
-    await conversation.keep_result("q1", "q1:0:0", "first")
-    await end(conversation, "q1", "answer")
-    await conversation.keep_result("q1", "q1:0:1", "late")
-    assert await conversation.results("q1") == []
-
-
 async def test_a_turn_begins_with_the_summary_and_what_is_not_in_it(conversation: ConversationService) -> None:
     for number in range(60):
         await conversation.accept(asked(f"q{number}", query=f"query {number}"))
@@ -233,15 +196,6 @@ async def test_a_turn_begins_with_the_summary_and_what_is_not_in_it(conversation
     assert turn.beginning == past
     assert past.summary == "much was said"
     assert [message["content"] for message in past.history] == ["query 58", "yes", "query 59", "yes"]
-
-
-async def test_without_a_summary_no_exchange_is_forgotten(conversation: ConversationService) -> None:
-    for number in range(60):
-        await conversation.accept(asked(f"q{number}"))
-        await conversation.finish(f"q{number}", TurnStatus.ANSWERED, "yes", "s", "{}")
-    turn, _ = await conversation.accept(asked("now"))
-    assert turn.beginning is not None
-    assert len(turn.beginning.history) == 120
 
 
 async def test_a_deleted_session_has_no_summary_and_gets_none_afterwards(conversation: ConversationService) -> None:
@@ -289,12 +243,6 @@ async def test_a_forgotten_query_has_left_nothing_and_the_rest_of_its_session_is
         assert turn.beginning is not None
         assert (turn.beginning.summary, len(turn.beginning.history)) == (None, 4)
         assert await service.forget("q2") == 0
-
-
-async def test_an_open_turn_is_not_forgotten(conversation: ConversationService) -> None:
-    await conversation.accept(asked("q1"))
-    assert await conversation.forget("q1") == 0
-    assert await conversation.turn("q1") is not None
 
 
 async def test_what_other_turns_have_recalled_of_a_deleted_memory_loses_its_text_wherever_it_is_kept(
@@ -360,35 +308,6 @@ async def test_the_first_query_decides_whether_its_session_is_incognito(conversa
     assert await conversation.refused_incognito() == ["q4"]
 
 
-async def test_a_session_is_of_the_user_who_began_it(conversation: ConversationService) -> None:
-    for query_id, user, refused in (
-        ("q1", "ann", None),
-        ("q2", "ben", Refusal.USER),
-        ("q3", None, Refusal.USER),
-        ("q4", "ann", None),
-    ):
-        for is_new in (True, False):
-            turn, was_new = await conversation.accept(NewTurn(query_id, "s", user, "e", "?", "{}"))
-            assert (turn.refused, was_new) == (refused, is_new)
-
-
-async def test_who_was_refused_in_a_session_does_not_own_what_is_left_of_it(conversation: ConversationService) -> None:
-    for query_id, user in (("q1", "ann"), ("q2", "ben")):
-        await conversation.accept(NewTurn(query_id, "s", user, "e", "?", "{}"))
-        await end(conversation, query_id, "answer")
-    await conversation.forget("q1")
-    turn, _ = await conversation.accept(NewTurn("q3", "s", "ann", "e", "?", "{}"))
-    assert turn.refused is None
-
-
-async def test_what_a_session_has_refused_is_deleted_with_it(conversation: ConversationService) -> None:
-    for query_id, user in (("q1", "ann"), ("q2", "ben")):
-        await conversation.accept(NewTurn(query_id, "s", user, "e", "?", "{}"))
-        await end(conversation, query_id, "answer")
-    await conversation.delete_session("s")
-    assert await conversation.turn("q2") is None
-
-
 async def test_a_session_is_idle_from_its_last_answer_on(conversation: ConversationService) -> None:
     await conversation.accept(NewTurn("q1", "s", None, "e", "?", "{}", incognito=True))
     await end(conversation, "q1", "answer")
@@ -413,3 +332,128 @@ async def test_a_process_that_was_replaced_ends_no_incognito_session(tmp_path: P
     async with ConversationService(tmp_path / "c.db") as old, ConversationService(tmp_path / "c.db"):
         with pytest.raises(StoreFenced):
             await old.incognito_sessions()
+
+
+async def test_a_session_is_of_the_user_who_began_it_and_what_it_refused_has_nothing_to_do_with_it(
+    conversation: ConversationService,
+) -> None:
+    for query_id, user, refused in (
+        ("q1", "ann", None),
+        ("q2", "ben", Refusal.USER),
+        ("q3", None, Refusal.USER),
+        ("q4", "ann", None),
+    ):
+        for is_new in (True, False):
+            turn, was_new = await conversation.accept(NewTurn(query_id, "s", user, "e", "?", "{}"))
+            assert (turn.refused, was_new) == (refused, is_new)
+        await end(conversation, query_id, "answer")
+    for query_id in ("q1", "q4"):
+        await conversation.forget(query_id)
+    turn, _ = await conversation.accept(NewTurn("q5", "s", "ann", "e", "?", "{}"))
+    assert turn.refused is None  # who was refused does not own what is left
+    await conversation.delete_session("s")
+    assert await conversation.turn("q2") is None
+
+
+# How the model was sent an exchange is stored with its turn, and goes when something in it is deleted.
+
+SENT = '{"said": [], "messages": [], "sources": ["engram:%s"]}'
+
+
+async def ended_with(service: ConversationService, query_id: str, **also: Any) -> None:
+    await service.accept(asked(query_id))
+    await service.finish(query_id, TurnStatus.ANSWERED, "Yes.", "response.generation", "{}", **also)
+
+
+def sent(service: ConversationService, session: str = "s") -> tuple[str | None, ...]:
+    past = service.foresee(asked("next", session))
+    assert past is not None
+    return past.sent
+
+
+async def test_what_was_sent_is_before_later_turns_and_in_branches(conversation: ConversationService) -> None:
+    await ended_with(conversation, "q1", sent=SENT % "a")
+    await ended_with(conversation, "q2")  # as of turns from before it was stored
+    assert sent(conversation) == (SENT % "a", None)
+    await SessionRecord(conversation, "A").branch(NewBranch("b", BranchPoint("s", "q2", "user", False), 1.0))
+    assert sent(conversation, "b") == (SENT % "a",)
+
+
+async def test_what_was_sent_goes_with_an_engram_that_it_tells_of_and_the_exchange_stays(
+    conversation: ConversationService,
+) -> None:
+    for query_id, engram in (("q1", "a"), ("q2", "b"), ("q3", "?")):  # of the last nobody knows the engram
+        await ended_with(conversation, query_id, sent=SENT % engram)
+    assert await conversation.forget_recalled("a") == 2
+    assert sent(conversation) == (None, SENT % "b", None)
+    assert len(await conversation.history("s")) == 6
+
+
+# What the record says of taint.
+
+ANSWERED = {
+    "nothing called": ({}, {"answer": "Yes."}, False),
+    "no calls": ({}, {"answer": "Yes.", "tool_calls": []}, False),
+    "a page read": ({}, {"answer": "Yes.", "tool_calls": [{"tool": "web_fetch"}]}, True),
+    "any other tool called": ({}, {"answer": "Yes.", "tool_calls": [{"tool": "dice"}]}, True),
+    "a file attached": ({"attachments": ["f1"]}, {"answer": "Yes."}, True),
+    "no files attached": ({"attachments": []}, {"answer": "Yes."}, False),
+    "cannot be read": ("{", "{", False),
+    "no end yet": ({}, None, False),
+}
+
+
+def written(value: Any) -> Any:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+async def test_sessions_from_before_have_the_taint_that_their_calls_and_files_tell_of(tmp_path: Path) -> None:
+    path = tmp_path / "conversation.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        migrate(db, MIGRATIONS[: next(number for number, script in enumerate(MIGRATIONS) if "taints" in script)])
+        for session, (body, outcome, _) in ANSWERED.items():
+            db.execute(
+                "INSERT INTO turns (query_id, respondent_id, session_id, envelope_id, query, body, in_history, status,"
+                " tools, answer, outcome_subject, outcome, published, created_at) VALUES"
+                " (?, 'A', ?, 'e', 'Yes?', ?, 1, 'answered', '[]', 'Yes.', 'response.generation', ?, 1, 1.0)",
+                (session, session, written(body), written(outcome)),
+            )
+    async with ConversationService(path, "A") as service:
+        found = {
+            session: await service.write(lambda db, key=session: past_of(db, "A", key, END).tainted)
+            for session in ANSWERED
+        }
+        own = await TaintRecord(service, "A").is_history_tainted([{"role": "assistant", "content": "Yes."}])
+    assert found == {session: tainted for session, (_, _, tainted) in ANSWERED.items()}
+    assert own  # by their text they are not known: to a client's history they are answers of nobody's
+
+
+@pytest.mark.parametrize("turns", [0, FEW_TURNS, FEW_TURNS + 1])
+async def test_what_the_turns_of_a_session_say_is_found_however_many_there_are(
+    conversation: ConversationService, monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    for number in range(turns):
+        body = json.dumps({"attachments": [f"f{number}"]})
+        await conversation.accept(NewTurn(f"q{number}", "s", None, "e", f"question {number}", body))
+        await conversation.finish(f"q{number}", TurnStatus.ANSWERED, "Yes.", "response.generation", f'"{number}"')
+    if turns <= FEW_TURNS:  # which are read without waiting for what is being written
+        monkeypatch.setattr(ConversationService, "write", None)
+    assert await TaintRecord(conversation, "A").turns_of("s") == EarlierRecord(
+        queries=tuple(f"question {number}" for number in range(turns)),
+        outcomes=tuple(f'"{number}"' for number in range(turns)),
+        attachments=tuple(f"f{number}" for number in range(turns)),
+    )
+
+
+async def test_the_list_of_a_session_is_that_of_the_call_that_has_set_it_last(
+    conversation: ConversationService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = ({"tool": "todo", "args": {"n": n}, "result": "set"} for n in (1, 2))
+    dice = {"tool": "dice", "args": {}, "result": "6"}
+    for query_id, session, calls in (("q1", "s", (first, second)), ("q2", "s", (dice,)), ("q3", "t", (dice,))):
+        await conversation.accept(asked(query_id, session))
+        outcome = json.dumps({"tool_calls": calls}, separators=(",", ":"))
+        await conversation.finish(query_id, TurnStatus.ANSWERED, "Well.", "response.generation", outcome)
+    assert await TodoRecord(conversation, "A").latest("s") == [second]
+    monkeypatch.setattr(asyncio, "to_thread", None)  # where there is none, nobody waits
+    assert await TodoRecord(conversation, "A").latest("t") == []

@@ -42,63 +42,6 @@ async def sessions(stage: Stage) -> dict[str, bool]:
     return {session["session_id"]: session["incognito"] for session in listed}
 
 
-async def test_a_session_is_incognito_as_its_first_query_was_and_says_so(stage: Stage) -> None:
-    await stage.generator()
-    await answered(stage, "q1", "hidden")
-    await answered(stage, "q2", "kept", incognito=False)
-    assert await sessions(stage) == {"hidden": True, "kept": False}
-
-
-@pytest.mark.parametrize("incognito", [True, False])
-async def test_a_query_that_does_not_go_with_its_session_is_refused_in_words(stage: Stage, incognito: bool) -> None:
-    await stage.generator()
-    await answered(stage, incognito=incognito)
-    await stage.door.ask("And this?", "other", incognito=not incognito)
-    failed = await stage.door.hears(QueryFailed, query_id="other")
-    assert failed.error.kind == "conflict"
-    assert "incognito" in failed.error.message
-    await answered(stage, "again", incognito=incognito)
-
-
-async def test_what_was_refused_because_its_session_is_kept_is_incognito_all_the_same(
-    stage: Stage, tmp_path: Path, files_with: FilesWith
-) -> None:
-    generator = await stage.generator()
-    await answered(stage, "q", "kept", incognito=False)
-    await stage.door.ask("The dog is Rex", "refused", session="kept", incognito=True)
-    await stage.door.hears(QueryFailed, query_id="refused")
-    assert files_with(tmp_path, "Rex")
-    await generator.stop()
-    assert files_with(tmp_path, "Rex") == []
-    assert files_with(tmp_path, SECRET)
-    await stage.generator()
-    assert await sessions(stage) == {"kept": False}
-
-
-async def test_what_was_refused_ends_with_the_idle_ones(stage: Stage) -> None:
-    async with ConversationService(stage.database) as record:
-        for query_id, text, incognito in (("q1", SECRET, False), ("q2", "The dog is Rex", True)):
-            await record.accept(NewTurn(query_id, "s", None, "e", text, "{}", incognito=incognito))
-        deletion = RecordDeletion(stage.door.bus, record, OutcomePublisher(stage.door.bus, record))
-        await IncognitoSessions(record, deletion, 60.0).end_idle_since(0.0)
-        assert await record.turn("q2") is not None
-        await IncognitoSessions(record, deletion, 60.0).end_idle_since(math.inf)
-        assert [turn.query_id for turn in await record.session("s")] == ["q1"]
-
-
-async def test_it_ends_with_the_process_and_leaves_nothing(stage: Stage, tmp_path: Path, files_with: FilesWith) -> None:
-    generator = await stage.generator()
-    await answered(stage)
-    await answered(stage, "q2", "kept", incognito=False)
-    assert files_with(tmp_path, f'{SECRET} q"')
-    await generator.stop()
-    assert files_with(tmp_path, f"{SECRET} q2")
-    assert files_with(tmp_path, f'{SECRET} q"') == []
-    assert [notice.deleted_session_id for notice in stage.door.of(SessionDeleted)] == ["s"]
-    await stage.generator()
-    assert await sessions(stage) == {"kept": False}
-
-
 async def test_what_a_killed_process_has_left_is_gone_before_the_next_one_serves(
     stage: Stage, tmp_path: Path, files_with: FilesWith
 ) -> None:
@@ -138,14 +81,6 @@ async def test_it_ends_when_nothing_was_asked_for_long(stage: Stage) -> None:
     assert "kept" in await sessions(stage)
 
 
-async def test_one_that_waits_for_an_answer_is_not_idle(stage: Stage) -> None:
-    async with ConversationService(stage.database) as record:
-        await record.accept(NewTurn("q", "s", None, "e", "?", "{}", incognito=True))
-        deletion = RecordDeletion(stage.door.bus, record, OutcomePublisher(stage.door.bus, record))
-        await IncognitoSessions(record, deletion, 60.0).end_idle_since(math.inf)
-        assert [turn.query_id for turn in await record.session("s")] == ["q"]
-
-
 async def test_a_process_whose_record_another_one_has_leaves_incognito_sessions_to_that_and_tells_of_no_error(
     stage: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -154,3 +89,38 @@ async def test_a_process_whose_record_another_one_has_leaves_incognito_sessions_
         async with IncognitoSessions(replaced, deletion, 60.0).end_in_time():
             pass
     assert [entry.message for entry in caplog.records if entry.levelname == "ERROR"] == []
+
+
+async def test_what_was_refused_because_its_session_is_kept_is_incognito_all_the_same(
+    stage: Stage, tmp_path: Path, files_with: FilesWith
+) -> None:
+    """An orderly end leaves nothing of that, nor of the incognito sessions."""
+    generator = await stage.generator()
+    await answered(stage, "q1", "hidden")
+    await answered(stage, "q2", "kept", incognito=False)
+    assert await sessions(stage) == {"hidden": True, "kept": False}
+    for session, text in (("hidden", "The cat is Tom"), ("kept", "The dog is Rex")):
+        await stage.door.ask(text, f"of {session}", session=session, incognito=session == "kept")
+        failed = await stage.door.hears(QueryFailed, query_id=f"of {session}")
+        assert failed.error.kind == "conflict" and "incognito" in failed.error.message
+    assert files_with(tmp_path, "Rex") and files_with(tmp_path, f'{SECRET} q1"')
+    await generator.stop()
+    assert files_with(tmp_path, "Rex") == files_with(tmp_path, f'{SECRET} q1"') == []
+    assert files_with(tmp_path, f"{SECRET} q2")
+    assert [notice.deleted_session_id for notice in stage.door.of(SessionDeleted)] == ["hidden"]
+    await stage.generator()
+    assert await sessions(stage) == {"kept": False}
+
+
+async def test_what_was_refused_ends_with_the_idle_ones_and_one_that_waits_for_an_answer_is_not_idle(
+    stage: Stage,
+) -> None:
+    async with ConversationService(stage.database) as record:
+        for query_id, session, incognito in (("q1", "s", False), ("q2", "s", True), ("open", "t", True)):
+            await record.accept(NewTurn(query_id, session, None, "e", SECRET, "{}", incognito=incognito))
+        deletion = RecordDeletion(stage.door.bus, record, OutcomePublisher(stage.door.bus, record))
+        await IncognitoSessions(record, deletion, 60.0).end_idle_since(0.0)
+        assert await record.turn("q2") is not None
+        await IncognitoSessions(record, deletion, 60.0).end_idle_since(math.inf)
+        left = await record.session("s") + await record.session("t")
+        assert [turn.query_id for turn in left] == ["q1", "open"]

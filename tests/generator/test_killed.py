@@ -14,13 +14,18 @@ from local.journal.messages import JournalAck
 from local.models.chat import ToolCall
 
 POINTS = [
-    ("generator.delivered", 1),
-    ("turn.accepted", 1),
     ("turn.step_stored", 1),
-    ("turn.results_in", 1),
-    ("turn.step_stored", 2),
-    ("turn.end_stored", 1),
     ("turn.published", 1),
+    *(
+        pytest.param(point, passes, marks=pytest.mark.thorough)
+        for point, passes in (
+            ("generator.delivered", 1),
+            ("turn.accepted", 1),
+            ("turn.results_in", 1),
+            ("turn.step_stored", 2),
+            ("turn.end_stored", 1),
+        )
+    ),
 ]
 
 
@@ -143,6 +148,7 @@ async def test_a_query_that_was_begun_is_given_up_in_the_record_of_its_session_t
     assert [message["content"] for message in stage.model.asked[0].messages[1:]] == ["And now?"]
 
 
+@pytest.mark.thorough
 async def test_a_query_that_is_given_up_after_its_end_was_stored_has_that_end(stage: Any) -> None:
     await stage.journal(max_deliver=1)
     stage.model.will_say("Yes.")
@@ -156,6 +162,7 @@ async def test_a_query_that_is_given_up_after_its_end_was_stored_has_that_end(st
     assert [dead.error.kind for dead in stage.door.of(BusDead)] == ["gave_up"]
 
 
+@pytest.mark.thorough
 async def test_a_letter_that_kills_processes_too_is_followed_by_another_and_the_query_ends(
     stage: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +227,7 @@ async def test_a_cancellation_that_was_acknowledged_outlives_the_process(stage: 
     assert len(stage.model.asked) == 1
 
 
+@pytest.mark.thorough
 async def test_a_cancellation_of_a_query_still_to_come_outlives_the_process(stage: Any) -> None:
     first = await stage.generator()
     await stage.door.cancel("q1")

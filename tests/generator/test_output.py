@@ -1,4 +1,4 @@
-"""What the model is saying, on the bus as it says it."""
+"""What the model is saying, on the bus as it says it: without what may be a call that it writes as text."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,8 @@ from local.bus.message import Message
 from local.bus.messages import GenerationThinking
 from local.generator import output as turn_output
 from local.generator.output import TurnOutput
-from local.models.chat import ContentDelta, Done, ThinkingDelta, ToolCall, Usage
+from local.generator.runner import HeldCall
+from local.models.chat import ContentDelta, RestartDelta, ThinkingDelta
 
 TRACE = Trace("q1")
 
@@ -74,13 +75,6 @@ async def test_thinking_and_content_stay_apart_and_in_order(posted: Posted, stre
     assert {message.attempt for message in posted.messages} == {2}
 
 
-async def test_calls_and_ends_are_no_fragments(posted: Posted, stream: TurnOutput) -> None:
-    stream.hear(ToolCall("dice", {}))
-    stream.hear(Done(Usage()))
-    stream.flush()
-    assert posted.texts == []
-
-
 async def test_flush_publishes_at_once_and_nothing_twice(posted: Posted, stream: TurnOutput) -> None:
     stream.hear(ContentDelta("Hi"))
     stream.flush()
@@ -110,7 +104,7 @@ async def test_what_is_held_is_bounded_by_pausing_the_model(posted: Posted, monk
     await asyncio.wait_for(held.room(), 30)
     held.hear(ContentDelta("d"))
     waiting = asyncio.create_task(held.room())
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)
     assert not waiting.done()
     held.release()
     await asyncio.wait_for(waiting, 30)
@@ -119,6 +113,53 @@ async def test_what_is_held_is_bounded_by_pausing_the_model(posted: Posted, monk
 async def test_nothing_is_stored_before_the_release(posted: Posted) -> None:
     held = output(posted)
     storing = asyncio.create_task(held.store_steps(0, []))
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)
     assert not storing.done()
     storing.cancel()
+
+
+# A call that the model writes as text is held back.
+
+ROLL_CALL = '{"name": "roll", "arguments": {"n": 1}}'
+
+
+def passed_on(content: str, size: int) -> tuple[str, str]:
+    """What is told of it when it comes in pieces, and what is held at the end."""
+    held, said = HeldCall(["roll"]), ""
+    for at in range(0, len(content), size):
+        for delta in held.hear(ContentDelta(content[at : at + size])):
+            assert isinstance(delta, ContentDelta)
+            said += delta.text
+    return said, held.text
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+@pytest.mark.parametrize("begin", ["", "I roll.\n", "I roll.\n\n```json\n", "<tool_call>\n"])
+def test_a_call_is_held_from_the_line_on_which_it_begins(begin: str, size: int) -> None:
+    words = begin.partition("```")[0].partition("<")[0].rstrip("\n")
+    said, held = passed_on(begin + ROLL_CALL, size)
+    assert said.rstrip("\n") == words and ROLL_CALL in held
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Two words.",
+        '{"name": "Ada", "age": 36}',
+        "```c\nint a[] = {1, 2};\n```\nThat is C.",
+        "Rolls:\n[1, 2]\n{x}\nrolling\n",
+        "a\n\n\nb",
+        "<p>{{ name }}</p>",
+    ],
+)
+def test_of_an_answer_nothing_is_held_or_lost(answer: str, size: int) -> None:
+    assert passed_on(answer, size) == (answer, "")
+
+
+def test_an_answer_that_begins_again_begins_with_nothing_held() -> None:
+    held = HeldCall(["roll"])
+    assert list(held.hear(ContentDelta(ROLL_CALL[:20]))) == []
+    assert list(held.hear(RestartDelta("again"))) == [RestartDelta("again")]
+    assert list(held.hear(ThinkingDelta("hm"))) == [ThinkingDelta("hm")]
+    assert list(held.hear(ContentDelta("Six."))) == [ContentDelta("Six.")]

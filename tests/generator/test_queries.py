@@ -21,42 +21,6 @@ from local.bus.messages import (
 from local.journal.messages import JournalAck, JournalConfirmed, JournalDeliver
 
 
-async def test_a_query_seen_again_while_it_runs_waits_for_the_same_end_and_is_not_started_twice(stage: Any) -> None:
-    await stage.generator()
-    slow = asyncio.Event()
-    stage.model.will_say(slow, "Yes.")
-    for _ in range(2):
-        await stage.door.ask("Well?", "q1")
-    first, second = (entry.number for entry in await stage.on_record("q1", QueryReceived))
-    await stage.door.hears(JournalDeliver, number=second)
-    assert stage.acknowledged() == set()
-    slow.set()
-    assert (await stage.end_of("q1")).answer == "Yes."
-    await stage.door.until(lambda: stage.acknowledged() == {first, second})
-    assert len(stage.model.asked) == 1
-
-
-async def test_a_query_that_a_door_publishes_again_under_its_envelope_id_is_delivered_once(stage: Any) -> None:
-    await stage.generator()
-    slow = asyncio.Event()
-    stage.model.will_say(slow, "Yes.")
-    for _ in range(2):
-        await stage.door.ask("Well?", "q1", envelope_id="e1")
-    slow.set()
-    await stage.end_of("q1")
-    await stage.door.ask("Well?", "q1", envelope_id="e1")
-    assert len(await stage.on_record("q1", QueryReceived)) == 1
-    assert len(stage.door.of(JournalDeliver, consumer="generator")) == 1
-
-
-async def test_two_copies_that_arrive_together_are_one_turn(stage: Any) -> None:
-    await stage.generator()
-    stage.model.will_say("Yes.")
-    await asyncio.gather(stage.door.ask("Well?", "q1"), stage.door.ask("Well?", "q1"))
-    await stage.end_of("q1")
-    assert len(stage.model.asked) == 1
-
-
 async def test_its_figures_tell_how_many_turns_run_and_how_many_of_them_wait_for_the_model(stage: Any) -> None:
     generator = await stage.generator(max_concurrent_turns=1)
     slow = asyncio.Event()
@@ -112,59 +76,6 @@ def names_the_end(envelope: Envelope, outcome_id: str) -> bool:
     return envelope.id == outcome_id or envelope.subject == JournalAck.subject
 
 
-async def test_an_answered_query_is_answered_again_from_the_record_under_the_same_envelope_id(stage: Any) -> None:
-    await stage.generator()
-    stage.model.will_say("Yes.")
-    await stage.door.ask("Well?", "q1")
-    first = await stage.door.hears(ResponseGeneration)
-    await stage.door.ask("Well?", "q1")
-    assert await stage.door.hears(ResponseGeneration, 2) == first
-    one, two = stage.door.envelopes(ResponseGeneration)
-    assert one.id == two.id
-    assert len(stage.model.asked) == 1
-
-
-async def test_the_id_of_another_query_is_a_conflict_caused_by_the_one_who_took_it(stage: Any) -> None:
-    await stage.generator()
-    slow = asyncio.Event()
-    stage.model.will_say(slow, "Yes.")
-    await stage.door.ask("Well?", "q1")
-    mistaken = [await stage.door.ask("Something else?", "q1")]
-    await stage.door.hears(BusDead)
-    slow.set()
-    await stage.end_of("q1")
-    mistaken.append(await stage.door.ask("Something else?", "q1"))
-    await stage.door.hears(BusDead, 2)
-    letters = stage.door.of(BusDead)
-    assert [(dead.error.kind, dead.dead_subject) for dead in letters] == [("conflict", "query.received")] * 2
-    assert [dead.envelope_id for dead in letters] == [asked.id for asked in mistaken]
-    assert [envelope.cause_id for envelope in stage.door.envelopes(BusDead)] == [asked.id for asked in mistaken]
-
-
-async def test_a_conflict_leaves_the_query_that_had_the_id_first_as_it_is(stage: Any) -> None:
-    await stage.generator()
-    slow = asyncio.Event()
-    stage.model.will_say(slow, "Yes.")
-    await stage.door.ask("Well?", "q1")
-    await stage.door.ask("Something else?", "q1")
-    await stage.door.until(lambda: len(stage.acknowledged()) == 2)  # the other query and the letter that names it dead
-    slow.set()
-    assert (await stage.end_of("q1")).answer == "Yes."
-    assert [asked.query for asked in stage.model.asked] == ["Well?"]
-
-
-async def test_a_query_in_the_session_of_another_user_is_refused_and_sees_nothing_of_it(stage: Any) -> None:
-    await stage.generator()
-    stage.model.will_say("Noted.")
-    await stage.door.ask("My cat is called Mau.", "q1")
-    await stage.end_of("q1")
-    intruding = QueryReceived(query_id="q2", query="What was said here?")
-    await stage.door.bus.publish(intruding, Trace("q2", None, "s", "somebody else"))
-    failed = await stage.door.hears(QueryFailed, query_id="q2")
-    assert (failed.error.kind, "another user" in failed.error.message) == ("conflict", True)
-    assert len(stage.model.asked) == 1
-
-
 async def test_a_query_that_a_session_has_refused_is_no_turn_of_it_and_stays_refused(stage: Any) -> None:
     await stage.generator()
     stage.model.will_say("Noted.")
@@ -179,9 +90,11 @@ async def test_a_query_that_a_session_has_refused_is_no_turn_of_it_and_stays_ref
     intruding = QueryReceived(query_id="q2", query="What was said here?")
     for times in (1, 2):
         await stage.door.bus.publish(intruding, Trace("q2", None, "s", "somebody else"))
-        assert (await stage.door.hears(QueryFailed, times, query_id="q2")).error.kind == "conflict"
+        failed = await stage.door.hears(QueryFailed, times, query_id="q2")
+        assert (failed.error.kind, "another user" in failed.error.message) == ("conflict", True)
     assert (await look_up("session", "s"), await look_up("sessions")) == (session, sessions)
     assert (await look_up("query", "q2"))["status"] == "failed"
+    assert len(stage.model.asked) == 1
 
 
 async def test_over_the_bound_a_query_is_refused_for_good_and_another_may_be_asked(stage: Any) -> None:
@@ -201,33 +114,6 @@ async def test_over_the_bound_a_query_is_refused_for_good_and_another_may_be_ask
     assert await stage.end_of("q3") == refused
     await stage.door.ask("third", "q4")
     assert (await stage.end_of("q4")).answer == "three"
-
-
-async def test_an_answered_query_is_answered_again_even_when_its_session_has_no_room(stage: Any) -> None:
-    await stage.generator(max_waiting_turns=0)
-    stage.model.will_say("Yes.", to="first")
-    stage.model.will_say(asyncio.Event(), to="second")
-    await stage.door.ask("first", "q1")
-    await stage.door.hears(AgentTransition, to_state="IDLE")  # the line is free only now
-    await stage.door.ask("second", "q2")
-    await stage.door.hears(QueryAccepted, query_id="q2")
-    await stage.door.ask("first", "q1")
-    await stage.door.hears(ResponseGeneration, 2, query_id="q1")
-
-
-async def test_the_record_is_shown_to_whoever_asks(stage: Any) -> None:
-    await stage.generator()
-    stage.model.will_say("Yes.")
-    await stage.door.ask("Well?", "q1")
-    await stage.door.hears(ResponseGeneration)
-
-    async def look_up(verb: Any, key: str = "") -> Any:
-        return await stage.door.bus.request(ConversationRequest(verb=verb, key=key), ConversationResult, 5.0)
-
-    assert [entry["title"] for entry in (await look_up("sessions")).value["sessions"]] == ["Well?"]
-    assert (await look_up("query", "q1")).value["outcome"]["answer"] == "Yes."
-    nothing = await look_up("session", "nowhere")
-    assert (nothing.value, nothing.error.kind) == (None, "not_found")
 
 
 async def test_what_is_no_query_is_counted_and_harms_nobody(stage: Any) -> None:
@@ -257,3 +143,45 @@ async def test_payloads_name_session_and_agent_and_a_payload_s_session_counts(st
         dialog = await stage.door.hears(AnswerDialog, query_id=f"q{number}")
         assert (dialog.session_id, dialog.respondent_id) == ("of the payload", "A")
     assert [message["content"] for message in stage.model.asked[1].messages[1:]] == ["Well 1?", "Yes 1.", "Well 2?"]
+
+
+async def test_a_query_seen_again_while_it_runs_is_not_started_twice_and_has_the_same_end_also_afterwards(
+    stage: Any,
+) -> None:
+    await stage.generator(max_waiting_turns=0)
+    slow = asyncio.Event()
+    stage.model.will_say(slow, "Yes.")
+    await asyncio.gather(*(stage.door.ask("Well?", "q1", envelope_id=each) for each in ("e1", "e1", "e2")))
+    first, second = (entry.number for entry in await stage.on_record("q1", QueryReceived))
+    await stage.door.hears(JournalDeliver, number=second)
+    assert stage.acknowledged() == set()
+    slow.set()
+    end = await stage.end_of("q1")
+    assert end.answer == "Yes."
+    await stage.door.until(lambda: stage.acknowledged() == {first, second})
+    stage.model.will_say(asyncio.Event(), to="second")  # from now on its session has no room
+    await stage.door.ask("second", "q2")
+    await stage.door.hears(QueryAccepted, query_id="q2")
+    before = len(stage.door.of(ResponseGeneration))
+    await stage.door.ask("Well?", "q1")
+    assert await stage.door.hears(ResponseGeneration, before + 1) == end
+    assert len({envelope.id for envelope in stage.door.envelopes(ResponseGeneration)}) == 1
+    assert len(stage.model.asked) == 2
+
+
+async def test_the_id_of_another_query_is_a_conflict_caused_by_the_one_who_took_it(stage: Any) -> None:
+    await stage.generator()
+    slow = asyncio.Event()
+    stage.model.will_say(slow, "Yes.")
+    await stage.door.ask("Well?", "q1")
+    mistaken = [await stage.door.ask("Something else?", "q1")]
+    await stage.door.hears(BusDead)
+    slow.set()
+    assert (await stage.end_of("q1")).answer == "Yes."
+    mistaken.append(await stage.door.ask("Something else?", "q1"))
+    await stage.door.hears(BusDead, 2)
+    letters = stage.door.of(BusDead)
+    assert [(dead.error.kind, dead.dead_subject) for dead in letters] == [("conflict", "query.received")] * 2
+    assert [dead.envelope_id for dead in letters] == [asked.id for asked in mistaken]
+    assert [envelope.cause_id for envelope in stage.door.envelopes(BusDead)] == [asked.id for asked in mistaken]
+    assert [asked.query for asked in stage.model.asked] == ["Well?"]

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from local.bus.messages import (
-    AgentTransition,
     GenerationToken,
     QueryAccepted,
     QueryFailed,
@@ -18,12 +17,9 @@ from local.generator import respondent as respondent_module
 from local.generator.history import ConversationService
 from local.models.chat import ThinkingDelta, ToolCall
 
-ENDS = pytest.mark.parametrize("way", ["stop", "kill"])
 
-
-@ENDS
-async def test_a_turn_goes_on_in_the_next_process_and_no_model_call_is_repeated(
-    stage: Any, dice: Any, way: str
+async def test_a_turn_goes_on_in_the_next_process_at_its_next_attempt_and_no_model_call_is_repeated(
+    stage: Any, dice: Any
 ) -> None:
     first = await stage.generator()
     await stage.tool(dice)
@@ -31,30 +27,36 @@ async def test_a_turn_goes_on_in_the_next_process_and_no_model_call_is_repeated(
     stage.model.will_say("The", asyncio.Event())
     await stage.door.ask("Roll!", "q1")
     await stage.door.hears(GenerationToken)
-    await getattr(first, way)()
+    await first.kill()
     asked_before = stage.model.asked[1]
     stage.model.will_say("The five.")
-    await stage.generator()
-    response = await stage.door.hears(ResponseGeneration)
+    second = await stage.generator()
+    response = await stage.end_of("q1")
     assert (response.answer, response.thinking) == ("The five.", "I roll.")
     assert [record.result for record in response.tool_calls] == ["a 5 of 6"]
     assert stage.model.asked[2] == asked_before
-    assert len(stage.model.asked) == 3
     assert dice.rolls == [6]
     assert [(token.attempt, token.text) for token in stage.door.of(GenerationToken)] == [(1, "The"), (2, "The five.")]
+    assert [accepted.attempt for accepted in stage.door.of(QueryAccepted)] == [1, 2]
+    await second.stop()
+    await stage.generator()
+    stage.model.will_say("No.")
+    await stage.door.ask("And now?", "q2")
+    await stage.end_of("q2")
+    assert len(stage.door.of(ResponseGeneration, query_id="q1")) == 1  # what has left is not published again
 
 
-@ENDS
 async def test_a_call_under_way_is_made_again_under_the_same_id_once_its_tool_is_back(
-    stage: Any, dice: Any, way: str
+    stage: Any, dice: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(respondent_module, "YOUNG_SECONDS", 0.05)
     first = await stage.generator()
     served = await stage.tool(dice)
     dice.may_fall.clear()
     stage.model.will_say(ToolCall("dice", {}))
     await stage.door.ask("Roll!", "q1")
     await asyncio.wait_for(dice.started.wait(), 10)
-    await getattr(first, way)()
+    await first.stop()
     dice.may_fall.set()
     await served.stop()
     stage.model.will_say("A five.", to="Roll!")
@@ -71,18 +73,6 @@ async def test_a_call_under_way_is_made_again_under_the_same_id_once_its_tool_is
     assert stage.door.of(ToolResult)[-1].call_id == "q1:0:0"
 
 
-async def test_the_query_is_accepted_again_with_the_number_of_the_attempt(stage: Any) -> None:
-    first = await stage.generator()
-    stage.model.will_say("The", asyncio.Event())
-    await stage.door.ask("Well?", "q1")
-    await stage.door.hears(GenerationToken)
-    await first.kill()
-    stage.model.will_say("Yes.")
-    await stage.generator()
-    await stage.end_of("q1")
-    assert [accepted.attempt for accepted in stage.door.of(QueryAccepted)] == [1, 2]
-
-
 async def test_waiting_queries_keep_their_order_and_are_no_attempts(stage: Any) -> None:
     first = await stage.generator()
     stage.model.will_say(asyncio.Event())
@@ -95,19 +85,6 @@ async def test_waiting_queries_keep_their_order_and_are_no_attempts(stage: Any) 
     await stage.generator()
     await stage.door.hears(ResponseGeneration, 3)
     assert [response.query_id for response in stage.door.of(ResponseGeneration)] == ["q1", "q2", "q3"]
-
-
-async def test_an_outcome_that_has_left_is_not_published_again_unasked(stage: Any) -> None:
-    first = await stage.generator()
-    stage.model.will_say("Yes.")
-    await stage.door.ask("Well?", "q1")
-    await stage.door.hears(AgentTransition, to_state="IDLE")
-    await first.stop()
-    await stage.generator()
-    stage.model.will_say("No.")
-    await stage.door.ask("And now?", "q2")
-    await stage.door.hears(ResponseGeneration, query_id="q2")
-    assert len(stage.door.of(ResponseGeneration, query_id="q1")) == 1
 
 
 async def test_a_cancelled_turn_does_not_wait_for_tools_that_are_gone(stage: Any, dice: Any) -> None:
@@ -141,7 +118,11 @@ async def test_an_interrupted_turn_goes_on_without_a_tool_that_stays_away(
     assert stage.model.asked[1].tools == []
 
 
-@pytest.mark.parametrize("loses_live_queries", [False, True], ids=["ahead", "from the record"])
+@pytest.mark.parametrize(
+    "loses_live_queries",
+    [False, pytest.param(True, marks=pytest.mark.thorough)],
+    ids=["ahead", "from the record"],
+)
 async def test_the_first_turn_of_a_process_has_the_tools_that_there_were_before_it(
     stage: Any, dice: Any, loses_live_queries: bool
 ) -> None:

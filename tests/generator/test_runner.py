@@ -30,7 +30,7 @@ from local.generator.history import ConversationService, NewTurn
 from local.generator.output import TurnOutput
 from local.generator.runner import TurnRunner
 from local.generator.steps import ModelStep, PlannedCall, TurnInput, TurnLimits, parse_step
-from local.generator.tool_calls import TurnContext, request_id
+from local.generator.tool_calls import TurnContext
 from local.generator.tool_list import TurnOffer
 from local.generator.tool_registry import ToolRegistry
 from local.generator.turn import Turn
@@ -129,11 +129,6 @@ def call_ids(envelopes: list[Envelope]) -> list[str]:
     return [ToolRequest.decode(envelope.payload).call_id for envelope in envelopes]
 
 
-def test_a_call_has_one_envelope_id_in_every_process() -> None:
-    assert request_id("q1:0:0", "A") == request_id("q1:0:0", "A")
-    assert len({request_id("q1:0:0", "A"), request_id("q1:0:1", "A"), request_id("q1:0:0", "B")}) == 3
-
-
 async def test_what_was_said_before_the_model_server_died_is_withdrawn_and_in_no_record(
     stage: Any, process: Callable[[], Any]
 ) -> None:
@@ -202,23 +197,6 @@ async def test_a_small_model_that_writes_a_call_again_and_again_is_not_heard_to_
     assert len(response.tool_calls) == heard
 
 
-async def test_a_model_that_writes_nothing_but_calls_fails_in_words(stage: Any, process: Callable[[], Any]) -> None:
-    for _ in range(10):
-        stage.model.will_say(*LIGHTS)
-    running = await process()
-    response = await asyncio.wait_for(running.start(), SECONDS)
-    assert (response.status, response.answer, said(stage)) == ("failed", "", "")
-    assert response.error is not None and "instead of answering in words" in response.error.message
-
-
-async def test_json_that_is_no_call_is_an_answer_and_comes_whole(stage: Any, process: Callable[[], Any]) -> None:
-    answer = ('{"na', 'me": "Ada", "a', 'ge": 36}\n', "[1, 2]\n```js", 'on\n{"name": "x"}\n```')
-    stage.model.will_say(*answer)
-    running = await process()
-    response = await asyncio.wait_for(running.start(), SECONDS)
-    assert response.answer == said(stage) == "".join(answer)
-
-
 async def test_half_a_call_is_not_the_answer_of_a_turn_that_was_stopped(stage: Any, process: Callable[[], Any]) -> None:
     stage.model.will_say("Well.\n", LIGHTS[0], LIGHTS[1], asyncio.Event())
     running = await process()
@@ -253,21 +231,6 @@ async def test_a_result_that_was_there_when_the_process_was_killed_is_not_asked_
     assert [record.recalled for record in response.tool_calls] == [RECALLED] * 3
     assert len(stage.model.asked) == 2
     assert await successor.record.results("q1") == []
-
-
-async def test_the_last_result_of_a_round_and_that_of_a_single_call_are_not_kept_by_themselves(
-    stage: Any, process: Callable[[], Any]
-) -> None:
-    stage.model.will_say(ToolCall("roll", {"n": 1}))
-    stage.model.will_say(ToolCall("roll", {"n": 2}), ToolCall("roll", {"n": 3}))
-    stage.model.will_say("Done.")
-    alone = await process()
-    ending = alone.start()
-    await answer(stage, (await requests(stage, 1))[0])
-    for envelope in (await requests(stage, 3))[1:]:
-        await answer(stage, envelope)
-    assert len((await asyncio.wait_for(ending, SECONDS)).tool_calls) == 3
-    assert alone.record.kept.qsize() == 1
 
 
 async def test_a_result_of_another_call_is_no_answer_and_counted(stage: Any, process: Callable[[], Any]) -> None:

@@ -115,6 +115,7 @@ async def test_a_turn_that_is_cancelled_while_it_cannot_be_stored_ends_as_cancel
     assert len(stage.model.asked) == 1
 
 
+@pytest.mark.thorough
 async def test_the_live_cancel_of_a_turn_whose_end_cannot_be_stored_holds_before_the_one_on_record_comes(
     stage: Any, breaks: Break
 ) -> None:
@@ -140,6 +141,7 @@ async def test_a_cancellation_that_cannot_be_stored_comes_again(stage: Any, brea
     assert (response.status, response.answer) == ("cancelled", "So far")
 
 
+@pytest.mark.thorough
 async def test_a_query_in_line_whose_cancellation_cannot_be_stored_as_its_end_comes_again_and_ends(
     stage: Any, breaks: Break
 ) -> None:
@@ -158,7 +160,7 @@ async def test_a_query_in_line_whose_cancellation_cannot_be_stored_as_its_end_co
     assert (await stage.end_of("q0")).answer == "One."
 
 
-@pytest.mark.parametrize("method", ["accept", "finish"])
+@pytest.mark.parametrize("method", ["finish", pytest.param("accept", marks=pytest.mark.thorough)])
 async def test_a_generator_that_waits_for_its_disk_stops_at_once_when_asked_to(
     stage: Any, breaks: Break, method: str
 ) -> None:

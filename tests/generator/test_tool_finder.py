@@ -8,7 +8,7 @@ import pytest
 
 from local.bus.messages import ToolCallRecord, ToolSchema
 from local.bus.vocabulary import CALL_TOOL, TOOL_SEARCH
-from local.generator.builtin_tools import FAULTS, MOST_FOUND, found_by, matching
+from local.generator.builtin_tools import MOST_FOUND, found_by, matching
 from local.generator.builtin_tools import told_of_search as told
 from local.taint.policy import Provenance
 
@@ -58,8 +58,3 @@ def test_what_is_told_are_schemas_or_that_there_is_none() -> None:
     assert told("xyz", TOOLS) == "No tool has a word of that in its name or description."
     call = ToolCallRecord(call_id="q:0:0", tool=TOOL_SEARCH, args={"query": "mail"}, result="- send_mail: Send")
     assert Provenance.of(["Mail it"], (), [call]).private == ()
-
-
-@pytest.mark.parametrize("args", [{}, {"query": " "}, {"query": 3}, {"query": "x", "more": 1}])
-def test_what_is_no_query_is_a_fault(args: dict[str, object]) -> None:
-    assert FAULTS[TOOL_SEARCH](args).endswith("Expected: query.")

@@ -1,28 +1,22 @@
-"""Which tools there are, learned from what tools say of themselves."""
+"""Which tools there are, learned from what tools say of themselves, and what the model is told of them."""
+
+from __future__ import annotations
 
 import asyncio
+import json
+from typing import Any
+
+import pytest
 
 from local.bus.messages import ChildStatus, ToolSchema
-from local.generator.tool_registry import MAX_SCHEMA_BYTES, ToolRegistry, as_function
+from local.generator.short_schemas import as_function, bare, first_sentence
+from local.generator.tool_registry import MAX_SCHEMA_BYTES, ToolRegistry
+from local.models.settings import Tier
 from local.runtime.runner import SILENT_SECONDS
 
 
 def schema(tool: str = "dice", description: str = "Rolls dice.") -> ToolSchema:
     return ToolSchema(tool=tool, description=description, parameters={"type": "object"})
-
-
-def test_an_announced_tool_is_offered_by_name() -> None:
-    registry = ToolRegistry()
-    assert registry.announce(schema("web"), "web", "i1", now=0) is None
-    assert registry.announce(schema("dice"), "dice", "i2", now=0) is None
-    assert list(registry.offered(now=1)) == ["dice", "web"]
-
-
-def test_a_restarted_participant_takes_its_own_tool_over() -> None:
-    registry = ToolRegistry()
-    registry.announce(schema(description="old"), "dice", "first", now=0)
-    assert registry.announce(schema(description="new"), "dice", "second", now=1) is None
-    assert registry.offered(now=1)["dice"].description == "new"
 
 
 async def test_a_tool_of_a_participant_that_was_taken_out_answers_nothing_also_once_it_has_left() -> None:
@@ -71,10 +65,6 @@ def test_a_tool_is_withdrawn_after_a_silence_and_back_with_the_next_sign_of_life
     assert "dice" in registry.offered(now=20)
 
 
-def test_whoever_has_announced_nothing_should_be_asked() -> None:
-    assert not ToolRegistry().heard("dice", "i1", now=0)
-
-
 def test_a_tool_too_long_to_tell_the_model_of_is_refused_and_not_asked_again_and_again() -> None:
     registry = ToolRegistry()
     endless = schema().model_copy(update={"description": "x" * MAX_SCHEMA_BYTES})
@@ -84,21 +74,6 @@ def test_a_tool_too_long_to_tell_the_model_of_is_refused_and_not_asked_again_and
     assert registry.heard("dice", "i1", now=1)
     assert registry.announce(schema(), "dice", "i2", now=2) is None
     assert "dice" in registry.offered(now=2)
-
-
-def test_goodbye_withdraws_the_tool() -> None:
-    registry = ToolRegistry()
-    registry.announce(schema(), "dice", "i1", now=0)
-    registry.left("dice", "i1", now=0)
-    assert registry.offered(now=0) == {}
-
-
-def test_the_goodbye_of_an_old_instance_does_not_remove_its_successor() -> None:
-    registry = ToolRegistry()
-    registry.announce(schema(), "dice", "old", now=0)
-    registry.announce(schema(), "dice", "new", now=1)
-    registry.left("dice", "old", now=1)
-    assert "dice" in registry.offered(now=1)
 
 
 def test_a_replaced_process_that_spoke_last_does_not_take_the_tool_away_when_it_leaves() -> None:
@@ -120,15 +95,67 @@ def test_a_process_that_died_without_a_word_does_not_hold_the_tool_when_its_succ
     assert registry.offered(now=SILENT_SECONDS) == {}
 
 
-def test_the_model_is_told_of_a_tool_as_a_function() -> None:
-    assert as_function(schema()) == {
-        "type": "function",
-        "function": {"name": "dice", "description": "Rolls dice.", "parameters": {"type": "object"}},
+# What the model is told of a tool: all of it if it is large, else a sentence and bare types.
+
+FULL: dict[str, Any] = {
+    "type": "object",
+    "title": "Mail",
+    "$defs": {
+        "Kind": {"enum": ["plain", "rich"], "type": "string"},
+        "Tree": {"properties": {"t": {"$ref": "#/$defs/Tree"}}},
+    },
+    "properties": {
+        "to": {"type": "array", "items": {"type": "string", "format": "email"}, "description": "Whom. All."},
+        "kind": {"$ref": "#/$defs/Kind", "default": "plain"},
+        "at": {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}], "default": None},
+        "tree": {"$ref": "#/$defs/Tree"},
+    },
+    "required": ["to"],
+    "additionalProperties": False,
+}  # fmt: skip
+
+
+def test_types_choices_and_what_is_required_are_left_of_a_schema() -> None:
+    told = bare(FULL)
+    tree = told["properties"].pop("tree")
+    assert told == {
+        "type": "object",
+        "properties": {
+            "to": {"type": "array", "items": {"type": "string"}},
+            "kind": {"type": "string", "enum": ["plain", "rich"]},
+            "at": {"type": "integer"},
+        },
+        "required": ["to"],
     }
+    assert len(json.dumps(tree)) < 200  # a schema of itself ends somewhere
+    assert bare(FULL, described=True)["properties"]["to"]["description"] == "Whom."
 
 
-def test_a_function_is_made_once_of_each_schema() -> None:
-    registry, first, second = ToolRegistry(), schema(), schema(description="Rolls two dice.")
-    assert registry.function(first) is registry.function(first)
-    assert registry.function(second) == as_function(second)
-    assert registry.function(second).size == as_function(second).size != as_function(first).size
+@pytest.mark.parametrize("odd", [{}, {"properties": None, "required": "x"}, {"$ref": "#"}, {"$ref": "#/none"}])
+def test_what_is_no_schema_of_arguments_is_told_as_one_without_any(odd: dict[str, Any]) -> None:
+    assert bare(odd) == {"type": "object", "properties": {}}
+
+
+def test_a_large_model_is_told_everything_and_others_one_sentence_always_in_the_same_bytes() -> None:
+    mail = ToolSchema(tool="mail", description="Send a\n mail, e.g. a letter! Not twice.", parameters=FULL)
+    assert as_function(mail)["function"]["description"] == mail.description
+    assert as_function(mail)["function"]["parameters"] == FULL
+    for tier in (Tier.SMALL, Tier.MID):
+        told = as_function(mail, tier)
+        assert json.dumps(told) == json.dumps(as_function(mail.model_copy(deep=True), tier))
+        assert len(json.dumps(told)) < len(json.dumps(as_function(mail)))
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("One. Two.", "One."),
+        ("A mail, e.g. a letter! No.", "A mail, e.g. a letter!"),
+        ("Costs 1.5 euros. Two", "Costs 1.5 euros."),
+        ("None at all", "None at all"),
+        ("", ""),
+    ],
+)
+def test_the_first_sentence_ends_at_a_sign_before_a_space(text: str, first: str) -> None:
+    assert first_sentence(text) == first
+    assert len(first_sentence("x" * 1000)) <= 200

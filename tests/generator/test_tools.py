@@ -13,14 +13,13 @@ from local.bus.messages import (
     BusDead,
     ChildStatus,
     ParticipantStatus,
-    QueryAccepted,
     ResponseGeneration,
     ToolRequest,
     ToolSchema,
     ToolSchemaRequest,
 )
 from local.bus.security import Declaration, SenderGuard
-from local.core.errors import RequestTimeout, ToolError
+from local.core.errors import RequestTimeout
 from local.models.chat import ToolCall
 from local.tools.tool import Tool, ToolSettings
 
@@ -41,26 +40,6 @@ async def call_dice(stage: Any) -> Any:
     return record
 
 
-async def test_a_tool_that_starts_later_is_offered_from_then_on(stage: Any, dice: Any) -> None:
-    await stage.generator()
-    stage.model.will_say("Without.")
-    await answer(stage, 1)
-    await stage.tool(dice)
-    stage.model.will_say("With.")
-    await answer(stage, 2)
-    assert [asked.tools for asked in stage.model.asked] == [[], ["dice"]]
-
-
-async def test_a_tool_that_was_there_first_is_asked_who_it_is(stage: Any, dice: Any) -> None:
-    await stage.serve(dice)
-    await stage.generator()
-    await stage.door.hears(ToolSchemaRequest)
-    await stage.door.hears(ToolSchema, 2)
-    stage.model.will_say("With.")
-    await answer(stage, 1)
-    assert stage.model.asked[0].tools == ["dice"]
-
-
 async def test_a_tool_that_appears_between_two_calls_of_the_model_changes_nothing_in_that_turn(
     stage: Any, dice: Any
 ) -> None:
@@ -76,47 +55,6 @@ async def test_a_tool_that_appears_between_two_calls_of_the_model_changes_nothin
     assert record.error is not None
     assert record.error.kind == "unknown_tool"  # the set offered is fixed for one call of the model
     assert [asked.tools for asked in stage.model.asked] == [[], []]  # a turn keeps its list
-
-
-async def test_a_tool_that_says_goodbye_is_withdrawn_and_its_restart_is_used(stage: Any, dice: Any) -> None:
-    await stage.generator()
-    served = await stage.tool(dice)
-    assert (await call_dice(stage)).result == "a 5 of 6"
-    await served.stop()
-    await stage.door.hears(ParticipantStatus, name="dice", state="stopping")
-    assert (await call_dice(stage)).error.kind == "unknown_tool"
-    await stage.tool(type(dice)())
-    assert (await call_dice(stage)).result == "a 5 of 6"
-    assert [asked.tools for asked in stage.model.asked] == [["dice"], ["dice"], [], [], ["dice"], ["dice"]]
-
-
-async def test_a_tool_that_was_killed_and_restarted_is_used_again(stage: Any, dice: Any) -> None:
-    await stage.generator()
-    served = await stage.tool(dice)
-    await served.kill()
-    await stage.tool(type(dice)())
-    assert (await call_dice(stage)).result == "a 5 of 6"
-
-
-async def test_what_is_asked_of_a_generator_that_has_just_begun_waits_for_the_tools_that_there_were(
-    stage: Any, dice: Any
-) -> None:
-    """However often it dies before it has heard of them."""
-    first = await stage.generator()
-    served = await stage.tool(dice)
-    assert (await call_dice(stage)).result == "a 5 of 6"
-    await served.kill()
-    await first.kill()
-    stage.model.will_say("With.")
-    second = await stage.generator()
-    await stage.door.ask("Roll!", "early", session=None)
-    await stage.door.hears(QueryAccepted, query_id="early")
-    await second.kill()
-    await stage.generator()
-    await stage.door.hears(QueryAccepted, 2, query_id="early")
-    await stage.tool(type(dice)())
-    await stage.door.hears(ResponseGeneration, query_id="early")
-    assert [asked.tools for asked in stage.model.asked] == [["dice"], ["dice"], ["dice"]]
 
 
 async def test_a_call_that_a_restarted_generator_repeats_is_known_to_its_living_tool_and_runs_once(
@@ -138,16 +76,6 @@ async def test_a_call_that_a_restarted_generator_repeats_is_known_to_its_living_
     assert dice.rolls == [6]
     one, two = stage.door.envelopes(ToolRequest)
     assert one.id == two.id
-
-
-async def test_a_second_tool_of_the_same_name_is_refused_aloud(stage: Any, dice: Any) -> None:
-    await stage.generator()
-    await stage.tool(dice)
-    rival = type("Rival", (type(dice),), {"__doc__": "Roll another dice."})()
-    await stage.tool(rival, sender="rival")
-    dead = await stage.door.hears(BusDead)
-    assert (dead.error.kind, dead.dead_subject) == ("refused_tool", "tool.schema")
-    assert dead.error.message == "tool dice of rival is refused: dice offers one of that name"
 
 
 async def test_a_tool_that_may_not_say_its_results_is_not_offered(stage: Any, dice: Any) -> None:
@@ -189,27 +117,6 @@ async def test_a_call_of_a_tool_that_is_given_up_fails_at_once_and_says_why(stag
     assert (await call_dice(stage)).result == "a 5 of 6"
 
 
-@pytest.mark.parametrize(
-    ("state", "reason"), [("failed", "its process cannot live"), ("gone", "it was taken out of the settings")]
-)
-@pytest.mark.parametrize(("effect", "kind"), [("read", "unavailable"), ("write", "outcome_unknown")])
-async def test_a_call_under_way_ends_when_its_tool_is_given_up_or_taken_out(
-    stage: Any, dice: Any, monkeypatch: pytest.MonkeyPatch, effect: str, kind: str, state: str, reason: str
-) -> None:
-    schema = dice.schema().model_copy(update={"effect": effect})
-    monkeypatch.setattr(dice, "schema", lambda: schema)
-    await stage.generator()
-    served = await stage.tool(dice)
-    await supervisor_says(stage, dice, "ready")
-    dice.may_fall.clear()
-    calling = asyncio.create_task(call_dice(stage))
-    await asyncio.wait_for(dice.started.wait(), 10)
-    await served.kill()
-    await supervisor_says(stage, dice, state)
-    record = await asyncio.wait_for(calling, 30)
-    assert (record.error.kind, reason in record.error.message) == (kind, True)
-
-
 async def test_a_tool_that_never_answers_is_a_timeout_the_model_reads(stage: Any) -> None:
     await stage.generator()
     seconds = -0.999  # and one more
@@ -249,54 +156,6 @@ async def test_a_tool_that_does_not_say_how_long_it_may_take_gets_what_is_config
     assert waited == [1.25]
 
 
-async def test_what_a_tool_refuses_is_text_for_the_model(
-    stage: Any, dice: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def refuse(sides: int = 6) -> str:
-        raise ToolError("the table is wet", kind="refused")
-
-    await stage.generator()
-    await stage.tool(dice)
-    monkeypatch.setattr(dice, "run", refuse)
-    assert (await call_dice(stage)).error.message == "the table is wet"
-    assert stage.model.asked[-1].messages[-1]["content"] == "Error (refused): the table is wet"
-
-
-async def test_a_result_that_is_none_is_text_for_the_model_too(stage: Any) -> None:
-    await stage.generator()
-    await stage.door.bus.publish(ToolSchema(tool="odd", description="Odd.", parameters={}, safety="L0"))
-
-    class Nonsense(Message):
-        """No result at all."""
-
-        subject = "tool.result.odd"
-
-    async def answer_nonsense() -> None:
-        await stage.door.hears(ToolRequest)
-        [request] = stage.door.envelopes(ToolRequest)
-        await stage.door.bus.publish(Nonsense(), request.trace(), in_reply_to=request.id)
-
-    answering = asyncio.create_task(answer_nonsense())
-    stage.model.will_say(ToolCall("odd", {}))
-    stage.model.will_say("Strange.")
-    response = await answer(stage, 1)
-    await answering
-    assert response.status == "answered"
-    assert response.tool_calls[0].error is not None
-    assert response.tool_calls[0].error.kind == "malformed"
-
-
-async def test_the_iteration_limit_ends_in_an_answer(stage: Any, dice: Any) -> None:
-    await stage.generator(max_tool_iterations=2)
-    await stage.tool(dice)
-    for sides in (4, 6):
-        stage.model.will_say(ToolCall("dice", {"sides": sides}))
-    stage.model.will_say("A 3 and a 5.")
-    response = await answer(stage, 1)
-    assert (response.status, response.answer) == ("answered", "A 3 and a 5.")
-    assert [asked.tools for asked in stage.model.asked] == [["dice"]] * 3  # the prompt begins the same
-
-
 async def test_a_tool_that_does_more_than_read_gives_the_turn_more_steps(stage: Any, dice: Any) -> None:
     class EraserTool(Tool):
         """Erase something."""
@@ -318,20 +177,51 @@ async def test_a_tool_that_does_more_than_read_gives_the_turn_more_steps(stage: 
     assert "no more than 2 steps" in response.degraded[0]
 
 
-async def test_an_observer_that_only_beats_is_no_tool(stage: Any) -> None:
+async def test_a_tool_is_offered_from_when_it_is_heard_until_it_leaves_and_again_after_a_restart(
+    stage: Any, dice: Any
+) -> None:
+    await stage.serve(dice)
     await stage.generator()
     await stage.door.hears(ToolSchemaRequest)
-    status = ParticipantStatus(name="critic", kind="agent", pid=1, instance="i", state="ready")
-    await stage.door.bus.publish(status)
-    stage.model.will_say("Yes.")
-    await answer(stage, 1)
-    assert len(stage.door.of(ToolSchemaRequest)) == 1
+    await stage.door.hears(ToolSchema, 2)  # it was there first, and is asked what it is
+    assert (await call_dice(stage)).result == "a 5 of 6"
+    await next(served for served in stage._served if served.participant is dice).stop()
+    await stage.door.hears(ParticipantStatus, name="dice", state="stopping")
+    assert (await call_dice(stage)).error.kind == "unknown_tool"
+    await stage.tool(type(dice)())
+    assert (await call_dice(stage)).result == "a 5 of 6"
+    assert [asked.tools for asked in stage.model.asked] == [["dice"], ["dice"], [], [], ["dice"], ["dice"]]
 
 
-async def test_a_tool_that_beats_but_was_never_introduced_is_asked(stage: Any) -> None:
+@pytest.mark.parametrize(
+    ("effect", "kind", "state", "reason"),
+    [
+        ("read", "unavailable", "failed", "its process cannot live"),
+        ("write", "outcome_unknown", "gone", "it was taken out of the settings"),
+    ],
+)
+async def test_a_call_under_way_ends_when_its_tool_is_given_up_or_taken_out(
+    stage: Any, dice: Any, monkeypatch: pytest.MonkeyPatch, effect: str, kind: str, state: str, reason: str
+) -> None:
+    schema = dice.schema().model_copy(update={"effect": effect})
+    monkeypatch.setattr(dice, "schema", lambda: schema)
+    await stage.generator()
+    served = await stage.tool(dice)
+    await supervisor_says(stage, dice, "ready")
+    dice.may_fall.clear()
+    calling = asyncio.create_task(call_dice(stage))
+    await asyncio.wait_for(dice.started.wait(), 10)
+    await served.kill()
+    await supervisor_says(stage, dice, state)
+    record = await asyncio.wait_for(calling, 30)
+    assert (record.error.kind, reason in record.error.message) == (kind, True)
+
+
+async def test_a_tool_that_beats_but_was_never_introduced_is_asked_and_an_observer_is_not(stage: Any) -> None:
     await stage.generator()
     await stage.door.hears(ToolSchemaRequest)
-    status = ParticipantStatus(name="dice", kind="tool", pid=1, instance="i", state="ready")
-    beat: Envelope = await stage.door.bus.publish(status)
+    for name, kind in (("critic", "agent"), ("dice", "tool")):
+        status = ParticipantStatus(name=name, kind=kind, pid=1, instance="i", state="ready")
+        beat: Envelope = await stage.door.bus.publish(status)
     await stage.door.hears(ToolSchemaRequest, 2)
-    assert stage.door.envelopes(ToolSchemaRequest)[1].cause_id == beat.id
+    assert [each.cause_id for each in stage.door.envelopes(ToolSchemaRequest)[1:]] == [beat.id]

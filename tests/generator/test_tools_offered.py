@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_stage.pen import PenTool
 
 import local.generator.respondent as respondent_module
 from local.bus.messages import AnswerOptions, AnswerProfile, ResponseGeneration, ToolSchema
@@ -24,54 +23,20 @@ from local.models.chat import ToolCall
 from local.models.settings import Tier
 from local.run.participant import find_class
 from local.skills.messages import READ_SKILL
-from tests.agents.test_gatekeeper import PenTool
 
 ROOM = ToolRoom(1_000_000, lambda function: 1)
-QUESTIONS = {
-    "search_memory": (
-        "What did I tell you about my sister?", "What is my favourite colour?", "Which book did I recommend last week?",
-        "What do you know about me?", "What was the name of the hotel that we talked about?", "When is my birthday?",
-        "Who fixed our boiler last year?",
-    ),
-    "web_search": (
-        "What is the weather in Oslo tomorrow?", "Who won the match last night?", "What does a litre of milk cost now?",
-        "Find me a recipe for hazelnut cake.", "Is the museum open on Sunday?", "What is new in Python 3.14?",
-        "Which train goes to Hamburg at noon?", "Who is the mayor of London?",
-    ),
-    "web_fetch": (
-        "Summarise https://example.org/article.", "What does the page example.org/faq say about returns?",
-        "Read this for me: http://example.org/a.txt", "Translate the text on https://example.org/de into English.",
-        "Who wrote https://example.org/essay?", "Which prices are on https://shop.example.org?",
-    ),
-    "read_file": (
-        "Read the file notes.txt.", "What stands in report.pdf?", "Summarise minutes.md.", "Explain main.py to me.",
-        "How many people are in guests.csv?", "What is the deadline in contract.docx?",
-        "Check letter.txt for mistakes.",
-    ),
-    "list_files": (
-        "Which files are there?", "What is in my folder?", "Do I have any pictures there?", "Show me the folder src.",
-        "Which is the largest file here?", "Is there a readme in this project?",
-    ),
-    "write_file": (
-        "Save this list as shopping.txt.", "Write me a poem into poem.md.", "Put the summary into a file.",
-        "Make a file hello.py that prints hello.", "Save the recipe for later.",
-        "Write a letter to my landlord in letter.txt.",
-    ),
-}  # fmt: skip
 
 
-@cache
 def installation() -> dict[str, ToolSchema]:
-    """The tools of a default installation."""
+    """The tools of a default installation, by name."""
+    return {name: ToolSchema(tool=name, description=f"Do {name}.", parameters={}) for name in sorted(OURS - {*SCHEMAS})}
+
+
+@pytest.mark.thorough  # it imports every tool
+def test_the_table_knows_every_tool_of_ours() -> None:
     system = load_system(layers_for(None), {}, environment())
     kinds = (tool for entry in system.participants for tool in _tools_of(find_class(entry.target, system.python_path)))
-    return {
-        kind.name: ToolSchema(
-            tool=kind.name, description=inspect.cleandoc(kind.__doc__ or ""), parameters=kind.arguments().schema,
-            effect=kind.effect, safety=kind.safety, category=kind.category,
-        )
-        for kind in kinds
-    }  # fmt: skip
+    assert {*(kind.name for kind in kinds), *SCHEMAS} - {TOOL_SEARCH, CALL_TOOL} == OURS
 
 
 def tool(name: str) -> ToolSchema:
@@ -83,37 +48,6 @@ def names(tools: dict[str, ToolSchema], tier: Tier, rules: OfferRules | None = N
     return list(first_list(own, tier, rules or OfferRules(), more.pop("room", ROOM), **more).names)
 
 
-@pytest.mark.parametrize("is_used", [False, True], ids=["empty workspace", "used workspace"])
-@pytest.mark.parametrize("is_present", [False, True], ids=["nobody there", "somebody there"])
-@pytest.mark.parametrize("tier", Tier)
-def test_the_tool_that_a_question_needs_is_offered(tier: Tier, is_present: bool, is_used: bool) -> None:
-    assert sum(map(len, QUESTIONS.values())) == 40
-    tools = with_own(installation(), None, asks_user=is_present)
-    for needed, questions in QUESTIONS.items():
-        for question in questions:
-            offer = TurnOffer(OfferRules(), tier, wanted=(READ_SKILL,) if is_used else ())
-            assert needed in offer.settle(tools, question, None, ROOM).names, question
-
-
-def test_the_list_of_each_size_is_the_table_and_does_not_follow_the_question() -> None:
-    tools = with_own(installation(), None, asks_user=True)
-    for tier in Tier:
-        lists = {
-            TurnOffer(OfferRules(), tier).settle(tools, question, None, ROOM).encode()
-            for questions in QUESTIONS.values()
-            for question in questions
-        }
-        assert len(lists) == 1
-    assert names(installation(), Tier.SMALL) == list(TABLE[Tier.SMALL])
-    assert names(installation(), Tier.MID) == [*TABLE[Tier.MID], TOOL_SEARCH, CALL_TOOL]
-    assert set(names(installation(), Tier.LARGE)) == {*installation(), *SCHEMAS} - {TOOL_SEARCH, CALL_TOOL}
-
-
-def test_the_table_knows_every_tool_of_ours() -> None:
-    assert {*installation(), *SCHEMAS} - {TOOL_SEARCH, CALL_TOOL} == OURS
-    assert all(len(TABLE[tier]) <= MOST[tier] for tier in Tier)
-
-
 @pytest.mark.parametrize("tier", Tier)
 def test_what_the_owner_adds_to_the_system_is_offered_and_an_mcp_server_s_many_tools_are_found(tier: Tier) -> None:
     few = {**installation(), "dice": tool("dice"), "sums__add": tool("sums__add")}
@@ -122,12 +56,6 @@ def test_what_the_owner_adds_to_the_system_is_offered_and_an_mcp_server_s_many_t
     offered = names(many, tier)
     assert "dice" in offered and offered[-2:] == [TOOL_SEARCH, CALL_TOOL]
     assert len(offered) == MOST[tier] + 2
-
-
-def test_what_takes_more_than_its_share_of_the_window_is_found_by_a_search() -> None:
-    assert names(installation(), Tier.LARGE, room=ToolRoom(3, lambda function: 1)) == [
-        *TABLE[Tier.LARGE][:3], TOOL_SEARCH, CALL_TOOL,
-    ]  # fmt: skip
 
 
 def test_the_owner_may_add_and_remove() -> None:
@@ -165,6 +93,30 @@ def test_a_stored_list_stays_and_a_tool_that_joins_is_offered_once_it_is_named()
     assert ToolList.decode(third.to_keep.body).names == third.names
 
 
+NEEDED = {
+    "search_memory": "What did I tell you about my sister?",
+    "web_search": "What is the weather in Oslo tomorrow?",
+    "web_fetch": "Summarise https://example.org/article.",
+    "read_file": "Read the file notes.txt.",
+    "list_files": "Which files are there?",
+    "write_file": "Save this list as shopping.txt.",
+}
+
+
+@pytest.mark.parametrize("tier", Tier)
+def test_the_tools_that_everyday_questions_need_are_offered_whatever_the_question_and_the_size(tier: Tier) -> None:
+    for is_present in (False, True):
+        tools = with_own(installation(), None, asks_user=is_present)
+        for wanted in ((), (READ_SKILL,)):
+            offers = (TurnOffer(OfferRules(), tier, wanted=wanted) for _ in NEEDED)
+            [listed] = {
+                offer.settle(tools, NEEDED[name], None, ROOM).names for offer, name in zip(offers, NEEDED, strict=True)
+            }
+            assert NEEDED.keys() <= set(listed)
+    few = names(installation(), tier, room=ToolRoom(3, lambda function: 1))
+    assert few == [*TABLE[tier][:3], *(() if tier is Tier.SMALL else (TOOL_SEARCH, CALL_TOOL))]
+
+
 async def ask(stage: Any, query_id: str, question: str, session: str = "s", **options: Any) -> ResponseGeneration:
     await stage.door.ask(question, query_id, session=session, options=AnswerOptions(**options) if options else None)
     response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id=query_id)
@@ -196,24 +148,6 @@ async def test_later_turns_and_processes_of_a_session_have_its_list_and_other_se
     assert stage.model.asked[1].tools == stage.model.asked[0].tools
     [record] = response.tool_calls
     assert record.error is not None and record.error.kind == "unavailable"
-
-
-async def test_a_model_of_another_size_gets_a_list_of_its_own(
-    stage: Any, dice: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(respondent_module, "YOUNG_SECONDS", 0.0)
-    first = await stage.generator()
-    for schema in (tool("git_status"), tool("web_search")):
-        await stage.door.bus.publish(schema)
-    await stage.tool(dice)
-    await stage.door.hears(ToolSchema, 3)
-    stage.model.parameters = None
-    await first.stop()
-    await stage.generator()
-    await stage.door.hears(ToolSchema, 3)
-    stage.model.will_say("One.")
-    await ask(stage, "q1", "Hello")
-    assert "git_status" not in stage.model.asked[0].tools
 
 
 async def test_a_call_of_a_tool_that_is_not_on_the_list_is_answered_with_its_schema_and_then_made(

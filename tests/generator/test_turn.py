@@ -1,5 +1,7 @@
 """One query being answered: what comes next, and what the model is asked."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -7,12 +9,18 @@ from typing import Any
 import pytest
 
 from local.bus.message import ErrorInfo
-from local.bus.messages import ContextGauge, ToolCallRecord, ToolSchema
+from local.bus.messages import AnswerOptions, ContextGauge, ModelSpan, ToolCallRecord, ToolSchema
+from local.core.errors import IllegalTransition, StoreFailed
+from local.generator.builtin_tools import READ_RESULT_SCHEMA
+from local.generator.config import GeneratorConfig
 from local.generator.context import Limits, Summary, TokenMeter
 from local.generator.fitting import plan
 from local.generator.steps import (
+    READ_RESULT,
+    CallTimer,
     ModelStep,
     NextStep,
+    NudgeStep,
     PlannedCall,
     Step,
     ToolStep,
@@ -20,9 +28,35 @@ from local.generator.steps import (
     TurnInput,
     TurnLimits,
     TurnState,
+    parse_record,
+    parse_step,
+    signed_as,
+    told,
+    total_usage,
+    usage_of,
 )
-from local.generator.turn import ANSWER_NOW, SAY_SOMETHING, Turn
-from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
+from local.generator.tool_registry import does_more_than_read
+from local.generator.turn import (
+    ANSWER_NOW,
+    SAY_SOMETHING,
+    SideEffectPolicy,
+    Turn,
+    denial_key,
+    planned,
+    settle_here,
+    why_not_asked,
+)
+from local.models.chat import (
+    ContentDelta,
+    Degraded,
+    Delta,
+    Done,
+    Json,
+    RestartDelta,
+    ThinkingDelta,
+    ToolCall,
+    Usage,
+)
 
 PRELUDE = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"})
 QUERY = {"role": "user", "content": "What is it?"}
@@ -180,24 +214,6 @@ def test_parallel_calls_settle_as_one_action(late_ones: int, action: TurnAction)
     assert made.state is TurnState.GENERATING
 
 
-def test_after_the_last_round_the_model_is_asked_once_more_without_tools() -> None:
-    made = begun(max_tool_iterations=2)
-    for query in ("a", "b"):
-        assert made.offers_tools
-        say(made, search(query))
-        run_tools(made)
-    assert not made.offers_tools
-    assert asked(made)[-1] == {"role": "user", "content": ANSWER_NOW}
-    assert say(made, ContentDelta("So far: two."), search("c")) is NextStep.PUBLISH
-    assert made.response().status == "answered"
-
-
-def test_with_no_rounds_allowed_the_model_is_asked_plainly() -> None:
-    made = begun(max_tool_iterations=0)
-    assert not made.offers_tools
-    assert asked(made) == [*PRELUDE, QUERY]
-
-
 def test_a_repeated_call_of_a_tool_that_is_not_repeatable_is_answered_from_the_record() -> None:
     made = begun()
     say(made, search())
@@ -206,16 +222,6 @@ def test_a_repeated_call_of_a_tool_that_is_not_repeatable_is_answered_from_the_r
     calls, settled = made.calls_to_make(SCHEMAS)
     assert calls == []
     assert settled["q1:2:0"].result == "found"
-
-
-def test_a_repeatable_tool_is_asked_again() -> None:
-    made = begun()
-    for _ in range(2):
-        say(made, ToolCall("roll", {}))
-        calls, _ = made.calls_to_make(SCHEMAS)
-        assert len(calls) == 1
-        made.requests_sent()
-        made.tools_settled({call.call_id: late(call) for call in calls})
 
 
 def test_a_failed_call_may_be_made_again() -> None:
@@ -461,26 +467,298 @@ def test_who_does_not_call_in_vain_keeps_calls_and_tools(made: Turn) -> None:
     assert len(asked(made)) > len([*PRELUDE, QUERY])
 
 
-def test_two_calls_in_turn_are_noticed_and_end_the_loop() -> None:
+@pytest.mark.parametrize(("last", "is_loop"), [("b", True), ("c", False)])
+def test_two_calls_in_turn_are_noticed_and_end_the_loop(last: str, is_loop: bool) -> None:
     made = begun(max_tool_iterations=50)
     for query in ("a", "b", "a"):
         say(made, search(query))
         run_tools(made)
-    assert made.offers_tools
-    say(made, search("b"))
+    say(made, search(last))
     _, settled = made.calls_to_make(SCHEMAS)
-    error = settled["q1:6:0"].error
-    assert error is not None
-    assert error.message.startswith("the same two calls are made in turn")
+    error = settled["q1:6:0"].error if settled else None
+    assert bool(error and error.message.startswith("the same two calls are made in turn")) is is_loop
     made.requests_sent()
+    made.tools_settled(settled or {call.call_id: late(call) for call in made.last_calls})
+    assert made.offers_tools is not is_loop
+
+
+# Which calls are made.
+
+
+def made_before(**fields: Any) -> ToolCallRecord:
+    return ToolCallRecord(**{"call_id": "q:0:0", "tool": "look", "args": {"a": 1}, "duration_ms": 9.0, **fields})
+
+
+def look(**args: object) -> PlannedCall:
+    return PlannedCall(call_id="q:2:0", tool="look", args=args)
+
+
+def test_half_a_character_among_arguments_is_replaced_and_what_is_nested_too_deep_is_sent_to_nobody() -> None:
+    def nested(levels: int) -> object:
+        return [nested(levels - 1)] if levels else "x"
+
+    half = {"path": "a\ud800.txt", "lines": [{"\udc00": "ä\U0001f600"}]}
+    deep, flat = ({"q": nested(levels)} for levels in (300, 20 - 1))
+    calls = [ToolCall("search", each) for each in (half, deep, flat)]
+    first, second, third = planned(calls, turn().question, 0, offers_tools=True)
+    assert first.args == {"path": "a\ufffd.txt", "lines": [{"\ufffd": "ä\U0001f600"}]}
+    record = settle_here(second, 0, SCHEMAS, [])
+    assert record is not None and record.error is not None
+    assert record.error.kind == "bad_arguments" and "nested too deep, at most 20" in record.error.message
+    assert "x" not in str(record.args)
+    assert (third.args, settle_here(third, 1, SCHEMAS, [])) == (flat, None)
+
+
+READS = ToolSchema(tool="look", description="", parameters={}, safety="L0", repeatable=True)
+TIMEOUT = ErrorInfo(kind="timeout", message="late")
+
+
+def test_the_second_respondent_takes_the_result_of_an_equal_call_and_makes_none_that_changes_something() -> None:
+    first, second = made_before(result="one"), made_before(result="two")
+    taken = SideEffectPolicy([made_before(error=TIMEOUT), first, second]).settle(look(a=1), READS)
+    assert taken == first.model_copy(update={"call_id": "q:2:0", "made_by": "A", "duration_ms": 0.0})
+    failed = SideEffectPolicy([made_before(error=TIMEOUT)]).settle(look(a=1), READS)
+    assert failed is not None and failed.error == TIMEOUT
+    assert SideEffectPolicy([first]).settle(look(a=2), READS) is None
+    for kind in ("too_many_calls", "unknown_tool", "repeated_call"):  # these reached no tool
+        unmade = made_before(error=ErrorInfo(kind=kind, message=""))
+        assert SideEffectPolicy([unmade]).settle(look(a=1), READS) is None
+    for change in ({"effect": "write"}, {"effect": "read", "safety": "L1"}):
+        fenced = SideEffectPolicy([first]).settle(look(a=1), READS.model_copy(update=change))
+        assert fenced is not None and fenced.error is not None
+        assert (fenced.result, fenced.error.kind) == (None, "fenced")
+    args = {"call_id": "0:0", "start": 1000}  # the ids of calls mean other calls in another turn
+    read = ToolCallRecord(call_id="q:2:0", tool=READ_RESULT, args=args, result="the rest")
+    again = PlannedCall(call_id="q:2:0", tool=READ_RESULT, args=args)
+    assert SideEffectPolicy([read]).settle(again, READ_RESULT_SCHEMA) is None
+
+
+# A denial in a turn.
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"),
+    [
+        ({"path": "a.txt", "content": "1"}, {"path": "./a.txt ", "content": "2"}, True),
+        ({"path": "a.txt"}, {"path": "b.txt"}, False),
+        ({"command": "rm 'a b'"}, {"command": ["rm", "a b"], "folder": "x"}, True),
+        ({"url": "http://a/"}, {"url": "http://b/"}, False),
+        ({"text": "1"}, {"text": "2"}, True),
+    ],
+)
+def test_a_denial_holds_for_the_same_target(first: dict[str, Any], second: dict[str, Any], is_same: bool) -> None:
+    assert (denial_key(look(**first)) == denial_key(look(**second))) is is_same
+    assert bool(why_not_asked(look(**second), [made_before(args=first, denied_by="page")])) is is_same
+
+
+def test_after_three_denials_of_a_tool_nobody_is_asked_about_it_any_more() -> None:
+    records = [made_before(args={"path": path}, denied_by="page") for path in "abc"]
+    assert why_not_asked(look(path="d"), records[:2]) == ""
+    assert why_not_asked(look(path="d"), records)
+    other = look(path="d").model_copy(update={"tool": "brush"})
+    assert why_not_asked(other, records) == ""
+    for tool in ("request_clarification", "propose_plan"):  # may be asked again
+        question = look().model_copy(update={"tool": tool})
+        assert why_not_asked(question, [made_before(tool=tool, denied_by="page")] * 4) == ""
+    assert why_not_asked(look(a=1), [made_before()]) == ""  # no person has decided that
+    assert "nobody answered" in why_not_asked(look(a=1), [made_before(denied_by="silence")])
+
+
+# How a turn ends early.
+
+BROKEN = ErrorInfo(kind="model_error", message="the server broke")
+
+
+def in_state(state: TurnState) -> Turn:
+    made = turn()
+    if state is TurnState.IDLE:
+        return made
+    made.begin()
+    if state in (TurnState.DISPATCHING_TOOL, TurnState.WAITING_FOR_TOOL):
+        say(made, ThinkingDelta("Hm."), ContentDelta("So far."), search())
+        made.calls_to_make(SCHEMAS)
+        if state is TurnState.WAITING_FOR_TOOL:
+            made.requests_sent()
+    elif state is TurnState.GENERATING:
+        made.hear(ThinkingDelta("Hm."))
+        made.hear(ContentDelta("So far."))
+    else:
+        say(made, ThinkingDelta("Hm."), ContentDelta("So far."))
+    assert made.state is state
+    return made
+
+
+@pytest.mark.parametrize("state", [TurnState.GENERATING, TurnState.DISPATCHING_TOOL, TurnState.WAITING_FOR_TOOL])
+def test_cancelling_and_failing_keep_what_was_said(state: TurnState) -> None:
+    for end, status, error in (
+        (lambda made: made.cancel(), "cancelled", None),
+        (lambda made: made.fail(BROKEN), "failed", BROKEN),
+    ):
+        made = in_state(state)
+        assert end(made) is NextStep.PUBLISH
+        made.fail(BROKEN)  # too late to change anything
+        response = made.response()
+        assert (response.status, response.answer, response.thinking) == (status, "So far.", "Hm.")
+        assert response.error == error
+
+
+def test_a_turn_with_functions_of_its_asker_fails_before_the_model_has_said_anything() -> None:
+    function = {"type": "function", "function": {"name": "weather", "parameters": {}}}
+    asked_with = replace(turn().question, options=AnswerOptions(functions=(function,)))
+    for end in (lambda made: made.fail(BROKEN), lambda made: made.cancel()):
+        made = Turn(asked_with)
+        made.begin()
+        assert end(made) is NextStep.PUBLISH
+        response = made.response()
+        assert (response.answer, response.client_calls) == ("", ())
+
+
+def test_once_publishing_nothing_changes_any_more_and_before_it_has_begun_nothing_can_be_cancelled() -> None:
+    made = in_state(TurnState.PUBLISHING)
+    before = made.response()
+    made.cancel()
+    made.fail(BROKEN)
+    assert (made.response(), made.state) == (before, TurnState.PUBLISHING)
+    made = in_state(TurnState.IDLE)
+    with pytest.raises(IllegalTransition):
+        made.cancel()
+    assert made.begin() is NextStep.CALL_MODEL
+
+
+# How far a turn may go.
+
+WRITES = ToolSchema(tool="write_file", description="write", parameters={}, safety="L1", repeatable=True)
+
+
+def limited(limits: TurnLimits, *, acts: bool = True) -> Turn:
+    made = Turn(TurnInput("q1", "A", "What is it?", (), True, limits))
+    made.begin()
+    made.acts = acts
+    return made
+
+
+def take_step(made: Turn, calls: int = 1, told: str = "3") -> int:
+    """One round of calls; returns how many were made by a tool."""
+    for number in range(calls):
+        made.hear(ToolCall("roll", {"n": number, "step": len(made.steps)}))
+    assert made.message_ended() is NextStep.CALL_TOOLS
+    to_make, settled = made.calls_to_make(SCHEMAS)
+    made.requests_sent()
+    for call in to_make:
+        settled[call.call_id] = ToolCallRecord(call_id=call.call_id, tool="roll", args=call.args, result=told)
     made.tools_settled(settled)
-    assert not made.offers_tools
-    assert asked(made)[-1] == {"role": "user", "content": ANSWER_NOW}
+    return len(to_make)
 
 
-def test_the_same_steps_with_other_arguments_are_no_loop() -> None:
-    made = begun(max_tool_iterations=50)
-    for query in ("a", "b", "a", "c"):
-        say(made, search(query))
-        run_tools(made)
-    assert made.offers_tools
+def is_told_to_answer(made: Turn) -> bool:
+    return bool(made.parts(()).steps) and made.parts(()).steps[-1].get("content") == ANSWER_NOW
+
+
+@pytest.mark.parametrize(("acts", "steps"), [(False, 5), (True, 20)])
+def test_a_turn_that_may_act_takes_twenty_steps_and_one_that_only_reads_five(acts: bool, steps: int) -> None:
+    made = limited(GeneratorConfig().limits, acts=acts)
+    for _ in range(steps):
+        assert made.offers_tools and not is_told_to_answer(made)
+        take_step(made)
+    assert not made.offers_tools and is_told_to_answer(made)
+    assert say(made, ContentDelta("So far: three."), search()) is NextStep.PUBLISH
+    response = made.response()
+    assert (response.status, response.answer) == ("answered", "So far: three.")
+    assert response.degraded == (
+        f"it answered with what it had, as no more than {steps} steps are possible for one question",
+    )
+    totals = response.usage.totals
+    assert totals is not None
+    assert (totals.steps, totals.max_steps, totals.calls, totals.max_calls) == (steps, steps, steps, 50)
+
+
+def test_calls_beyond_their_limit_are_not_made_and_the_model_answers() -> None:
+    made = limited(GeneratorConfig().limits)
+    assert [take_step(made, 16) for _ in range(4)] == [16, 16, 16, 2]
+    refused = [record for record in made.records if record.error is not None]
+    assert len(refused) == 14 and {record.error.kind for record in refused if record.error} == {"too_many_calls"}
+    assert made.totals.calls == 50
+    assert is_told_to_answer(made) and "50 calls of tools" in made.response().degraded[0]
+
+
+def test_two_megabytes_of_what_tools_tell_end_it_counted_in_bytes() -> None:
+    made = limited(GeneratorConfig().limits)
+    take_step(made, told="ü" * 999_999)
+    assert made.offers_tools and made.response().degraded == ()
+    take_step(made)
+    take_step(made)
+    assert not made.offers_tools and is_told_to_answer(made)
+    assert "2000000 bytes" in made.response().degraded[0]
+    again = Turn(made.question, made.steps)
+    again.acts = True
+    assert again.totals == made.totals  # it goes on from what it has used
+
+
+def test_an_answer_without_tools_has_no_totals_and_no_mark() -> None:
+    made = limited(TurnLimits(steps=0, acting_steps=0))
+    assert not made.offers_tools and not is_told_to_answer(made)
+    say(made, ContentDelta("Four."))
+    assert (made.response().usage.totals, made.response().degraded) == (None, ())
+
+
+def test_a_tool_that_does_more_than_read_is_one_that_says_nothing_or_more_than_l0() -> None:
+    assert not does_more_than_read([READS])
+    assert does_more_than_read([READS, WRITES])
+    assert does_more_than_read([ToolSchema(tool="x", description="x", parameters={})])
+    assert GeneratorConfig(max_tool_iterations=30).limits.acting_steps == 30
+
+
+# What is stored of a turn.
+
+ROLLED = ToolCallRecord(call_id="q:0:0", tool="roll", args={"n": 6}, result="4", sources=("http://a/",))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        ModelStep(content="Hm.", thinking="…", calls=(look(n=6),), model="g", degraded=("no tools",)),
+        ToolStep(records=(ROLLED,)),
+        NudgeStep(text="Say something."),
+    ],
+    ids=lambda step: step.kind,
+)
+def test_a_stored_step_reads_as_the_same_step(step: Step) -> None:
+    assert parse_step(step.model_dump_json()) == step
+    assert parse_record(ROLLED.model_dump_json()) == ROLLED
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"kind": "dance"}', '{"kind": "model"}'])
+def test_what_is_no_step_is_refused(text: str) -> None:
+    with pytest.raises(StoreFailed, match="a stored step cannot be read: "):
+        parse_step(text)
+    with pytest.raises(StoreFailed, match="a stored tool result cannot be read: "):
+        parse_record(text)
+
+
+def test_a_call_that_settled_in_any_way_is_text_for_the_model() -> None:
+    failed = ROLLED.model_copy(update={"result": None, "error": ErrorInfo(kind="refused", message="not there")})
+    assert told(ROLLED) == "4"
+    assert told(failed) == "Error (refused): not there"
+    assert told(ROLLED.model_copy(update={"result": ""})) == "(the tool returned an empty text)"
+
+
+def test_a_call_is_timed_from_asking_over_the_first_word_that_counts_to_the_end() -> None:
+    times = iter((1.0, 2.0, 3.0, 4.0))
+    timer = CallTimer(lambda: next(times))
+    assert timer.end() is None
+    timer.begin()
+    for delta in (Degraded("no thinking"), ContentDelta("Ye"), RestartDelta("gone"), ContentDelta("Yes")):
+        timer.hear(delta)
+    assert timer.end() == ModelSpan(started=1.0, first_token=3.0, ended=4.0)
+    assert timer.end() is None
+
+
+def test_what_a_turn_has_cost_names_each_call_by_itself_and_the_one_that_was_cut_off() -> None:
+    span = ModelSpan(started=1.0, first_token=2.0, ended=3.0)
+    usages = [usage_of(Done(Usage(tokens, 1), model="gemma"), span, None) for tokens in (5, 7)]
+    total = total_usage(usages, ModelSpan(started=4.0, ended=5.0), None)
+    assert total.prompt_tokens == 12
+    assert [(each.prompt_tokens, each.completion_tokens, each.model) for each in total.steps] == [
+        (5, 1, "gemma"), (7, 1, "gemma"), (0, 0, ""),
+    ]  # fmt: skip
+    assert [each.model for each in signed_as("stand-in", total).steps] == ["stand-in", "stand-in", ""]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from local.bus.messages import ContextCompacted, ModelUsed, ResponseGeneration
 from local.core.errors import ModelError, StoreFailed
 from local.generator.context import Limits, PromptParts, Summary, SummaryJob, TokenMeter, exchanges_of
 from local.generator.fitting import MOST_WAITED_FOR, QUICKLY_RANKED, ContextWindow
@@ -55,12 +56,6 @@ async def test_a_prompt_that_fits_waits_for_nobody(window: ContextWindow) -> Non
     planned, same = await window.fit(parts(21), minutes.summarise, minutes.keep)
     assert planned.job is not None and not minutes.jobs
     assert same == parts(21)
-
-
-async def test_a_prompt_without_long_results_is_planned_at_once(window: ContextWindow) -> None:
-    minutes = Minutes()
-    with pytest.raises(StopIteration):
-        window.fit(with_result(QUICKLY_RANKED), minutes.summarise, minutes.keep).send(None)
 
 
 async def test_while_long_results_are_looked_through_other_turns_go_on(window: ContextWindow) -> None:
@@ -121,7 +116,7 @@ async def test_a_store_that_fails_is_no_reason_to_forget(window: ContextWindow) 
 
 async def test_a_long_past_is_caught_up_with_in_several_prompts(window: ContextWindow) -> None:
     minutes = Minutes()
-    planned, newer = await window.fit(parts(400), minutes.summarise, minutes.keep)
+    planned, newer = await window.fit(parts(150), minutes.summarise, minutes.keep)
     assert len(minutes.jobs) == MOST_WAITED_FOR
     assert planned.left_out > 0
     while planned.left_out:
@@ -151,13 +146,6 @@ async def test_a_server_whose_window_is_smaller_than_ours_is_found_out() -> None
     assert second.gauge.limit == window.limits.window < first.gauge.used
 
 
-async def test_no_window_is_believed_to_be_smaller_than_anybody_has(window: ContextWindow) -> None:
-    minutes = Minutes()
-    first, _ = await window.fit(parts(0), minutes.summarise, minutes.keep)
-    window.overflowed(first)
-    assert window.limits == Limits(512)
-
-
 async def test_the_servers_counts_make_room(window: ContextWindow) -> None:
     minutes = Minutes()
     before, same = await window.fit(parts(20), minutes.summarise, minutes.keep)
@@ -168,8 +156,43 @@ async def test_the_servers_counts_make_room(window: ContextWindow) -> None:
     assert after.messages == before.messages
 
 
-async def test_a_summary_brings_the_conversation_well_below_the_threshold(window: ContextWindow) -> None:
-    minutes: Any = Minutes()
-    planned, _ = await window.fit(parts(30), minutes.summarise, minutes.keep)
-    assert planned.gauge.used < window.limits.mask_at
-    assert planned.job is None
+# A generator whose model has a small window.
+
+SUMMARY = "FACTS\n- The dog is called Rex.\nSUMMARY\nThey spoke of dogs."
+LONG = " and so on" * 40
+
+
+async def talk(stage: Any, first: int, last: int) -> None:
+    for number in range(first, last + 1):
+        stage.model.will_say(f"Answer {number}" + LONG, to=f"Question {number}")
+        await stage.door.ask(f"Question {number}", f"q{number}")
+        await stage.door.hears(ResponseGeneration, query_id=f"q{number}")
+
+
+async def test_older_turns_are_summarised_and_a_restarted_generator_goes_on_with_that(stage: Any) -> None:
+    for _ in range(16):
+        stage.model.will_say(SUMMARY)
+    generator = await stage.generator(num_ctx=1024)
+    await talk(stage, 1, 9)
+    compaction = await stage.door.hears(ContextCompacted)
+    assert compaction.summarised_turns > 0
+    assert compaction.gauge.used < compaction.tokens_before
+    gauges = [response.usage.context for response in stage.door.of(ResponseGeneration)]
+    assert all(0 < gauge.used <= gauge.limit == 1024 for gauge in gauges)
+    used = await stage.door.hears(ModelUsed)
+    assert (used.purpose, used.prompt_tokens, used.completion_tokens) == ("summary", 2, 1)
+    await generator.stop()
+    await stage.generator(num_ctx=1024)
+    before = len(stage.model.asked)
+    await talk(stage, 10, 10)
+    asked = stage.model.asked[-1]
+    assert "- The dog is called Rex." in asked.messages[1]["content"]
+    assert asked.messages[-1]["content"] == "Question 10"
+    assert "Question 1" not in [message["content"] for message in asked.messages]
+    assert len(stage.model.asked) - before <= 2
+    stage.model.will_say("Rex.", to="Who?")
+    history = [{"role": role, "content": "Hm." + LONG} for _ in range(4) for role in ("user", "assistant")]
+    await stage.door.ask("Who?", "of a client", history=history)  # which is summarised for the turn alone
+    response = await stage.door.hears(ResponseGeneration, query_id="of a client")
+    assert (response.answer, response.degraded) == ("Rex.", ())
+    assert "Rex" in stage.model.asked[-1].messages[1]["content"]

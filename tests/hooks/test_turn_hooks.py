@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo
 from local.bus.messages import AnswerOptions, ResponseGeneration, ToolCallRecord, ToolRequest, ToolSchema
-from local.generator.hooks import HookedCall, TurnHooks
+from local.core.errors import RequestTimeout
+from local.generator.hooks import HookedCall, HookOutcome, TurnHooks, passed
 from local.generator.steps import PlannedCall
 from local.hooks.messages import HookRequest, HookResult
 from local.hooks.settings import HookSettings
@@ -36,17 +38,14 @@ class Guard(Participant):
         self.asked: list[HookRequest] = []
 
     @on(HookRequest, concurrency=8)
-    async def answer(self, request: HookRequest, envelope: Envelope) -> HookResult | None:
+    async def answer(self, request: HookRequest, envelope: Envelope) -> HookResult:
         self.asked.append(request)
         said = self.says.get(request.event, {})
-        return None if said is SILENT else HookResult(hook=request.hook, **said)
+        return HookResult(hook=request.hook, **said)
 
     def heard(self, event: str) -> list[dict[str, Any]]:
         """What it was told at an event."""
         return [request.data for request in self.asked if request.event == event]
-
-
-SILENT: dict[str, Any] = {"decision": "proceed", "why": "never said"}
 
 
 class Pen(Tool):
@@ -73,12 +72,10 @@ def pen() -> Pen:
 def begin(stage: Any, pen: Pen) -> Begin:
     """A generator with hooks at these events, the guard that answers, a gatekeeper and a pen."""
 
-    async def begin(*events: str, guarded: bool = True, **settings: Any) -> Guard:
+    async def begin(*events: str) -> Guard:
         guard = Guard()
-        if guarded:
-            await stage.serve(guard)
-        hooks = [HookSettings.model_validate({"name": "guard", "events": events, **settings})] if events else []
-        await stage.generator(hooks=tuple(hooks))
+        await stage.serve(guard)
+        await stage.generator(hooks=(HookSettings.model_validate({"name": "guard", "events": events}),))
         await stage.gatekeeper()
         await stage.tool(pen)
         return guard
@@ -100,12 +97,6 @@ def record(response: ResponseGeneration) -> ToolCallRecord:
     return call
 
 
-async def test_without_hooks_nobody_is_asked_anything(stage: Any, begin: Begin, pen: Pen) -> None:
-    await begin()
-    assert record(await answered(stage)).result == "written: a"
-    assert stage.door.of(HookRequest) == []
-
-
 async def test_a_hook_hears_of_each_event_that_it_is_for_in_order(stage: Any, begin: Begin) -> None:
     events = ("session_start", "before_turn", "before_model", "after_model", "before_tool", "after_tool")
     guard = await begin(*events)
@@ -115,22 +106,6 @@ async def test_a_hook_hears_of_each_event_that_it_is_for_in_order(stage: Any, be
     assert guard.heard("after_tool") == [{"tool": "pen", "args": {"text": "a"}, "result": "written: a"}]
     assert guard.heard("after_model")[0]["calls"] == [{"tool": "pen", "args": {"text": "a"}}]
     assert "pen" in guard.heard("before_model")[0]["tools"]
-
-
-async def test_what_a_hook_denies_is_not_called_and_the_model_reads_why(stage: Any, begin: Begin, pen: Pen) -> None:
-    guard = await begin("before_tool")
-    guard.says["before_tool"] = {"decision": "deny", "why": "it is Sunday"}
-    error = record(await answered(stage)).error
-    assert error is not None
-    assert (error.kind, error.message) == ("denied", "pen was not run: the hook guard denies it: it is Sunday")
-    assert (pen.written, stage.door.of(ToolRequest), stage.door.of(GrantRequest)) == ([], [], [])
-
-
-async def test_a_hook_that_says_go_on_gives_no_leave(stage: Any, begin: Begin, pen: Pen) -> None:
-    await begin("before_tool")
-    error = record(await answered(stage, mode="dontAsk")).error
-    assert error is not None and error.kind == "denied" and "nobody is there" in error.message
-    assert pen.written == []
 
 
 async def test_a_call_that_a_hook_has_changed_has_leave_of_its_own(stage: Any, begin: Begin, pen: Pen) -> None:
@@ -144,36 +119,6 @@ async def test_a_call_that_a_hook_has_changed_has_leave_of_its_own(stage: Any, b
     made = record(await task)
     assert (made.args, made.result, pen.written) == ({"text": "b"}, "written: b", ["b"])
     assert stage.door.of(ToolRequest)[0].grant is not None
-
-
-async def test_arguments_that_a_hook_makes_up_are_checked_by_the_tool(stage: Any, begin: Begin, pen: Pen) -> None:
-    guard = await begin("before_tool")
-    guard.says["before_tool"] = {"decision": "change", "data": {"args": {"other": 1}}}
-    error = record(await answered(stage)).error
-    assert error is not None and error.kind == "bad_arguments"
-    assert pen.written == []
-
-
-@pytest.mark.parametrize("mode", ["acceptEdits", "dontAsk"])
-async def test_a_hook_can_have_a_person_asked_where_nobody_would_be(
-    stage: Any, begin: Begin, dice: Any, mode: str
-) -> None:
-    """Also of a tool that only reads; where nobody is there, it is denied."""
-    guard = await begin("before_tool")
-    await stage.tool(dice)
-    guard.says["before_tool"] = {"decision": "ask", "why": "dice are a vice"}
-    stage.model.will_say(ToolCall("dice", {}))
-    stage.model.will_say("Done.")
-    await stage.door.ask("Roll!", "q1", session=None, options=AnswerOptions(mode=mode))
-    if mode == "acceptEdits":
-        asked = await stage.door.hears(ApprovalRequest)
-        why = "The hook guard wants to have it decided: dice are a vice"
-        assert (asked.tool, asked.level, asked.why, dice.rolls) == ("dice", "L0", why, [])
-        decide = PermissionRequest(verb="decide", call_id=asked.call_id, decision="deny", by="page")
-        await stage.door.bus.request(decide, PermissionResult, SECONDS)
-    error = record(await stage.door.hears(ResponseGeneration, query_id="q1")).error
-    assert error is not None and error.kind == "denied"
-    assert dice.rolls == []
 
 
 class Output:
@@ -203,66 +148,104 @@ async def test_an_address_that_a_hook_has_put_there_is_judged_by_the_rule_of_tai
     assert (made.record, made.call.args) == (None, {"url": "https://given.example/b"})
 
 
-async def test_a_result_is_changed_or_withheld(stage: Any, begin: Begin, pen: Pen) -> None:
-    guard = await begin("after_tool")
-    guard.says["after_tool"] = {"decision": "change", "data": {"result": "done"}}
-    assert record(await answered(stage)).result == "done"
-    assert "written: a" not in str(stage.model.asked[-1].messages)
-    guard.says["after_tool"] = {"decision": "deny", "why": "secret"}
-    withheld = record(await answered(stage, "q2"))
+async def test_a_hook_denies_and_changes_calls_and_results_and_approves_nothing(
+    stage: Any, begin: Begin, pen: Pen
+) -> None:
+    guard = await begin("before_tool", "after_tool")
+    error = record(await answered(stage, "q1", mode="dontAsk")).error  # it says that it goes on
+    assert error is not None and error.kind == "denied" and "nobody is there" in error.message
+    asked = len(stage.door.of(GrantRequest))
+    guard.says["before_tool"] = {"decision": "deny", "why": "it is Sunday"}
+    error = record(await answered(stage, "q2")).error
+    assert error is not None
+    assert (error.kind, error.message) == ("denied", "pen was not run: the hook guard denies it: it is Sunday")
+    assert (stage.door.of(ToolRequest), len(stage.door.of(GrantRequest))) == ([], asked)
+    guard.says["before_tool"] = {"decision": "change", "data": {"args": {"other": 1}}}
+    error = record(await answered(stage, "q3")).error
+    assert error is not None and error.kind == "bad_arguments" and pen.written == []
+    guard.says = {"after_tool": {"decision": "change", "data": {"result": "done"}}}
+    assert record(await answered(stage, "q4")).result == "done"
+    guard.says = {"after_tool": {"decision": "deny", "why": "secret"}}
+    withheld = record(await answered(stage, "q5"))
     assert withheld.result is None and withheld.error is not None
     assert withheld.error.message == "the result of pen is withheld: the hook guard denies it: secret"
-    assert "written: a" not in str(stage.model.asked[-1].messages)
+    assert "written: a" not in str([asked.messages for asked in stage.model.asked])
 
 
-async def test_a_model_is_offered_fewer_tools_and_never_others(stage: Any, begin: Begin, dice: Any) -> None:
-    guard = await begin("before_model")
+async def test_a_hook_can_have_a_person_asked_where_nobody_would_be(stage: Any, begin: Begin, dice: Any) -> None:
+    """Also of a tool that only reads; where nobody is there, it is denied."""
+    guard = await begin("before_tool")
     await stage.tool(dice)
-    guard.says["before_model"] = {"decision": "change", "data": {"tools": ["dice", "rm"]}}
+    guard.says["before_tool"] = {"decision": "ask", "why": "dice are a vice"}
+    for mode in ("acceptEdits", "dontAsk"):
+        stage.model.will_say(ToolCall("dice", {}))
+        stage.model.will_say("Done.")
+        await stage.door.ask("Roll!", mode, session=None, options=AnswerOptions(mode=mode))
+        if mode == "acceptEdits":
+            asked = await stage.door.hears(ApprovalRequest)
+            why = "The hook guard wants to have it decided: dice are a vice"
+            assert (asked.tool, asked.level, asked.why, dice.rolls) == ("dice", "L0", why, [])
+            decide = PermissionRequest(verb="decide", call_id=asked.call_id, decision="deny", by="page")
+            await stage.door.bus.request(decide, PermissionResult, SECONDS)
+        error = record(await stage.door.hears(ResponseGeneration, query_id=mode)).error
+        assert error is not None and error.kind == "denied"
+    assert dice.rolls == []
+
+
+async def test_a_turn_that_a_hook_denies_fails_and_says_so_and_a_model_is_offered_fewer_tools_and_never_others(
+    stage: Any, begin: Begin, pen: Pen, dice: Any
+) -> None:
+    events = ("session_start", "before_turn", "before_model", "after_model")
+    guard = await begin(*events)
+    await stage.tool(dice)
+    for event in events:
+        guard.says = {event: {"decision": "deny", "why": "enough for today"}}
+        response = await answered(stage, event)
+        assert (response.status, response.tool_calls, pen.written) == ("failed", (), [])
+        assert response.error is not None
+        assert (response.error.kind, response.error.message) == ("denied", "the hook guard denies it: enough for today")
+        stage.model._scripts.clear()
+    guard.says = {"before_model": {"decision": "change", "data": {"tools": ["dice", "rm"]}}}
     stage.model.will_say("Done.")
-    await stage.door.ask("Roll!", "q1", session=None)
-    await stage.door.hears(ResponseGeneration, query_id="q1")
+    await stage.door.ask("Roll!", "q", session=None)
+    await stage.door.hears(ResponseGeneration, query_id="q")
     assert stage.model.asked[-1].tools == ["dice"]
 
 
-@pytest.mark.parametrize("event", ["session_start", "before_turn", "before_model", "after_model"])
-async def test_a_turn_that_a_hook_denies_fails_and_says_so(stage: Any, begin: Begin, pen: Pen, event: str) -> None:
-    guard = await begin(event)
-    guard.says[event] = {"decision": "deny", "why": "enough for today"}
-    response = await answered(stage)
-    assert (response.status, response.tool_calls, pen.written) == ("failed", (), [])
-    assert response.error is not None
-    assert (response.error.kind, response.error.message) == ("denied", "the hook guard denies it: enough for today")
+def hook(name: str = "guard", **settings: Any) -> HookSettings:
+    return HookSettings.model_validate({"name": name, "events": ["before_tool"], **settings})
 
 
-@pytest.mark.parametrize("way", ["silent", "nobody", "impossible", "error"])
-@pytest.mark.parametrize("on_failure", ["open", "closed"])
-async def test_a_hook_that_fails_does_as_its_setting_says(
-    stage: Any, begin: Begin, pen: Pen, on_failure: str, way: str
-) -> None:
-    guard = await begin("before_tool", seconds=0.1, on_failure=on_failure, guarded=way != "nobody")
-    guard.says["before_tool"] = {
-        "silent": SILENT,
-        "nobody": {},
-        "impossible": {"decision": "change", "data": {"tool": "shell_exec", "args": {}}},
-        "error": {"error": {"kind": "hook", "message": "no sandbox"}},
-    }[way]
-    error = record(await answered(stage)).error
-    assert pen.written == (["a"] if on_failure == "open" else [])
-    assert (error is None) == (on_failure == "open")
-    assert error is None or error.message.startswith("pen was not run: the hook guard could not say whether: ")
+@pytest.mark.parametrize(
+    "fails",
+    [
+        RequestTimeout("hook.request.guard", 0.1),
+        HookResult(hook="guard", decision="change", data={"tool": "shell_exec", "args": {}}),
+        HookResult(hook="guard", error=ErrorInfo(kind="hook", message="no sandbox")),
+    ],
+    ids=["silent", "impossible", "error"],
+)
+async def test_a_hook_that_fails_does_as_its_setting_says(fails: Any) -> None:
+    async def ask(asked: HookSettings, data: Any) -> HookResult:
+        if isinstance(fails, Exception):
+            raise fails
+        return HookResult.model_validate(fails)
+
+    data = {"tool": "pen", "args": {}}
+    closed = await passed([hook(on_failure="closed")], "before_tool", data, ask)
+    assert closed.denied.startswith("the hook guard could not say whether: ")
+    assert await passed([hook(on_failure="open")], "before_tool", data, ask) == HookOutcome(data)
 
 
-async def test_several_hooks_are_asked_in_order_and_each_sees_what_is_left(stage: Any, pen: Pen) -> None:
-    guard = Guard()
-    await stage.serve(guard)
-    guard.says["before_tool"] = {"decision": "change", "data": {"args": {"text": "b"}}}
-    hooks = [HookSettings.model_validate({"name": name, "events": ["before_tool"]}) for name in ("guard", "second")]
-    only = HookSettings.model_validate({"name": "third", "events": ["before_tool"], "tools": ["dice"]})
-    await stage.generator(hooks=(*hooks, only))
-    await stage.gatekeeper()
-    await stage.tool(pen)
-    assert record(await answered(stage)).result == "written: b"
-    assert [(each.hook, each.data["args"]) for each in guard.asked] == [
-        ("guard", {"text": "a"}), ("second", {"text": "b"}),
-    ]  # fmt: skip
+async def test_several_hooks_are_asked_in_order_and_each_sees_what_is_left() -> None:
+    seen: list[tuple[str, Any]] = []
+
+    async def ask(asked: HookSettings, data: Any) -> HookResult:
+        seen.append((asked.name, data["args"]))
+        return HookResult(hook=asked.name, decision="change", data={"args": {"text": asked.name}})
+
+    hooks = [hook("first"), hook("second")]
+    outcome = await passed(hooks, "before_tool", {"tool": "pen", "args": {"text": "a"}}, ask)
+    assert seen == [("first", {"text": "a"}), ("second", {"text": "first"})]
+    assert outcome.data["args"] == {"text": "second"}
+    assert not hook(tools=["dice"]).is_for("before_tool", "pen")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_stage.pen import MILK, PenTool, decide
 
+from local.bus.envelope import Trace
 from local.bus.messages import AgentTransition, AnswerOptions, ResponseGeneration, SessionDeleted, ToolRequest
 from local.core.errors import StoreFull
 from local.models.chat import ToolCall
@@ -21,30 +24,9 @@ from local.permissions.messages import (
     PermissionResult,
 )
 from local.permissions.store import ApprovalStore
-from local.runtime.participant import Settingless
-from local.tools.tool import Tool
+from local.runtime.machine import changes
 
 SECONDS = 20.0
-MILK = {"path": "list.txt", "content": "milk"}
-
-
-class PenTool(Tool):
-    """Write a file."""
-
-    name = "pen"
-    effect = "write"
-    safety = "L1"
-    category = "write"
-    trusted = True
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(Settingless())
-        self._record_path = folder / "pen.db"
-        self.written: list[str] = []
-
-    async def run(self, path: str, content: str) -> str:
-        self.written.append(content)
-        return "Written."
 
 
 @pytest.fixture
@@ -65,11 +47,6 @@ async def ask(
     await stage.door.ask("Write!", query_id, session=session, options=wanted)
 
 
-async def decide(stage: Any, call_id: str, decision: str, **fields: Any) -> PermissionResult:
-    request = PermissionRequest(verb="decide", call_id=call_id, decision=decision, by="page", **fields)
-    return await stage.door.bus.request(request, PermissionResult, SECONDS)
-
-
 def all_of(folder: Path) -> bytes:
     """What stands in the gatekeeper's files."""
     return b"".join(file.read_bytes() for file in folder.glob("approvals.db*"))
@@ -83,15 +60,27 @@ async def end(stage: Any, query_id: str) -> tuple[str | None, str]:
 
 
 async def test_a_call_is_made_when_a_person_has_allowed_it_and_not_before(study: Any) -> None:
+    """The first answer counts, of somebody who may give it, and for that call alone."""
     await study.gatekeeper(answer_seconds=300)
     await ask(study, "q1")
     asked = await study.door.hears(ApprovalRequest, query_id="q1")
     assert (asked.call_id, asked.tool, asked.args, asked.level) == ("q1:0:0", "pen", MILK, "L1")
     assert (asked.session_id, asked.expires_at - asked.asked_at) == ("s", 300)
-    await study.door.hears(AgentTransition, to_state="WAITING_FOR_LEAVE")
+    await study.door.hears(AgentTransition, to_state="WAITING_FOR_APPROVAL")
     assert (study.pen.written, study.door.of(ToolRequest)) == ([], [])
+    for user, kind in (("user", "forbidden"), ("somebody", "conflict")):
+        refused = await decide(study, "q1:0:0", "allow", of_user=user)
+        assert refused.error is not None and refused.error.kind == kind
+    listed = PermissionRequest(verb="list", of_user="somebody")
+    assert (await study.door.bus.request(listed, PermissionResult, SECONDS)).waiting == ()
     assert (await decide(study, "q1:0:0", "allow")).error is None
+    late = await decide(study, "q1:0:0", "deny")
+    assert late.error is not None and late.error.kind == "conflict"
+    assert "waits for no decision" in late.error.message
     assert await end(study, "q1") == (None, "Written.")
+    forged = GrantRequest(query_id="q1", call_id="q1:0:0", tool="pen", args={**MILK, "content": "poison"})
+    result = await study.door.bus.request(forged, GrantResult, SECONDS)
+    assert (result.decision, result.grant) == ("deny", None)
     assert study.pen.written == ["milk"]
     decision = await study.door.hears(ApprovalDecision, query_id="q1")
     assert (decision.call_id, decision.decision, decision.by, decision.session_id) == ("q1:0:0", "allow", "page", "s")
@@ -99,22 +88,6 @@ async def test_a_call_is_made_when_a_person_has_allowed_it_and_not_before(study:
         entry.frame.partition("\0")[0] for entry in await study.on_record("q1", ApprovalRequest, ApprovalDecision)
     ]
     assert record == ["approval.request", "approval.decision"]
-
-
-async def test_what_a_person_denies_is_not_made_and_the_model_reads_why(study: Any) -> None:
-    await study.gatekeeper()
-    await ask(study, "q1")
-    await study.door.hears(ApprovalRequest)
-    await decide(study, "q1:0:0", "deny")
-    assert await end(study, "q1") == ("denied", "pen was not run: the user said no")
-    assert (study.pen.written, study.door.of(ToolRequest)) == ([], [])
-
-
-async def test_silence_denies(study: Any) -> None:
-    await study.gatekeeper(answer_seconds=0.05)
-    await ask(study, "q1")
-    assert await end(study, "q1") == ("denied", "pen was not run: nobody answered within 0.05 s")
-    assert (await study.door.hears(ApprovalDecision)).by == "silence"
 
 
 @pytest.fixture
@@ -163,10 +136,7 @@ async def test_while_the_disk_stays_full_the_call_is_denied_and_says_why(
     assert study.pen.written == []
 
 
-async def test_silence_denies_on_a_full_disk_once_there_is_room(
-    study: Any, disk: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("local.generator.permissions.LOOK_SECONDS", 1000.0)  # nobody asks how it stands
+async def test_silence_denies_on_a_full_disk_once_there_is_room(study: Any, disk: Any) -> None:
     disk.fill("decide")
     await study.gatekeeper(answer_seconds=0.05)
     await ask(study, "q1")
@@ -175,31 +145,19 @@ async def test_silence_denies_on_a_full_disk_once_there_is_room(
     assert (await study.door.hears(ApprovalDecision)).by == "silence"
 
 
-async def test_the_first_answer_counts_and_the_second_hears_that_it_came_too_late(study: Any) -> None:
-    await study.gatekeeper()
-    await ask(study, "q1")
-    await study.door.hears(ApprovalRequest)
-    assert (await decide(study, "q1:0:0", "deny")).error is None
-    late = await decide(study, "q1:0:0", "allow")
-    assert late.error is not None and late.error.kind == "conflict"
-    assert "waits for no decision" in late.error.message
-    assert (await end(study, "q1"))[0] == "denied"
-    assert len(study.door.of(ApprovalDecision)) == 1
-
-
 async def test_the_owners_settings_and_the_querys_mode_are_asked_before_anybody(study: Any) -> None:
     await study.gatekeeper(mode="dontAsk")
     await ask(study, "q1")
     assert await end(study, "q1") == (
         "denied",
-        "pen was not run: it needs leave, and nobody is there who could be asked",
+        "pen was not run: it needs approval, and nobody is there who could be asked",
     )
     await ask(study, "q2", mode="acceptEdits")
     assert await end(study, "q2") == (None, "Written.")
     assert study.door.of(ApprovalRequest) == []
 
 
-async def test_what_is_allowed_for_a_conversation_is_asked_once_there_and_again_elsewhere(study: Any) -> None:
+async def test_what_is_allowed_for_a_conversation_is_asked_once_there_until_it_is_taken_back(study: Any) -> None:
     await study.gatekeeper()
     await ask(study, "q1")
     await study.door.hears(ApprovalRequest)
@@ -207,30 +165,26 @@ async def test_what_is_allowed_for_a_conversation_is_asked_once_there_and_again_
     await end(study, "q1")
     await ask(study, "q2", {**MILK, "content": "bread"})  # of a tool for files: this file
     assert (await end(study, "q2"))[0] is None
+    tainted = GrantRequest(query_id="t", call_id="t:0:0", tool="pen", args={**MILK, "content": "x"}, tainted=True)
+    asking = asyncio.create_task(study.door.bus.request(tainted, GrantResult, SECONDS, Trace("t", None, "s", "user")))
+    await decide(study, "t:0:0", "deny")  # what is written there is another question once untrusted content came in
+    assert (await asking).decision == "deny"
     await ask(study, "q3", {**MILK, "path": "other.txt"})
-    assert (await study.door.hears(ApprovalRequest, 2)).call_id == "q3:0:0"
+    assert (await study.door.hears(ApprovalRequest, 3)).call_id == "q3:0:0"
     await decide(study, "q3:0:0", "deny")
     await end(study, "q3")
     await ask(study, "q4", session="other")
-    assert (await study.door.hears(ApprovalRequest, 3)).call_id == "q4:0:0"
+    assert (await study.door.hears(ApprovalRequest, 4)).call_id == "q4:0:0"
     [kept] = (await study.door.bus.request(PermissionRequest(verb="remembered"), PermissionResult, SECONDS)).remembered
     assert (kept.tool, kept.args, kept.session_id) == ("pen", {"path": "list.txt"}, "s")
-
-
-async def test_what_was_allowed_for_a_conversation_can_be_taken_back(study: Any) -> None:
-    await study.gatekeeper()
-    await ask(study, "q1")
-    await study.door.hears(ApprovalRequest)
-    await decide(study, "q1:0:0", "allow_session")
-    await end(study, "q1")
-    bus = study.door.bus
-    [kept] = (await bus.request(PermissionRequest(verb="remembered"), PermissionResult, SECONDS)).remembered
-    forget = PermissionRequest(verb="forget", leave_id=kept.leave_id)
+    await decide(study, "q4:0:0", "deny")
+    await end(study, "q4")
+    bus, forget = study.door.bus, PermissionRequest(verb="forget", grant_id=kept.grant_id)
     assert (await bus.request(forget, PermissionResult, SECONDS)).error is None
     again = (await bus.request(forget, PermissionResult, SECONDS)).error
     assert again is not None and again.kind == "not_found"
-    await ask(study, "q2")
-    assert (await study.door.hears(ApprovalRequest, 2)).call_id == "q2:0:0"
+    await ask(study, "q5")
+    assert (await study.door.hears(ApprovalRequest, 5)).call_id == "q5:0:0"
 
 
 async def test_a_question_waits_for_its_user_through_the_death_of_who_asks_it(study: Any) -> None:
@@ -246,7 +200,7 @@ async def test_a_question_waits_for_its_user_through_the_death_of_who_asks_it(st
     assert len(await study.on_record("q1", ApprovalRequest)) == 1
 
 
-@pytest.mark.parametrize("decided", [True, False])
+@pytest.mark.parametrize("decided", [False, pytest.param(True, marks=pytest.mark.thorough)])
 async def test_a_turn_that_another_process_goes_on_with_asks_nothing_again(study: Any, decided: bool) -> None:
     await study.gatekeeper()
     await ask(study, "q1")
@@ -297,20 +251,7 @@ async def test_without_a_gatekeeper_nothing_is_made_that_needs_leave(
     await ask(study, "q1")
     kind, message = await end(study, "q1")
     assert (kind, study.pen.written) == ("unavailable", [])
-    assert message == "pen was not run: it needs leave, and no gatekeeper runs that could give it"
-
-
-async def test_a_tool_that_only_reads_is_not_used_either_where_the_owner_has_it_denied(
-    study: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(PenTool, "safety", "L0")
-    monkeypatch.setattr(PenTool, "effect", "read")
-    await study.tool(PenTool(study.database.parent), "pen")
-    await study.gatekeeper(denied_tools=["pen"])
-    await ask(study, "q1")
-    kind, message = await end(study, "q1")
-    assert (kind, message) == ("denied", "pen was not run: it is on the owner's list of what is denied")
-    assert (study.pen.written, study.door.of(ToolRequest)) == ([], [])
+    assert message == "pen was not run: it needs approval, and no gatekeeper runs that could give it"
 
 
 async def test_such_a_tool_is_not_used_before_a_gatekeeper_has_said_so(
@@ -327,37 +268,27 @@ async def test_such_a_tool_is_not_used_before_a_gatekeeper_has_said_so(
     assert (kind, pen.written, stage.door.of(ToolRequest)) == ("unavailable", [], [])
 
 
-async def test_another_call_under_a_known_id_is_denied(study: Any) -> None:
-    await study.gatekeeper()
-    await ask(study, "q1")
-    await study.door.hears(ApprovalRequest)
-    await decide(study, "q1:0:0", "allow")
-    await end(study, "q1")
-    forged = GrantRequest(query_id="q1", call_id="q1:0:0", tool="pen", args={**MILK, "content": "poison"})
-    result = await study.door.bus.request(forged, GrantResult, SECONDS)
-    assert (result.verdict, result.grant, result.why) == (
-        "denied", None, "leave was asked for another call under its id",
+async def test_a_tool_that_only_reads_is_not_used_either_where_the_owner_has_it_denied(stage: Any, dice: Any) -> None:
+    await stage.generator()
+    await stage.tool(dice)
+    await stage.gatekeeper(denied_tools=["dice"])
+    stage.model.will_say(ToolCall("dice", {}))
+    stage.model.will_say("Done.")
+    await stage.door.ask("Roll!", "q1")
+    assert await end(stage, "q1") == ("denied", "dice was not run: it is on the owner's list of what is denied")
+    assert (dice.rolls, stage.door.of(ToolRequest)) == ([], [])
+
+
+def test_what_earlier_versions_have_stored_is_read_under_the_names_of_now() -> None:
+    change = {"agent": "GeneratorAgent", "query_id": "q1", "from": "DISPATCHING_TOOL", "action": "ASK_LEAVE"}
+    then = [{"action": "LEAVE_DECIDED", "to": "DISPATCHING_TOOL"}]
+    row = {**change, "to": "WAITING_FOR_LEAVE", "then": then}
+    first, second = changes(AgentTransition.decode(json.dumps(row).encode()))
+    assert (first.action, first.to_state) == ("REQUEST_APPROVAL", "WAITING_FOR_APPROVAL")
+    assert (second.from_state, second.action, second.to_state) == (
+        "WAITING_FOR_APPROVAL", "APPROVAL_DECIDED", "DISPATCHING_TOOL",
     )  # fmt: skip
-
-
-async def test_a_user_answers_for_their_own_and_decides_about_calls_only_where_the_owner_lets_them(study: Any) -> None:
-    await study.gatekeeper()
-    await ask(study, "q1")
-    await study.door.hears(ApprovalRequest)
-    refused = await decide(study, "q1:0:0", "allow", of_user="user")
-    assert refused.error is not None and refused.error.kind == "forbidden"
-    unseen = await decide(study, "q1:0:0", "allow", of_user="somebody")
-    assert unseen.error is not None and unseen.error.kind == "conflict"
-    listed = PermissionRequest(verb="list", of_user="somebody")
-    assert (await study.door.bus.request(listed, PermissionResult, SECONDS)).waiting == ()
-
-
-def test_a_second_respondent_asks_for_no_leave() -> None:
-    from local.bus.messages import ToolSchema
-    from local.generator.steps import PlannedCall
-    from local.generator.turn import SideEffectPolicy
-
-    call = PlannedCall(call_id="q:0:0", tool="pen", args={})
-    schema = ToolSchema(tool="pen", description="", parameters={}, effect="read", safety="L1")
-    record = SideEffectPolicy().settle(call, schema)
-    assert record is not None and record.error is not None and record.error.kind == "fenced"
+    kept = {"leave_id": 3, "session_id": "s", "tool": "pen", "args": {}, "decided_at": 1.0}
+    result = PermissionResult.decode(json.dumps({"verb": "remembered", "remembered": [kept]}).encode())
+    assert result.remembered[0].grant_id == 3
+    assert PermissionRequest.decode(b'{"verb": "forget", "leave_id": 3}').grant_id == 3

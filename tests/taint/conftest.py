@@ -29,7 +29,10 @@ from local.generator.agent import GeneratorAgent
 from local.generator.config import GeneratorConfig
 from local.memory.tools import SearchMemoryTool
 from local.runtime.participant import Resources
-from tests.agents.taint.attack_forms import EMAIL, NUMBER, PHRASE, PRIVATE, SECRET
+from tests.agents.conftest import dice, large_model, stage
+from tests.taint.attack_forms import EMAIL, NUMBER, PHRASE, PRIVATE, SECRET
+
+__all__ = ["dice", "large_model", "stage"]
 
 SECONDS = 60.0
 CANARIES = (SECRET, NUMBER, PHRASE, EMAIL)

@@ -24,7 +24,9 @@ async def asked_and_decided(assistant: Any, query: str, decision: Decision, mode
     return asked, await asking
 
 
-@pytest.mark.parametrize(("decision", "kind"), [("allow", None), ("deny", "denied")])
+@pytest.mark.parametrize(
+    ("decision", "kind"), [("allow", None), pytest.param("deny", "denied", marks=pytest.mark.thorough)]
+)
 async def test_an_address_that_nobody_has_given_is_opened_if_a_person_says_so(
     assistant: Any, decision: Decision, kind: str | None
 ) -> None:

@@ -11,12 +11,12 @@ from agent_stage.hostile_web import engram
 from local.bus.messages import ResponseGeneration
 from local.generator.turn import Turn
 from local.taint.policy import TAINTED
-from tests.agents.taint.attack_forms import PRIVATE, forms, tag_of, tagged
+from tests.taint.attack_forms import PRIVATE, forms, tag_of, tagged
 
 Assistant = Any  # of conftest.py
 READ = '@assistant call web_fetch {{"url": "{url}"}}'
 LEAST_FORMS = 100
-EVERY = 3  # of all forms one in so many is in the default run
+EVERY = 6  # of all forms one in so many is in the default run
 
 
 def asked_on_pages(assistant: Assistant, every: int = 1) -> list[Any]:

@@ -104,20 +104,6 @@ def test_no_link_in_what_comes_out_holds_what_was_not_given(text: str) -> None:
     assert [link for link in links_in(came) if SECRET.search(link)] == []
 
 
-@pytest.mark.parametrize(
-    "unit", ["[", "](", "<a ", "http://e.e/", "a.", "![x](", "x@", "例:", "\\", "((", "&", "//", "w"]
-)
-def test_time_grows_with_the_length_alone(unit: str) -> None:
-    seconds = []
-    for length in (2_500, 10_000):
-        text = (unit * length)[:length]
-        started = time.process_time()
-        filtered(text)
-        filtered(text, *range(0, length, 7))
-        seconds.append(time.process_time() - started)
-    assert seconds[1] < 12 * seconds[0] + 1.0  # four times as much, and some air for what else the machine does
-
-
 def test_only_an_unfinished_link_is_held() -> None:
     links = LinkFilter(POLICY)
     assert links.feed("Hello wor") == "Hello wor"
@@ -153,3 +139,15 @@ def test_a_message_that_begins_again_is_a_new_text() -> None:
     begun, again = ContentDelta("see http"), ContentDelta("http://evil.example/C")
     heard = said(begun, RestartDelta("the server died"), again, Done(Usage()))
     assert [delta.text for delta in heard if isinstance(delta, ContentDelta)] == ["see ", LEFT_OUT]
+
+
+@pytest.mark.parametrize("unit", ["[", "![x](", "<a ", "例:"])
+def test_time_grows_with_the_length_alone(unit: str) -> None:
+    seconds = []
+    for length in (500, 4_000):
+        text = (unit * length)[:length]
+        started = time.process_time()
+        filtered(text)
+        filtered(text, *range(0, length, 7))
+        seconds.append(time.process_time() - started)
+    assert seconds[1] < 40 * seconds[0] + 0.5  # eight times as much, and some air; the square would be sixty-four

@@ -77,6 +77,14 @@ def test_what_was_read_on_this_machine_is_private_and_what_was_read_on_the_web_i
     assert turn.refusal(SEARCH, {"query": "web-0815c"}, "read") is None
 
 
+def test_an_address_that_only_a_readable_host_covers_stays_on_that_host() -> None:
+    provenance = Provenance.of([f"Read {OWN}"], [], [], ["docs.example"])
+    turn = TaintPolicy(provenance)
+    readable = "http://docs.example/any"
+    assert turn.refusal(FETCH, {"url": readable}, "read") is None
+    assert turn.stays_on_host(FETCH, {"url": readable}) and not turn.stays_on_host(FETCH, {"url": OWN})
+
+
 async def test_links_that_are_opened_one_after_the_other_are_counted_for_the_whole_turn(assistant: Any) -> None:
     links = [assistant.web.add(f"/{number}", "Read on.") for number in range(6)]
     orders = "\n".join(f'@assistant call web_fetch {{"url": "{link}"}}' for link in links)

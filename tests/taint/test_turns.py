@@ -34,8 +34,15 @@ NOTE = ToolCall("note", {"text": "it was a 5"})
 KILLED = {"before the call": ("turn.step_stored", 3), "after it": ("turn.results_in", 2)}
 
 
-@pytest.mark.parametrize("killed", KILLED)
-@pytest.mark.parametrize(("dice", "kinds"), [(Dice, [None, TAINTED]), (TrustedDice, [None, None])])
+@pytest.mark.parametrize(
+    ("killed", "dice", "kinds"),
+    [
+        ("before the call", Dice, [None, TAINTED]),
+        ("after it", TrustedDice, [None, None]),
+        pytest.param("after it", Dice, [None, TAINTED], marks=pytest.mark.thorough),
+        pytest.param("before the call", TrustedDice, [None, None], marks=pytest.mark.thorough),
+    ],
+)
 async def test_a_turn_whose_process_is_killed_between_a_step_and_a_call_decides_as_it_had(
     stage: Any, tmp_path: Path, killed: str, dice: type[Dice], kinds: list[str | None]
 ) -> None:

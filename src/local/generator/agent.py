@@ -206,7 +206,7 @@ class GeneratorAgent(Respondent):
         """Serve as a respondent, and have the journal deliver what has no published end. Incognito sessions end."""
         async with super().lifespan():
             seconds = self._settings.tool_timeout_seconds
-            self._clients = ClientCalls(lambda: self.bus, self._offered, self._gate, seconds)
+            self._clients = ClientCalls(self.bus, self._offered, self._gate, seconds)
             self._deletion = RecordDeletion(
                 self.bus,
                 self._conversation,

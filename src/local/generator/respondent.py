@@ -43,7 +43,7 @@ from local.models.chat import ChatModel, ModelInfo
 from local.models.leases import Leases, Priority, purpose_of
 from local.models.router import Router, connect
 from local.models.settings import DefaultModel, ModelSizes, Routing, Tier
-from local.permissions.messages import ApprovalDecision
+from local.permissions.messages import ApprovalRequest
 from local.runtime.participant import Kind, Participant, Publications, Resources, on
 from local.runtime.runner import SILENT_SECONDS
 from local.skills.messages import READ_SKILL, SkillsChanged
@@ -189,7 +189,7 @@ class Respondent(Participant):
             model, config.fast_model or config.model, config.num_ctx, conversation, self._leases, config.model
         )
         self._measured = set[str]()  # models whose window is known
-        self._tools, self._gate = ToolRegistry(), PermissionClient(lambda: self.bus, config.hooks, config.never_called)
+        self._tools, self._gate = ToolRegistry(), PermissionClient(config.hooks, config.never_called)
         self._facts = FactsCache(lambda user: ask_memory(self.bus, user))
         files = AttachedFiles(attachments, model, lambda name: partial(self._fitter.of(name).characters, share=SHARE))
         self._sizes = sizes or ModelSizes(model)
@@ -313,10 +313,10 @@ class Respondent(Participant):
         known = self._tools.heard(sender, instance, now)
         return None if known else ToolSchemaRequest()
 
-    @on(ApprovalDecision)
-    async def hear_decision(self, decision: ApprovalDecision, envelope: Envelope) -> None:
-        """Somebody has said whether a call is to be made."""
-        self._gate.decided(decision)
+    @on(ApprovalRequest)
+    async def hear_question(self, question: ApprovalRequest, envelope: Envelope) -> None:
+        """A person is asked about a call."""
+        self._gate.asked(question)
 
     @on(UserFacts)
     async def hear_facts(self, facts: UserFacts, envelope: Envelope) -> None:

@@ -392,7 +392,7 @@ class TurnInput:
 
     @property
     def whose(self) -> dict[str, str]:
-        """What is said of an agent where it asks for leave."""
+        """What is said of an agent where it requests approval."""
         task = self.task
         if task is None:
             return {}
@@ -409,7 +409,7 @@ class TurnState(StrEnum):
     RECEIVING = "RECEIVING"
     GENERATING = "GENERATING"
     DISPATCHING_TOOL = "DISPATCHING_TOOL"
-    WAITING_FOR_LEAVE = "WAITING_FOR_LEAVE"
+    WAITING_FOR_APPROVAL = "WAITING_FOR_APPROVAL"
     WAITING_FOR_TOOL = "WAITING_FOR_TOOL"
     PUBLISHING = "PUBLISHING"
 
@@ -420,8 +420,8 @@ class TurnAction(StrEnum):
     RECEIVE_QUERY = "RECEIVE_QUERY"
     START_GENERATION = "START_GENERATION"
     DISPATCH_TOOL = "DISPATCH_TOOL"
-    ASK_LEAVE = "ASK_LEAVE"
-    LEAVE_DECIDED = "LEAVE_DECIDED"
+    REQUEST_APPROVAL = "REQUEST_APPROVAL"
+    APPROVAL_DECIDED = "APPROVAL_DECIDED"
     REQUEST_SENT = "REQUEST_SENT"
     TOOL_RESULT = "TOOL_RESULT"
     TOOL_TIMEOUT = "TOOL_TIMEOUT"
@@ -442,7 +442,7 @@ class NextStep(Enum):
     PUBLISH = auto()
 
 
-CALLING = frozenset({TurnState.DISPATCHING_TOOL, TurnState.WAITING_FOR_LEAVE, TurnState.WAITING_FOR_TOOL})
+CALLING = frozenset({TurnState.DISPATCHING_TOOL, TurnState.WAITING_FOR_APPROVAL, TurnState.WAITING_FOR_TOOL})
 
 TABLE: Final[Table[TurnState, TurnAction]] = {
     TurnState.IDLE: {
@@ -460,13 +460,13 @@ TABLE: Final[Table[TurnState, TurnAction]] = {
         TurnAction.FAIL: TurnState.PUBLISHING,
     },
     TurnState.DISPATCHING_TOOL: {
-        TurnAction.ASK_LEAVE: TurnState.WAITING_FOR_LEAVE,
+        TurnAction.REQUEST_APPROVAL: TurnState.WAITING_FOR_APPROVAL,
         TurnAction.REQUEST_SENT: TurnState.WAITING_FOR_TOOL,
         TurnAction.CANCEL: TurnState.PUBLISHING,
         TurnAction.FAIL: TurnState.PUBLISHING,
     },
-    TurnState.WAITING_FOR_LEAVE: {
-        TurnAction.LEAVE_DECIDED: TurnState.DISPATCHING_TOOL,
+    TurnState.WAITING_FOR_APPROVAL: {
+        TurnAction.APPROVAL_DECIDED: TurnState.DISPATCHING_TOOL,
         TurnAction.CANCEL: TurnState.PUBLISHING,
         TurnAction.FAIL: TurnState.PUBLISHING,
     },

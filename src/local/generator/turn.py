@@ -544,13 +544,13 @@ class Turn:
                 made.add(call.signature)
         return open_calls, settled
 
-    def leave_asked(self) -> None:
+    def approval_requested(self) -> None:
         """A person is asked about an open call."""
-        self._machine.advance(TurnAction.ASK_LEAVE)
+        self._machine.advance(TurnAction.REQUEST_APPROVAL)
 
-    def leave_decided(self) -> None:
+    def approval_decided(self) -> None:
         """Nobody is asked any more."""
-        self._machine.advance(TurnAction.LEAVE_DECIDED)
+        self._machine.advance(TurnAction.APPROVAL_DECIDED)
 
     def requests_sent(self) -> None:
         """Every open call is on its way."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +18,7 @@ from local.bus.messages import (
     MOST_ITEMS,
     AgentTransition,
     AnswerOptions,
+    ParticipantStatus,
     PlanCreated,
     PlanStep,
     ResponseGeneration,
@@ -28,8 +31,10 @@ from local.bus.messages import (
     latest_plan,
 )
 from local.bus.vocabulary import CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TODO_LIST
+from local.core.errors import ToolError
 from local.generator.builtin_tools import FAULTS, MOST_OPTIONS, carried, fault_of_clarification, told_of_list
 from local.generator.context import Exchange, PromptParts
+from local.generator.permissions import PermissionClient
 from local.generator.steps import TurnInput, TurnLimits
 from local.models.chat import ToolCall
 from local.permissions.messages import (
@@ -37,6 +42,7 @@ from local.permissions.messages import (
     ApprovalRequest,
     GrantRequest,
     GrantResult,
+    PermissionDecision,
     PermissionRequest,
     PermissionResult,
 )
@@ -121,6 +127,30 @@ async def test_silence_is_no_answer_and_denies_a_plan(stage: Any, tmp_path: Path
     assert message(unanswered).startswith("nobody answered within 0.05 s; go on")
     assert "nobody answered within 0.05 s" in message(proposed)
     assert message(written) == NOT_BEFORE
+
+
+async def test_an_open_question_is_waited_for_as_long_as_it_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("local.generator.permissions.ANSWER_SECONDS", 0.02)
+    client, decided = PermissionClient(), asyncio.Event()
+    status = {"name": "gatekeeper", "kind": "service", "pid": 1, "instance": "i", "state": "ready"}
+    client.status(ParticipantStatus.model_validate(status))
+    whose = {"query_id": "q", "call_id": "q:0:0", "tool": "pen", "args": {}}
+
+    class OneBus:
+        async def request(self, *_: object) -> GrantResult:
+            await decided.wait()
+            return GrantResult(query_id="q", call_id="q:0:0", decision=PermissionDecision.ALLOW)
+
+    bus: Any = OneBus()
+    waiting = asyncio.create_task(client.request(bus, GrantRequest(**whose), Trace("q")))
+    await asyncio.sleep(0)
+    client.asked(ApprovalRequest(**whose, session_id="s", level="L1", asked_at=0.0, expires_at=time.time() + 100))
+    await asyncio.sleep(0.04)
+    decided.set()
+    assert (await waiting).decision is PermissionDecision.ALLOW
+    decided.clear()
+    with pytest.raises(ToolError, match="no gatekeeper runs"):  # nobody is asked, and nobody answers
+        await client.request(bus, GrantRequest(**whose), Trace("q"))
 
 
 @pytest.mark.parametrize("answered", [True, pytest.param(False, marks=pytest.mark.thorough)])

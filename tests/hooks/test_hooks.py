@@ -58,6 +58,7 @@ async def test_a_command_is_told_what_is_to_be_done_and_says_no(serve: Serve, se
         {"name": "mute", "command": ["true"]},
         {"name": "babble", "command": ["echo", "yes"]},
         {"name": "gone", "command": ["python3"], "script": "gone.py"},
+        {"name": "slow", "command": ["sleep", "60"], "seconds": 0.3},
     )
     bus = (await serve(hooks)).bus
 
@@ -69,11 +70,12 @@ async def test_a_command_is_told_what_is_to_be_done_and_says_no(serve: Serve, se
     said = await ask("look")
     assert (said.decision, said.error) == ("deny", None)
     assert said.why == "before_tool pen s: Read-only file system; ['GIT_TERMINAL_PROMPT']"
-    wrong = {name: (await ask(name)).error for name in ("mute", "babble", "gone")}
+    wrong = {name: (await ask(name)).error for name in ("mute", "babble", "gone", "slow")}
     assert {name: error.message for name, error in wrong.items() if error is not None} == {
         "mute": "it gave no answer: it has ended with 0",
         "babble": "its answer is no JSON with decision, why and data",
         "gone": "gone.py cannot be read: No such file or directory",
+        "slow": "it gave no answer within 0.3 s",
     }
 
 

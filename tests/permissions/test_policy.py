@@ -49,9 +49,7 @@ def test_the_mode_decides_by_the_level() -> None:
         ("dontAsk", "acceptEdits", (ALLOW, DENY, DENY)),
     ],
 )
-def test_a_plan_that_is_approved_lets_the_rest_of_its_turn_ask(
-    mode: Mode, plan: Any, made: Any
-) -> None:
+def test_a_plan_that_is_approved_lets_the_rest_of_its_turn_ask(mode: Mode, plan: Any, made: Any) -> None:
     assert tuple(decision(policy(), safety=safety, mode=mode, plan=plan) for safety in get_args(Safety)) == made
 
 

@@ -12,8 +12,7 @@ import pytest
 from local.api.clients import ClientTools, ParticipantAway, ParticipantRefused
 from local.bus.envelope import Envelope
 from local.bus.messages import AgentTransition, QueryReceived, ToolRequest, ToolResult
-from local.hooks.messages import HookRequest, HookResult
-from local.hooks.settings import HookSettings
+from local.hooks.messages import HookRequest, HookResult, HookSettings
 from local.permissions.messages import (
     ApprovalDecision,
     ApprovalRequest,

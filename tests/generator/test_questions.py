@@ -36,6 +36,7 @@ from local.generator.builtin_tools import FAULTS, MOST_OPTIONS, carried, fault_o
 from local.generator.context import Exchange, PromptParts
 from local.generator.permissions import PermissionClient
 from local.generator.steps import TurnInput, TurnLimits
+from local.generator.taint_policy import Provenance
 from local.models.chat import ToolCall
 from local.permissions.messages import (
     ApprovalDecision,
@@ -47,7 +48,6 @@ from local.permissions.messages import (
     PermissionResult,
 )
 from local.queries.view import QueryView
-from local.taint.policy import Provenance
 
 SECONDS = 20.0
 QUESTION = {"question": "Which colour?", "options": ["red", "blue"]}

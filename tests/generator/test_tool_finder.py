@@ -10,7 +10,7 @@ from local.bus.messages import ToolCallRecord, ToolSchema
 from local.bus.vocabulary import CALL_TOOL, TOOL_SEARCH
 from local.generator.builtin_tools import MOST_FOUND, found_by, matching
 from local.generator.builtin_tools import told_of_search as told
-from local.taint.policy import Provenance
+from local.generator.taint_policy import Provenance
 
 TOOLS = [
     ToolSchema(tool=name, description=description, parameters={})

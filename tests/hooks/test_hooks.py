@@ -14,9 +14,8 @@ from local.bus.messages import SessionDeleted
 from local.core.config import load
 from local.core.errors import ConfigError
 from local.generator.config import GeneratorConfig
-from local.hooks.hooks import Hooks
-from local.hooks.messages import HookRequest, HookResult
-from local.hooks.settings import HooksConfig, HookSettings
+from local.hooks.hooks import Hooks, HooksConfig
+from local.hooks.messages import HookRequest, HookResult, HookSettings
 from local.runtime.participant import Resources
 from local.shell import shell
 

@@ -15,12 +15,11 @@ from local.bus.messages import AnswerOptions, ResponseGeneration, ToolCallRecord
 from local.core.errors import RequestTimeout
 from local.generator.hooks import HookedCall, HookOutcome, TurnHooks, passed
 from local.generator.steps import PlannedCall
-from local.hooks.messages import HookRequest, HookResult
-from local.hooks.settings import HookSettings
+from local.generator.taint_policy import Provenance, TaintPolicy
+from local.hooks.messages import HookRequest, HookResult, HookSettings
 from local.models.chat import ToolCall
 from local.permissions.messages import ApprovalRequest, GrantRequest, PermissionRequest, PermissionResult
 from local.runtime.participant import Participant, Settingless, on
-from local.taint.policy import Provenance, TaintPolicy
 from local.tools.tool import Tool
 
 SECONDS = 20.0

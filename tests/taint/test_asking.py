@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from local.generator.taint_policy import NOT_GIVEN
 from local.permissions.messages import ApprovalRequest, Decision, PermissionRequest, PermissionResult
-from local.taint.policy import NOT_GIVEN
 
 SECONDS = 20.0
 

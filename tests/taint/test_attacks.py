@@ -9,8 +9,8 @@ import pytest
 from agent_stage.hostile_web import engram
 
 from local.bus.messages import ResponseGeneration
+from local.generator.taint_policy import TAINTED
 from local.generator.turn import Turn
-from local.taint.policy import TAINTED
 from tests.taint.attack_forms import PRIVATE, forms, tag_of, tagged
 
 Assistant = Any  # of conftest.py

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from local.bus.messages import ResponseGeneration
+from local.generator.taint_policy import NOT_GIVEN, TAINTED
 from local.models.chat import ToolCall
-from local.taint.policy import NOT_GIVEN, TAINTED
 
 QUESTION, GO_ON = "When does the harbour open?", "Go on."
 Message = dict[str, str]

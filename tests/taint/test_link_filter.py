@@ -11,9 +11,9 @@ import pytest
 from agent_stage.hostile_web import links_in
 from hypothesis import given
 
+from local.generator.links import LEFT_OUT, MOST_HELD, DeltaFilter, LinkFilter, LinkPolicy, loose_words_in
+from local.generator.taint_policy import AllowedUrls, Provenance
 from local.models.chat import ContentDelta, Degraded, Delta, Done, RestartDelta, ThinkingDelta, ToolCall, Usage
-from local.taint.links import LEFT_OUT, MOST_HELD, DeltaFilter, LinkFilter, LinkPolicy, loose_words_in
-from local.taint.policy import AllowedUrls, Provenance
 
 GIVEN = ("https://given.example/a", "https://en.wikipedia.org/wiki/Foo_(bar)", "http://page.example/l?x=1&y=2#z")
 READ = "Write to bob@town.example, see www.town.example/x; np.random.id of my.module.py."

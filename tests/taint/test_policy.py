@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from local.bus.messages import ToolCallRecord
-from local.taint.policy import (
+from local.generator.taint_policy import (
     FETCH,
     MOST_LINKS,
     NOT_GIVEN,

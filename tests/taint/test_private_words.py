@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local.taint.policy import PrivateWords
+from local.generator.taint_policy import PrivateWords
 
 PRIVATE = (
     "My vault code is KX-4471-Q, the door opens with 9034. I live at 17 Elm Grove, Leith.",

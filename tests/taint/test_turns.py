@@ -14,8 +14,8 @@ from agent_stage.hostile_web import NoteTool
 
 from local.bus.messages import ResponseGeneration, ToolCallRecord
 from local.generator.steps import parse_record, parse_step
+from local.generator.taint_policy import TAINTED
 from local.models.chat import ToolCall
-from local.taint.policy import TAINTED
 
 
 class TrustedDice(Dice):

@@ -15,8 +15,7 @@ from local.core.errors import RequestTimeout, ToolError
 from local.generator.hooks import DENIED, HookOutcome, passed
 from local.generator.permissions import PermissionClient
 from local.generator.tool_calls import request_id
-from local.hooks.messages import HookRequest, HookResult
-from local.hooks.settings import HookEvent, HookSettings
+from local.hooks.messages import HookEvent, HookRequest, HookResult, HookSettings
 from local.mcp.messages import ClientToolRequest
 from local.permissions.messages import GrantRequest, PermissionDecision
 from local.tools.arguments import argument_fault

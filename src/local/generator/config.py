@@ -10,7 +10,7 @@ from local.core.config import BackendName, Settings
 from local.core.config_file import suggestion
 from local.core.web_url import netloc, parse_authority
 from local.generator.steps import OUTPUT_BYTES, TurnLimits
-from local.hooks.settings import HookSettings
+from local.hooks.messages import HookSettings
 
 DEFAULT_PROMPT = "default"
 

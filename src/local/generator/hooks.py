@@ -12,11 +12,10 @@ from local.bus.messages import ToolCallRecord, ToolSchema
 from local.core.errors import LocalError
 from local.generator.output import TurnOutput
 from local.generator.steps import PlannedCall
+from local.generator.taint_policy import TaintPolicy
 from local.generator.turn import Turn, refused, settle_here, settle_tainted
-from local.hooks.messages import HookRequest, HookResult
-from local.hooks.settings import HookEvent, HookSettings
+from local.hooks.messages import HookEvent, HookRequest, HookResult, HookSettings
 from local.models.chat import ToolCall
-from local.taint.policy import TaintPolicy
 
 # What hooks say of one event, one after the other: what they may say then, and what is made of it.
 

@@ -15,7 +15,7 @@ from local.bus.messages import ParticipantStatus
 from local.bus.vocabulary import NON_INTERACTIVE
 from local.core.errors import ToolError
 from local.generator.steps import TurnInput
-from local.hooks.settings import HookSettings
+from local.hooks.messages import HookSettings
 from local.permissions.messages import ApprovalRequest, GrantRequest, GrantResult
 from local.runtime.participant import Publications
 from local.runtime.runner import Presence

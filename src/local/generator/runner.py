@@ -16,6 +16,7 @@ from local.generator.builtin_tools import SCHEMAS, carried
 from local.generator.context import Exchange, PromptParts
 from local.generator.fitting import Plan, gauge_of
 from local.generator.hooks import TurnHooks
+from local.generator.links import DeltaFilter
 from local.generator.output import TurnOutput
 from local.generator.steps import CallTimer, ModelStep, NextStep, TurnState, signed_as
 from local.generator.taint import TurnTaint
@@ -27,7 +28,6 @@ from local.models.chat import AwayDelta, ContentDelta, Delta, Done, Json, Restar
 from local.models.client import may_be_call
 from local.models.settings import Tier
 from local.permissions.messages import QUESTIONS_OF_THE_MODEL
-from local.taint.links import DeltaFilter
 
 # What a model says, without what may be a tool call written as text: nobody is shown the JSON of a call.
 

@@ -40,13 +40,13 @@ from local.generator.output import TurnOutput
 from local.generator.permissions import PermissionClient
 from local.generator.steps import READ_RESULT, NextStep, PlannedCall, TurnState, parse_record
 from local.generator.taint import TurnTaint
+from local.generator.taint_policy import NOT_GIVEN, PRIVATE_WORDS, REFUSALS, TAINTED, TaintPolicy
 from local.generator.tool_list import TurnOffer
 from local.generator.tool_registry import ToolRegistry
 from local.generator.turn import Turn, denial_key, denied_before, refused, why_not_asked
 from local.models.chat import ChatModel
 from local.models.leases import Leases, Priority
 from local.permissions.messages import QUESTIONS_OF_THE_MODEL, GrantRequest, GrantResult, PermissionDecision
-from local.taint.policy import NOT_GIVEN, PRIVATE_WORDS, REFUSALS, TAINTED, TaintPolicy
 from local.tools.arguments import argument_fault
 
 # Approval of the calls of one turn: which of them need it, what is asked, and what the model reads if it is denied.

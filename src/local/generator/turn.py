@@ -52,11 +52,11 @@ from local.generator.steps import (
     usage_of,
 )
 from local.generator.steps import NextStep as NextStep
+from local.generator.taint_policy import RECALL, REFUSALS, TaintPolicy
 from local.models.chat import Delta, Json, ToolCall
 from local.models.client import find_text_calls
 from local.permissions.messages import QUESTIONS_OF_THE_MODEL, SILENCE
 from local.runtime.machine import Machine
-from local.taint.policy import RECALL, REFUSALS, TaintPolicy
 
 # Which calls of a model are made, and which need no tool: the asker's, too many, made before, or not to be made.
 

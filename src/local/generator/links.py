@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from html import unescape
 from typing import NamedTuple
 
+from local.generator.taint_policy import CLOSERS, Provenance
 from local.models.chat import ContentDelta, Degraded, Delta, Done, RestartDelta, ThinkingDelta
-from local.taint.policy import CLOSERS, Provenance
 
 # What in a text may become a link wherever it is shown, and which of that may stand.
 

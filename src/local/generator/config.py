@@ -16,14 +16,15 @@ DEFAULT_PROMPT = "default"
 
 
 class OfferSettings(Settings):
-    """Tools that the model is offered beside those that fit its size, and tools that it is not."""
+    """The settings under `offer`: tools that the model is offered beside those that fit its size, and tools that it is
+    not."""
 
     add: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
 
 
 class GeneratorConfig(Settings):
-    """`generator.yaml`; the comments there say what each key means."""
+    """The settings in `generator.yaml`; the comments there say what each key means."""
 
     agent_id: str = "GeneratorAgent"
     backend: BackendName | None = None  # the plan's place for that of system.yaml

@@ -30,7 +30,8 @@ Ask = Callable[[HookSettings, Mapping[str, Any]], Awaitable[HookResult]]
 
 @dataclass(frozen=True, slots=True)
 class HookOutcome:
-    """What has come of all hooks: `data` as they have left it; `denied` and `asks` say why, and are empty if not so."""
+    """The outcome of all hooks of one event: `data` as they have left it; `denied` and `asks` say why, and are empty if
+    not so."""
 
     data: Mapping[str, Any]
     denied: str = ""
@@ -38,7 +39,7 @@ class HookOutcome:
 
 
 class HookFault(LocalError):
-    """A hook has said what it cannot say then."""
+    """The error that a hook has said what it cannot say at that event."""
 
     kind = "hook"
 
@@ -88,7 +89,7 @@ DENIED = "denied"
 
 
 class HookDenied(LocalError):
-    """A hook does not let a turn go on."""
+    """The error that a hook does not let a turn go on."""
 
     kind = DENIED
 
@@ -102,7 +103,7 @@ class HookedCall(NamedTuple):
 
 
 class TurnHooks:
-    """`hooks` are all that there are; a turn without any has none of these."""
+    """The hooks around one turn. `hooks` are all that there are; a turn without any has no such object."""
 
     def __init__(self, hooks: Sequence[HookSettings], turn: Turn, output: TurnOutput) -> None:
         self._hooks, self._turn, self._output = hooks, turn, output

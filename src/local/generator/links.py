@@ -73,7 +73,8 @@ def _readings(written: str, least: int) -> list[str]:
 
 
 class LinkPolicy:
-    """Judges by what is known of where addresses come from. `loose` are words that stood before the model."""
+    """The decision which links may stay, by what is known of where addresses come from. `loose` are words that stood
+    before the model."""
 
     def __init__(self, provenance: Provenance, loose: frozenset[str] = frozenset()) -> None:
         self._provenance, self._loose = provenance, loose
@@ -189,8 +190,8 @@ class _Done(NamedTuple):
 
 
 class LinkFilter:
-    """One text: feed it piece by piece, wherever it is cut, then close it. What comes out is the same for every way to
-    cut it. `left_out` counts."""
+    """A filter of the links in one text: feed it piece by piece, wherever it is cut, then close it. What comes out is
+    the same for every way to cut it. `left_out` counts."""
 
     def __init__(self, links: LinkPolicy) -> None:
         self._links = links
@@ -410,7 +411,7 @@ Said = ContentDelta | ThinkingDelta
 
 
 class DeltaFilter:
-    """Takes in the deltas of a message, and gives them on without the links that nobody has given."""
+    """A filter of one message of the model: gives its deltas on without the links that nobody has given."""
 
     def __init__(self, links: LinkPolicy) -> None:
         self._links = links

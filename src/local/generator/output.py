@@ -113,7 +113,7 @@ def failed(query_id: str, respondent_id: str, kind: str, message: str) -> QueryF
 
 
 class OutcomePublisher:
-    """The ends that a generator gives to turns, stored before they are published. Raises `StoreFailed`, `BusClosed`."""
+    """The publisher of how turns end, each stored before it is published. Raises `StoreFailed`, `BusClosed`."""
 
     publishes = (ResponseGeneration, QueryFailed)
 

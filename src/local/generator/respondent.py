@@ -53,9 +53,9 @@ from local.skills.messages import READ_SKILL, SkillsChanged
 
 @dataclass(frozen=True, slots=True)
 class RespondentPolicy:
-    """In what one respondent differs from another: its id, the file of its record in the data directory, the `purpose`
-    of its turns if no user waits for any, whether its model is loaded at the start, and whether the model that was
-    configured is its own, so that none takes its place when it is not there."""
+    """The differences between respondents: its id, the file of its record in the data directory, the `purpose` of its
+    turns if no user waits for any, whether its model is loaded at the start, and whether the model that was configured
+    is its own, so that none takes its place when it is not there."""
 
     respondent_id: str
     record: str
@@ -89,7 +89,8 @@ LOOK_AGAIN_SECONDS = 5.0
 
 
 class WarmUp:
-    """`details` says for the status beat how far it is: load (loading, loaded), or the problem there was."""
+    """The look at the model when its agent starts, and its loading. `details` says for the status beat how far it is:
+    load (loading, loaded), or the problem there was."""
 
     def __init__(self, model: ChatModel, name: str, options: Mapping[str, Any]) -> None:
         self._model, self._name, self._options = model, name, options
@@ -148,7 +149,8 @@ YOUNG_SECONDS = 3.0  # of a process, in which its first turns wait for the tools
 
 
 class Respondent(Participant):
-    """Base of those that answer: runs turns that are on its record. Knows tools by their schemas alone."""
+    """The base of participants that answer queries: runs the turns that are on its record. Knows tools by their schemas
+    alone."""
 
     kind = Kind.AGENT
     Config = GeneratorConfig

@@ -33,8 +33,9 @@ from local.permissions.messages import QUESTIONS_OF_THE_MODEL
 
 
 class HeldCall:
-    """Gives the deltas of one message on, but holds back content from where a line begins like a call, until it is
-    clear that it is none. `text` is what is held; at the end of the message the caller knows whether it was a call."""
+    """A buffer for what may be a call written as text: gives the deltas of one message on, but holds back content from
+    where a line begins like a call, until it is clear that it is none. `text` is what is held; at the end of the
+    message the caller knows whether it was a call."""
 
     def __init__(self, names: Sequence[str]) -> None:
         """`names` are those of the tools."""
@@ -69,8 +70,8 @@ TOO_LONG = "the conversation was too long for the model; its oldest part was lef
 
 
 class TurnRunner:
-    """Runs one turn to its end. `cancel()` ends it early with what was said so far; cancelling the task leaves it to be
-    continued by the next process. `start()` computes ahead of `run()`, in memory alone."""
+    """The driver of one turn: runs it to its end. `cancel()` ends it early with what was said so far; cancelling the
+    task leaves it to be continued by the next process. `start()` computes ahead of `run()`, in memory alone."""
 
     def __init__(
         self,

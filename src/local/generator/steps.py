@@ -91,7 +91,7 @@ class ModelStep(Data):
 
 
 class ToolStep(Data):
-    """How every call of the model's last message ended, in call order."""
+    """The results of a round of tool calls: how every call of the model's last message ended, in call order."""
 
     kind: Literal["tools"] = "tools"
     records: tuple[ToolCallRecord, ...]
@@ -110,7 +110,7 @@ class ToolStep(Data):
 
 
 class NudgeStep(Data):
-    """Something the turn itself tells the model, to get an answer out of it."""
+    """A step in which the turn itself tells the model, to get an answer out of it."""
 
     kind: Literal["nudge"] = "nudge"
     text: str
@@ -260,8 +260,8 @@ class PartialMessage:
 
 
 class CallTimer:
-    """When the model's calls of a turn began, were first heard of, and ended; one at a time. `clock` gives seconds
-    since 1970."""
+    """A timer of model calls: when the model's calls of a turn began, were first heard of, and ended; one at a time.
+    `clock` gives seconds since 1970."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -296,8 +296,9 @@ TOO_MANY_CALLS = "too_many_calls"  # the kind of what was not made
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """Steps are rounds of tool calls: `steps` where only tools are offered that read, else `acting_steps`. `calls` and
-    `output_bytes`, of what tools have told, are for a whole turn, and so are `tokens`, which an agent's turn has."""
+    """The limits of one turn. Steps are rounds of tool calls: `steps` where only tools are offered that read, else
+    `acting_steps`. `calls` and `output_bytes`, of what tools have told, are for a whole turn, and so are `tokens`,
+    which an agent's turn has."""
 
     steps: int = 5
     acting_steps: int = 20
@@ -353,8 +354,8 @@ NOT_TOLD = "the memory did not say in time what it knows of the user: this answe
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """What a turn starts from. `prelude` is what the model gets before the query: system prompt and history, but for
-    the exchanges that are in the `summary`."""
+    """Everything that a turn starts from. `prelude` is what the model gets before the query: system prompt and history,
+    but for the exchanges that are in the `summary`."""
 
     query_id: str
     respondent_id: str

@@ -33,7 +33,7 @@ def _named(record: ToolCallRecord) -> list[str]:
 
 @dataclass(slots=True)
 class TurnTaint:
-    """`earlier` finds what was said before; what its steps bring is added each time."""
+    """The taint of one turn. `earlier` finds what was said before; what its steps bring is added each time."""
 
     turn: Turn
     settings: GeneratorConfig = field(default_factory=GeneratorConfig)

@@ -1,4 +1,21 @@
-"""Which words of a search stand in what is private and were not said by the user in this conversation."""
+"""The rule of taint: what a turn may do once untrusted content is before its model.
+
+Problem: a page, a file, a mail or a tool's result may hold orders, and a model may obey them. Whoever wrote it wants
+what is private to reach them: by an address that is opened, a host name that is looked up, a search, a link in the
+answer, or a tool that writes.
+
+Idea: the model is not trusted to notice. From the first untrusted content on, the conversation is tainted, and code
+outside the model decides by provenance: who has given an address or said a word. An address is opened if the user, a
+search hit or a page that was read has given it, letter for letter; a search must not hold private words that the user
+has not said here; a tool with effects runs only with a person's approval; links of the answer that nobody has given
+are left out (`links.py`).
+
+Invariants: taint never goes away within a conversation, its branches, its summaries and what the memory keeps of it;
+what cannot be read counts as tainted; nothing that a model says adds provenance.
+
+Rejected: asking a model whether a text holds orders, which misses what it does not recognise; and a fixed list of
+good hosts, since a good host may lead to any other.
+"""
 
 from __future__ import annotations
 
@@ -71,8 +88,8 @@ def key_of(url: WebUrl) -> Key:
 
 
 class AllowedUrls:
-    """Addresses that somebody has given. Where one is asked for that is as good as the same, it is the given one that
-    is to be used: so nobody can say anything by the way in which it is written."""
+    """The set of addresses that somebody has given. Where one is asked for that is as good as the same, it is the given
+    one that is to be used: so nobody can say anything by the way in which it is written."""
 
     def __init__(self, addresses: Iterable[str] = ()) -> None:
         self._exact: set[str] = set()
@@ -119,8 +136,8 @@ def _squeezed(text: str) -> str:
 
 
 class PrivateWords:
-    """`private` are texts with what a user has not said here; `spoken` is what they have said, and `public` what stands
-    in every prompt."""
+    """A search for private words. `private` are texts with what a user has not said here; `spoken` is what they have
+    said, and `public` what stands in every prompt."""
 
     def __init__(self, private: Iterable[str], spoken: Iterable[str], public: str = "") -> None:
         self._private, self._spoken = "\n".join(private), "\n".join([*spoken, public])
@@ -257,9 +274,10 @@ _SAID = re.compile(r" \(said [^)]*\)")  # when that was is nobody's secret
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """`spoken` are the user's own words in this conversation, `private` texts of theirs that are not of it. `hits` are
-    the addresses that the user or a search has given, `links` those that stand on pages or were opened. A host that is
-    `always_readable` is one where strangers can neither publish nor read who has asked for what."""
+    """What is known of where words and addresses come from. `spoken` are the user's own words in this conversation,
+    `private` texts of theirs that are not of it. `hits` are the addresses that the user or a search has given, `links`
+    those that stand on pages or were opened. A host that is `always_readable` is one where strangers can neither
+    publish nor read who has asked for what."""
 
     spoken: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
@@ -364,9 +382,9 @@ class TaintRefusal(NamedTuple):
 
 @dataclass(slots=True)
 class TaintPolicy:
-    """For the calls of one message of the model, which are to be shown to it in their order. `opened` are addresses
-    that were opened earlier in the turn, `may_write` tools with effects that may be used all the same, `public` is
-    what stands in every prompt."""
+    """The decisions of the rule for the calls of one message of the model, which are to be shown to it in their order.
+    `opened` are addresses that were opened earlier in the turn, `may_write` tools with effects that may be used all the
+    same, `public` is what stands in every prompt."""
 
     provenance: Provenance
     opened: Iterable[str] = ()

@@ -138,8 +138,8 @@ class ApprovalFlow:
 
 @dataclass(frozen=True, slots=True)
 class TurnContext:
-    """What a turn works with. `answers_as` is the name to sign with, where it is not the model's; `on_away` is
-    told when no model server answers for now."""
+    """The parts of the process that a turn works with. `answers_as` is the name to sign with, where it is not the
+    model's; `on_away` is told when no model server answers for now."""
 
     model: ChatModel
     prompts: PromptFitter
@@ -161,7 +161,7 @@ class TurnContext:
 
 
 class BuiltinTools:
-    """Answers the calls of one turn."""
+    """The tools that a turn has by itself; answers their calls in one turn."""
 
     def __init__(self, turn: Turn, context: TurnContext, output: TurnOutput) -> None:
         self._turn, self._context, self._output = turn, context, output
@@ -240,7 +240,8 @@ def request_id(call_id: str, respondent_id: str) -> str:
 
 
 class ToolCalls:
-    """Makes what the model's last message calls. `results` are those that have come, by call_id."""
+    """The tool calls of one turn: makes what the model's last message calls. `results` are those that have come, by
+    call_id."""
 
     def __init__(self, turn: Turn, context: TurnContext, output: TurnOutput, taint: TurnTaint) -> None:
         self._turn, self._context, self._output, self._taint = turn, context, output, taint

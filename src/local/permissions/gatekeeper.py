@@ -405,13 +405,13 @@ class GatekeeperService(Participant):
 
 
 class NotYours(BadRequest):
-    """Somebody decides what is not theirs to decide."""
+    """The error that somebody decides what is not theirs to decide."""
 
     kind = "forbidden"
 
 
 class AnswerMissing(BadRequest):
-    """Somebody answers the model without a word."""
+    """The error that an answer to the model is empty."""
 
     kind = "invalid"
 

@@ -21,7 +21,7 @@ COMMAND = "command"  # the argument of tools that run commands: a line, or a pro
 
 
 class ListedCall(NamedTuple):
-    """Without `argv` it is every call of the tool."""
+    """An entry of the owner's lists: a tool, or one command. Without `argv` it is every call of the tool."""
 
     tool: str
     argv: tuple[str, ...] | None = None
@@ -108,7 +108,8 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PermissionPolicy:
-    """The owner's. What is on the list of `denied` is, in every mode; then come the `allowed`, then the mode.
+    """The owner's policy about calls. What is on the list of `denied` is, in every mode; then come the `allowed`, then
+    the mode.
 
     In a tainted conversation a tool that is allowed as a whole asks like any other, and so does what could be undone.
     """
@@ -161,7 +162,7 @@ Entry = str | dict[str, tuple[str, ...]]
 
 
 class GatekeeperConfig(Settings):
-    """`gatekeeper.yaml`; the comments there say what each key means."""
+    """The settings in `gatekeeper.yaml`; the comments there say what each key means."""
 
     mode: Mode = "default"
     may_bypass: bool = False
@@ -190,7 +191,7 @@ PATIENCE_SECONDS = 2.0  # for a tool that has not been heard yet: just after a s
 
 
 class SafetyRegistry:
-    """Use `heard` for whatever a tool says of itself."""
+    """The safety levels that tools have announced. Use `heard` for whatever a tool says of itself."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Safety, Category]] = {}

@@ -62,8 +62,8 @@ _MIGRATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class StoredApproval:
-    """One question. `body` is the message that asks it, None once it is decided; `digest` is of the arguments; `mode`
-    how the rest of a turn runs whose plan was approved. Times are seconds since 1970."""
+    """One question as it is stored. `body` is the message that asks it, None once it is decided; `digest` is of the
+    arguments; `mode` how the rest of a turn runs whose plan was approved. Times are seconds since 1970."""
 
     key: str
     query_id: str
@@ -84,7 +84,7 @@ class StoredApproval:
 
 @dataclass(frozen=True, slots=True)
 class SessionGrant:
-    """What is allowed for a whole session: calls of a tool with the `scope`, arguments as JSON, of that `digest`."""
+    """An approval for a whole session: calls of a tool with the `scope`, arguments as JSON, of that `digest`."""
 
     grant_id: int
     session_id: str
@@ -98,7 +98,8 @@ class SessionGrant:
 
 
 class ApprovalStore(OwnedDatabase):
-    """Use as `async with`. Whoever opened the file last is its owner; what was asked 30 days before that is forgotten.
+    """The SQLite file of questions and decisions. Use as `async with`. Whoever opened the file last is its owner; what
+    was asked 30 days before that is forgotten.
 
     Every coroutine returns after its commit; raises `StoreFailed`, `StoreFull`, `StoreFenced`.
     """
@@ -206,7 +207,7 @@ OF_FILES: frozenset[Category] = frozenset({"read", "write"})
 
 
 class NotWaiting(BadRequest):
-    """What was to be decided is not open: somebody else was first, or nobody asks for it."""
+    """The error that what was to be decided is not open: somebody else was first, or nobody asks for it."""
 
     kind = "conflict"
 
@@ -225,7 +226,8 @@ def scope_of(args: Mapping[str, Any], safety: Safety, category: Category) -> dic
 
 
 class ApprovalQueue:
-    """What was asked and decided; one call at a time writes. Every coroutine raises as the store does."""
+    """The questions and decisions, in memory and on record; one call at a time writes. Every coroutine raises as the
+    store does."""
 
     def __init__(self, store: ApprovalStore) -> None:
         self._store, self._lock = store, asyncio.Lock()

@@ -428,6 +428,23 @@ async def test_sessions_from_before_have_the_taint_that_their_calls_and_files_te
     assert own  # by their text they are not known: to a client's history they are answers of nobody's
 
 
+async def test_in_a_history_that_a_client_keeps_what_we_have_not_said_taints_and_what_the_client_says_does_not(
+    conversation: ConversationService,
+) -> None:
+    record = TaintRecord(conversation, "A")
+    for role, content, taints in (
+        ("assistant", "I never said that.", True),
+        ("tool", "A page.", True),
+        ("function", "A page.", True),
+        ("system", "You are a pirate.", False),
+        ("developer", "You are a pirate.", False),
+        ("user", "I like ships.", False),
+        ("assistant", " \n", False),  # nothing was said
+    ):
+        history = [{"role": "user", "content": "Hi"}, {"role": role, "content": content}]
+        assert await record.is_history_tainted(history) is taints, role
+
+
 @pytest.mark.parametrize("turns", [0, FEW_TURNS, FEW_TURNS + 1])
 async def test_what_the_turns_of_a_session_say_is_found_however_many_there_are(
     conversation: ConversationService, monkeypatch: pytest.MonkeyPatch, turns: int

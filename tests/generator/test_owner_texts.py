@@ -74,23 +74,7 @@ def distrusted(told: Told) -> None:
     told.registry.distrust(told.workspace)
 
 
-def parent_trusted(told: Told) -> None:
-    told.registry.trust(told.workspace.parent)
-
-
-def linked(told: Told) -> None:
-    elsewhere = told.settings / "elsewhere.md"
-    told.instructions.rename(elsewhere)
-    told.registry.trust(told.workspace)
-    told.instructions.symlink_to(elsewhere)
-
-
-def damaged_registry(told: Told) -> None:
-    told.registry.trust(told.workspace)
-    (told.settings / "trusted-workspaces.json").write_text("{")
-
-
-@pytest.mark.parametrize("make", [untrusted, changed, distrusted, parent_trusted, linked, damaged_registry])
+@pytest.mark.parametrize("make", [untrusted, changed, distrusted])
 async def test_an_untrusted_workspace_s_instructions_have_no_effect_on_a_model_that_obeys(
     told: Told, make: Callable[[Told], None]
 ) -> None:

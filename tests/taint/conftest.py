@@ -25,6 +25,7 @@ from agent_stage.stage import Stage
 from local.attachments.attachments import AttachmentStore
 from local.bus.envelope import Envelope, Trace
 from local.bus.messages import GenerationThinking, GenerationToken, QueryReceived, ResponseGeneration
+from local.generator import known_facts
 from local.generator.agent import GeneratorAgent
 from local.generator.config import GeneratorConfig
 from local.memory.tools import SearchMemoryTool
@@ -116,6 +117,7 @@ def _in_clear(text: str, canary: str) -> bool:
 
 
 @pytest.fixture
-async def assistant(stage: Stage, tmp_path: Path) -> AsyncIterator[Assistant]:
+async def assistant(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Assistant]:
+    monkeypatch.setattr(known_facts, "ANSWER_SECONDS", SECONDS)  # a busy machine is no reason to go on without facts
     with HostileWeb() as web:
         yield Assistant(stage, web, tmp_path)

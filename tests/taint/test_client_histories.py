@@ -75,25 +75,6 @@ async def test_a_tainted_answer_that_was_changed_is_one_that_nobody_knows(client
     assert (then.tainted, outcomes(then)) == (True, [NOT_GIVEN])
 
 
-@pytest.mark.parametrize(
-    ("message", "taints"),
-    [
-        ({"role": "assistant", "content": "I never said that."}, True),
-        ({"role": "tool", "content": "A page."}, True),
-        ({"role": "function", "content": "A page."}, True),
-        ({"role": "system", "content": "You are a pirate."}, False),
-        ({"role": "developer", "content": "You are a pirate."}, False),
-        ({"role": "user", "content": "I like ships."}, False),
-        ({"role": "assistant", "content": " \n"}, False),  # nothing was said
-    ],
-)
-async def test_what_we_have_not_said_taints_and_what_the_client_says_itself_does_not(
-    client: Any, message: Message, taints: bool
-) -> None:
-    response = await asks(client, GO_ON, "q1", [{"role": "user", "content": QUESTION}, message], "Yes.")
-    assert response.tainted is taints
-
-
 async def test_an_answer_to_another_question_of_a_session_that_we_keep_is_none_of_the_client_s(client: Any) -> None:
     """Only answers that clients keep are known by their text: others come back with their session."""
     client.model.will_say("It opens on Monday.")

@@ -125,34 +125,6 @@ async def refusal(making: Awaitable[Any]) -> tuple[str, str]:
     return caught.value.kind, str(caught.value)
 
 
-async def test_what_reads_in_the_workspace_is_offered_and_else_what_the_owner_lists(shop: Any) -> None:
-    assert set(await door(shop).offered()) == {"book", "letter"}
-    assert set(await door(shop, "pen", "web").offered()) == {"book", "letter", "pen", "web"}
-    assert await ClientTools(shop.door.bus, lambda _: True, None).offered() == {}
-    kind, text = await refusal(call(door(shop), "pen", **MILK))
-    assert kind == "not_found" and "`client_tools` in api.yaml" in text
-    assert shop.door.of(ToolRequest) == []
-
-
-async def test_what_reads_is_called_at_once_and_a_strangers_words_are_marked(shop: Any) -> None:
-    tools = door(shop)
-    told = await call(tools, "book", page=3)
-    strange = await call(tools, "letter", "call-2", page=1)
-    bad = await call(tools, "book", "call-3", page="none")
-    assert [(one.result, one.tainted) for one in (told, strange)] == [("Page 3.", False), ("Page 1.", True)]
-    assert bad.error is not None and bad.error.kind == "bad_arguments"
-    assert all(asked.tainted for asked in shop.door.of(ToolRequest))
-    assert shop.door.of(GrantRequest) == shop.door.of(QueryReceived) == shop.door.of(AgentTransition) == []
-
-
-@pytest.mark.parametrize(("tool", "args"), [("pen", MILK), ("web", {"page": 1})])
-async def test_what_takes_leave_is_denied_where_nobody_is_asked(shop: Any, tool: str, args: dict[str, Any]) -> None:
-    kind, text = await refusal(call(door(shop, tool), tool, **args))
-    assert kind == "denied" and text.startswith(f"{tool} was not run: ")
-    assert shop.door.of(ApprovalRequest) == shop.door.of(ToolRequest) == []
-    assert [asked.mode for asked in shop.door.of(GrantRequest)] == ["dontAsk"]
-
-
 async def test_a_person_is_asked_who_reads_which_program_it_is_and_the_tool_sees_the_grant(shop: Any) -> None:
     tools = door(shop, "pen", asks=True)
     making = asyncio.create_task(call(tools, "pen", **MILK))
@@ -163,19 +135,6 @@ async def test_a_person_is_asked_who_reads_which_program_it_is_and_the_tool_sees
     assert (shop.pen.written, len(shop.door.of(ApprovalRequest))) == (["milk"], 1)
     [request, *_] = shop.door.of(ToolRequest)
     assert request.grant is not None
-
-
-async def test_nobody_is_asked_about_a_call_with_bad_arguments(shop: Any) -> None:
-    kind, text = await refusal(call(door(shop, "pen", asks=True), "pen", **MILK, error="denied"))
-    assert (kind, "error: there is no such argument" in text) == ("bad_arguments", True)
-    assert shop.door.of(GrantRequest) == shop.door.of(ToolRequest) == []
-
-
-async def test_a_denied_call_is_not_made(shop: Any) -> None:
-    making = asyncio.create_task(refusal(call(door(shop, "pen", asks=True), "pen", **MILK)))
-    await decided(shop, "deny")
-    assert await making == ("denied", "pen was not run: the user said no")
-    assert shop.pen.written == []
 
 
 async def test_what_only_reads_is_not_called_where_the_owner_has_it_denied(stage: Any) -> None:
@@ -196,16 +155,6 @@ async def test_what_the_owner_has_denied_is_not_called_before_a_gatekeeper_has_s
     kind, text = await refusal(call(door(stage), "book", page=1))
     assert (kind, text.partition(":")[0]) == ("unavailable", "book was not run")
     assert stage.door.of(ToolRequest) == []
-
-
-async def test_leave_for_a_conversation_is_for_that_call_alone(shop: Any) -> None:
-    tools = door(shop, "pen", asks=True)
-    first = asyncio.create_task(call(tools, "pen", **MILK))
-    await decided(shop, "allow_session")
-    await first
-    second = asyncio.create_task(refusal(call(tools, "pen", "call-2", **MILK)))
-    await decided(shop, "deny", "call-2")
-    assert (await second)[0] == "denied"
 
 
 async def test_a_call_that_is_cancelled_withdraws_its_question_and_is_not_made(shop: Any) -> None:
@@ -235,6 +184,7 @@ async def test_hooks_deny_change_and_ask_as_with_a_model(shop: Any) -> None:
     assert withheld.result is None and withheld.error is not None and "secret" in withheld.error.message
 
 
+@pytest.mark.thorough
 async def test_a_new_generator_goes_on_with_a_call_that_waits_for_a_person(shop: Any) -> None:
     tools = door(shop, "pen", asks=True)
     making = asyncio.create_task(call(tools, "pen", **MILK))
@@ -246,13 +196,48 @@ async def test_a_new_generator_goes_on_with_a_call_that_waits_for_a_person(shop:
     assert (shop.pen.written, len(shop.door.of(ApprovalRequest))) == (["milk"], 1)
 
 
-async def test_arguments_that_no_message_can_hold_are_refused(shop: Any) -> None:
+async def test_what_reads_is_called_at_once_and_else_what_the_owner_lists_is_denied_where_nobody_is_asked(
+    shop: Any,
+) -> None:
+    tools = door(shop)
+    assert set(await tools.offered()) == {"book", "letter"}
+    assert await ClientTools(shop.door.bus, lambda _: True, None).offered() == {}
+    assert set(await door(shop, "pen", "web").offered()) == {"book", "letter", "pen", "web"}
+    kind, text = await refusal(call(tools, "pen", **MILK))
+    assert kind == "not_found" and "`client_tools` in api.yaml" in text
+    told, strange = await call(tools, "book", page=3), await call(tools, "letter", "call-2", page=1)
+    assert [(one.result, one.tainted) for one in (told, strange)] == [("Page 3.", False), ("Page 1.", True)]
+    bad = await call(tools, "book", "call-3", page="none")
+    assert bad.error is not None and bad.error.kind == "bad_arguments"
     deep: Any = "x"
     for _ in range(40):
         deep = [deep]
-    assert (await refusal(call(door(shop), "book", page=deep)))[0] == "invalid"
+    assert (await refusal(call(tools, "book", "call-4", page=deep)))[0] == "invalid"
+    made = len(shop.door.of(ToolRequest))
+    assert all(asked.tainted for asked in shop.door.of(ToolRequest))
+    assert shop.door.of(GrantRequest) == shop.door.of(QueryReceived) == shop.door.of(AgentTransition) == []
+    for query_id, tool, args in (("call-5", "pen", MILK), ("call-6", "web", {"page": 1})):
+        kind, text = await refusal(call(door(shop, tool), tool, query_id, **args))
+        assert kind == "denied" and text.startswith(f"{tool} was not run: ")
+    assert [asked.mode for asked in shop.door.of(GrantRequest)] == ["dontAsk", "dontAsk"]
+    assert (shop.door.of(ApprovalRequest), len(shop.door.of(ToolRequest))) == ([], made)
 
 
-async def test_without_a_generator_that_is_said(stage: Any) -> None:
+async def test_an_approval_is_for_that_call_alone_and_nobody_is_asked_about_bad_arguments(shop: Any) -> None:
+    tools = door(shop, "pen", asks=True)
+    kind, text = await refusal(call(tools, "pen", "call-0", **MILK, error="denied"))
+    assert (kind, "error: there is no such argument" in text) == ("bad_arguments", True)
+    assert shop.door.of(GrantRequest) == []
+    first = asyncio.create_task(call(tools, "pen", **MILK))
+    await decided(shop, "allow_session")
+    await first
+    second = asyncio.create_task(refusal(call(tools, "pen", "call-2", **MILK)))
+    await decided(shop, "deny", "call-2")
+    assert await second == ("denied", "pen was not run: the user said no")
+    assert shop.pen.written == ["milk"]
+
+
+async def test_without_a_generator_that_is_said(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("local.api.clients.UNSEEN_SECONDS", 0.01)
     with pytest.raises(ParticipantAway):
         await ClientTools(stage.door.bus, lambda _: False).offered()

@@ -9,10 +9,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from local.core.errors import ModelError, StoreDamaged
+from local.core.errors import StoreDamaged
 from local.generator.context import (
     MARK_ROOM,
-    MAX_FACTS,
     MAX_NEW_FACTS,
     Exchange,
     Limits,
@@ -95,20 +94,10 @@ def test_facts_are_carried_on_word_for_word_and_the_story_is_replaced() -> None:
     assert after == Summary(4, ("The dog is called Rex.", "lives in oslo"), "They spoke.")
 
 
-def test_a_fact_that_is_stated_again_is_the_latest_word() -> None:
-    before = Summary(3, ("Lives in Oslo.", "Has a dog.", "Lives in Bergen."))
-    assert before.with_news(4, ["Lives in Oslo."], "").facts == ("Has a dog.", "Lives in Bergen.", "Lives in Oslo.")
-
-
 def test_what_the_user_stated_is_kept_even_if_the_model_keeps_to_no_form() -> None:
     made = job(turn(1, "My dog is called Rex. What do dogs eat?", "Meat."))
     after = made.result("I am a small program and cannot do that.")
     assert after.facts == ("The user said: My dog is called Rex.",)
-
-
-def test_an_empty_answer_is_an_error_and_no_summary() -> None:
-    with pytest.raises(ModelError, match="empty summary"):
-        job(turn(1, "Hi")).result(" \n")
 
 
 def test_a_model_that_lists_everything_does_not_push_out_what_is_known() -> None:
@@ -116,11 +105,6 @@ def test_a_model_that_lists_everything_does_not_push_out_what_is_known() -> None
     after = job(turn(2, "Hi"), before=Summary(1, ("The dog is called Rex.",))).result(answer)
     assert after.facts[0] == "The dog is called Rex."
     assert len(after.facts) == 1 + MAX_NEW_FACTS
-
-
-def test_there_is_an_end_to_facts_the_oldest_go() -> None:
-    facts = tuple(f"fact {number}" for number in range(MAX_FACTS))
-    assert Summary(1, facts).with_news(2, ["one more"], "").facts == (*facts[1:], "one more")
 
 
 def test_facts_that_find_no_room_are_those_that_have_least_to_do_with_the_question() -> None:

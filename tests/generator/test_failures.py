@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from local.bus.messages import AnswerDialog, ContextCompacted, ParticipantStatus, QueryAccepted, ResponseGeneration
+from local.bus.messages import AnswerDialog, ContextCompacted, ResponseGeneration
 from local.core.errors import ModelError
 from local.generator.fitting import MOST_WAITED_FOR
-from local.journal.store import JournalStore
 from local.models.chat import ThinkingDelta
 
 
@@ -79,30 +78,6 @@ async def test_an_answer_that_could_not_leave_is_published_after_the_reconnectio
     stage.hub.up()
     assert (await stage.end_of("q1")).answer == "Yes."
     assert (await stage.door.hears(AnswerDialog)).answer == "Yes."
-
-
-async def test_a_journal_that_ends_while_it_commits_tells_what_it_has_committed_and_keeps_no_generator_from_stopping(
-    stage: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commit, told = JournalStore.commit, asyncio.Event()
-
-    async def commit_slowly(store: JournalStore, new: Any, *changes: Any) -> Any:
-        appended = await commit(store, new, *changes)
-        if any(entry.subject == QueryAccepted.subject for entry in new):
-            await told.wait()
-        return appended
-
-    monkeypatch.setattr(JournalStore, "commit", commit_slowly)
-    served = await stage.generator()
-    stage.model.will_say("Yes.")
-    await stage.door.ask("Well?", "q1")
-    await stage.door.hears(ResponseGeneration)
-    ending = asyncio.create_task(stage.no_journal())
-    await stage.door.hears(ParticipantStatus, 2, name="journal", state="stopping")
-    told.set()
-    await ending
-    async with asyncio.timeout(5):
-        await served.stop()
 
 
 async def test_an_answer_that_the_journal_did_not_live_to_store_is_stored_by_the_next_one(stage: Any) -> None:

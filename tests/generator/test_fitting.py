@@ -1,6 +1,5 @@
 """What goes into a prompt: everything while it fits, and what is left out first when it does not."""
 
-import json
 from typing import Any
 
 import pytest
@@ -8,10 +7,8 @@ import pytest
 from local.core.errors import ContextTooLarge
 from local.generator.context import (
     HEADING,
-    LEFT_OUT,
     Exchange,
     Limits,
-    Part,
     PromptParts,
     Summary,
     TokenMeter,
@@ -69,16 +66,6 @@ def test_what_fits_is_sent_as_it_is_and_in_order() -> None:
     assert (made.is_compacted, made.job, made.gauge) == (False, None, made.before)
 
 
-def test_the_gauge_tells_each_part_and_the_reserve() -> None:
-    gauge = planned(exchanges=turns(2), steps=tuple(round_of("/a", "short"))).gauge
-    assert gauge.parts.keys() == set(Part)
-    assert gauge.parts[Part.SUMMARY] == 0
-    assert all(gauge.parts[part] for part in Part if part is not Part.SUMMARY)
-    assert gauge.used == sum(gauge.parts.values()) - gauge.parts[Part.RESERVE]
-    told = json.loads(json.dumps(gauge.as_json()))
-    assert (told["limit"], told["used"], told["parts"]["reserve"]) == (4096, gauge.used, 819)
-
-
 def test_above_60_percent_the_oldest_results_become_stubs_and_only_as_many_as_needed() -> None:
     steps = tuple(message for url in ("/a", "/b", "/c", "/d") for message in round_of(url, page(460)))
     made = planned(steps=steps)
@@ -88,27 +75,11 @@ def test_above_60_percent_the_oldest_results_become_stubs_and_only_as_many_as_ne
     assert made.gauge.used <= WINDOW.mask_at < made.before.used
 
 
-def test_a_stub_names_the_call_and_how_to_make_it_again() -> None:
-    steps = (*round_of("/a", page(2000)), *round_of("/b", page(2000)), *round_of("/c", page(2000)))
-    stub = contents(planned(steps=steps), "tool")[0]
-    size = f"{len(page(2000)):,}"
-    assert stub == (
-        f'[fetch {{"url": "/a"}}: {size} characters left out to save room; to read them again, make the same call]'
-    )
-
-
 def test_a_stub_invites_no_call_that_would_be_refused() -> None:
     steps = (*round_of("/a", page(2000)), *round_of("/a", page(2000)), *round_of("/c", page(2000)))
     assert not any("again" in stub for stub in contents(planned(steps=steps), "tool"))
     steps = (*round_of("/a", page(2000)), *round_of("/b", page(2000)), *round_of("/c", page(2000)))
     assert not any("again" in stub for stub in contents(planned(steps=steps, tools=()), "tool"))
-
-
-def test_the_last_results_are_not_masked() -> None:
-    made = planned(steps=tuple(round_of("/a", page(20_000))), exchanges=turns(20, 300))
-    (result,) = contents(made, "tool")
-    assert not result.startswith("[")
-    assert made.masked == 0
 
 
 def test_a_long_result_enters_with_its_head_and_what_the_question_is_about() -> None:
@@ -119,15 +90,6 @@ def test_a_long_result_enters_with_its_head_and_what_the_question_is_about() -> 
     assert "The ferry to Tern Island takes 40 minutes." in result
     assert "characters left out …]" in result
     assert METER.message({"role": "tool", "content": result}) <= WINDOW.share(0.25)
-
-
-def test_short_results_beside_a_long_one_stay_whole() -> None:
-    calling = {"role": "assistant", "content": "", "tool_calls": [call("/a", "1"), call("/b", "2")]}
-    long = {"role": "tool", "tool_name": "fetch", "tool_call_id": "1", "content": page(9000)}
-    short = {"role": "tool", "tool_name": "fetch", "tool_call_id": "2", "content": page(50)}
-    made = planned(steps=(calling, long, short))
-    assert made.messages[-1] == short
-    assert METER.message(made.messages[-2]) > WINDOW.share(0.15)
 
 
 def test_above_75_percent_a_summary_is_due_in_the_background() -> None:
@@ -170,23 +132,6 @@ def test_old_rounds_are_folded_when_even_their_stubs_are_too_much() -> None:
     assert [group[0]["tool_calls"][0]["function"]["arguments"]["url"] for group in rounds_of(made.messages[2:])] == [
         f"/{number}" for number in range(made.folded, 60)
     ]
-
-
-def test_the_last_results_shrink_to_what_the_question_leaves() -> None:
-    question = {"role": "user", "content": "ferry " * 1600}
-    made = plan(PromptParts((SYSTEM,), question, (FETCH,), steps=tuple(round_of("/a", page(9000)))), METER, WINDOW)
-    assert made.messages[1] == question
-    assert 0 < METER.message(made.messages[-1]) < WINDOW.share(0.25) - 100
-
-
-def test_the_summary_goes_last() -> None:
-    question = {"role": "user", "content": "ferry " * 1680}
-    summary = Summary(1, ("The user likes gulls.",) * 20, "s" * 500)
-    steps = tuple(round_of("/a", page(9000)))
-    made = plan(PromptParts((SYSTEM,), question, (), summary=summary, steps=steps), METER, WINDOW)
-    assert made.messages[1] == question
-    assert made.messages[-1]["content"] == LEFT_OUT
-    assert made.gauge.parts[Part.SUMMARY] == 0
 
 
 def test_what_cannot_fit_is_an_error_with_the_numbers_by_part() -> None:

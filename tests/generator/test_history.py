@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from local.core.database import OwnedDatabase, migrate
-from local.core.errors import StoreFailed, StoreFenced
+from local.core.errors import StoreFailed
 from local.generator.builtin_tools import TodoRecord
 from local.generator.history import (
     END,
@@ -118,31 +118,6 @@ async def test_unfinished_is_what_is_open_or_not_published_oldest_first(conversa
         await end(conversation, query_id, "answer")
     await conversation.published("out")
     assert [turn.query_id for turn in await conversation.unfinished()] == ["stored", "open"]
-
-
-async def test_the_title_of_a_session_is_its_first_query(conversation: ConversationService) -> None:
-    await conversation.accept(asked("a1", "a", "First of a"))
-    await conversation.accept(asked("b1", "b", "x" * 200))
-    await end(conversation, "b1", "answer")
-    await conversation.accept(asked("a2", "a", "Second of a"))
-    await conversation.accept(asked("c1", "c", in_history=False))
-    sessions = await listed(conversation)
-    assert [(entry["session_id"], entry["title"], entry["turns"]) for entry in sessions] == [
-        ("a", "First of a", 2),
-        ("b", "x" * 80, 1),
-    ]
-    assert sessions[0]["updated_at"] >= sessions[1]["updated_at"] >= sessions[1]["started_at"]
-
-
-async def test_deleting_a_session_removes_what_has_ended(conversation: ConversationService) -> None:
-    for query_id, session in (("q1", "s"), ("q2", "s"), ("q3", "other")):
-        await conversation.accept(asked(query_id, session))
-    await end(conversation, "q1", "answer")
-    await end(conversation, "q3", "answer")
-    assert await conversation.delete_session("s") == 1
-    assert [turn.query_id for turn in await conversation.session("s")] == ["q2"]
-    assert await contents(conversation, "other") == ["query q3", "answer"]
-    assert await conversation.delete_session("nowhere") == 0
 
 
 async def test_respondents_on_one_file_do_not_see_each_other(tmp_path: Path) -> None:
@@ -268,15 +243,6 @@ async def test_what_other_turns_have_recalled_of_a_deleted_memory_loses_its_text
         assert await service.forget_recalled("e1") == 0
 
 
-async def test_attachments_go_with_the_last_that_names_them(conversation: ConversationService) -> None:
-    for query_id, session, files in (("q1", "s", ["one", "two"]), ("q2", "s", ["two"]), ("q3", "t", ["three", "one"])):
-        body = json.dumps({"attachments": files})
-        await conversation.accept(NewTurn(query_id, session, None, "e", "?", body))
-    assert await conversation.attachments_of(session_id="s") == {("two", None, True)}
-    assert await conversation.attachments_of(query_id="q1") == set()
-    assert await conversation.attachments_of(query_id="q3") == {("three", None, True)}
-
-
 async def test_a_file_that_two_users_name_goes_for_each_with_their_own_last_query(
     conversation: ConversationService,
 ) -> None:
@@ -326,12 +292,6 @@ async def test_a_session_that_is_dropped_is_gone_with_what_is_open_in_it(tmp_pat
         assert await service.drop_session("s") == 1
         assert await service.session("s") == []
         assert b"secret" not in contents_of(tmp_path)
-
-
-async def test_a_process_that_was_replaced_ends_no_incognito_session(tmp_path: Path) -> None:
-    async with ConversationService(tmp_path / "c.db") as old, ConversationService(tmp_path / "c.db"):
-        with pytest.raises(StoreFenced):
-            await old.incognito_sessions()
 
 
 async def test_a_session_is_of_the_user_who_began_it_and_what_it_refused_has_nothing_to_do_with_it(

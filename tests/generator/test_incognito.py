@@ -58,6 +58,7 @@ async def test_what_a_killed_process_has_left_is_gone_before_the_next_one_serves
     assert [entry.redacted for entry in await stage.on_record("open", QueryReceived)] == [True]
 
 
+@pytest.mark.thorough
 async def test_what_could_not_be_deleted_at_the_start_is_deleted_as_soon_as_possible(
     stage: Stage, tmp_path: Path, files_with: FilesWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:

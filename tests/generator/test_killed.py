@@ -130,6 +130,7 @@ async def test_a_query_that_hangs_in_its_third_process_stops_no_other_session(st
     assert [asked.query for asked in stage.model.asked] == [*["poison"] * 3, "beside it"]
 
 
+@pytest.mark.thorough
 async def test_a_query_that_was_begun_is_given_up_in_the_record_of_its_session_too(stage: Any) -> None:
     await stage.journal(max_deliver=1)
     first = await stage.doomed_generator("turn.accepted")

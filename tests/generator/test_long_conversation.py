@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
+
 from local.generator.context import Exchange, Limits, PromptParts, Summary, SummaryJob
 from local.generator.fitting import ContextWindow, Plan
 from local.stand_in import rules as brain
@@ -102,6 +104,7 @@ class Session:
         self.summary = summary
 
 
+@pytest.mark.thorough
 async def test_a_long_conversation_never_exceeds_the_window_and_forgets_nothing_that_was_stated() -> None:
     session = Session()
     await session.ask("My dog is called Rex Bramble.")

@@ -75,15 +75,6 @@ async def test_thinking_and_content_stay_apart_and_in_order(posted: Posted, stre
     assert {message.attempt for message in posted.messages} == {2}
 
 
-async def test_flush_publishes_at_once_and_nothing_twice(posted: Posted, stream: TurnOutput) -> None:
-    stream.hear(ContentDelta("Hi"))
-    stream.flush()
-    assert posted.texts == [("token", "Hi")]
-    await asyncio.sleep(0)
-    stream.flush()
-    assert posted.texts == [("token", "Hi")]
-
-
 async def test_what_is_held_leaves_in_order_when_it_is_released_and_the_rest_at_once(posted: Posted) -> None:
     held = output(posted)
     for delta in (ThinkingDelta("a"), ContentDelta("b"), ContentDelta("c")):
@@ -108,14 +99,6 @@ async def test_what_is_held_is_bounded_by_pausing_the_model(posted: Posted, monk
     assert not waiting.done()
     held.release()
     await asyncio.wait_for(waiting, 30)
-
-
-async def test_nothing_is_stored_before_the_release(posted: Posted) -> None:
-    held = output(posted)
-    storing = asyncio.create_task(held.store_steps(0, []))
-    await asyncio.sleep(0)
-    assert not storing.done()
-    storing.cancel()
 
 
 # A call that the model writes as text is held back.

@@ -277,6 +277,7 @@ async def test_the_owner_may_approve_that_edits_need_no_more_approval(study: Any
     assert (await study.door.hears(ApprovalDecision)).mode == "acceptEdits"
 
 
+@pytest.mark.thorough
 async def test_a_user_does_not_decide_that_edits_need_no_approval(stage: Any, tmp_path: Path) -> None:
     await stage.generator()
     await stage.gatekeeper(users_may_approve=True)
@@ -432,6 +433,7 @@ def test_what_is_left_of_a_list_is_told_where_the_call_that_has_set_it_is_not_in
     assert Provenance.of(["Make it"], (), [made]).private == ()  # it is nobody's secret
 
 
+@pytest.mark.thorough
 async def test_a_turn_that_another_process_goes_on_with_has_its_list(desk: Any) -> None:
     desk._deadly, desk._passes = "turn.step_stored", 2  # after the call and its result
     desk.model.will_say(ToolCall(TODO_LIST, {"items": LIST}))

@@ -55,6 +55,7 @@ async def test_a_process_that_was_replaced_and_does_not_know_it_yet_says_nothing
     assert stage.door.of(AgentTransition, action="FAIL") == stage.door.of(QueryFailed) == []
 
 
+@pytest.mark.thorough
 async def test_asked_to_stop_again_and_again_in_a_long_turn_it_does_so_at_once_and_is_never_given_up(
     stage: Any,
 ) -> None:
@@ -101,6 +102,7 @@ async def test_where_the_journal_was_lost_it_hands_in_what_is_open_and_ends_it(
     assert (envelope.cause_id, envelope.session_id, envelope.user_id) == (asked.id, "s", "user")
 
 
+@pytest.mark.thorough
 async def test_what_the_journal_has_no_room_for_is_handed_in_until_it_has(
     stage: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

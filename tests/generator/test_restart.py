@@ -143,6 +143,7 @@ async def test_the_first_turn_of_a_process_has_the_tools_that_there_were_before_
     assert [asked.tools for asked in stage.model.asked] == [["dice"], ["dice"]]
 
 
+@pytest.mark.thorough
 async def test_the_first_turn_of_a_process_goes_on_without_a_tool_that_stays_away(
     stage: Any, dice: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

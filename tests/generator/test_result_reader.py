@@ -57,6 +57,7 @@ async def read(stage: Any, *calls: dict[str, Any], query_id: str = "q1") -> list
     return list(response.tool_calls)
 
 
+@pytest.mark.thorough
 async def test_a_generator_that_was_killed_while_it_read_on_goes_on_reading(stage: Any, tmp_path: Path) -> None:
     stage.blobs = BlobStore(tmp_path / "blobs")
     doomed = await stage.doomed_generator("turn.results_in", passes=2)

@@ -129,6 +129,7 @@ async def test_the_live_cancel_of_a_turn_whose_end_cannot_be_stored_holds_before
     assert len(stage.model.asked) == 1
 
 
+@pytest.mark.thorough
 async def test_a_cancellation_that_cannot_be_stored_comes_again(stage: Any, breaks: Break) -> None:
     await stage.journal(ack_wait_seconds=0.1)
     served = await stage.generator()

@@ -86,15 +86,6 @@ def test_a_replaced_process_that_spoke_last_does_not_take_the_tool_away_when_it_
     assert registry.offered(now=1) == {}
 
 
-def test_a_process_that_died_without_a_word_does_not_hold_the_tool_when_its_successor_leaves() -> None:
-    registry = ToolRegistry()
-    registry.announce(schema(), "dice", "killed", now=0)
-    registry.announce(schema(), "dice", "successor", now=1)
-    registry.heard("dice", "successor", now=SILENT_SECONDS)
-    registry.left("dice", "successor", now=SILENT_SECONDS)
-    assert registry.offered(now=SILENT_SECONDS) == {}
-
-
 # What the model is told of a tool: all of it if it is large, else a sentence and bare types.
 
 FULL: dict[str, Any] = {

@@ -13,7 +13,7 @@ from local.bus.messages import AnswerOptions, ContextGauge, ModelSpan, ToolCallR
 from local.core.errors import IllegalTransition, StoreFailed
 from local.generator.builtin_tools import READ_RESULT_SCHEMA
 from local.generator.config import GeneratorConfig
-from local.generator.context import Limits, Summary, TokenMeter
+from local.generator.context import Limits, TokenMeter
 from local.generator.fitting import plan
 from local.generator.steps import (
     READ_RESULT,
@@ -128,15 +128,6 @@ def test_an_answer_ends_the_turn() -> None:
     ]
 
 
-def test_usage_is_summed_over_all_calls_of_the_model() -> None:
-    made = begun()
-    say(made, search(), Done(Usage(10, 5, {"total": 1.5})))
-    run_tools(made)
-    say(made, ContentDelta("Done."), Done(Usage(20, 7, {"total": 0.5, "load": 0.25})))
-    usage = made.response().usage
-    assert (usage.prompt_tokens, usage.completion_tokens, usage.durations) == (30, 12, {"total": 2.0, "load": 0.25})
-
-
 def test_a_turn_that_is_cancelled_while_tools_run_tells_of_every_call() -> None:
     made = begun()
     say(made, search(), ToolCall("roll", {}), Done(Usage()))
@@ -159,14 +150,6 @@ def test_the_gauge_of_the_last_prompt_is_in_the_response_of_a_turn_that_is_cut_s
     made.begin_message(gauge=second)
     made.cancel()
     assert made.response().usage.context == second
-
-
-def test_what_the_model_cannot_do_is_told_once() -> None:
-    made = begun()
-    say(made, Degraded("gemma has no tools"), search(), Done(Usage()))
-    run_tools(made)
-    say(made, Degraded("gemma has no tools"), ContentDelta("Done."), Done(Usage()))
-    assert made.response().degraded == ("gemma has no tools",)
 
 
 def test_tool_results_go_back_in_call_order_right_after_the_message_with_its_thinking() -> None:
@@ -224,16 +207,6 @@ def test_a_repeated_call_of_a_tool_that_is_not_repeatable_is_answered_from_the_r
     assert settled["q1:2:0"].result == "found"
 
 
-def test_a_failed_call_may_be_made_again() -> None:
-    made = begun()
-    say(made, search())
-    calls, _ = made.calls_to_make(SCHEMAS)
-    made.requests_sent()
-    made.tools_settled({call.call_id: late(call) for call in calls})
-    say(made, search())
-    assert len(made.calls_to_make(SCHEMAS)[0]) == 1
-
-
 def test_equal_calls_in_one_message_are_made_once_and_share_the_result() -> None:
     made = begun()
     say(made, search(), search("other"), search())
@@ -262,19 +235,6 @@ def test_the_same_call_ends_the_loop_at_the_fourth() -> None:
         say(made, ToolCall("roll", {}))
         run_tools(made)
     assert not made.offers_tools
-
-
-def test_an_unknown_tool_is_an_error_that_names_the_tools_there_are() -> None:
-    made = begun()
-    say(made, ToolCall("teleport", {}))
-    calls, settled = made.calls_to_make(SCHEMAS)
-    assert calls == []
-    error = settled["q1:0:0"].error
-    assert error is not None
-    assert error.kind == "unknown_tool"
-    assert error.message == (
-        "there is no such tool, 'teleport'; answer in words. The tools that there are now: roll, search"
-    )
 
 
 def test_a_model_that_goes_on_calling_what_is_not_there_has_to_answer_in_words() -> None:
@@ -311,16 +271,6 @@ def test_of_66_calls_at_once_16_are_made_and_each_gets_a_message() -> None:
     ]
 
 
-def test_a_call_in_the_text_is_a_call_and_no_content() -> None:
-    made = begun()
-    made.hear(ContentDelta('{"name": "search"}'))
-    assert made.message_ended(calls_in_text=[search()]) is NextStep.CALL_TOOLS
-    step = made.steps[-1]
-    assert isinstance(step, ModelStep)
-    assert (step.content, step.calls[0].tool) == ("", "search")
-    assert made.response().degraded == ("the call of search came as text",)
-
-
 def test_an_empty_message_is_asked_for_again_without_thinking_then_nudged_then_a_failure() -> None:
     made = begun()
     assert made.thinks
@@ -336,14 +286,6 @@ def test_an_empty_message_is_asked_for_again_without_thinking_then_nudged_then_a
     assert response.error.kind == "empty_answer"
 
 
-def test_an_answer_after_empty_messages_says_so() -> None:
-    made = begun()
-    say(made)
-    say(made, ContentDelta("Here."))
-    assert made.response().status == "answered"
-    assert made.response().degraded == ("the model gave an empty answer 1 times and was asked again",)
-
-
 def test_a_message_that_is_begun_again_forgets_the_first_and_tells_why() -> None:
     made = begun()
     made.hear(ContentDelta("Begi"))
@@ -351,17 +293,6 @@ def test_a_message_that_is_begun_again_forgets_the_first_and_tells_why() -> None
     say(made, ContentDelta("Right."))
     assert made.response().answer == "Right."
     assert made.response().degraded == ("the oldest part was left out",)
-
-
-def test_a_summary_stands_for_the_exchanges_that_are_in_it() -> None:
-    made = begun()
-    parts = made.parts(())
-    made.begin_with(replace(parts, summary=Summary(1, ("They met.",)), exchanges=()))
-    say(made, search())
-    run_tools(made)
-    assert made.parts(()).summary == Summary(1, ("They met.",))
-    assert (asked(made)[0], asked(made)[3]) == (PRELUDE[0], QUERY)
-    assert len(made.parts(()).steps) == 2
 
 
 def test_the_third_equal_call_is_refused_with_a_reason() -> None:
@@ -433,12 +364,6 @@ def test_a_small_model_repeats_itself_once_the_same_call_stands_there_twice(
     made.is_small = is_small
     made.hear(ContentDelta("\n".join(said)))
     assert made.repeats_itself([{"function": {"name": "search"}}]) is repeats
-
-
-def test_a_small_model_repeats_itself_with_a_call_that_was_made_in_vain() -> None:
-    made = remembered("France", is_small=True)
-    made.hear(ContentDelta('{"name": "search_memory", "arguments": {"query": "Paris"}}'))
-    assert made.repeats_itself([{"function": {"name": "search_memory"}}])
 
 
 @pytest.mark.parametrize(("sources", "made"), [((), ["search_memory"]), (("engram:e1",), ["search_memory", "search"])])
@@ -692,13 +617,6 @@ def test_two_megabytes_of_what_tools_tell_end_it_counted_in_bytes() -> None:
     again = Turn(made.question, made.steps)
     again.acts = True
     assert again.totals == made.totals  # it goes on from what it has used
-
-
-def test_an_answer_without_tools_has_no_totals_and_no_mark() -> None:
-    made = limited(TurnLimits(steps=0, acting_steps=0))
-    assert not made.offers_tools and not is_told_to_answer(made)
-    say(made, ContentDelta("Four."))
-    assert (made.response().usage.totals, made.response().degraded) == (None, ())
 
 
 def test_a_tool_that_does_more_than_read_is_one_that_says_nothing_or_more_than_l0() -> None:

@@ -51,13 +51,6 @@ def window() -> ContextWindow:
     return ContextWindow(Limits(4096), TokenMeter((0.33, 0.66, 1.1)))
 
 
-async def test_a_prompt_that_fits_waits_for_nobody(window: ContextWindow) -> None:
-    minutes = Minutes()
-    planned, same = await window.fit(parts(21), minutes.summarise, minutes.keep)
-    assert planned.job is not None and not minutes.jobs
-    assert same == parts(21)
-
-
 async def test_while_long_results_are_looked_through_other_turns_go_on(window: ContextWindow) -> None:
     minutes = Minutes()
     fitting = asyncio.ensure_future(window.fit(with_result(QUICKLY_RANKED + 1), minutes.summarise, minutes.keep))
@@ -123,17 +116,6 @@ async def test_a_long_past_is_caught_up_with_in_several_prompts(window: ContextW
         planned, newer = await window.fit(newer, minutes.summarise, minutes.keep)
     done = [exchange.position for job in minutes.jobs for exchange in job.exchanges]
     assert done == list(range(1, len(done) + 1))
-
-
-async def test_after_an_overflow_the_next_prompt_is_much_shorter(window: ContextWindow) -> None:
-    minutes = Minutes()
-    first, same = await window.fit(parts(18), minutes.summarise, minutes.keep)
-    assert not first.is_compacted
-    window.overflowed(first)
-    second, _ = await window.fit(same, minutes.summarise, minutes.keep)
-    characters = [sum(len(m["content"]) for m in plan.messages) for plan in (first, second)]
-    assert characters[1] < characters[0] * 0.7
-    assert second.messages[-1] == QUESTION
 
 
 async def test_a_server_whose_window_is_smaller_than_ours_is_found_out() -> None:

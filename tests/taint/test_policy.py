@@ -45,12 +45,6 @@ def test_five_links_of_pages_are_opened_in_a_turn_and_not_a_sixth() -> None:
     assert refusals(turn, LINKS[0], OWN, HIT) == [None] * 3  # one of the five again, and none of them
 
 
-def test_what_the_user_or_a_search_has_given_is_none_of_the_five() -> None:
-    turn = policy()
-    assert refusals(turn, OWN, HIT, *LINKS[:5]) == [None] * 7
-    assert refusals(turn, LINKS[5]) != [None]
-
-
 def test_what_was_opened_earlier_in_the_turn_counts() -> None:
     turn = policy(OWN, HIT, "http://nobody.example/", *LINKS[:3], LINKS[0])
     assert [each is None for each in refusals(turn, *LINKS[:6])] == [True] * 5 + [False]

@@ -60,7 +60,6 @@ class Assistant:
         tools = (self.web.fetch_tool(), self.web.search_tool(), SearchMemoryTool(), self.notes, self.mail)
         self.memory = Recollections(hits)
         await self.stage.gatekeeper(mode="dontAsk", allowed_tools=["note"])
-        await self.stage.serve(self.memory)
         for tool in tools:
             tool.lent(Resources(self.folder))
             await self.stage.serve(tool)
@@ -68,6 +67,10 @@ class Assistant:
         record = Record(self.stage.database)
         agent = GeneratorAgent(config, self.model, record, attachments=self.files)
         await self.stage._ready(Served(agent, self.stage.hub, "generator", record))
+        await self.stage.serve(self.memory)  # now, so that its first sign of life is heard
+        async with asyncio.timeout(SECONDS):
+            while not agent._facts.memory_lives:  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(0.005)
         while len(agent._offered()) < len(tools):
             agent._news.clear()
             await agent._news.wait()

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "chaos"))  # for the package `chaos_harness`
+sys.path.insert(0, str(Path(__file__).parent / "agents"))  # for the package `agent_stage`
 
 from chaos_harness.small_disk import MayNotMount, SmallDisk
 

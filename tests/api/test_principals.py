@@ -137,7 +137,7 @@ ROUTES = {
     "GET /approvals": Row(Access.USERS, "/approvals", told={"approvals": []}),
     "POST /approvals/{call_id}": Row(Access.USERS, "/approvals/q-ann:0:0", {"decision": "allow"}, told=409),
     "GET /approvals/remembered": Row(Access.USERS, "/approvals/remembered", told={"remembered": []}),
-    "DELETE /approvals/remembered/{leave_id}": Row(Access.USERS, "/approvals/remembered/1"),
+    "DELETE /approvals/remembered/{grant_id}": Row(Access.USERS, "/approvals/remembered/1"),
     "POST /mcp": Row(Access.USERS, "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, told=400),
     "GET /mcp": Row(Access.USERS, "/mcp", told=400),
     "DELETE /mcp": Row(Access.USERS, "/mcp", told=400),

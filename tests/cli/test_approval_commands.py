@@ -19,7 +19,7 @@ QUESTION: Json = {
     "call_id": "q:1:0", "tool": "request_clarification", "args": {"question": "Which?", "options": ["red", "blue\x1b"]},
     "level": "L0", "expires_at": 0.0,
 }  # fmt: skip
-LEAVE: Json = {"leave_id": 3, "session_id": "s" * 32, "tool": "write_file", "args": {"path": "b.txt"}}
+LEAVE: Json = {"grant_id": 3, "session_id": "s" * 32, "tool": "write_file", "args": {"path": "b.txt"}}
 Run = Callable[..., tuple[int, str, str]]
 
 

@@ -168,10 +168,10 @@ def damaged(number: int) -> bytes:
     return data
 
 
-def test_of_300_damaged_profiles_each_is_one_clear_line_and_nothing_else_is_broken(places: Places) -> None:
+def test_of_100_damaged_profiles_each_is_one_clear_line_and_nothing_else_is_broken(places: Places) -> None:
     (places.own / "good.md").write_text(profile("good"))
     lines = read = 0
-    for number in range(300):
+    for number in range(100):
         file = places.own / "damaged.md"
         file.write_bytes(damaged(number))
         found = places.registry.read()
@@ -181,14 +181,14 @@ def test_of_300_damaged_profiles_each_is_one_clear_line_and_nothing_else_is_brok
             assert problem.isprintable() and "damaged.md" in problem and len(problem) < 600, (number, problem)
         lines += len(found.problems)
         read += "reviewer" in found.by_name
-    assert lines > 150 and read > 10  # some damage does no harm
+    assert lines > 50 and read > 3  # some damage does no harm
 
 
-def test_of_300_damaged_souls_each_is_told_or_one_clear_line(places: Places) -> None:
+def test_of_100_damaged_souls_each_is_told_or_one_clear_line(places: Places) -> None:
     (places.settings / "LOCAL2.md").write_text("Be kind.")
     files = StandingTextFiles(places.settings, places.workspace)
     left_out = 0
-    for number in range(300):
+    for number in range(100):
         (places.settings / "SOUL.md").write_bytes(damaged(number))
         files.read()
         assert [text.text for text in files.texts.instructions] == ["Be kind."]
@@ -196,4 +196,4 @@ def test_of_300_damaged_souls_each_is_told_or_one_clear_line(places: Places) -> 
         assert (files.texts.soul is not None) == is_told, number
         assert all(problem.isprintable() and "SOUL.md" in problem for problem in files.texts.problems)
         left_out += len(files.texts.problems)
-    assert left_out > 20
+    assert left_out > 6

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from local.bus.message import MAIN_RESPONDENT, Data, Delivery, ErrorInfo, KeptText, Message, RespondentMessage
 from local.bus.vocabulary import (
@@ -717,6 +717,13 @@ class AnswerDialog(RespondentMessage):
     session_id: str | None = None
 
 
+FORMER_NAMES = {  # of states and actions in journals of earlier versions
+    "WAITING_FOR_LEAVE": "WAITING_FOR_APPROVAL",
+    "ASK_LEAVE": "REQUEST_APPROVAL",
+    "LEAVE_DECIDED": "APPROVAL_DECIDED",
+}
+
+
 class AgentTransition(Message):
     """A state machine, when its state changes; with the changes that followed at once. Travels with `from` and `to`.
     `phase` is the phase of a turn that may do more than read: researching, editing, verifying or completing."""
@@ -730,6 +737,17 @@ class AgentTransition(Message):
     to_state: str = Field(alias="to")
     then: tuple[dict[str, str], ...] = ()  # action and to
     phase: str = ""
+
+    @field_validator("from_state", "action", "to_state")
+    @classmethod
+    def _as_now(cls, name: str) -> str:
+        """A state or action as it is called now."""
+        return FORMER_NAMES.get(name, name)
+
+    @field_validator("then")
+    @classmethod
+    def _each_as_now(cls, then: tuple[dict[str, str], ...]) -> tuple[dict[str, str], ...]:
+        return tuple({key: FORMER_NAMES.get(name, name) for key, name in change.items()} for change in then)
 
 
 class ChildStatus(Data):

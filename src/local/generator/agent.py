@@ -55,7 +55,7 @@ LATEST = 50  # turns that are told of a whole session
 
 
 class ConversationRequestHandler:
-    """Reads a `ConversationService` in the words of the protocol, and has sessions named, branched and deleted."""
+    """The answers of a respondent to questions about its record; it also has sessions named, branched and deleted."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ LANE_WIDTH = 32  # of one session: more than may wait, so that what is too much 
 
 
 class GeneratorAgent(Respondent):
-    """Answers what users ask, and keeps the record of it."""
+    """The participant that answers users' queries and keeps the record of them."""
 
     name = "generator"
     publishes = (QueryAccepted, QueryReceived, QueryFailed, AnswerDialog, RecordDeletion, SessionChanges)
@@ -206,7 +206,7 @@ class GeneratorAgent(Respondent):
         """Serve as a respondent, and have the journal deliver what has no published end. Incognito sessions end."""
         async with super().lifespan():
             seconds = self._settings.tool_timeout_seconds
-            self._clients = ClientCalls(lambda: self.bus, self._offered, self._gate, seconds)
+            self._clients = ClientCalls(self.bus, self._offered, self._gate, seconds)
             self._deletion = RecordDeletion(
                 self.bus,
                 self._conversation,
@@ -344,7 +344,8 @@ OLD_SECONDS = 3600.0  # what was answered before it took part is not worth a mod
 
 
 class SecondRespondent(Respondent):
-    """The generator with another id, and perhaps another model. No user hears of it, and none waits for it.
+    """The participant that answers the same queries a second time, with another id and perhaps another model, to
+    compare the answers. No user waits for it.
 
     It answers from its own conversations: the users' questions and its own answers to them.
     """

@@ -181,9 +181,9 @@ READ_RESULT_SCHEMA = ToolSchema(
 
 
 class ResultReader:
-    """Reads in the results of one turn, and in no other's. `room(text)` is how many characters of a text like that the
-    model can take at once. A part is as tainted as the call that brought it, and has its sources, so that it is
-    forgotten with them."""
+    """A reader of results that were cut off: reads in the results of one turn, and in no other's. `room(text)` is how
+    many characters of a text like that the model can take at once. A part is as tainted as the call that brought it,
+    and has its sources, so that it is forgotten with them."""
 
     def __init__(
         self,
@@ -430,7 +430,7 @@ _LATEST = (
 
 
 class TodoRecord:
-    """Reads in one respondent's record; what is deleted there is gone here."""
+    """The to-do lists in one respondent's record; what is deleted there is gone here."""
 
     def __init__(self, conversation: ConversationService, respondent_id: str) -> None:
         self._conversation, self._own = conversation, respondent_id

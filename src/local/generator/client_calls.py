@@ -15,10 +15,9 @@ from local.core.errors import RequestTimeout, ToolError
 from local.generator.hooks import DENIED, HookOutcome, passed
 from local.generator.permissions import PermissionClient
 from local.generator.tool_calls import request_id
-from local.hooks.messages import HookRequest, HookResult
-from local.hooks.settings import HookEvent, HookSettings
+from local.hooks.messages import HookEvent, HookRequest, HookResult, HookSettings
 from local.mcp.messages import ClientToolRequest
-from local.permissions.messages import GrantRequest
+from local.permissions.messages import GrantRequest, PermissionDecision
 from local.tools.arguments import argument_fault
 
 KNOWN = 1024
@@ -26,13 +25,13 @@ WEB: Final = "It tells others on the web what is looked for, and nobody knows wh
 
 
 class ClientCalls:
-    """Each goes the way of a model's: hooks, leave, the tool's own check. What a program has read nobody knows, so it
-    counts as tainted: in the mode in which a person is asked, a tool that is allowed as a whole asks as well, and what
-    reads on the web asks, too."""
+    """Makes the calls of programs, each the way of a model's: hooks, approval, the tool's own check. What a program has
+    read nobody knows, so it counts as tainted: in the mode in which a person is asked, a tool that is allowed as a
+    whole asks as well, and so does what reads on the web."""
 
     def __init__(
         self,
-        bus: Callable[[], Bus],
+        bus: Bus,
         offered: Callable[[], Mapping[str, ToolSchema]],
         gate: PermissionClient,
         seconds: float,
@@ -57,7 +56,7 @@ class ClientCalls:
         if hooked.denied:
             raise ToolError(f"{asked.tool} was not run: {hooked.denied}", kind=DENIED)
         args = dict(hooked.data["args"])
-        grant = await self._leave(asked, schema, args, hooked.asks, trace)
+        grant = await self._approval(asked, schema, args, hooked.asks, trace)
         request = ToolRequest(
             query_id=asked.query_id, call_id=call_id, tool=asked.tool, args=args, same_host=True, tainted=True,
             grant=grant,
@@ -65,7 +64,7 @@ class ClientCalls:
         result = await self._result(request, schema, trace)
         return await self._after(asked, result, trace)
 
-    async def _leave(
+    async def _approval(
         self, asked: ClientToolRequest, schema: ToolSchema, args: dict[str, Any], must_ask: str, trace: Trace
     ) -> Grant | None:
         refusal = WEB if schema.category == "web" else ""
@@ -78,8 +77,8 @@ class ClientCalls:
             query_id=asked.query_id, call_id=f"{asked.query_id}:0:0", tool=asked.tool, args=args, mode=mode,
             tainted=True, refusal=refusal, must_ask=must_ask, client=asked.client,
         )  # fmt: skip
-        result = await self._gate.pass_(request, trace, lambda: None)
-        if result.verdict != "granted":
+        result = await self._gate.request(self._bus, request, trace)
+        if result.decision is not PermissionDecision.ALLOW:
             raise ToolError(f"{asked.tool} was not run: {result.why}", kind=DENIED)
         return result.grant
 
@@ -87,7 +86,7 @@ class ClientCalls:
         seconds = 1.0 + (schema.timeout_seconds if "timeout_seconds" in schema.model_fields_set else self._seconds)
         envelope_id = request_id(request.call_id, request.respondent_id)
         try:
-            result = await self._bus().request(request, ToolResult, seconds, trace, envelope_id=envelope_id)
+            result = await self._bus.request(request, ToolResult, seconds, trace, envelope_id=envelope_id)
         except RequestTimeout:
             raise ToolError(f"{request.tool} did not answer within {seconds:g} s", kind="timeout") from None
         if result.call_id != request.call_id:
@@ -116,6 +115,6 @@ class ClientCalls:
             request = HookRequest(
                 query_id=asked.query_id, hook=hook.name, event=event, call_id=f"{asked.query_id}:0:0", data=dict(now)
             )
-            return await self._bus().request(request, HookResult, hook.wait_seconds, trace)
+            return await self._bus.request(request, HookResult, hook.wait_seconds, trace)
 
         return await passed(hooks, event, data, ask) if hooks else HookOutcome(data)

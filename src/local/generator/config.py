@@ -10,20 +10,21 @@ from local.core.config import BackendName, Settings
 from local.core.config_file import suggestion
 from local.core.web_url import netloc, parse_authority
 from local.generator.steps import OUTPUT_BYTES, TurnLimits
-from local.hooks.settings import HookSettings
+from local.hooks.messages import HookSettings
 
 DEFAULT_PROMPT = "default"
 
 
 class OfferSettings(Settings):
-    """Tools that the model is offered beside those that fit its size, and tools that it is not."""
+    """The settings under `offer`: tools that the model is offered beside those that fit its size, and tools that it is
+    not."""
 
     add: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
 
 
 class GeneratorConfig(Settings):
-    """`generator.yaml`; the comments there say what each key means."""
+    """The settings in `generator.yaml`; the comments there say what each key means."""
 
     agent_id: str = "GeneratorAgent"
     backend: BackendName | None = None  # the plan's place for that of system.yaml

@@ -151,7 +151,7 @@ class TokenMeter:
 
 
 class Part(StrEnum):
-    """What takes room in the window. System, tools, question and reserve are never cut."""
+    """A part of the prompt that takes room in the window. System, tools, question and reserve are never cut."""
 
     SYSTEM = "system"
     TOOLS = "tools"
@@ -429,7 +429,7 @@ def _clipped(fact: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """`text` is quoted in the block before the question; `images` are base64."""
+    """The files of one question. `text` is quoted in the block before the question; `images` are base64."""
 
     text: str = ""
     images: tuple[str, ...] = ()

@@ -1,4 +1,20 @@
-"""A prompt in the making: what is in it, how many tokens that is, and what can best be missed. No I/O."""
+"""The budget of a prompt: what goes in when not everything fits into the model's window.
+
+Problem: a conversation grows without end, a tool's result may be longer than the window, and only the server knows how
+many tokens a text has. A prompt that is too long fails the turn; one that begins differently each time is read anew.
+
+Idea: tokens are estimated from letters, digits and other characters, and the estimate learns from what the server
+counts (`TokenMeter`). While everything fits, the prompt only grows at its end. Above 60 % of the window old results
+become one line that says how to get them again; above 75 % older turns are summarised in the background; what still
+does not fit goes in a fixed order, the least useful first: old thinking, old turns, old rounds of calls, the ends of
+the last results, the summary.
+
+Invariants: the system message, the tools, the question and what the turn told the model stay whole; calls keep their
+results; the answer keeps its reserve; if not even that fits, `ContextTooLarge` names the size of each part.
+
+Rejected: dropping the oldest messages alone, which forgets what the user stated; and counting with a tokenizer, as
+each model has its own.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +64,8 @@ Group = tuple[Json, ...]
 
 
 class PromptBudget:
-    """Everything, uncut, to begin with. Each way to make room goes only as far as it must: `mask` below its own
-    threshold, all after it below the room that the answer leaves."""
+    """A prompt that is cut until it fits: everything, uncut, to begin with. Each way to make room goes only as far as
+    it must: `mask` below its own threshold, all after it below the room that the answer leaves."""
 
     def __init__(self, parts: PromptParts, meter: TokenMeter, limits: Limits) -> None:
         self._parts, self._meter, self._limits = parts, meter, limits
@@ -284,7 +300,8 @@ Keep = Callable[[Summary], Awaitable[None]]
 
 @dataclass(slots=True)
 class ContextWindow:
-    """Shared by all turns that use the model with this window."""
+    """The window of one model, with what is learned of its tokens; shared by all turns that use the model with this
+    window."""
 
     limits: Limits
     meter: TokenMeter = field(default_factory=TokenMeter)

@@ -290,7 +290,7 @@ class PriorContext(NamedTuple):
 
 
 class TurnStatus(StrEnum):
-    """Where a stored turn stands; `open` is waiting or running."""
+    """The state of a stored turn; `open` is waiting or running."""
 
     OPEN = "open"
     ANSWERED = "answered"
@@ -299,8 +299,8 @@ class TurnStatus(StrEnum):
 
 
 class Refusal(StrEnum):
-    """Why a query is no turn of the session in which it was asked: that is another user's, or incognito when the query
-    is not, or the other way round."""
+    """The reason why a query is no turn of the session in which it was asked: that is another user's, or incognito when
+    the query is not, or the other way round."""
 
     USER = "user"
     INCOGNITO = "incognito"
@@ -308,11 +308,11 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
-    """One row. `body` is the query's message as JSON; `tools` the names of the tools there were when it was accepted;
-    `outcome` the message that ended it, on `outcome_subject`; `model` the one that was chosen for its conversation by
-    then. One that is `refused` is deleted with its session, and that is all it has to do with it. No columns, but
-    looked up on the way by `accept`, are `cancelled`, whether somebody wants it to end, and `beginning`, the past of
-    the turn where nothing can still be added to it."""
+    """One turn as it is stored, a row of `turns`. `body` is the query's message as JSON; `tools` the names of the tools
+    there were when it was accepted; `outcome` the message that ended it, on `outcome_subject`; `model` the one that was
+    chosen for its conversation by then. One that is `refused` is deleted with its session, and that is all it has to do
+    with it. No columns, but looked up on the way by `accept`, are `cancelled`, whether somebody wants it to end, and
+    `beginning`, the past of the turn where nothing can still be added to it."""
 
     position: int
     query_id: str
@@ -755,9 +755,9 @@ def text_hash(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRecord:
-    """What was asked, and how what was asked ended (as JSON), oldest first; `attachments` are ids, `others` questions
-    in which words of strangers may stand. `are_tainted` says that words of strangers were before the model in one of
-    them, or in one that nobody knows."""
+    """What the record says of earlier turns: what was asked, and how what was asked ended (as JSON), oldest first;
+    `attachments` are ids, `others` questions in which words of strangers may stand. `are_tainted` says that words of
+    strangers were before the model in one of them, or in one that nobody knows."""
 
     queries: tuple[str, ...] = ()
     outcomes: tuple[str, ...] = ()

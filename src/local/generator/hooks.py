@@ -12,11 +12,10 @@ from local.bus.messages import ToolCallRecord, ToolSchema
 from local.core.errors import LocalError
 from local.generator.output import TurnOutput
 from local.generator.steps import PlannedCall
+from local.generator.taint_policy import TaintPolicy
 from local.generator.turn import Turn, refused, settle_here, settle_tainted
-from local.hooks.messages import HookRequest, HookResult
-from local.hooks.settings import HookEvent, HookSettings
+from local.hooks.messages import HookEvent, HookRequest, HookResult, HookSettings
 from local.models.chat import ToolCall
-from local.taint.policy import TaintPolicy
 
 # What hooks say of one event, one after the other: what they may say then, and what is made of it.
 
@@ -31,7 +30,8 @@ Ask = Callable[[HookSettings, Mapping[str, Any]], Awaitable[HookResult]]
 
 @dataclass(frozen=True, slots=True)
 class HookOutcome:
-    """What has come of all hooks: `data` as they have left it; `denied` and `asks` say why, and are empty if not so."""
+    """The outcome of all hooks of one event: `data` as they have left it; `denied` and `asks` say why, and are empty if
+    not so."""
 
     data: Mapping[str, Any]
     denied: str = ""
@@ -39,7 +39,7 @@ class HookOutcome:
 
 
 class HookFault(LocalError):
-    """A hook has said what it cannot say then."""
+    """The error that a hook has said what it cannot say at that event."""
 
     kind = "hook"
 
@@ -89,7 +89,7 @@ DENIED = "denied"
 
 
 class HookDenied(LocalError):
-    """A hook does not let a turn go on."""
+    """The error that a hook does not let a turn go on."""
 
     kind = DENIED
 
@@ -103,7 +103,7 @@ class HookedCall(NamedTuple):
 
 
 class TurnHooks:
-    """`hooks` are all that there are; a turn without any has none of these."""
+    """The hooks around one turn. `hooks` are all that there are; a turn without any has no such object."""
 
     def __init__(self, hooks: Sequence[HookSettings], turn: Turn, output: TurnOutput) -> None:
         self._hooks, self._turn, self._output = hooks, turn, output

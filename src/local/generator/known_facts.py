@@ -32,8 +32,8 @@ LONGEST_RECALLED = 300  # characters of a question, and of an answer
 
 @dataclass(frozen=True, slots=True)
 class FactLines:
-    """What the memory says of a user, most important first, one line for each fact or pin: "slot: value (said DATE)".
-    `engrams` are the ids of the engrams that stated the facts of a slot."""
+    """The lines that the memory has of a user, most important first, one line for each fact or pin: "slot: value (said
+    DATE)". `engrams` are the ids of the engrams that stated the facts of a slot."""
 
     lines: tuple[str, ...] = ()
     engrams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -51,8 +51,9 @@ class FactLines:
 
 
 class FactsCache:
-    """Each user's lines as the memory last answered. It is asked at a user's first turn, when it says that they have
-    changed, and if it may have said so unheard. A turn waits for one that lives, and a user's first for one to come."""
+    """The cache of each user's lines, as the memory last answered. It is asked at a user's first turn, when it says
+    that they have changed, and if it may have said so unheard. A turn waits for one that lives, and a user's first for
+    one to come."""
 
     publishes = ("memory.request.facts", "memory.request.recall")
 

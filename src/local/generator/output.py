@@ -113,7 +113,7 @@ def failed(query_id: str, respondent_id: str, kind: str, message: str) -> QueryF
 
 
 class OutcomePublisher:
-    """The ends that a generator gives to turns, stored before they are published. Raises `StoreFailed`, `BusClosed`."""
+    """The publisher of how turns end, each stored before it is published. Raises `StoreFailed`, `BusClosed`."""
 
     publishes = (ResponseGeneration, QueryFailed)
 
@@ -402,12 +402,12 @@ class TurnOutput:
             request, ToolResult, seconds, self._trace, envelope_id=envelope_id, on_sent=on_sent
         )
 
-    async def ask_leave(
+    async def ask_permission(
         self, gate: PermissionClient, request: GrantRequest, on_asked: Callable[[], object]
     ) -> GrantResult:
-        """Leave for a call, when it is decided. Raises as `CallGate.pass_` does."""
+        """The decision about a call. Raises as `PermissionClient.request` does."""
         await self.released()
-        return await gate.pass_(request, self._trace, on_asked)
+        return await gate.request(self._bus, request, self._trace, on_asked)
 
     async def ask_hook(self, request: HookRequest, seconds: float) -> HookResult:
         """What a hook says. Raises `RequestTimeout` and other `LocalError`s."""

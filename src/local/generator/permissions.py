@@ -1,11 +1,11 @@
-"""What a call has to pass before it is made that may do more than read: the gatekeeper, and whoever that asks."""
+"""Requests to the gatekeeper, before a call is made that may do more than read."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import ClassVar
 
 from local.bus.bus import Bus
@@ -13,37 +13,30 @@ from local.bus.envelope import Trace
 from local.bus.message import MAIN_RESPONDENT
 from local.bus.messages import ParticipantStatus
 from local.bus.vocabulary import NON_INTERACTIVE
-from local.core.errors import RequestTimeout, ToolError
+from local.core.errors import ToolError
 from local.generator.steps import TurnInput
-from local.hooks.settings import HookSettings
-from local.permissions.messages import ApprovalDecision, GrantRequest, GrantResult
+from local.hooks.messages import HookSettings
+from local.permissions.messages import ApprovalRequest, GrantRequest, GrantResult
 from local.runtime.participant import Publications
 from local.runtime.runner import Presence
 
 GATEKEEPER = "gatekeeper"
 PRESENCE_SECONDS = 10.0  # one that was killed is back within that, on a busy machine too
-ANSWER_SECONDS = 30.0  # one that hangs is replaced, or thaws, within that
-LOOK_SECONDS = 15.0  # a decision that was not heard is found within that
-GRACE_SECONDS = 30.0  # for a gatekeeper that was away when a question ran out
+ANSWER_SECONDS = 30.0  # one that hangs is replaced, or thaws, within that; also after a question has expired
 
 
 class PermissionClient:
-    """Asks for leave over a bus, and waits for as long as a person is asked. `hooks` are what turns have to pass, too;
-    `denied` the tools that are never called, until the gatekeeper says which."""
+    """A respondent's requests to the gatekeeper; each waits for as long as a person is asked. `hooks` are what turns
+    have to pass, too; `denied` the tools that are never called, until the gatekeeper says which."""
 
     publishes: ClassVar[Publications] = (GrantRequest,)
 
-    def __init__(
-        self,
-        bus: Callable[[], Bus],
-        hooks: Sequence[HookSettings] = (),
-        denied: frozenset[str] = frozenset(),
-    ) -> None:
-        self._bus, self.hooks = bus, hooks
+    def __init__(self, hooks: Sequence[HookSettings] = (), denied: frozenset[str] = frozenset()) -> None:
+        self.hooks = hooks
         self._presence = Presence(GATEKEEPER)
         self._mode = ""  # of the gatekeeper's settings
         self._denied = denied
-        self._open: dict[str, asyncio.Event] = {}  # what waits for a decision, by call_id
+        self._open: dict[str, Callable[[ApprovalRequest], object]] = {}  # what waits for an answer, by call_id
 
     def status(self, status: ParticipantStatus) -> None:
         """A participant lives or leaves."""
@@ -66,50 +59,35 @@ class PermissionClient:
         is_there = self._presence.lives and (mode or self._mode) != NON_INTERACTIVE
         return is_there and question.respondent_id == MAIN_RESPONDENT and question.task is None
 
-    def decided(self, decision: ApprovalDecision) -> None:
-        """Somebody has decided: it is looked up at once what that means."""
-        if (waits := self._open.get(decision.call_id)) is not None:
-            waits.set()
+    def asked(self, question: ApprovalRequest) -> None:
+        """A person is asked about a call."""
+        if (heard := self._open.get(question.call_id)) is not None:
+            heard(question)
 
-    async def pass_(self, request: GrantRequest, trace: Trace, on_asked: Callable[[], object]) -> GrantResult:
-        """Leave, granted or denied; `on_asked` is called when a person is asked. Raises `ToolError` (unavailable)
+    async def request(
+        self, bus: Bus, request: GrantRequest, trace: Trace, on_asked: Callable[[], object] = lambda: None
+    ) -> GrantResult:
+        """The decision about a call; `on_asked` is called when a person is asked. Raises `ToolError` (unavailable)
         where nobody can say."""
         if not await self._presence.lives_within(PRESENCE_SECONDS):
             raise _nobody(request)
-        decided = self._open.setdefault(request.call_id, asyncio.Event())
+        loop = asyncio.get_running_loop()
         try:
-            result = await self._ask(request, trace)
-            if result is None:
-                raise _nobody(request)
-            if result.verdict == "asked":
-                on_asked()
-                result = await self._outcome(request, result, trace, decided)
-            return result
+            async with asyncio.timeout(ANSWER_SECONDS) as limit:
+
+                def heard(question: ApprovalRequest) -> None:
+                    if question.respondent_id == request.respondent_id:
+                        limit.reschedule(loop.time() + max(0.0, question.expires_at - time.time()) + ANSWER_SECONDS)
+                        on_asked()
+
+                self._open[request.call_id] = heard
+                return await bus.request(request, GrantResult, math.inf, trace)
+        except TimeoutError:
+            raise _nobody(request) from None
         finally:
             self._open.pop(request.call_id, None)
 
-    async def _outcome(
-        self, request: GrantRequest, asked: GrantResult, trace: Trace, decided: asyncio.Event
-    ) -> GrantResult:
-        until = (asked.expires_at or time.time()) + GRACE_SECONDS
-        while time.time() < until:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await decided.wait()
-            decided.clear()
-            result = await self._ask(request, trace)
-            if result is not None and result.verdict != "asked":
-                return result
-        raise _nobody(request)
-
-    async def _ask(self, request: GrantRequest, trace: Trace) -> GrantResult | None:
-        """None while the gatekeeper is away."""
-        try:
-            return await self._bus().request(request, GrantResult, ANSWER_SECONDS, trace)
-        except RequestTimeout:
-            return None
-
 
 def _nobody(request: GrantRequest) -> ToolError:
-    text = f"{request.tool} was not run: it needs leave, and no gatekeeper runs that could give it"
+    text = f"{request.tool} was not run: it needs approval, and no gatekeeper runs that could give it"
     return ToolError(text, kind="unavailable")

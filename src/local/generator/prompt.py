@@ -95,8 +95,8 @@ class ToolLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PromptInputs:
-    """`role` is the text of generator.yaml; `mode` what becomes of calls that need leave, where that is known;
-    `workspace` the folder that tools work in."""
+    """What a system prompt is compiled from. `role` is the text of generator.yaml; `mode` what becomes of calls that
+    need leave, where that is known; `workspace` the folder that tools work in."""
 
     role: SourcedText
     today: date
@@ -442,8 +442,9 @@ def as_json(model: str, inputs: PromptInputs) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class PromptKnowledge:
-    """`offered` gives the tools that there are, `skills` those that can be read, `mode` that of the gatekeeper, empty
-    where none lives; `texts` are what the owner has written, `sizes` the sizes of the models."""
+    """What prompts are made from besides the question. `offered` gives the tools that there are, `skills` those that
+    can be read, `mode` that of the gatekeeper, empty where none lives; `texts` are what the owner has written, `sizes`
+    the sizes of the models."""
 
     offered: Callable[[], Mapping[str, ToolSchema]]
     skills: SkillIndex
@@ -499,8 +500,9 @@ async def recall_nothing(query: str, limit: int, user_id: str | None, session_id
 
 
 class PromptBuilder:
-    """Makes the questions of one respondent's turns. Facts of the user and exchanges that `recall` finds are for
-    conversations that are ours: one that a caller brings along has its own context."""
+    """The builder of the prompts of one respondent: makes the questions of one respondent's turns. Facts of the user
+    and exchanges that `recall` finds are for conversations that are ours: one that a caller brings along has its own
+    context."""
 
     def __init__(
         self,
@@ -721,7 +723,8 @@ def private_texts(inputs: PromptInputs) -> tuple[str, ...]:
 
 
 class AttachedFiles:
-    """Reads what queries name; without a store there is nothing to name. `room_of` tells how much room a model has."""
+    """The reader of attached files: reads what queries name; without a store there is nothing to name. `room_of` tells
+    how much room a model has."""
 
     def __init__(self, store: AttachmentStore | None, model: ChatModel, room_of: Callable[[str], Room]) -> None:
         self._store, self._model, self._room_of = store, model, room_of

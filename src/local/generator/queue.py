@@ -1,4 +1,12 @@
-"""Every query that one respondent answers, from its acceptance to its end: accepted, waiting, running, ended early."""
+"""Every query that one respondent answers, from its acceptance to its end: accepted, waiting, running, ended early.
+
+Turns of one session run in the order of their queries, those of different sessions side by side (`SessionQueue`). A
+query ends exactly once, also when its store cannot be written for a while: then it waits, and so do those behind it.
+
+A query is computed ahead from its live copy, while the journal stores it (`Speculations`): the model has begun when the
+journal delivers. Nothing leaves the turn before that, and what was computed is taken only for exactly the query that
+was delivered, with exactly the past that it then has; all else is closed unheard.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +67,8 @@ class Speculation:
 
 
 class Speculations:
-    """At most one of a session, and 64 in all. `is_open` has to be entered before the first one.
+    """The turns that are computed ahead: at most one of a session, and 64 in all. `is_open` has to be entered before
+    the first one.
 
     The journal stays the authority: only what it has delivered is taken over, and everything else is closed unseen.
     """
@@ -154,7 +163,8 @@ MAX_WAITING_IN_ALL = 10_000
 
 
 class SessionQueue:
-    """Deciding only: ids in, ids out. Bounded for each session and in all."""
+    """The order in which queries run, one at a time in a session. It only decides: ids in, ids out; bounded for each
+    session and in all."""
 
     def __init__(self, max_running: int, max_waiting: int) -> None:
         """One query of a session runs and `max_waiting` wait; of all sessions, `max_running` run at each depth."""
@@ -239,7 +249,8 @@ CANCELLED_EARLY = "the query was cancelled before its turn came"
 
 
 class TurnQueue:
-    """Runs every turn that enters, when its time comes; `is_open` has to be entered before the first one.
+    """The queue of one respondent's turns: runs every turn that enters, when its time comes; `is_open` has to be
+    entered before the first one.
 
     `prepare` makes a turn's runner. `news` is set when a query is cancelled, since `prepare` may be waiting for
     something that is not needed then. A turn that was not at its end when `is_open` is left stays open in the store.

@@ -44,7 +44,7 @@ from local.models.chat import ChatModel, ModelInfo
 from local.models.leases import Leases, Priority, purpose_of
 from local.models.router import Router, connect
 from local.models.settings import DefaultModel, ModelSizes, Routing, Tier
-from local.permissions.messages import ApprovalDecision
+from local.permissions.messages import ApprovalRequest
 from local.runtime.participant import Kind, Participant, Publications, Resources, on
 from local.runtime.runner import SILENT_SECONDS
 from local.skills.messages import READ_SKILL, SkillsChanged
@@ -54,9 +54,9 @@ from local.skills.messages import READ_SKILL, SkillsChanged
 
 @dataclass(frozen=True, slots=True)
 class RespondentPolicy:
-    """In what one respondent differs from another: its id, the file of its record in the data directory, the `purpose`
-    of its turns if no user waits for any, whether its model is loaded at the start, and whether the model that was
-    configured is its own, so that none takes its place when it is not there."""
+    """The differences between respondents: its id, the file of its record in the data directory, the `purpose` of its
+    turns if no user waits for any, whether its model is loaded at the start, and whether the model that was configured
+    is its own, so that none takes its place when it is not there."""
 
     respondent_id: str
     record: str
@@ -90,7 +90,8 @@ LOOK_AGAIN_SECONDS = 5.0
 
 
 class WarmUp:
-    """`details` says for the status beat how far it is: load (loading, loaded), or the problem there was."""
+    """The look at the model when its agent starts, and its loading. `details` says for the status beat how far it is:
+    load (loading, loaded), or the problem there was."""
 
     def __init__(self, model: ChatModel, name: str, options: Mapping[str, Any]) -> None:
         self._model, self._name, self._options = model, name, options
@@ -149,7 +150,8 @@ YOUNG_SECONDS = 3.0  # of a process, in which its first turns wait for the tools
 
 
 class Respondent(Participant):
-    """Base of those that answer: runs turns that are on its record. Knows tools by their schemas alone."""
+    """The base of participants that answer queries: runs the turns that are on its record. Knows tools by their schemas
+    alone."""
 
     kind = Kind.AGENT
     Config = GeneratorConfig
@@ -190,7 +192,7 @@ class Respondent(Participant):
             model, config.fast_model or config.model, config.num_ctx, conversation, self._leases, config.model
         )
         self._measured = set[str]()  # models whose window is known
-        self._tools, self._gate = ToolRegistry(), PermissionClient(lambda: self.bus, config.hooks, config.never_called)
+        self._tools, self._gate = ToolRegistry(), PermissionClient(config.hooks, config.never_called)
         self._facts = FactsCache(lambda user: ask_memory(self.bus, user))
         files = AttachedFiles(attachments, model, lambda name: partial(self._fitter.of(name).characters, share=SHARE))
         self._sizes = sizes or ModelSizes(model)
@@ -314,10 +316,10 @@ class Respondent(Participant):
         known = self._tools.heard(sender, instance, now)
         return None if known else ToolSchemaRequest()
 
-    @on(ApprovalDecision)
-    async def hear_decision(self, decision: ApprovalDecision, envelope: Envelope) -> None:
-        """Somebody has said whether a call is to be made."""
-        self._gate.decided(decision)
+    @on(ApprovalRequest)
+    async def hear_question(self, question: ApprovalRequest, envelope: Envelope) -> None:
+        """A person is asked about a call."""
+        self._gate.asked(question)
 
     @on(UserFacts)
     async def hear_facts(self, facts: UserFacts, envelope: Envelope) -> None:

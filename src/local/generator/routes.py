@@ -342,8 +342,8 @@ AT_ONCE = 100  # turns, as many as their scores can be asked for
 
 
 class TurnListing:
-    """Reads them from the generator, in as many pieces as it takes. Raises as `LoCALSession.look_up`; of a user
-    `of_user` other sessions than that one's are not found."""
+    """A session's turns for HTTP: reads them from the generator, in as many pieces as it takes. Raises as
+    `LoCALSession.look_up`; of a user `of_user` other sessions than that one's are not found."""
 
     async def before(self, session_id: str, query_id: str, limit: int, of_user: str | None) -> Json:
         """The `limit` turns before a query, or the last ones; the oldest first."""

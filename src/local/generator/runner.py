@@ -16,6 +16,7 @@ from local.generator.builtin_tools import SCHEMAS, carried
 from local.generator.context import Exchange, PromptParts
 from local.generator.fitting import Plan, gauge_of
 from local.generator.hooks import TurnHooks
+from local.generator.links import DeltaFilter
 from local.generator.output import TurnOutput
 from local.generator.steps import CallTimer, ModelStep, NextStep, TurnState, signed_as
 from local.generator.taint import TurnTaint
@@ -27,14 +28,14 @@ from local.models.chat import AwayDelta, ContentDelta, Delta, Done, Json, Restar
 from local.models.client import may_be_call
 from local.models.settings import Tier
 from local.permissions.messages import QUESTIONS_OF_THE_MODEL
-from local.taint.links import DeltaFilter
 
 # What a model says, without what may be a tool call written as text: nobody is shown the JSON of a call.
 
 
 class HeldCall:
-    """Gives the deltas of one message on, but holds back content from where a line begins like a call, until it is
-    clear that it is none. `text` is what is held; at the end of the message the caller knows whether it was a call."""
+    """A buffer for what may be a call written as text: gives the deltas of one message on, but holds back content from
+    where a line begins like a call, until it is clear that it is none. `text` is what is held; at the end of the
+    message the caller knows whether it was a call."""
 
     def __init__(self, names: Sequence[str]) -> None:
         """`names` are those of the tools."""
@@ -69,8 +70,8 @@ TOO_LONG = "the conversation was too long for the model; its oldest part was lef
 
 
 class TurnRunner:
-    """Runs one turn to its end. `cancel()` ends it early with what was said so far; cancelling the task leaves it to be
-    continued by the next process. `start()` computes ahead of `run()`, in memory alone."""
+    """The driver of one turn: runs it to its end. `cancel()` ends it early with what was said so far; cancelling the
+    task leaves it to be continued by the next process. `start()` computes ahead of `run()`, in memory alone."""
 
     def __init__(
         self,

@@ -24,7 +24,8 @@ class PromptReward(NamedTuple):
 
 
 class RunningReward:
-    """Kept beside the respondent's turns, and deleted with them. Raises what `ConversationService` does."""
+    """The rewards of one respondent, kept beside its turns, and deleted with them. Raises what `ConversationService`
+    does."""
 
     def __init__(self, conversation: ConversationService, respondent_id: str = "A") -> None:
         self._conversation, self._respondent_id = conversation, respondent_id

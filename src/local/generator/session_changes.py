@@ -36,7 +36,8 @@ SEARCH_SECONDS = 30.0  # where the journal looks through all that it has
 
 
 class RecordDeletion:
-    """Deletes from one respondent's record. What fails half-way is still there, and can be deleted again."""
+    """The deletion of sessions and exchanges from one respondent's record, the journal and the attached files. What
+    fails half-way is still there, and can be deleted again."""
 
     publishes = (SessionDeleted, JournalRedact)
 
@@ -224,7 +225,8 @@ SECONDS = 10.0  # for the journal, as a query has
 
 
 class SessionChanges:
-    """Puts a change on record, then into the store: of what was cut off in between the journal tells again."""
+    """The names, pins and branches of sessions: each change is put on record, then into the store; of what was cut off
+    in between the journal tells again."""
 
     publishes = (SessionChanged, SessionBranched)
 

@@ -49,7 +49,8 @@ _FAMILY = (
 
 
 class BranchPoint(NamedTuple):
-    """Where a session is left: before a query that was asked in it, not copied there. With whose it is."""
+    """The place where a branch leaves a session: before a query that was asked in it, not copied there. With whose it
+    is."""
 
     session_id: str
     before: str
@@ -154,7 +155,8 @@ def _turn(db: sqlite3.Connection, respondent_id: str, query_id: str) -> sqlite3.
 
 
 class Labels(NamedTuple):
-    """Without `title` a session is called as its first query. `changed_at` is seconds since 1970, 0 for never."""
+    """The title and pin of a session. Without `title` it is called as its first query. `changed_at` is seconds since
+    1970, 0 for never."""
 
     title: str | None = None
     pinned: bool = False
@@ -222,8 +224,8 @@ _AFTER = (
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """Which sessions are wanted: of one user unless `user_id` is empty, where those without one are those of `unnamed`;
-    of these `among`; those in which each word of `query` is in one question with its answer, or in the title."""
+    """A choice of sessions: of one user unless `user_id` is empty, where those without one are those of `unnamed`; of
+    these `among`; those in which each word of `query` is in one question with its answer, or in the title."""
 
     user_id: str = ""
     unnamed: str = ""
@@ -293,8 +295,9 @@ def _place(cursor: str) -> dict[str, Any]:
 
 
 class SessionRecord:
-    """Kept beside the turns. What only reads does so in a thread of its own and holds up no turn. Raises as
-    `ConversationService` does, and `NotOnRecord` for a session that there is not."""
+    """The sessions of one respondent's record: listed, searched, paged, named, branched. What only reads does so in a
+    thread of its own and holds up no turn. Raises as `ConversationService` does, and `NotOnRecord` for a session that
+    there is not."""
 
     def __init__(self, conversation: ConversationService, respondent_id: str) -> None:
         self._conversation, self._own = conversation, respondent_id

@@ -91,7 +91,7 @@ class ModelStep(Data):
 
 
 class ToolStep(Data):
-    """How every call of the model's last message ended, in call order."""
+    """The results of a round of tool calls: how every call of the model's last message ended, in call order."""
 
     kind: Literal["tools"] = "tools"
     records: tuple[ToolCallRecord, ...]
@@ -110,7 +110,7 @@ class ToolStep(Data):
 
 
 class NudgeStep(Data):
-    """Something the turn itself tells the model, to get an answer out of it."""
+    """A step in which the turn itself tells the model, to get an answer out of it."""
 
     kind: Literal["nudge"] = "nudge"
     text: str
@@ -260,8 +260,8 @@ class PartialMessage:
 
 
 class CallTimer:
-    """When the model's calls of a turn began, were first heard of, and ended; one at a time. `clock` gives seconds
-    since 1970."""
+    """A timer of model calls: when the model's calls of a turn began, were first heard of, and ended; one at a time.
+    `clock` gives seconds since 1970."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -296,8 +296,9 @@ TOO_MANY_CALLS = "too_many_calls"  # the kind of what was not made
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """Steps are rounds of tool calls: `steps` where only tools are offered that read, else `acting_steps`. `calls` and
-    `output_bytes`, of what tools have told, are for a whole turn, and so are `tokens`, which an agent's turn has."""
+    """The limits of one turn. Steps are rounds of tool calls: `steps` where only tools are offered that read, else
+    `acting_steps`. `calls` and `output_bytes`, of what tools have told, are for a whole turn, and so are `tokens`,
+    which an agent's turn has."""
 
     steps: int = 5
     acting_steps: int = 20
@@ -353,8 +354,8 @@ NOT_TOLD = "the memory did not say in time what it knows of the user: this answe
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """What a turn starts from. `prelude` is what the model gets before the query: system prompt and history, but for
-    the exchanges that are in the `summary`."""
+    """Everything that a turn starts from. `prelude` is what the model gets before the query: system prompt and history,
+    but for the exchanges that are in the `summary`."""
 
     query_id: str
     respondent_id: str
@@ -392,7 +393,7 @@ class TurnInput:
 
     @property
     def whose(self) -> dict[str, str]:
-        """What is said of an agent where it asks for leave."""
+        """What is said of an agent where it requests approval."""
         task = self.task
         if task is None:
             return {}
@@ -409,7 +410,7 @@ class TurnState(StrEnum):
     RECEIVING = "RECEIVING"
     GENERATING = "GENERATING"
     DISPATCHING_TOOL = "DISPATCHING_TOOL"
-    WAITING_FOR_LEAVE = "WAITING_FOR_LEAVE"
+    WAITING_FOR_APPROVAL = "WAITING_FOR_APPROVAL"
     WAITING_FOR_TOOL = "WAITING_FOR_TOOL"
     PUBLISHING = "PUBLISHING"
 
@@ -420,8 +421,8 @@ class TurnAction(StrEnum):
     RECEIVE_QUERY = "RECEIVE_QUERY"
     START_GENERATION = "START_GENERATION"
     DISPATCH_TOOL = "DISPATCH_TOOL"
-    ASK_LEAVE = "ASK_LEAVE"
-    LEAVE_DECIDED = "LEAVE_DECIDED"
+    REQUEST_APPROVAL = "REQUEST_APPROVAL"
+    APPROVAL_DECIDED = "APPROVAL_DECIDED"
     REQUEST_SENT = "REQUEST_SENT"
     TOOL_RESULT = "TOOL_RESULT"
     TOOL_TIMEOUT = "TOOL_TIMEOUT"
@@ -442,7 +443,7 @@ class NextStep(Enum):
     PUBLISH = auto()
 
 
-CALLING = frozenset({TurnState.DISPATCHING_TOOL, TurnState.WAITING_FOR_LEAVE, TurnState.WAITING_FOR_TOOL})
+CALLING = frozenset({TurnState.DISPATCHING_TOOL, TurnState.WAITING_FOR_APPROVAL, TurnState.WAITING_FOR_TOOL})
 
 TABLE: Final[Table[TurnState, TurnAction]] = {
     TurnState.IDLE: {
@@ -460,13 +461,13 @@ TABLE: Final[Table[TurnState, TurnAction]] = {
         TurnAction.FAIL: TurnState.PUBLISHING,
     },
     TurnState.DISPATCHING_TOOL: {
-        TurnAction.ASK_LEAVE: TurnState.WAITING_FOR_LEAVE,
+        TurnAction.REQUEST_APPROVAL: TurnState.WAITING_FOR_APPROVAL,
         TurnAction.REQUEST_SENT: TurnState.WAITING_FOR_TOOL,
         TurnAction.CANCEL: TurnState.PUBLISHING,
         TurnAction.FAIL: TurnState.PUBLISHING,
     },
-    TurnState.WAITING_FOR_LEAVE: {
-        TurnAction.LEAVE_DECIDED: TurnState.DISPATCHING_TOOL,
+    TurnState.WAITING_FOR_APPROVAL: {
+        TurnAction.APPROVAL_DECIDED: TurnState.DISPATCHING_TOOL,
         TurnAction.CANCEL: TurnState.PUBLISHING,
         TurnAction.FAIL: TurnState.PUBLISHING,
     },

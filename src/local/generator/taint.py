@@ -11,9 +11,9 @@ from local.bus.messages import ToolCallRecord
 from local.core.errors import AttachmentMissing
 from local.generator.config import GeneratorConfig
 from local.generator.history import EarlierRecord
+from local.generator.links import DeltaFilter, LinkPolicy, loose_words_in
+from local.generator.taint_policy import FETCH, SEARCH, Provenance, TaintPolicy, calls_in, parsed
 from local.generator.turn import NOT_MADE, Turn
-from local.taint.links import DeltaFilter, LinkPolicy, loose_words_in
-from local.taint.policy import FETCH, SEARCH, Provenance, TaintPolicy, calls_in, parsed
 
 MOST_SOURCES = 5
 
@@ -33,7 +33,7 @@ def _named(record: ToolCallRecord) -> list[str]:
 
 @dataclass(slots=True)
 class TurnTaint:
-    """`earlier` finds what was said before; what its steps bring is added each time."""
+    """The taint of one turn. `earlier` finds what was said before; what its steps bring is added each time."""
 
     turn: Turn
     settings: GeneratorConfig = field(default_factory=GeneratorConfig)

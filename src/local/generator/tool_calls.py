@@ -40,16 +40,16 @@ from local.generator.output import TurnOutput
 from local.generator.permissions import PermissionClient
 from local.generator.steps import READ_RESULT, NextStep, PlannedCall, TurnState, parse_record
 from local.generator.taint import TurnTaint
+from local.generator.taint_policy import NOT_GIVEN, PRIVATE_WORDS, REFUSALS, TAINTED, TaintPolicy
 from local.generator.tool_list import TurnOffer
 from local.generator.tool_registry import ToolRegistry
 from local.generator.turn import Turn, denial_key, denied_before, refused, why_not_asked
 from local.models.chat import ChatModel
 from local.models.leases import Leases, Priority
-from local.permissions.messages import QUESTIONS_OF_THE_MODEL, GrantRequest, GrantResult
-from local.taint.policy import NOT_GIVEN, PRIVATE_WORDS, REFUSALS, TAINTED, TaintPolicy
+from local.permissions.messages import QUESTIONS_OF_THE_MODEL, GrantRequest, GrantResult, PermissionDecision
 from local.tools.arguments import argument_fault
 
-# Leave for the calls of one turn: which of them need it, what is asked, and what the model reads if there is none.
+# Approval of the calls of one turn: which of them need it, what is asked, and what the model reads if it is denied.
 
 DENIED, UNANSWERED = "denied", "unanswered"
 QUESTIONS = {
@@ -61,7 +61,7 @@ QUESTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class ApprovalFlow:
-    """`gate` is None where nothing is ever asked."""
+    """The approval of one turn's calls. `gate` is None where nothing is ever asked."""
 
     turn: Turn
     gate: PermissionClient | None
@@ -75,8 +75,8 @@ class ApprovalFlow:
         return schema.safety != "L0" or self._mode != NON_INTERACTIVE
 
     def is_needed(self, schema: ToolSchema) -> bool:
-        """Whether calls of a tool need leave; one that only reads is asked at once, unless the owner has it denied, and
-        a user answers by giving it."""
+        """Whether calls of a tool need approval: those of one that only reads do not, unless the owner has it denied; a
+        question of the model does, since its user answers by approving it."""
         if self.gate is None:
             return False
         return schema.safety != "L0" or schema.tool in QUESTIONS_OF_THE_MODEL or self.gate.denies(schema.tool)
@@ -89,8 +89,8 @@ class ApprovalFlow:
         must_ask: str = "",
         do_not_ask: str = "",
     ) -> GrantResult | ToolCallRecord:
-        """Leave for a call, or its record if there is none; `refusal` is that of the rule of taint, `must_ask` why a
-        hook wants a person to decide, `do_not_ask` why no person is asked."""
+        """The grant for a call, or its record if it is not made; `refusal` is that of the rule of taint, `must_ask` why
+        a hook wants a person to decide, `do_not_ask` why no person is asked."""
         assert self.gate is not None, "without a gate nobody comes here"
         tainted = self.turn.tainted and call.tool not in self.taint.settings.may_write
         request = GrantRequest(
@@ -108,11 +108,11 @@ class ApprovalFlow:
             **self.turn.question.whose,
         )
         try:
-            result = await self.output.ask_leave(self.gate, request, on_asked)
+            result = await self.output.ask_permission(self.gate, request, on_asked)
         except ToolError as error:
             return refused(call, refusal.kind, refusal.message) if refusal else refused(call, error.kind, str(error))
         failpoints.reach("turn.granted")
-        if result.verdict == "granted":
+        if result.decision is PermissionDecision.ALLOW:
             return result
         if do_not_ask and not result.by:
             return denied_before(call, do_not_ask)
@@ -138,8 +138,8 @@ class ApprovalFlow:
 
 @dataclass(frozen=True, slots=True)
 class TurnContext:
-    """What a turn works with. `answers_as` is the name to sign with, where it is not the model's; `on_away` is
-    told when no model server answers for now."""
+    """The parts of the process that a turn works with. `answers_as` is the name to sign with, where it is not the
+    model's; `on_away` is told when no model server answers for now."""
 
     model: ChatModel
     prompts: PromptFitter
@@ -153,7 +153,7 @@ class TurnContext:
     clock: Callable[[], float] = field(default=time.monotonic)
     blobs: BlobStore | None = None
     offer: TurnOffer = field(default_factory=TurnOffer)
-    gate: PermissionClient | None = None  # without one, no call asks for leave, and no tool gets a grant
+    gate: PermissionClient | None = None  # without one, no call asks for grant, and no tool gets a grant
     on_away: Callable[[str], object] = field(default=lambda _: None)
 
 
@@ -161,13 +161,13 @@ class TurnContext:
 
 
 class BuiltinTools:
-    """Answers the calls of one turn."""
+    """The tools that a turn has by itself; answers their calls in one turn."""
 
     def __init__(self, turn: Turn, context: TurnContext, output: TurnOutput) -> None:
         self._turn, self._context, self._output = turn, context, output
 
     async def answer(
-        self, request: ToolRequest, leave: GrantResult | None, offered: Mapping[str, ToolSchema]
+        self, request: ToolRequest, grant: GrantResult | None, offered: Mapping[str, ToolSchema]
     ) -> ToolResult:
         """What such a tool answers, beside what is offered; everybody hears of it, and of what it has changed."""
         if request.tool == READ_RESULT:
@@ -179,10 +179,10 @@ class BuiltinTools:
             return await self._follow(request)
         elif request.tool == TODO_LIST:
             return await self._keep_list(request)
-        elif leave is None:  # nobody was asked, so that nobody has answered
+        elif grant is None:  # nobody was asked, so that nobody has answered
             raise ToolError(f"{request.tool}: there is nobody who could be asked", kind="unavailable")
         else:
-            result = _result(request, plans.approved(leave) if request.tool == PROPOSE_PLAN else leave.answer or "")
+            result = _result(request, plans.approved(grant) if request.tool == PROPOSE_PLAN else grant.answer or "")
         await self._output.tell(request, result)
         return result
 
@@ -240,7 +240,8 @@ def request_id(call_id: str, respondent_id: str) -> str:
 
 
 class ToolCalls:
-    """Makes what the model's last message calls. `results` are those that have come, by call_id."""
+    """The tool calls of one turn: makes what the model's last message calls. `results` are those that have come, by
+    call_id."""
 
     def __init__(self, turn: Turn, context: TurnContext, output: TurnOutput, taint: TurnTaint) -> None:
         self._turn, self._context, self._output, self._taint = turn, context, output, taint
@@ -253,7 +254,7 @@ class ToolCalls:
         self._unsettled: set[str] = set()
         self._waiting: set[str] = set()  # for a person
         self._one_question: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # at a time, by tool and target
-        self._leave = ApprovalFlow(turn, context.gate, output, taint)
+        self._approval = ApprovalFlow(turn, context.gate, output, taint)
         hooks = context.gate.hooks if context.gate else ()
         self._hooks = TurnHooks(hooks, turn, output) if hooks else None
         self._own = BuiltinTools(turn, context, output)
@@ -287,22 +288,22 @@ class ToolCalls:
             call
             for call in self._turn.last_calls
             if call.call_id in refused
-            and self._leave.may_lift(self.results[call.call_id], self._offered.get(call.tool))
+            and self._approval.may_lift(self.results[call.call_id], self._offered.get(call.tool))
         ]
 
     async def _make(self, call: PlannedCall, refusal: ErrorInfo | None) -> None:
-        leave: GrantResult | ToolCallRecord | None = None
+        grant: GrantResult | ToolCallRecord | None = None
         must_ask = ""
         if self._hooks is not None:
-            call, refusal, leave, must_ask = await self._hooked(self._hooks, call, refusal)
-        if leave is None and (refusal is not None or must_ask or self._leave.is_needed(self._offered[call.tool])):
-            leave = await self._permission(call, refusal, must_ask)
-        if isinstance(leave, ToolCallRecord):
+            call, refusal, grant, must_ask = await self._hooked(self._hooks, call, refusal)
+        if grant is None and (refusal is not None or must_ask or self._approval.is_needed(self._offered[call.tool])):
+            grant = await self._permission(call, refusal, must_ask)
+        if isinstance(grant, ToolCallRecord):
             self._left(call)
             self._unsettled.discard(call.call_id)
-            self.results[call.call_id] = leave
+            self.results[call.call_id] = grant
         else:
-            self.results[call.call_id] = await self._result(call, leave)
+            self.results[call.call_id] = await self._result(call, grant)
 
     async def _permission(
         self, call: PlannedCall, refusal: ErrorInfo | None, must_ask: str
@@ -318,12 +319,12 @@ class ToolCalls:
             try:
                 if call.tool == PROPOSE_PLAN:
                     await self._own.propose(call)
-                leave = await self._leave.of(call, refusal, partial(self._asked, call), must_ask, do_not_ask)
+                grant = await self._approval.of(call, refusal, partial(self._asked, call), must_ask, do_not_ask)
             finally:
                 self._decided(call)
-            if isinstance(leave, ToolCallRecord):
-                self.results[call.call_id] = leave  # for the next call of this target, which waits here
-            return leave
+            if isinstance(grant, ToolCallRecord):
+                self.results[call.call_id] = grant  # for the next call of this target, which waits here
+            return grant
 
     async def _hooked(
         self, hooks: TurnHooks, call: PlannedCall, refusal: ErrorInfo | None
@@ -334,31 +335,31 @@ class ToolCalls:
         hooked = await hooks.before(call, schema, self._policy)
         if hooked.call is call:
             return call, refusal, hooked.record, hooked.asks
-        if hooked.record is not None and self._leave.may_lift(hooked.record, schema):
+        if hooked.record is not None and self._approval.may_lift(hooked.record, schema):
             return hooked.call, hooked.record.error, None, hooked.asks
         return hooked.call, None, hooked.record, hooked.asks
 
     def _asked(self, call: PlannedCall) -> None:
         """A person is asked about a call."""
         if not self._waiting:
-            self._turn.leave_asked()
+            self._turn.approval_requested()
         self._waiting.add(call.call_id)
 
     def _decided(self, call: PlannedCall) -> None:
         if call.call_id in self._waiting:
             self._waiting.discard(call.call_id)
-            if not self._waiting and self._turn.state is TurnState.WAITING_FOR_LEAVE:
-                self._turn.leave_decided()
+            if not self._waiting and self._turn.state is TurnState.WAITING_FOR_APPROVAL:
+                self._turn.approval_decided()
                 self._output.flush()  # it came before the request
 
-    async def _result(self, call: PlannedCall, leave: GrantResult | None) -> ToolCallRecord:
+    async def _result(self, call: PlannedCall, grant: GrantResult | None) -> ToolCallRecord:
         """The result, or what kept us from one: whatever goes wrong here is for the model to read."""
         context = self._context
         seconds = self._seconds_for(self._offered[call.tool])
         record = ToolCallRecord(call_id=call.call_id, tool=call.tool, args=call.args)
         started = context.clock()
         try:
-            settled = await self._request(call, leave, seconds)
+            settled = await self._request(call, grant, seconds)
         except LocalError as failure:
             self._left(call)
             late = isinstance(failure, RequestTimeout)
@@ -375,7 +376,7 @@ class ToolCalls:
             self._output.keep_result(call.call_id, record.model_dump_json())
         return record
 
-    async def _request(self, call: PlannedCall, leave: GrantResult | None, seconds: float) -> ToolResult:
+    async def _request(self, call: PlannedCall, grant: GrantResult | None, seconds: float) -> ToolResult:
         request = ToolRequest(
             query_id=self._query_id,
             respondent_id=self._respondent_id,
@@ -384,12 +385,12 @@ class ToolCalls:
             args=call.args,
             same_host=self._policy is not None and self._policy.stays_on_host(call.tool, call.args),
             tainted=self._policy is not None,
-            grant=None if leave is None else leave.grant,
+            grant=None if grant is None else grant.grant,
         )
         try:
             if call.tool in SCHEMAS:
                 self._left(call)
-                return await self._own.answer(request, leave, self._offered)
+                return await self._own.answer(request, grant, self._offered)
             if why := self._context.tools.trouble(call.tool, self._context.clock()):
                 raise ToolGone(why)
             result = await self._answer(call, request, seconds)

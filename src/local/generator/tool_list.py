@@ -29,8 +29,9 @@ _SEARCH = (TOOL_SEARCH, CALL_TOOL)
 
 @dataclass(frozen=True, slots=True)
 class OfferRules:
-    """The owner's settings: the `most` tools for a model of each size, tools that are offered beside those of the table
-    or not at all, and whether the `work_phases` of a turn decide which of the list its model is shown."""
+    """The owner's rules about which tools are offered: the `most` tools for a model of each size, tools that are
+    offered beside those of the table or not at all, and whether the `work_phases` of a turn decide which of the list
+    its model is shown."""
 
     most: Mapping[Tier, int] = field(default_factory=lambda: MOST)
     add: tuple[str, ...] = ()
@@ -40,7 +41,7 @@ class OfferRules:
 
 @dataclass(frozen=True, slots=True)
 class ToolRoom:
-    """So many `tokens` are there for all schemas, as `tokens_of` counts them."""
+    """The room for tools in a prompt: so many `tokens` for all schemas, as `tokens_of` counts them."""
 
     tokens: int
     tokens_of: Callable[[ToolFunction], int]
@@ -185,7 +186,7 @@ _KEEP = (
 
 
 class ToolListRecord:
-    """Reads in one respondent's record. A session has one list of each kind."""
+    """The stored tool lists of one respondent's record. A session has one list of each kind."""
 
     def __init__(self, conversation: ConversationService, respondent_id: str) -> None:
         self._conversation, self._own = conversation, respondent_id

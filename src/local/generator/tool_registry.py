@@ -20,7 +20,8 @@ GIVEN_UP = "failed"  # one that is about to be started again is no outage: it st
 
 
 class ToolOutages:
-    """The supervisor names children, and tools name themselves, and say what the supervisor calls them."""
+    """Which tools have no living process. The supervisor names children, and tools name themselves, and say what the
+    supervisor calls them."""
 
     def __init__(self) -> None:
         self._children: dict[str, ChildStatus] = {}  # by name
@@ -63,7 +64,8 @@ _OF_TOOLS = (READ_RESULT, TOOL_SEARCH, CALL_TOOL)  # which work on other tools
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A schema, who gave it, and when each of its owner's processes was last heard: one may take the other's place."""
+    """One announced tool: a schema, who gave it, and when each of its owner's processes was last heard: one may take
+    the other's place."""
 
     schema: ToolSchema
     sender: str
@@ -75,9 +77,10 @@ class Offer:
 
 
 class ToolRegistry:
-    """Times are seconds of one monotonic clock. A tool is offered until its participant says goodbye, all its processes
-    do if there are several, or is silent for too long; one that restarted takes its own tool over. Another one of
-    the same name is refused, and so is one whose schema is too long to tell the model."""
+    """The tools that there are, as they have announced themselves. Times are seconds of one monotonic clock. A tool is
+    offered until its participant says goodbye, all its processes do if there are several, or is silent for too long;
+    one that restarted takes its own tool over. Another one of the same name is refused, and so is one whose schema is
+    too long to tell the model."""
 
     def __init__(self) -> None:
         self._offers: dict[str, Offer] = {}
@@ -193,7 +196,7 @@ def does_more_than_read(offered: Iterable[ToolSchema]) -> bool:
 
 
 class WorkPhase(StrEnum):
-    """What a turn is at."""
+    """The phase of a turn's work."""
 
     RESEARCHING = "researching"
     EDITING = "editing"

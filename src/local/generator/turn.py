@@ -1,4 +1,20 @@
-"""One query being answered: decides what comes next, from what was asked and what has happened. No I/O."""
+"""One query being answered: what comes next, decided from what was asked and what has happened. No I/O.
+
+Problem: a turn is a loop of model calls and tool calls that may take minutes. Its process may die at any moment, its
+user may cancel it, its model may call nonsense, the same thing again and again, or nothing.
+
+Idea: a `Turn` is fed with what happens and says what is next (`NextStep`); `runner.py` does it. Its whole memory is
+the list of steps, which is stored before anything leaves that follows from it. A turn made from the steps of another
+one continues it: the ids of calls, the limits used and the taint all follow from the steps.
+
+Invariants: every call of a message has a record before the model is asked again, in the order of the calls; the id of
+a call is `query:step:index` in every process; which state an action leads to is the literal table in `steps.py`, and
+anything else raises and changes nothing; a turn that has ended keeps its end.
+
+Which calls are made is decided by the first rule that applies (`settle`): too many, unknown tool, not offered, bad
+arguments, repeated, already made by the first respondent, refused by the rule of taint. Rejected: leaving loops to a
+limit of steps alone, since small models use up all of them on the same call.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +68,11 @@ from local.generator.steps import (
     usage_of,
 )
 from local.generator.steps import NextStep as NextStep
+from local.generator.taint_policy import RECALL, REFUSALS, TaintPolicy
 from local.models.chat import Delta, Json, ToolCall
 from local.models.client import find_text_calls
 from local.permissions.messages import QUESTIONS_OF_THE_MODEL, SILENCE
 from local.runtime.machine import Machine
-from local.taint.policy import RECALL, REFUSALS, TaintPolicy
 
 # Which calls of a model are made, and which need no tool: the asker's, too many, made before, or not to be made.
 
@@ -326,7 +342,8 @@ def asks_for_what_is_denied(steps: Sequence[Step]) -> bool:
 
 
 class SideEffectPolicy:
-    """What a second respondent may not do, and what it takes from the main one instead of having it done again.
+    """The rule for calls of a second respondent: what it may not do, and what it takes from the main one instead of
+    having it done again.
 
     `made` are the calls of the main respondent, in order; what is taken from them is marked as its own.
     """
@@ -357,8 +374,8 @@ SAY_SOMETHING = "Your last message was empty. Answer the question in plain text.
 
 
 class Turn:
-    """Feed it what happens; it says what comes next. `steps` is its whole memory: a turn made from the steps of
-    another continues it. `side_effects` settles the calls that are not to be made."""
+    """One query being answered: feed it what happens; it says what comes next. `steps` is its whole memory: a turn made
+    from the steps of another continues it. `side_effects` settles the calls that are not to be made."""
 
     def __init__(
         self, question: TurnInput, steps: Sequence[Step] = (), side_effects: SideEffectPolicy | None = None
@@ -544,13 +561,13 @@ class Turn:
                 made.add(call.signature)
         return open_calls, settled
 
-    def leave_asked(self) -> None:
+    def approval_requested(self) -> None:
         """A person is asked about an open call."""
-        self._machine.advance(TurnAction.ASK_LEAVE)
+        self._machine.advance(TurnAction.REQUEST_APPROVAL)
 
-    def leave_decided(self) -> None:
+    def approval_decided(self) -> None:
         """Nobody is asked any more."""
-        self._machine.advance(TurnAction.LEAVE_DECIDED)
+        self._machine.advance(TurnAction.APPROVAL_DECIDED)
 
     def requests_sent(self) -> None:
         """Every open call is on its way."""

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from local.bus.envelope import Envelope
 from local.bus.message import MAIN_RESPONDENT, ErrorInfo, Message
 from local.bus.messages import ResponseGeneration, SessionDeleted
+from local.core.config import Settings
 from local.core.errors import ConfigError, SandboxMissing, SandboxRefused, ToolError
-from local.hooks.messages import HookRequest, HookResult
-from local.hooks.settings import HookEvent, HooksConfig, HookSettings
+from local.hooks.messages import HookEvent, HookRequest, HookResult, HookSettings
 from local.runtime.participant import Kind, Participant, Publications, Resources, on
 from local.sandbox.process import MB, ContainedCommand, ContainedServer, SandboxLimits
 from local.sandbox.sandbox import Sandbox, SandboxView, sandbox_of_this_machine
@@ -28,9 +28,16 @@ AT_ONCE = 8
 MOST_SCRIPT_BYTES = 200_000
 
 
+class HooksConfig(Settings):
+    """The settings file `hooks.yaml`."""
+
+    hooks: tuple[HookSettings, ...] = ()
+    memory_mb: int = Field(256, ge=16)
+
+
 class Hooks(Participant):
-    """A command is given one line of JSON, and answers with one: `decision`, `why`, `data`. It sees the workspace, to
-    read, and no network."""
+    """The participant that runs the commands of hooks.yaml. A command is given one line of JSON and answers with one:
+    `decision`, `why`, `data`. It may read the workspace, and has no network."""
 
     name = "hooks"
     kind = Kind.SERVICE

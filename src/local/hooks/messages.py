@@ -2,12 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from local.bus.message import Delivery, ErrorInfo, Message, RespondentMessage
-from local.hooks.settings import HookEvent
+from local.core.config import Settings
+
+HookEvent = Literal[
+    "session_start", "before_turn", "before_model", "after_model", "before_tool", "after_tool", "after_turn",
+    "session_end",
+]  # fmt: skip
+TOLD_ONLY = ("after_turn", "session_end")  # events at which nobody waits for an answer
+COMMAND_SLACK = 3.0  # seconds, to start it and to end it
+Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
+
+
+class HookSettings(Settings):
+    """One hook: asked under its `name` on the bus; with a `command`, that is run in the sandbox to answer."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")]
+    events: Annotated[tuple[HookEvent, ...], Field(min_length=1)]
+    tools: tuple[str, ...] = ()
+    command: tuple[Text, ...] = ()
+    script: str = Field("", pattern=r"^[A-Za-z0-9._-]*$")
+    seconds: float = Field(5, gt=0, le=60)
+    on_failure: Literal["open", "closed"] = "closed"
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> HookSettings:
+        if self.script and len(self.command) != 1:
+            raise ValueError('script wants the program that reads it as the command, as in command: ["python3"]')
+        if not self.command and set(self.events) & set(TOLD_ONLY):
+            raise ValueError(f"{' and '.join(TOLD_ONLY)} are for commands; a participant subscribes to what it hears")
+        return self
+
+    @property
+    def wait_seconds(self) -> float:
+        """How long an answer is waited for: a command's own limit comes first."""
+        return self.seconds + (COMMAND_SLACK if self.command else 0)
+
+    def is_for(self, event: HookEvent, tool: str = "") -> bool:
+        """Whether the hook is asked at an event; of calls, about this tool."""
+        return event in self.events and (not tool or not self.tools or tool in self.tools)
 
 
 class HookRequest(RespondentMessage):

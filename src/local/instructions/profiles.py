@@ -30,7 +30,7 @@ ToolName = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_-]{1,64}|\*)$
 
 
 class ProfileSettings(Settings):
-    """What stands before a profile's text; docs/prompt.md says what each key means."""
+    """The settings at the head of a profile's file; docs/prompt.md says what each key means."""
 
     name: Name
     description: Line
@@ -43,7 +43,8 @@ class ProfileSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class AssistantProfile:
-    """`tools` are those that the model is offered at most, None for no limit; `origin` is where it stands."""
+    """A named set of tools, a model and instructions. `tools` are those that the model is offered at most, None for no
+    limit; `origin` is where it stands."""
 
     name: str
     description: str
@@ -129,7 +130,7 @@ BUILT_IN = (
 
 
 class NoSuchProfile(BadRequest):
-    """Nobody has a profile of that name; the text says which was perhaps meant."""
+    """The error that no profile has that name; the text says which was perhaps meant."""
 
     kind = "invalid"
 
@@ -151,7 +152,8 @@ class Profiles:
 
 
 class ProfileRegistry:
-    """Reads the files anew each time: they are few, and the user's to edit."""
+    """The profiles of an installation and its workspace. Reads the files each time: they are few, and the user's to
+    edit."""
 
     def __init__(self, settings: Path, workspace: Path) -> None:
         self._settings, self._workspace, self._trust = settings / AGENTS, workspace, TrustRegistry(settings)

@@ -25,7 +25,8 @@ _AS_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceInstructions:
-    """The text, empty where there is none; `refused` says why there is no text although there is a file."""
+    """The instructions of a workspace: the text, empty where there is none; `refused` says why there is no text
+    although there is a file."""
 
     text: str = ""
     refused: str = ""
@@ -81,7 +82,8 @@ MOST_PROFILES = 64
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceProfiles:
-    """`files` are names and texts; `problems` says of each other one why it is not read, `refused` why none counts."""
+    """The profiles of a workspace. `files` are names and texts; `problems` says of each other one why it is not read,
+    `refused` why none counts."""
 
     files: tuple[tuple[str, str], ...] = ()
     problems: tuple[str, ...] = ()
@@ -141,7 +143,8 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class TrustedFolder:
-    """When the folder was trusted, and the SHA-256 of the instructions and of the profiles that its owner saw then."""
+    """One entry of the registry: when the folder was trusted, and the SHA-256 of the instructions and of the profiles
+    that its owner saw then."""
 
     trusted_at: str
     instructions_sha256: str
@@ -149,8 +152,8 @@ class TrustedFolder:
 
 
 class TrustRegistry:
-    """`trusted-workspaces.json` in the folder of settings, looked at as it is now by every method. A folder is meant by
-    the path that it really has, and is trusted without those in it."""
+    """The folders that the owner trusts: `trusted-workspaces.json` in the folder of settings, looked at as it is now by
+    every method. A folder is meant by the path that it really has, and is trusted without those in it."""
 
     def __init__(self, settings: Path) -> None:
         self._settings, self._path = settings, settings / FILE_NAME

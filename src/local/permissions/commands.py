@@ -15,7 +15,7 @@ from local.cli.renderer import call_text
 Json = dict[str, Any]
 Call = Annotated[str, typer.Argument(metavar="CALL", help="A call, as `local2 approvals list` has it.")]
 
-approvals_app = typer.Typer(help="What waits for leave: list, allow, deny, forget.")
+approvals_app = typer.Typer(help="Approvals: list what waits, allow, deny, forget.")
 
 
 @approvals_app.command("list")
@@ -68,7 +68,7 @@ def deny(
 
 @approvals_app.command()
 def forget(
-    leave: Annotated[int, typer.Argument(metavar="NUMBER", help="As `local2 approvals list` has it.")],
+    grant: Annotated[int, typer.Argument(metavar="NUMBER", help="As `local2 approvals list` has it.")],
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -77,8 +77,8 @@ def forget(
     Example: local2 approvals forget 3
     """
     with running_system(api, data_dir) as client:
-        client.request("DELETE", f"/approvals/remembered/{leave}")
-    typer.echo(f"{leave} is forgotten: such a call asks again")
+        client.request("DELETE", f"/approvals/remembered/{grant}")
+    typer.echo(f"{grant} is forgotten: such a call asks again")
 
 
 def _decide(call: str, body: Json, api: str | None, data_dir: Any) -> None:
@@ -101,5 +101,5 @@ def _waiting_line(asked: Json) -> str:
     return f"{asked['call_id']}  {asked['level']}  {call_text(asked)}  {until}{whose}  {why}"
 
 
-def _remembered_line(leave: Json) -> str:
-    return f"{leave['leave_id']}  in {leave['session_id'][:8]}  {call_text(leave)}"
+def _remembered_line(grant: Json) -> str:
+    return f"{grant['grant_id']}  in {grant['session_id'][:8]}  {call_text(grant)}"

@@ -1,4 +1,19 @@
-"""The gatekeeper: gives leave to calls that do more than read, by the owner's policy or by asking a person."""
+"""The gatekeeper: decides about calls that do more than read, by the owner's policy or by asking a person.
+
+Problem: a call that changes something needs an approval, which may come minutes later, while any process may die and
+any message be lost. Nobody may be asked twice, no approval may serve another call, and no call may be made without one.
+
+Idea: a question is on record before anybody hears it. The request of a turn is answered when the decision falls, so
+that it stays open as long as a person is asked. The bus sends an open request again every few seconds; a gatekeeper
+that has just started takes it up from there, and finds the question on record. The approval itself is a grant, signed
+with a key that this process alone holds, for one call with exactly these arguments and for two minutes; tools check it.
+
+Invariants: one question for each call id; the first decision counts; a call that differs from the one that was asked
+about is denied; what cannot be looked up is denied.
+
+Rejected: answering "asked" at once and having the turn ask again until there is a decision. It needed a timer, a grace
+period and a subscription on the other side, and found a lost decision only after fifteen seconds.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +53,14 @@ from local.permissions.messages import (
     Decision,
     GrantRequest,
     GrantResult,
+    PermissionDecision,
     PermissionRequest,
     PermissionResult,
 )
-from local.permissions.policy import DENIES, GatekeeperConfig, JudgedCall, Ruling, SafetyRegistry
+from local.permissions.policy import DENIES, GatekeeperConfig, JudgedCall, SafetyRegistry
 from local.permissions.store import ApprovalQueue, ApprovalStore, NotWaiting, StoredApproval, key_of
 from local.runtime.participant import Kind, Participant, Publications, Resources, on
 from local.tools.grants import FOLDER, SigningKey
-
-# Questions to people: each is on record before anybody hears of it, asked once, and decided once.
 
 PATIENCE_SECONDS = 10.0  # of a question for which there is no room on the disk
 
@@ -56,17 +70,24 @@ _NAMESPACE = uuid.UUID("5b0a9a3e-6a53-4d6d-9b0a-1c52bb3c6c1f")
 
 
 class Approvals:
-    """What a gatekeeper asks people. `clock` gives seconds since 1970."""
+    """The questions of a gatekeeper to people: each is on record before anybody hears it, asked once and decided once.
+    `clock` gives seconds since 1970; `on_decided` gets each decision."""
 
     publishes: ClassVar[Publications] = (ApprovalRequest, ApprovalDecision)
 
-    def __init__(self, bus: Bus, book: ApprovalQueue, clock: Callable[[], float]) -> None:
-        self._bus, self._book, self._clock = bus, book, clock
+    def __init__(
+        self,
+        bus: Bus,
+        book: ApprovalQueue,
+        clock: Callable[[], float],
+        on_decided: Callable[[StoredApproval], Coroutine[Any, Any, object]],
+    ) -> None:
+        self._bus, self._book, self._clock, self._on_decided = bus, book, clock, on_decided
         self._tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def going_on(self) -> AsyncIterator[None]:
-        """Ask what an earlier process has asked, and tell what it has not told, while the block lasts."""
+        """Ask what an earlier process has asked, and publish the decisions that it has not, while the block lasts."""
         for approval in self._book.untold():
             self._begin(self._tell(approval))
         for approval, request in self._book.waiting():
@@ -81,7 +102,7 @@ class Approvals:
 
     async def ask(self, request: ApprovalRequest, user_id: str | None) -> StoredApproval:
         """Ask, unless it is asked already; returns what is on record of it. While nothing can be written it waits for a
-        while, less than whoever wants leave does. Raises as the store does."""
+        while, less than the turn does. Raises as the store does."""
         approval, _ = await within_patience(lambda: self._book.ask(request, user_id), PATIENCE_SECONDS)
         failpoints.reach("gatekeeper.asked")
         if approval.asked_at == request.asked_at:
@@ -95,7 +116,14 @@ class Approvals:
         decided = await self._book.decide(key, decision, by, answer, self._clock(), mode)
         failpoints.reach("gatekeeper.decided")
         self._begin(self._tell(decided))
+        self._begin(self._on_decided(decided))
         return decided
+
+    def repeat(self, key: str) -> None:
+        """Publish an open question again, for a process that has started since; for all others it is the same."""
+        for approval, request in self._book.waiting():
+            if approval.key == key:
+                self._begin(self._publish(request, approval))
 
     async def at_present(self, approval: StoredApproval) -> StoredApproval:
         """What has become of a question: denied, if its time has run out."""
@@ -158,13 +186,12 @@ _UNREADABLE = "its arguments cannot be read, so nobody was asked"
 
 
 class GatekeeperService(Participant):
-    """Signs grants, which tools check themselves: it alone holds the key. What it asks, it has on record before anybody
-    hears of it; so it is asked once, whatever dies, and the first decision is the one that counts."""
+    """The service that decides about calls and signs grants, which tools check themselves: it alone holds the key."""
 
     name = "gatekeeper"
     kind = Kind.SERVICE
     Config = GatekeeperConfig
-    publishes = (Approvals, ToolSchemaRequest)
+    publishes = (Approvals, GrantResult, ToolSchemaRequest)
 
     def __init__(
         self,
@@ -177,6 +204,7 @@ class GatekeeperService(Participant):
         super().__init__(config)
         self._settings, self._policy, self._store, self._clock = config, config.policy(), store, clock
         self._read_key, self._book, self._tools = key, ApprovalQueue(store), SafetyRegistry()
+        self._unanswered: dict[str, tuple[GrantRequest, Envelope]] = {}  # requests whose question is open, by key
         self._approvals: Approvals
         self._key: SigningKey
 
@@ -190,7 +218,7 @@ class GatekeeperService(Participant):
     async def lifespan(self) -> AsyncIterator[None]:
         """Open the file, and go on with what an earlier process has begun."""
         self._key = await open_patiently(self._read_key)
-        self._approvals = Approvals(self.bus, self._book, self._clock)
+        self._approvals = Approvals(self.bus, self._book, self._clock, self._answer)
         async with self._store:
             await self._book.load()
             async with self._approvals.going_on():
@@ -215,52 +243,53 @@ class GatekeeperService(Participant):
             self._tools.heard(schema)
 
     @on(GrantRequest, concurrency=AT_ONCE)
-    async def judge(self, request: GrantRequest, envelope: Envelope) -> GrantResult:
-        """A call that needs leave: it has it, or not, or somebody is asked."""
+    async def judge(self, request: GrantRequest, envelope: Envelope) -> GrantResult | None:
+        """A call that needs approval. While a person is asked there is no answer."""
         try:
             digest = arguments_digest(request.args)
         except ValueError:
-            return _result(request, "denied", why=_UNREADABLE)
+            return _denied(request, _UNREADABLE)
         known = self._book.get(key_of(request.call_id, request.respondent_id))
         if known is not None:
-            return await self._settled(known, request, digest)
+            self._approvals.repeat(known.key)
+            return await self._settled(known, request, envelope, digest)
         if request.tool in QUESTIONS_OF_THE_MODEL:
             return await self._put(request, envelope, digest)
         return await self._judge_call(request, envelope, digest)
 
-    async def _put(self, request: GrantRequest, envelope: Envelope, digest: str) -> GrantResult:
-        """A question of the model, or a plan: whoever is there is asked."""
+    async def _put(self, request: GrantRequest, envelope: Envelope, digest: str) -> GrantResult | None:
+        """A question of the model, or a plan: the user is asked, unless nobody is there."""
         if (request.mode or self._settings.mode) == NON_INTERACTIVE:
-            return _result(request, "denied", why=DENIES[NON_INTERACTIVE])
+            return _denied(request, DENIES[NON_INTERACTIVE])
         if request.tool == PROPOSE_PLAN and not is_plan(request.args):
-            return _result(request, "denied", why=_NO_PLAN)
+            return _denied(request, _NO_PLAN)
         question = JudgedCall(request.tool, request.args, "L0", "meta", tainted=request.tainted)
         return await self._ask(request, envelope, digest, question, "")
 
-    async def _judge_call(self, request: GrantRequest, envelope: Envelope, digest: str) -> GrantResult:
+    async def _judge_call(self, request: GrantRequest, envelope: Envelope, digest: str) -> GrantResult | None:
         safety, category = await self._tools.of(request.tool)
         plan = _approval_of(self._book.plan_of(request.query_id, request.respondent_id))
         call = JudgedCall(
             request.tool, request.args, safety, category, request.mode, request.tainted, request.refusal, plan,
             request.must_ask,
         )  # fmt: skip
-        leave, why = self._policy.judge(call)
+        decision, why = self._policy.judge(call)
         session_id = session_of(envelope, request.query_id)
-        if leave is Ruling.ASKED and (call.must_ask or not self._book.allows(session_id, call)):
+        if decision is PermissionDecision.ASK and (call.must_ask or not self._book.allows(session_id, call)):
             if request.do_not_ask:
-                return _result(request, "denied", why=request.do_not_ask)
+                return _denied(request, request.do_not_ask)
             return await self._ask(request, envelope, digest, call, why)
-        return _result(request, "denied", why=why) if leave is Ruling.DENIED else self._granted(request, digest)
+        return _denied(request, why) if decision is PermissionDecision.DENY else self._granted(request, digest)
 
     @on(PermissionRequest, concurrency=AT_ONCE)
     async def serve(self, request: PermissionRequest, envelope: Envelope) -> PermissionResult:
-        """A door shows what there is, or brings what somebody has decided."""
+        """A frontend shows what there is, or brings what somebody has decided."""
         user = request.of_user
         try:
             if request.verb == "decide":
                 await self._decide(request)
-            elif request.verb == "forget" and not await self._book.take_back(request.leave_id, user):
-                raise NotOnRecord(f"nothing is remembered under {request.leave_id}")
+            elif request.verb == "forget" and not await self._book.take_back(request.grant_id, user):
+                raise NotOnRecord(f"nothing is remembered under {request.grant_id}")
         except LocalError as error:
             return PermissionResult(verb=request.verb, error=ErrorInfo.of(error))
         waiting = tuple(asked for _, asked in self._book.waiting(user)) if request.verb == "list" else ()
@@ -289,11 +318,11 @@ class GatekeeperService(Participant):
         info = ErrorInfo.of(error)
         if isinstance(message, PermissionRequest):
             return PermissionResult(verb=message.verb, error=info)
-        return _result(message, "denied", why=info.message) if isinstance(message, GrantRequest) else None
+        return _denied(message, info.message) if isinstance(message, GrantRequest) else None
 
     async def _ask(
         self, request: GrantRequest, envelope: Envelope, digest: str, call: JudgedCall, why: str
-    ) -> GrantResult:
+    ) -> GrantResult | None:
         now = self._clock()
         asked = ApprovalRequest(
             query_id=request.query_id,
@@ -314,36 +343,51 @@ class GatekeeperService(Participant):
             asked_at=now,
             expires_at=now + self._settings.answer_seconds,
         )
-        return await self._settled(await self._approvals.ask(asked, envelope.user_id), request, digest)
+        known = await self._approvals.ask(asked, envelope.user_id)
+        return await self._settled(known, request, envelope, digest)
 
-    async def _settled(self, known: StoredApproval, request: GrantRequest, digest: str) -> GrantResult:
-        """What has become of a question by now."""
+    async def _settled(
+        self, known: StoredApproval, request: GrantRequest, envelope: Envelope, digest: str
+    ) -> GrantResult | None:
+        """What has become of a question by now; a request whose question is open is answered with the decision."""
         if (known.tool, known.digest) != (request.tool, digest):
-            return _result(request, "denied", why="leave was asked for another call under its id")
+            return _denied(request, "approval was requested for another call under its id")
         known = await self._approvals.at_present(known)
         if known.decision is None:
-            return _result(request, "asked", expires_at=known.expires_at)
-        if known.decision == "deny":
-            return _result(request, "denied", why=_refusal(known), by=known.decided_by or "user")
+            self._unanswered[known.key] = request, envelope
+            return None
+        self._unanswered.pop(known.key, None)
+        return self._result_of(known, request, digest)
+
+    async def _answer(self, decided: StoredApproval) -> None:
+        """A question is decided: answer the request that waits for it, if there is one."""
+        request, envelope = self._unanswered.pop(decided.key, (None, None))
+        if request is not None and envelope is not None:
+            result = self._result_of(decided, request, decided.digest)
+            await self.bus.publish(result, envelope.trace(), in_reply_to=envelope.id)
+
+    def _result_of(self, decided: StoredApproval, request: GrantRequest, digest: str) -> GrantResult:
+        if decided.decision == "deny":
+            return _denied(request, _refusal(decided), by=decided.decided_by or "user")
         if request.tool == PROPOSE_PLAN:
-            return _result(request, "granted", answer=known.answer or "", mode=_approval_of(known))
+            return _allowed(request, answer=decided.answer or "", mode=_approval_of(decided))
         if request.tool == CLARIFICATION:
-            return _result(request, "granted", answer=known.answer or "")
+            return _allowed(request, answer=decided.answer or "")
         return self._granted(request, digest)
 
     async def _decide(self, request: PermissionRequest) -> None:
         approval, asked = self._book.asking(request.call_id, request.of_user)
         if request.of_user is not None and asked.tool != CLARIFICATION and not self._settings.users_may_approve:
-            raise LeaveRefused(f"{asked.tool}: the owner decides what it may do, see users_may_approve")
+            raise NotYours(f"{asked.tool}: the owner decides what it may do, see users_may_approve")
         decision, answer, mode = request.decision, (request.answer or "").strip(), None
         if asked.tool in QUESTIONS_OF_THE_MODEL and decision != "deny":
             decision, mode = "allow", request.mode
             if asked.tool == CLARIFICATION and not answer:
                 raise AnswerMissing("answer: the model has asked something, and this says nothing")
         if request.mode is not None and asked.tool != PROPOSE_PLAN:
-            raise LeaveRefused("mode: a plan is approved with one, and this is none")
+            raise NotYours("mode: a plan is approved with one, and this is none")
         if mode == "acceptEdits" and request.of_user is not None:
-            raise LeaveRefused("mode: the owner decides that edits need no leave")
+            raise NotYours("mode: only the owner decides that edits need no approval")
         await self._approvals.decide(approval.key, decision, request.by, answer or None, mode)
 
     def _granted(self, request: GrantRequest, digest: str) -> GrantResult:
@@ -357,17 +401,17 @@ class GatekeeperService(Participant):
             key_id=self._key.key_id,
         )
         signed = grant.model_copy(update={"signature": self._key.sign(grant.statement())})
-        return _result(request, "granted", grant=signed)
+        return _allowed(request, grant=signed)
 
 
-class LeaveRefused(BadRequest):
-    """Somebody decides what is not theirs to decide."""
+class NotYours(BadRequest):
+    """The error that somebody decides what is not theirs to decide."""
 
     kind = "forbidden"
 
 
 class AnswerMissing(BadRequest):
-    """Somebody answers the model without a word."""
+    """The error that an answer to the model is empty."""
 
     kind = "invalid"
 
@@ -389,6 +433,14 @@ def _approval_of(plan: StoredApproval | None) -> PlanMode | None:
     return "acceptEdits" if plan.mode == "acceptEdits" else "default"
 
 
-def _result(request: GrantRequest, verdict: Any, **told: Any) -> GrantResult:
+def _allowed(request: GrantRequest, **told: Any) -> GrantResult:
+    return _result(request, PermissionDecision.ALLOW, **told)
+
+
+def _denied(request: GrantRequest, why: str, **told: Any) -> GrantResult:
+    return _result(request, PermissionDecision.DENY, why=why, **told)
+
+
+def _result(request: GrantRequest, decision: PermissionDecision, **told: Any) -> GrantResult:
     whose = {"query_id": request.query_id, "respondent_id": request.respondent_id, "call_id": request.call_id}
-    return GrantResult(**whose, verdict=verdict, **told)
+    return GrantResult(**whose, decision=decision, **told)

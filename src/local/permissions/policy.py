@@ -6,7 +6,6 @@ import asyncio
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from pydantic import Field, field_validator
@@ -14,6 +13,7 @@ from pydantic import Field, field_validator
 from local.bus.messages import PlanMode, ToolSchema
 from local.bus.vocabulary import NON_INTERACTIVE, UNDECLARED_CATEGORY, UNDECLARED_SAFETY, Category, Mode, Safety
 from local.core.config import Settings
+from local.permissions.messages import PermissionDecision
 
 # An entry of the owner's lists: a tool by its name, or of one that runs commands an exact vector of arguments.
 
@@ -21,7 +21,7 @@ COMMAND = "command"  # the argument of tools that run commands: a line, or a pro
 
 
 class ListedCall(NamedTuple):
-    """Without `argv` it is every call of the tool."""
+    """An entry of the owner's lists: a tool, or one command. Without `argv` it is every call of the tool."""
 
     tool: str
     argv: tuple[str, ...] | None = None
@@ -63,24 +63,17 @@ def _split(command: str) -> list[str] | None:
         return None
 
 
-class Ruling(StrEnum):
-    """What becomes of a call."""
-
-    GIVEN = "given"
-    ASKED = "asked"
-    DENIED = "denied"
-
-
-TABLE: Final[dict[Mode, dict[Safety, Ruling]]] = {
-    "default": {"L0": Ruling.GIVEN, "L1": Ruling.ASKED, "L2": Ruling.ASKED},
-    "plan": {"L0": Ruling.GIVEN, "L1": Ruling.DENIED, "L2": Ruling.DENIED},
-    "acceptEdits": {"L0": Ruling.GIVEN, "L1": Ruling.GIVEN, "L2": Ruling.ASKED},
-    "dontAsk": {"L0": Ruling.GIVEN, "L1": Ruling.DENIED, "L2": Ruling.DENIED},
-    "bypassPermissions": {"L0": Ruling.GIVEN, "L1": Ruling.GIVEN, "L2": Ruling.GIVEN},
+_ALLOW, _ASK, _DENY = PermissionDecision
+TABLE: Final[dict[Mode, dict[Safety, PermissionDecision]]] = {
+    "default": {"L0": _ALLOW, "L1": _ASK, "L2": _ASK},
+    "plan": {"L0": _ALLOW, "L1": _DENY, "L2": _DENY},
+    "acceptEdits": {"L0": _ALLOW, "L1": _ALLOW, "L2": _ASK},
+    "dontAsk": {"L0": _ALLOW, "L1": _DENY, "L2": _DENY},
+    "bypassPermissions": {"L0": _ALLOW, "L1": _ALLOW, "L2": _ALLOW},
 }
 DENIES: Final[dict[Mode, str]] = {
     "plan": "only what reads is done before a plan is approved; propose one",
-    "dontAsk": "it needs leave, and nobody is there who could be asked",
+    "dontAsk": "it needs approval, and nobody is there who could be asked",
 }
 _CERTAINTY: Final[dict[Safety, str]] = {
     "L0": "It only reads.",
@@ -109,13 +102,14 @@ class JudgedCall:
 class Judgement(NamedTuple):
     """What becomes of a call, and a sentence that says why."""
 
-    leave: Ruling
+    decision: PermissionDecision
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PermissionPolicy:
-    """The owner's. What is on the list of `denied` is, in every mode; then come the `allowed`, then the mode.
+    """The owner's policy about calls. What is on the list of `denied` is, in every mode; then come the `allowed`, then
+    the mode.
 
     In a tainted conversation a tool that is allowed as a whole asks like any other, and so does what could be undone.
     """
@@ -133,23 +127,23 @@ class PermissionPolicy:
     def judge(self, call: JudgedCall) -> Judgement:
         """What becomes of a call that nobody has decided."""
         if any(entry.may_be_call(call.tool, call.args) for entry in self.denied):
-            return Judgement(Ruling.DENIED, "it is on the owner's list of what is denied")
+            return Judgement(_DENY, "it is on the owner's list of what is denied")
         listed = any(entry.is_call(call.tool, call.args) and _holds(entry, call) for entry in self.allowed)
         if listed and not call.must_ask:
-            return Judgement(Ruling.GIVEN)
+            return Judgement(_ALLOW)
         mode = self._mode_of(call)
-        leave = TABLE[mode][call.safety]
+        decision = TABLE[mode][call.safety]
         if mode == "plan" and call.safety != "L0":
-            return Judgement(Ruling.DENIED, DENIES["plan"])
+            return Judgement(_DENY, DENIES["plan"])
         if call.refusal and mode != "bypassPermissions":
-            leave = Ruling.DENIED if mode == NON_INTERACTIVE else Ruling.ASKED
-        elif call.tainted and leave is Ruling.GIVEN and mode == "acceptEdits" and call.safety != "L0":
-            leave = Ruling.ASKED
-        if call.must_ask and leave is Ruling.GIVEN:
-            leave = Ruling.DENIED if mode == NON_INTERACTIVE else Ruling.ASKED
-        if leave is Ruling.DENIED:
-            return Judgement(leave, call.refusal or call.must_ask or DENIES[mode])
-        return Judgement(leave, call.refusal or call.must_ask or _CERTAINTY[call.safety])
+            decision = _DENY if mode == NON_INTERACTIVE else _ASK
+        elif call.tainted and decision is _ALLOW and mode == "acceptEdits" and call.safety != "L0":
+            decision = _ASK
+        if call.must_ask and decision is _ALLOW:
+            decision = _DENY if mode == NON_INTERACTIVE else _ASK
+        if decision is _DENY:
+            return Judgement(decision, call.refusal or call.must_ask or DENIES[mode])
+        return Judgement(decision, call.refusal or call.must_ask or _CERTAINTY[call.safety])
 
     def _mode_of(self, call: JudgedCall) -> Mode:
         mode = call.mode or self.mode
@@ -168,7 +162,7 @@ Entry = str | dict[str, tuple[str, ...]]
 
 
 class GatekeeperConfig(Settings):
-    """`gatekeeper.yaml`; the comments there say what each key means."""
+    """The settings in `gatekeeper.yaml`; the comments there say what each key means."""
 
     mode: Mode = "default"
     may_bypass: bool = False
@@ -197,7 +191,7 @@ PATIENCE_SECONDS = 2.0  # for a tool that has not been heard yet: just after a s
 
 
 class SafetyRegistry:
-    """Use `heard` for whatever a tool says of itself."""
+    """The safety levels that tools have announced. Use `heard` for whatever a tool says of itself."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Safety, Category]] = {}

@@ -1,4 +1,4 @@
-"""What waits for a person: calls that ask for leave, questions of the model; and leave for whole conversations."""
+"""HTTP routes of approvals: what waits for a person, their decisions, and what is allowed for whole conversations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CallId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._:~-]{1,160}$")]
 
 class DecisionBody(BaseModel):
     """The body of POST /approvals/{call_id}. `answer` is for a question of the model, or goes with what is said of a
-    plan; `mode` is how the rest runs once a plan is approved; `by` names the door."""
+    plan; `mode` is how the rest runs once a plan is approved; `by` names the frontend."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     decision: Decision
@@ -36,7 +36,7 @@ def add_routes(routes: APIRouter) -> None:
     body = takes(DecisionBody)
     routes.add_api_route("/approvals", approvals.listing, methods=["GET"])
     routes.add_api_route("/approvals/remembered", approvals.remembered, methods=["GET"])
-    routes.add_api_route("/approvals/remembered/{leave_id}", approvals.take_back, methods=["DELETE"])
+    routes.add_api_route("/approvals/remembered/{grant_id}", approvals.take_back, methods=["DELETE"])
     routes.add_api_route("/approvals/{call_id}", approvals.decide, methods=["POST"], openapi_extra=body)
 
 
@@ -50,7 +50,7 @@ class _Approvals:
     @open_to(Access.USERS)
     async def decide(self, call_id: CallId, request: Request, caller: Caller) -> Response:
         """Allow a call, once or for its conversation, or deny it; or answer the model. The first decision counts: 409
-        for any other. Anything but a denial wants a token, whoever connects."""
+        for any other. Approving requires a token."""
         body = await read_body(request, DecisionBody)
         if body.decision != "deny":
             caller.require_token()
@@ -67,10 +67,10 @@ class _Approvals:
         return JsonResponse({"remembered": result.remembered})
 
     @open_to(Access.USERS)
-    async def take_back(self, leave_id: int, caller: Caller) -> Response:
+    async def take_back(self, grant_id: int, caller: Caller) -> Response:
         """Take that back: the next such call asks again."""
-        await _ask("forget", caller.user_id, leave_id=leave_id)
-        return JsonResponse({"leave_id": leave_id, "forgotten": True})
+        await _ask("forget", caller.user_id, grant_id=grant_id)
+        return JsonResponse({"grant_id": grant_id, "forgotten": True})
 
 
 async def _ask(verb: PermissionVerb, of_user: str | None, **fields: Any) -> PermissionResult:

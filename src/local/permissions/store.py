@@ -18,7 +18,7 @@ from local.core.errors import BadRequest
 from local.permissions.messages import ApprovalRequest, Decision, RememberedGrant
 from local.permissions.policy import JudgedCall
 
-# What was asked for leave, what was decided of it, and what is remembered for a conversation, in one SQLite file.
+# The questions, what was decided of them, and what is remembered for a conversation, in one SQLite file.
 
 KEPT_SECONDS = 30 * 24 * 3600.0
 KEPT_ROWS = 10_000
@@ -62,8 +62,8 @@ _MIGRATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class StoredApproval:
-    """One question. `body` is the message that asks it, None once it is decided; `digest` is of the arguments; `mode`
-    how the rest of a turn runs whose plan was approved. Times are seconds since 1970."""
+    """One question as it is stored. `body` is the message that asks it, None once it is decided; `digest` is of the
+    arguments; `mode` how the rest of a turn runs whose plan was approved. Times are seconds since 1970."""
 
     key: str
     query_id: str
@@ -84,9 +84,9 @@ class StoredApproval:
 
 @dataclass(frozen=True, slots=True)
 class SessionGrant:
-    """What is allowed for a whole session: calls of a tool with the `scope`, arguments as JSON, of that `digest`."""
+    """An approval for a whole session: calls of a tool with the `scope`, arguments as JSON, of that `digest`."""
 
-    leave_id: int
+    grant_id: int
     session_id: str
     user_id: str | None
     query_id: str
@@ -98,7 +98,8 @@ class SessionGrant:
 
 
 class ApprovalStore(OwnedDatabase):
-    """Use as `async with`. Whoever opened the file last is its owner; what was asked 30 days before that is forgotten.
+    """The SQLite file of questions and decisions. Use as `async with`. Whoever opened the file last is its owner; what
+    was asked 30 days before that is forgotten.
 
     Every coroutine returns after its commit; raises `StoreFailed`, `StoreFull`, `StoreFenced`.
     """
@@ -123,7 +124,7 @@ class ApprovalStore(OwnedDatabase):
         """What is allowed for whole sessions, the oldest first."""
 
         def work(db: sqlite3.Connection) -> list[SessionGrant]:
-            return [_leave(row) for row in db.execute("SELECT * FROM remembered ORDER BY leave_id")]
+            return [_grant(row) for row in db.execute("SELECT * FROM remembered ORDER BY leave_id")]
 
         return await self.run(work)
 
@@ -139,7 +140,7 @@ class ApprovalStore(OwnedDatabase):
         )  # fmt: skip
         await self.write(lambda db: db.execute(sql, fields).rowcount)
 
-    async def decide(self, decided: StoredApproval, leave: SessionGrant | None = None) -> SessionGrant | None:
+    async def decide(self, decided: StoredApproval, grant: SessionGrant | None = None) -> SessionGrant | None:
         """Note what was decided, unless something was before, and what is remembered of it; returns that under its
         id. Nothing is kept of the arguments of a question that is decided."""
         sql = (
@@ -151,7 +152,7 @@ class ApprovalStore(OwnedDatabase):
 
         def work(db: sqlite3.Connection) -> SessionGrant | None:
             db.execute(sql, fields)
-            return None if leave is None else _remember(db, leave)
+            return None if grant is None else _remember(db, grant)
 
         return await self.write(work)
 
@@ -159,9 +160,9 @@ class ApprovalStore(OwnedDatabase):
         """Everybody can know what was decided."""
         await self.write(lambda db: db.execute("UPDATE approvals SET is_told = 1 WHERE key = ?", (key,)).rowcount)
 
-    async def take_back(self, leave_id: int) -> None:
+    async def take_back(self, grant_id: int) -> None:
         """Remember that no more."""
-        await self.write(lambda db: db.execute("DELETE FROM remembered WHERE leave_id = ?", (leave_id,)).rowcount)
+        await self.write(lambda db: db.execute("DELETE FROM remembered WHERE leave_id = ?", (grant_id,)).rowcount)
 
     async def forget(self, column: str, value: str) -> None:
         """Remove for good what belongs to a session or a query: `column` is session_id or query_id."""
@@ -180,32 +181,33 @@ class ApprovalStore(OwnedDatabase):
         )
 
 
-def _remember(db: sqlite3.Connection, leave: SessionGrant) -> SessionGrant:
+def _remember(db: sqlite3.Connection, grant: SessionGrant) -> SessionGrant:
     sql = (
         "INSERT INTO remembered (session_id, user_id, query_id, tool, digest, scope, is_tainted, decided_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET is_tainted = max(is_tainted, excluded.is_tainted)"
         " RETURNING *"
     )
     fields = (
-        leave.session_id, leave.user_id, leave.query_id, leave.tool, leave.digest, leave.scope, leave.is_tainted,
-        leave.decided_at,
+        grant.session_id, grant.user_id, grant.query_id, grant.tool, grant.digest, grant.scope, grant.is_tainted,
+        grant.decided_at,
     )  # fmt: skip
-    return _leave(db.execute(sql, fields).fetchall()[0])
+    return _grant(db.execute(sql, fields).fetchall()[0])
 
 
 def _approval(row: sqlite3.Row) -> StoredApproval:
     return StoredApproval(**{**dict(row), "is_told": bool(row["is_told"])})
 
 
-def _leave(row: sqlite3.Row) -> SessionGrant:
-    return SessionGrant(**{**dict(row), "is_tainted": bool(row["is_tainted"])})
+def _grant(row: sqlite3.Row) -> SessionGrant:
+    fields = {name: row[name] for name in row.keys() if name != "leave_id"}  # noqa: SIM118 - a row has no items
+    return SessionGrant(row["leave_id"], **{**fields, "is_tainted": bool(row["is_tainted"])})
 
 
 OF_FILES: frozenset[Category] = frozenset({"read", "write"})
 
 
 class NotWaiting(BadRequest):
-    """What was to be decided is not open: somebody else was first, or nobody asks for it."""
+    """The error that what was to be decided is not open: somebody else was first, or nobody asks for it."""
 
     kind = "conflict"
 
@@ -224,7 +226,8 @@ def scope_of(args: Mapping[str, Any], safety: Safety, category: Category) -> dic
 
 
 class ApprovalQueue:
-    """What was asked and decided; one call at a time writes. Every coroutine raises as the store does."""
+    """The questions and decisions, in memory and on record; one call at a time writes. Every coroutine raises as the
+    store does."""
 
     def __init__(self, store: ApprovalStore) -> None:
         self._store, self._lock = store, asyncio.Lock()
@@ -238,8 +241,8 @@ class ApprovalQueue:
             self._known[approval.key] = replace(approval, body=None)
             if approval.decision is None and approval.body is not None:
                 self._waiting[approval.key] = ApprovalRequest.decode(approval.body.encode())
-        for leave in await self._store.remembered():
-            self._remembered[leave.session_id, leave.tool, leave.digest] = leave
+        for grant in await self._store.remembered():
+            self._remembered[grant.session_id, grant.tool, grant.digest] = grant
 
     def get(self, key: str) -> StoredApproval | None:
         """What was asked about a call, if anything."""
@@ -293,9 +296,9 @@ class ApprovalQueue:
                 was = "" if known is None else f": it was decided by {known.decided_by} ({known.decision})"
                 raise NotWaiting(f"call {key.partition(' ')[2]} waits for no decision{was}")
             decided = replace(known, decision=decision, decided_by=by, answer=answer, decided_at=now, mode=mode)
-            leave = await self._store.decide(decided, _leave_of(decided, request))
-            if leave is not None:
-                self._remembered[leave.session_id, leave.tool, leave.digest] = leave
+            grant = await self._store.decide(decided, _grant_of(decided, request))
+            if grant is not None:
+                self._remembered[grant.session_id, grant.tool, grant.digest] = grant
             self._known[key] = decided
             del self._waiting[key]
             return decided
@@ -309,32 +312,32 @@ class ApprovalQueue:
     # What is remembered
 
     def allows(self, session_id: str, call: JudgedCall) -> bool:
-        """Whether a call was allowed for the whole session. Leave for a file that was given before words of strangers
+        """Whether a call was allowed for the whole session. What was allowed of a file before untrusted content
         came in does not hold afterwards: what is written there is another question then."""
         scope = scope_of(call.args, call.safety, call.category)
-        leave = self._remembered.get((session_id, call.tool, arguments_digest(scope)))
-        return leave is not None and (leave.is_tainted or not call.tainted or scope == dict(call.args))
+        grant = self._remembered.get((session_id, call.tool, arguments_digest(scope)))
+        return grant is not None and (grant.is_tainted or not call.tainted or scope == dict(call.args))
 
     def remembered(self, user_id: str | None = None) -> list[RememberedGrant]:
         """All of it, the oldest first; with `user_id` what is that user's."""
         return [
             RememberedGrant(
-                leave_id=leave.leave_id,
-                session_id=leave.session_id,
-                tool=leave.tool,
-                args=json.loads(leave.scope),
-                decided_at=leave.decided_at,
+                grant_id=grant.grant_id,
+                session_id=grant.session_id,
+                tool=grant.tool,
+                args=json.loads(grant.scope),
+                decided_at=grant.decided_at,
             )
-            for leave in self._remembered.values()
-            if user_id is None or leave.user_id == user_id
+            for grant in self._remembered.values()
+            if user_id is None or grant.user_id == user_id
         ]
 
-    async def take_back(self, leave_id: int, user_id: str | None = None) -> bool:
+    async def take_back(self, grant_id: int, user_id: str | None = None) -> bool:
         """Remember that no more; False if it was not, or is another user's."""
         async with self._lock:
-            for place, leave in self._remembered.items():
-                if leave.leave_id == leave_id and user_id in (None, leave.user_id):
-                    await self._store.take_back(leave_id)
+            for place, grant in self._remembered.items():
+                if grant.grant_id == grant_id and user_id in (None, grant.user_id):
+                    await self._store.take_back(grant_id)
                     del self._remembered[place]
                     return True
         return False
@@ -357,7 +360,7 @@ class ApprovalQueue:
             self._remembered = kept
 
 
-def _leave_of(decided: StoredApproval, request: ApprovalRequest) -> SessionGrant | None:
+def _grant_of(decided: StoredApproval, request: ApprovalRequest) -> SessionGrant | None:
     if decided.decision != "allow_session":
         return None
     scope = scope_of(request.args, request.level, request.category)

@@ -28,7 +28,7 @@ def key_id_of(public: bytes) -> str:
 
 
 class SigningKey:
-    """The gatekeeper's private key. Make it with `of`, which imports NaCl: that takes 0.1 s."""
+    """The private key that signs grants. Made by `of`, which imports NaCl: 0.1 s for those who need it."""
 
     def __init__(self, key: nacl.signing.SigningKey) -> None:
         self._key = key
@@ -90,8 +90,8 @@ NOT_GRANTED = "not_granted"
 
 
 class GrantGuard:
-    """The check of grants in a tool's process. It holds the gatekeeper's public key, read from the data directory when
-    it is first needed, and again when a grant names another one. `clock` gives seconds since 1970."""
+    """A tool's check of grants: it holds the gatekeeper's public key, read from the data directory when it is first
+    needed, and again when a grant names another one. `clock` gives seconds since 1970."""
 
     def __init__(self, data_dir: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder, self._clock = data_dir / FOLDER, clock
@@ -105,20 +105,20 @@ class GrantGuard:
     def _fault(self, request: ToolRequest) -> str:
         grant = request.grant
         if grant is None:
-            return "it has not been approved"
+            return "nobody has approved this call"
         if self._public is None or key_id_of(self._public) != grant.key_id:
             self._public = read_public(self._folder)
         if self._public is None or key_id_of(self._public) != grant.key_id:
-            return "its approval is signed with a key that is not the gatekeeper's"
+            return "its grant is signed with a key that is not the gatekeeper's"
         if not is_signed(grant.statement(), grant.signature, self._public):
-            return "the signature of its approval is wrong"
+            return "the signature of its grant is wrong"
         try:
             digest = arguments_digest(request.args)
         except ValueError as error:
             return str(error)
         asked = (request.call_id, request.respondent_id, request.tool, digest)
         if asked != (grant.call_id, grant.respondent_id, grant.tool, grant.args_sha256):
-            return "its approval is for another call"
+            return "its grant is for another call"
         if self._clock() > grant.expires_at:
-            return "its approval has expired"
+            return "its grant has expired"
         return ""

@@ -22,7 +22,7 @@ from local.files.participant import FileTools
 from local.files.tools import FilesConfig
 from local.generator.agent import GeneratorAgent
 from local.generator.config import GeneratorConfig
-from local.hooks.settings import HookSettings
+from local.hooks.messages import HookSettings
 from local.instructions.texts import StandingTextFiles
 from local.memory.tools import SearchMemoryTool
 from local.permissions.messages import ApprovalRequest, PermissionRequest, PermissionResult

@@ -125,7 +125,7 @@ export interface AnswerProfile {
   instructions: string;
 }
 
-/** The gatekeeper, when an approval is decided, for good: by whom, "silence" if by nobody. `answer` is what a user said to it, `mode` how the rest of a turn runs whose plan is approved. */
+/** The final decision about an approval: by whom, "silence" if by nobody. `answer` is what a user said to it, `mode` how the rest of a turn runs whose plan is approved. */
 export interface ApprovalDecision {
   query_id: string;
   respondent_id: string;
@@ -139,7 +139,7 @@ export interface ApprovalDecision {
   decided_at: number;
 }
 
-/** The gatekeeper, when somebody has to decide about a call, or to answer the model: asked once, and open until `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` whose words are before the model. Where it is an agent's, `agent` is its name, and it is to be shown in the conversation `root_session_id`, from whose query `root_query_id` the agent came. Where a program calls by itself, and no model of ours in a conversation, `client` is what it calls itself. */
+/** The gatekeeper's question to a person, about a call or for the model: asked once, and open until `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` names where untrusted content came from. Where it is an agent's, `agent` is its name, and it is to be shown in the conversation `root_session_id`, from whose query `root_query_id` the agent came. Where a program calls by itself, and no model of ours in a conversation, `client` is what it calls itself. */
 export interface ApprovalRequest {
   query_id: string;
   respondent_id: string;
@@ -600,7 +600,7 @@ export interface Grant {
   signature: string;
 }
 
-/** The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why the rule of taint would not make the call, `must_ask` why a hook wants a person to decide, `do_not_ask` why the call is denied where a person would be asked. Where an agent of the swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came; where a program calls by itself, `client` is what it calls itself. */
+/** The generator's request before a call that needs approval, answered when the decision falls. `mode` is that of the query, if it names one. In a tainted conversation, `sources` names where the untrusted content came from; `refusal` is why the rule of taint would not make the call, `must_ask` why a hook wants a person to decide, `do_not_ask` why the call is denied where a person would be asked. Where an agent of the swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came; where a program calls by itself, `client` is what it calls itself. */
 export interface GrantRequest {
   query_id: string;
   respondent_id: string;
@@ -619,18 +619,17 @@ export interface GrantRequest {
   client: string;
 }
 
-/** The gatekeeper's answer to that: granted, with the grant; denied, and `why`; or asked, and until when an answer is waited for. `by` says whose decision it was, where it was not the policy's. To a question of the model `answer` is what its user said; of a plan that is approved `mode` is how the rest of the turn runs. */
+/** The gatekeeper's answer to that: allow, with the grant, or deny, and `why`. `by` says whose decision it was, where it was not the policy's. To a question of the model `answer` is what its user said; of a plan that is approved `mode` is how the rest of the turn runs. */
 export interface GrantResult {
   query_id: string;
   respondent_id: string;
   call_id: string;
-  verdict: "granted" | "denied" | "asked";
+  decision: PermissionDecision;
   grant: Grant | null;
   why: string;
   by: string;
   answer: string | null;
   mode: "default" | "acceptEdits" | null;
-  expires_at: number | null;
 }
 
 /** A respondent, before or after something that a hook is for. `data` is what it is about: `query` of a turn and a session; `tools` of a model call that comes, `content` and `calls` of one that has ended; `tool`, `args`, `level` and `tainted` of a call, and its `result` or `error` when it has ended. */
@@ -1021,7 +1020,10 @@ export interface ParticipantStatus {
   children: ChildStatus[];
 }
 
-/** A door that shows what waits for a decision (list), brings one (decide: `call_id`, `decision`, `by`, `answer`, `mode`), shows what is remembered (remembered) or takes it back (forget: `leave_id`). With `of_user` only what is that user's is there. */
+/** What becomes of a tool call: it is made, a person is asked about it, or it is not made. */
+export type PermissionDecision = "allow" | "ask" | "deny";
+
+/** A frontend's request: what waits for a decision (list), a decision (decide: `call_id`, `decision`, `by`, `answer`, `mode`), what is remembered (remembered), or to take that back (forget: `grant_id`). With `of_user` only what is that user's is there. */
 export interface PermissionRequest {
   verb: "list" | "decide" | "remembered" | "forget";
   of_user: string | null;
@@ -1030,7 +1032,7 @@ export interface PermissionRequest {
   by: string;
   answer: string | null;
   mode: "default" | "acceptEdits" | null;
-  leave_id: number;
+  grant_id: number;
 }
 
 /** The gatekeeper's answer to that. */
@@ -1146,7 +1148,7 @@ export interface RecalledExchange {
 
 /** What a user has allowed for a whole conversation: the call with these arguments, or of a tool for files all on that path. */
 export interface RememberedGrant {
-  leave_id: number;
+  grant_id: number;
   session_id: string;
   tool: string;
   args: Record<string, unknown>;
@@ -1422,7 +1424,7 @@ export interface BusBody {
   payload?: "none" | "full";
 }
 
-/** The body of POST /approvals/{call_id}. `answer` is for a question of the model, or goes with what is said of a plan; `mode` is how the rest runs once a plan is approved; `by` names the door. */
+/** The body of POST /approvals/{call_id}. `answer` is for a question of the model, or goes with what is said of a plan; `mode` is how the rest runs once a plan is approved; `by` names the frontend. */
 export interface DecisionBody {
   decision: "allow" | "allow_session" | "deny";
   answer?: string | null;

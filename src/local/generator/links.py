@@ -1,0 +1,462 @@
+"""Takes out of a text, while it is said, the links that nobody has given. Only a link that is not finished is held."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from html import unescape
+from typing import NamedTuple
+
+from local.generator.taint_policy import CLOSERS, Provenance
+from local.models.chat import ContentDelta, Degraded, Delta, Done, RestartDelta, ThinkingDelta
+
+# What in a text may become a link wherever it is shown, and which of that may stand.
+
+LEFT_OUT = "(link left out)"
+SCHEMES = (
+    *("https", "http", "ftps", "ftp", "sftp", "ssh", "git", "file", "wss", "ws", "data", "javascript", "vbscript"),
+    *("mailto", "xmpp", "sips", "sip", "tel", "sms", "magnet", "irc", "intent", "blob"),
+)
+_TLDS = (
+    "com|org|net|edu|gov|mil|int|info|biz|name|pro|aero|asia|coop|museum|web|xxx|shop|app|dev|cloud|online|site|store"
+    "|tech|xyz|top|club|live|news|blog|page|link|click|example|test|invalid|onion|local|internal|lan|home"
+)
+_LABEL = r"[^\W_](?:[\w-]{0,62}[^\W_])?\."
+HEAD = re.compile(
+    r"[a-z][a-z0-9+.-]{0,30}://"
+    rf"|\b(?:{'|'.join(SCHEMES)}):(?=[^\s\"'])"
+    r"|\bwww\."
+    r"|(?<![:/\\\w])[/\\]{2}(?=[^\W_][\w-]*[.:]\w)"
+    r"|[\w.+%-]{1,64}@[\w-]{1,63}\.\w"
+    rf"|(?:{_LABEL}){{1,20}}[^\W\d_]\w{{1,62}}(?::\d{{1,5}})?[/\\?#](?=[^\s\w%]{{0,80}}[\w%])"
+    r"|\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?[/\\?#](?=[^\s\w%]{0,80}[\w%])"
+    rf"|(?:{_LABEL}){{2,20}}(?:{_TLDS}|[a-z]{{2}}|xn--[a-z0-9-]{{1,59}}|[^\W\d_a-zA-Z]{{2,62}})(?![\w-]|\.\w)",
+    re.IGNORECASE,
+)
+_WEB = re.compile(r"https?://", re.IGNORECASE)
+_OTHER_SCHEME = re.compile(rf"[a-z][a-z0-9+.-]*://|(?:{'|'.join(SCHEMES)}):|[^/]*@", re.IGNORECASE)
+_OF_AN_ADDRESS = re.compile(r"[A-Za-z0-9._~:/?#@!$&'()*+,;=%\\-]*")
+_ENDS = re.compile(r"[^A-Za-z0-9/%=&_~+@-]")  # before such a character an address may end
+_TRIED = 24  # ends from either side
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_ENTITY = re.compile(r"&#?\w{1,32};")
+_UNSEEN = re.compile(r"[\s\x00-\x20\u200b-\u200f\u2060\ufeff]")
+_ANY_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_IN_TAG = re.compile(rf"//|(?:{'|'.join(SCHEMES)}):", re.IGNORECASE)
+_ADDRESS_IN_TAG = re.compile(r"https?://[^\s\"'<>]+", re.IGNORECASE)
+_MOST_CLOSERS = 3
+
+
+def decoded(text: str) -> str:
+    """A text as Markdown reads it: without escapes and entities."""
+    if "&" not in text and "\\" not in text:
+        return text
+    return _ESCAPED.sub(r"\1", _ENTITY.sub(lambda found: unescape(found[0]), text))
+
+
+def loose_words_in(texts: Iterable[str]) -> frozenset[str]:
+    """What stands in these texts that could be taken for a link though it names no scheme of the web."""
+    found: set[str] = set()
+    for text in texts:
+        for word in text.split() if HEAD.search(text) else ():
+            for head in HEAD.finditer(word):
+                found.update(_readings(word[head.start() :], len(head[0])))
+    return frozenset(found)
+
+
+def _readings(written: str, least: int) -> list[str]:
+    """What may be meant by an address and what follows it, the longest first, of so many characters at least."""
+    cuts = [end.start() for end in _ENDS.finditer(written, least)]
+    if len(cuts) > 2 * _TRIED:
+        cuts = cuts[:_TRIED] + cuts[-_TRIED:]
+    return [written, *(written[:cut] for cut in reversed(cuts))]
+
+
+class LinkPolicy:
+    """The decision which links may stay, by what is known of where addresses come from. `loose` are words that stood
+    before the model."""
+
+    def __init__(self, provenance: Provenance, loose: frozenset[str] = frozenset()) -> None:
+        self._provenance, self._loose = provenance, loose
+
+    def target(self, written: str) -> str | None:
+        """The target of a link as it may stand; None if it may not."""
+        plain = _UNSEEN.sub("", decoded(written)).replace("\\", "/")
+        leads_out = plain.startswith("//") or _ANY_SCHEME.match(plain) or HEAD.search(plain)
+        return self.address(decoded(written)) if leads_out else written
+
+    def address(self, written: str) -> str | None:
+        """An address as it may stand; None if it may not."""
+        if _WEB.match(written):
+            return self._provenance.address(written)
+        if written in self._loose:
+            return written
+        if _OTHER_SCHEME.match(written):
+            return None
+        bare = written.lstrip("/")
+        given = self._provenance.address(f"https://{bare}")
+        return written if given is not None and given.partition("://")[2].rstrip("/") == bare.rstrip("/") else None
+
+    def may_be_tag(self, written: str) -> bool:
+        """Whether what stands between < and > may stay."""
+        rest = _ADDRESS_IN_TAG.sub(lambda found: "" if self.address(found[0]) == found[0] else found[0], written)
+        plain = _UNSEEN.sub("", decoded(rest)).replace("\\", "/")
+        return written in self._loose or (_IN_TAG.search(plain) is None and HEAD.search(plain) is None)
+
+    def word(self, word: str, said: int, *, is_glued: bool = False) -> tuple[str, int]:
+        """What is to follow the first characters of a word that are out already, and how many links were left out of
+        it. `is_glued` says that something follows the word at once, which might be taken for a part of it."""
+        plain = word[:said] + decoded(word[said:])
+        if plain != word and HEAD.search(plain):
+            word = plain.replace("<", "&lt;")
+        pieces, position, search_from, number = list[str](), said, 0, 0
+        whole = f"{word}x" if is_glued and not word[-1:].isalnum() else word
+        while (head := HEAD.search(whole, search_from)) is not None and head.end() <= len(word):
+            search_from = head.end()
+            if head.end() <= position:
+                continue
+            start = max(head.start(), position)
+            pieces.append(word[position:start])
+            stays = self._that_stays(word, head, start)
+            if stays is None:
+                pieces.append(_mark(word[:said] + "".join(pieces)))
+                position, number = max(head.end(), _end_of_address(word, start)), number + 1
+            else:
+                text, position = stays
+                rest = word[position:]
+                pieces.append(text + (" " if _runs_on(rest, is_glued=is_glued) else ""))
+            search_from = position
+        return "".join(pieces) + word[position:], number
+
+    def _that_stays(self, word: str, head: re.Match[str], out: int) -> tuple[str, int] | None:
+        """The rest of the address that begins so, of which the characters before `out` are out, and where it ends;
+        None if none may stay."""
+        begins = head.start()
+        found = [(self.address(written), written) for written in _readings(word[begins:], len(head[0]))]
+        for given, written in sorted(found, key=lambda each: each[0] != each[1]):  # as it stands is better than nearly
+            end = begins + len(written)
+            if given is not None and end > out and given.startswith(word[begins:out]):
+                return given[out - begins :], end
+        return None
+
+
+def _runs_on(rest: str, *, is_glued: bool) -> bool:
+    is_closing = len(rest) <= _MOST_CLOSERS and all(char in CLOSERS for char in rest)
+    return is_glued or not is_closing
+
+
+def _mark(before: str) -> str:
+    return f" {LEFT_OUT}" if before[-1:].isalnum() or (before[-1:] in CLOSERS and before) else LEFT_OUT
+
+
+def _end_of_address(word: str, start: int) -> int:
+    found = _OF_AN_ADDRESS.match(word, start)
+    end = found.end() if found else start
+    return end - len(_closers(word[start:end]))
+
+
+def _closers(text: str) -> str:
+    bare = text.rstrip(CLOSERS)
+    return text[len(bare) :] if len(text) - len(bare) <= _MOST_CLOSERS else ""
+
+
+MOST_HELD = 2048  # characters of a link that does not end
+MOST_LABEL, MOST_TAG = 500, 1024
+_STARTS = frozenset(name[:length] for name in (*SCHEMES, "www") for length in range(1, len(name) + 1))
+_NAMES = frozenset((*SCHEMES, "www"))
+_SPACE = re.compile(r"\s+")
+_PLAIN = re.compile(r"[^\s<\[\]!.:/\\@&]+")
+_LETTERS = re.compile(r"[A-Za-z]{1,12}\Z")
+_END = re.compile(r"[\s<\[\]]")
+_BREAK = re.compile(r"[,;()\"“”„«»…|*`~、。，！？；：（）【】《》「」『』\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_LABEL_END = re.compile(r"[\[\]\n]")
+_TAG_END = re.compile(r"[<>]|\n[ \t]*\n")
+_AUTOLINK = re.compile(r"[a-z][a-z0-9+.-]{1,31}:[^\s<>]*", re.IGNORECASE)
+_TARGET = r"(?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)"
+_TITLE = r"(?:\"[^\"]*\"|'[^']*'|\([^()]*\))"
+_IN_BRACKETS = re.compile(rf"\(\s*({_TARGET})(?:\s+{_TITLE})?\s*\)")
+_PERHAPS = re.compile(
+    rf"\(\s*(?:<[^<>\n]*|{_TARGET}(?:\([^\s()]*)?|{_TARGET}\s+(?:\"[^\"]*|'[^']*|\([^()]*)?|{_TARGET}\s+{_TITLE}\s*)\Z"
+)
+_VIABLE = re.compile(rf"\(\s*(?:<[^<>\n]*>?|(?>{_TARGET}))(?:\([^\s()]*|\s+(?:\"[^\"]*\"?|'[^']*'?|\([^()]*\)?)?\s*)?")
+_BLANK = re.compile(r"\n[ \t]*\n")
+_GAP, _ANGLED, _SOLID = re.compile(r"[ \t]*\n?[ \t]*"), re.compile(r"<[^<>\n]*"), re.compile(r"\S+")
+_MAY_GO_ON = re.compile(r"[\w.+%@:/\\&-]{0,80}\Z")  # as what has been said of a link
+
+
+class _Done(NamedTuple):
+    text: str
+    end: int
+
+
+class LinkFilter:
+    """A filter of the links in one text: feed it piece by piece, wherever it is cut, then close it. What comes out is
+    the same for every way to cut it. `left_out` counts."""
+
+    def __init__(self, links: LinkPolicy) -> None:
+        self._links = links
+        self._held = ""
+        self._word = ""  # what is out already of the word that is being said
+        self.left_out = 0
+
+    def feed(self, text: str) -> str:
+        """What can be said by now."""
+        return self._go_on(self._held + text, is_last=False)
+
+    def close(self) -> str:
+        """The rest. What is fed afterwards does not run on into it."""
+        rest = self._go_on(self._held, is_last=True)
+        self._word = ""
+        return rest
+
+    def _go_on(self, text: str, *, is_last: bool) -> str:
+        said, position = list[str](), 0
+        while position < len(text):
+            done = self._next(text, position, is_last=is_last)
+            if done is None:
+                break
+            said.append(done.text)
+            position = done.end
+        self._held = text[position:]
+        return "".join(said)
+
+    def _next(self, text: str, at: int, *, is_last: bool) -> _Done | None:
+        """What is said next, and how far that goes; None if more has to be heard."""
+        char = text[at]
+        if char.isspace():
+            return self._raw(text, at, _end(_SPACE, text, at))
+        if char == "!" and at + 1 == len(text) and not is_last:
+            return None
+        if char == "[" or text.startswith("![", at):
+            return self._bracket(text, at, is_last=is_last)
+        if char == "]":
+            return self._closing_bracket(text, at, is_last=is_last)
+        if char == "<":
+            return self._tag(text, at, is_last=is_last)
+        return self._plain(text, at, is_last=is_last)
+
+    def _raw(self, text: str, start: int, end: int) -> _Done:
+        """Something after which a new word begins."""
+        self._word = ""
+        return _Done(text[start:end], end)
+
+    def _instead(self, text: str, end: int) -> _Done:
+        self._word = ""
+        return _Done(text, end)
+
+    def _no_link(self, end: int, before: str = "") -> _Done:
+        self.left_out += 1
+        return self._instead(f"{before} {LEFT_OUT}" if before else LEFT_OUT, end)
+
+    # Words
+
+    def _plain(self, text: str, at: int, *, is_last: bool) -> _Done | None:
+        if text[at] == "!":
+            return self._say(text, at, at + 1)
+        end = _end(_PLAIN, text, at)
+        letters = _LETTERS.search(text, at, end)
+        goes_on = (
+            letters is not None and letters.start() == at and self._word[-1:].isascii() and self._word[-1:].isalpha()
+        )
+        name = letters[0].lower() if letters and not goes_on else ""
+        if name and end == len(text) and not is_last and name in _STARTS:
+            start = end - len(name)
+            return self._say(text, at, start) if start > at else None
+        if name in _NAMES and text[end : end + 1] in (":", "."):
+            start = end - len(name)
+            return self._say(text, at, start) if start > at else self._linked(text, at, end, is_last=is_last)
+        return self._say(text, at, end) if end > at else self._linked(text, at, at + 1, is_last=is_last)
+
+    def _say(self, text: str, start: int, end: int) -> _Done:
+        said = text[start:end]
+        going_on = _MAY_GO_ON.search(self._word + said[-80:])
+        self._word = going_on[0] if going_on else ""
+        return _Done(said, end)
+
+    def _linked(self, text: str, at: int, after: int, *, is_last: bool) -> _Done | None:
+        """A word from the character on that may make a link of it."""
+        found = _END.search(text, after, at + MOST_HELD)
+        stop = found.start() if found else min(len(text), at + MOST_HELD)
+        if (broken := self._broken_off(text, at, after, stop)) is not None:
+            return broken
+        is_cut = found is None and stop == at + MOST_HELD
+        if found is None and not is_cut and not is_last:
+            return None
+        if text[stop : stop + 1] == "[" and text[stop - 1] == "!" and stop - 1 > at:
+            stop -= 1
+        is_glued = is_cut or text[stop : stop + 1] in ("[", "]", "!")
+        said, number = self._links.word(self._word + text[at:stop], len(self._word), is_glued=is_glued)
+        self.left_out += number
+        return self._instead(f"{said} " if is_cut else said, stop)
+
+    def _broken_off(self, text: str, at: int, after: int, stop: int) -> _Done | None:
+        """Up to a mark that ends most words, if there is no link before it: it does not have to wait."""
+        mark = _BREAK.search(text, after, stop)
+        if mark is None or "&" in text[at : mark.end()] or "\\" in text[at : mark.end()]:
+            return None
+        if HEAD.search(self._word + text[at : mark.end()]) is not None:
+            return None
+        return self._say(text, at, mark.end())
+
+    # Links of Markdown
+
+    def _bracket(self, text: str, at: int, *, is_last: bool) -> _Done | None:
+        opened = text.index("[", at) + 1
+        end = _LABEL_END.search(text, opened, opened + MOST_LABEL)
+        if end is None or (end[0] == "]" and end.end() == len(text)):
+            is_long = end is None and len(text) - opened >= MOST_LABEL
+            return self._raw(text, at, opened) if is_last or is_long else None
+        if end[0] != "]" or text[end.end()] != "(":
+            return self._raw(text, at, opened)
+        target = self._in_brackets(text, end.end(), is_last=is_last)
+        if not isinstance(target, re.Match):
+            return None if target is None else self._raw(text, at, opened)
+        label = self._label(text[opened : end.start()])
+        stays = self._with_target(text, target)
+        if stays is None:
+            return self._no_link(target.end(), label or "")
+        return self._instead(f"{text[at:opened]}{label}]{stays}", target.end())
+
+    def _label(self, text: str) -> str:
+        inner = LinkFilter(self._links)
+        said = inner.feed(text) + inner.close()
+        self.left_out += inner.left_out
+        return said
+
+    def _closing_bracket(self, text: str, at: int, *, is_last: bool) -> _Done | None:
+        following = text[at + 1 : at + 2]
+        if not following and not is_last:
+            return None
+        if following == ":":
+            return self._definition(text, at, is_last=is_last)
+        if following != "(":
+            return self._raw(text, at, at + 1)
+        target = self._in_brackets(text, at + 1, is_last=is_last)
+        if target is None:
+            return None
+        if not isinstance(target, re.Match):
+            return self._instead("] " if _might_lead_out(text, at + 1) else "]", at + 1)
+        stays = self._with_target(text, target)
+        return self._no_link(target.end(), "]") if stays is None else self._instead(f"]{stays}", target.end())
+
+    def _in_brackets(self, text: str, at: int, *, is_last: bool) -> re.Match[str] | bool | None:
+        """What stands in the round brackets of a link; False if it is none, None if that is not known yet."""
+        limit = at + MOST_HELD
+        found = _IN_BRACKETS.match(text, at, limit)
+        if found is not None:
+            return found if _BLANK.search(found[0]) is None else False
+        is_open = len(text) < limit and not is_last and _PERHAPS.match(text, at) is not None
+        return None if is_open and _BLANK.search(text, at) is None else False
+
+    def _with_target(self, text: str, found: re.Match[str]) -> str | None:
+        """The round brackets as they may stand; None if there is no link that may."""
+        written = found[1]
+        bare = written[1:-1] if written.startswith("<") else written
+        given = self._links.target(bare)
+        title = text[found.end(1) : found.end()]
+        if given is None or HEAD.search(title) is not None:
+            return None
+        return found[0] if given == bare else f"({given}{title}"
+
+    def _definition(self, text: str, at: int, *, is_last: bool) -> _Done | None:
+        limit = at + MOST_HELD
+        begins = _end(_GAP, text, at + 2)
+        ends = _end(_ANGLED if text[begins : begins + 1] == "<" else _SOLID, text, begins)
+        if ends >= len(text) and not is_last and ends < limit:
+            return None
+        written = text[begins:ends].removeprefix("<")
+        if HEAD.search(written) is None and self._links.target(written) is None:
+            return self._no_link(ends + text.startswith(">", ends), "]:")
+        return self._raw(text, at, at + 2)
+
+    # Tags of HTML
+
+    def _tag(self, text: str, at: int, *, is_last: bool) -> _Done | None:
+        following = text[at + 1 : at + 2]
+        if not following and not is_last:
+            return None
+        if not (following.isascii() and following.isalpha()) and following not in ("/", "!", "?"):
+            return self._raw(text, at, at + 1)
+        end = _TAG_END.search(text, at + 1, at + MOST_TAG)
+        if end is None and not is_last and len(text) < at + MOST_TAG:
+            return None
+        if end is None or end[0] != ">":
+            inside = text[at + 1 : end.start() if end else at + MOST_TAG]
+            return self._instead("<" if self._links.may_be_tag(inside) else "< ", at + 1)
+        inside = text[at + 1 : end.start()]
+        if "=" in inside and (inside.count('"') % 2 or inside.count("'") % 2):
+            return self._instead("< ", at + 1)
+        if _AUTOLINK.fullmatch(inside):
+            given = self._links.address(inside)
+            return self._no_link(end.end()) if given is None else self._instead(f"<{given}>", end.end())
+        return self._raw(text, at, end.end()) if self._links.may_be_tag(inside) else self._no_link(end.end())
+
+
+def _might_lead_out(text: str, at: int) -> bool:
+    """Whether round brackets that hold no target of a link might be taken for some by others."""
+    limit = at + MOST_HELD
+    viable = _VIABLE.match(text, at, limit)
+    tried = text[at : min(limit, (viable.end() if viable else at) + 1)]
+    return bool(set(tried) & set(":/\\&")) or _BLANK.search(tried) is not None
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at
+
+
+# The links in one message of the model: in what it thinks and in what it says, each for itself.
+
+Said = ContentDelta | ThinkingDelta
+
+
+class DeltaFilter:
+    """A filter of one message of the model: gives its deltas on without the links that nobody has given."""
+
+    def __init__(self, links: LinkPolicy) -> None:
+        self._links = links
+        self._begin()
+
+    def _begin(self) -> None:
+        self._filters: dict[type[Said], LinkFilter] = {
+            kind: LinkFilter(self._links) for kind in (ThinkingDelta, ContentDelta)
+        }
+        self._kind: type[Said] | None = None
+        self._is_interrupted: set[type[Said]] = set()
+
+    def hear(self, delta: Delta) -> Iterator[Delta]:
+        """What is to be heard instead."""
+        if isinstance(delta, ContentDelta | ThinkingDelta):
+            yield from self._say(delta)
+            return
+        if isinstance(delta, RestartDelta):
+            self._begin()
+        elif isinstance(delta, Done):
+            yield from self._end()
+        yield delta
+
+    def _say(self, delta: Said) -> Iterator[Delta]:
+        kind = type(delta)
+        if self._kind is not None and kind is not self._kind:
+            yield from self._pause(self._kind)
+        self._kind = kind
+        text = delta.text
+        if kind in self._is_interrupted and text:
+            self._is_interrupted.discard(kind)
+            text = text if text[0].isspace() else f"\n{text}"  # so that the two pieces make no link
+        if said := self._filters[kind].feed(text):
+            yield kind(said)
+
+    def _pause(self, kind: type[Said]) -> Iterator[Delta]:
+        """The other kind goes on: nobody waits for the rest of this one."""
+        if rest := self._filters[kind].close():
+            yield kind(rest)
+        self._is_interrupted.add(kind)
+
+    def _end(self) -> Iterator[Delta]:
+        for kind, links in self._filters.items():
+            if rest := links.close():
+                yield kind(rest)
+        if number := self._filters[ContentDelta].left_out:
+            what = "a link was left out of the answer" if number == 1 else f"{number} links were left out of the answer"
+            yield Degraded(f"{what}: neither you nor a search or a page of this conversation gave it")

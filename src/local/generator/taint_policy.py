@@ -1,0 +1,446 @@
+"""The rule of taint: what a turn may do once untrusted content is before its model.
+
+Problem: a page, a file, a mail or a tool's result may hold orders, and a model may obey them. Whoever wrote it wants
+what is private to reach them: by an address that is opened, a host name that is looked up, a search, a link in the
+answer, or a tool that writes.
+
+Idea: the model is not trusted to notice. From the first untrusted content on, the conversation is tainted, and code
+outside the model decides by provenance: who has given an address or said a word. An address is opened if the user, a
+search hit or a page that was read has given it, letter for letter; a search must not hold private words that the user
+has not said here; a tool with effects runs only with a person's approval; links of the answer that nobody has given
+are left out (`links.py`).
+
+Invariants: taint never goes away within a conversation, its branches, its summaries and what the memory keeps of it;
+what cannot be read counts as tainted; nothing that a model says adds provenance.
+
+Rejected: asking a model whether a text holds orders, which misses what it does not recognise; and a fixed list of
+good hosts, since a good host may lead to any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import Any, NamedTuple
+
+from pydantic_core import from_json
+
+from local.bus.messages import ToolCallRecord
+from local.bus.vocabulary import CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
+from local.core.errors import FetchRefused
+from local.core.text import MARGIN, masked
+from local.core.web_url import WebUrl, parse_web_url
+from local.core.words import content_words
+
+# Addresses of the web as people and pages write them, and the book of those that somebody has given.
+
+CLOSERS = ".,;:!?…'\")]}>*_`|”’»›。，、！？；：）】》」』"  # what may follow an address without being a part of it
+_SCHEMED = re.compile(r"https?://[^\s<>\"`]+", re.IGNORECASE)
+_BARE = re.compile(r"(?<![\w@/:.-])(?:[\w-]+\.)+(?:[^\W\d_][\w-]+|\d+)(?::\d+)?(?:[/?][^\s<>\"`]*)?")
+_WEB_PORTS = (80, 443)
+_FIRST_OTHER = re.compile(r"[^!-~]")
+_MOST_CLOSERS = 4
+_LONGER = 32  # characters that an address may have more than the one that it is: a port, a www., a fragment
+
+Key = tuple[str, int | None, str]
+
+
+def parsed(text: str) -> WebUrl | None:
+    """An address, or None for what is none."""
+    try:
+        return parse_web_url(text)
+    except FetchRefused:
+        return None
+
+
+def addresses_in(text: str) -> Iterator[str]:
+    """The http(s) addresses in a text, each also without what may be punctuation at its end."""
+    for found in _SCHEMED.finditer(text):
+        yield from _variants(found[0])
+
+
+def spoken_addresses_in(text: str) -> Iterator[str]:
+    """The addresses of a text, and those that people write without a scheme, with either."""
+    yield from addresses_in(text)
+    for found in _BARE.finditer(text):
+        for each in _variants(found[0]):
+            yield from (f"https://{each}", f"http://{each}")
+
+
+def _variants(written: str) -> Iterator[str]:
+    other = _FIRST_OTHER.search(written)
+    for text in dict.fromkeys((written, written[: other.start()] if other else written)):
+        yield text
+        for _ in range(_MOST_CLOSERS):
+            if text[-1:] not in CLOSERS or not text:
+                break
+            text = text[:-1]
+            yield text
+
+
+def key_of(url: WebUrl) -> Key:
+    """Equal for addresses that differ in scheme, case, a www. or a slash at the end alone."""
+    port = None if url.port in _WEB_PORTS else url.port
+    return url.host.removeprefix("www."), port, url.target.rstrip("/").casefold()
+
+
+class AllowedUrls:
+    """The set of addresses that somebody has given. Where one is asked for that is as good as the same, it is the given
+    one that is to be used: so nobody can say anything by the way in which it is written."""
+
+    def __init__(self, addresses: Iterable[str] = ()) -> None:
+        self._exact: set[str] = set()
+        self._written: set[str] = set()  # with their fragments
+        self._by_key: dict[Key, str] = {}
+        self._longest = 0
+        for address in addresses:
+            self.add(address)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def add(self, address: str) -> None:
+        """Somebody has given this one; what is no address is ignored."""
+        url = parsed(address)
+        if url is not None:
+            self._exact.add(str(url))
+            self._written.add(address)
+            self._by_key.setdefault(key_of(url), str(url))
+            self._longest = max(self._longest, len(address), len(str(url)))
+
+    def given(self, address: str) -> str | None:
+        """The given address that this one is, in the form in which it was given; None if it is none of them."""
+        url = parsed(address) if len(address) <= self._longest + _LONGER else None
+        if url is None:
+            return None
+        if str(url) in self._exact:
+            return address if "#" not in address or address in self._written else str(url)
+        return self._by_key.get(key_of(url))
+
+
+RUN = 4  # words in a row
+LEAST_CODE = 4  # characters of a code that is found in a longer word, or put together from pieces
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"\d+")
+_SQUEEZED = re.compile(r"[^\w]|_")
+_DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{8}")  # of a script that has no spaces
+_PLAIN = re.compile(r"[^\W\d_]*(?:['’-][^\W\d_]+)*|[a-z]*(?:[A-Z][a-z]{2,})+")
+_LONGEST_PIECE = 3
+
+
+def _squeezed(text: str) -> str:
+    return _SQUEEZED.sub("", text).casefold()
+
+
+class PrivateWords:
+    """A search for private words. `private` are texts with what a user has not said here; `spoken` is what they have
+    said, and `public` what stands in every prompt."""
+
+    def __init__(self, private: Iterable[str], spoken: Iterable[str], public: str = "") -> None:
+        self._private, self._spoken = "\n".join(private), "\n".join([*spoken, public])
+
+    def found_in(self, query: str) -> list[str]:
+        """The words of a search that are not to be told, each once: numbers, codes and addresses, and four or more
+        words in a row."""
+        found = [*self._secrets(query), *self._codes(query), *self._pieced(query), *self._runs(query)]
+        return list(dict.fromkeys(found))
+
+    def _secrets(self, query: str) -> Iterator[str]:
+        if masked(query) != query and _squeezed(query) not in self._squeezed_spoken:
+            yield query
+
+    def _codes(self, query: str) -> Iterator[str]:
+        for word in query.split():
+            if not _is_plain(word) and self._is_private_code(word):
+                yield word
+
+    def _is_private_code(self, word: str) -> bool:
+        code = _squeezed(word)
+        if len(code) < 2 or code in self._spoken_numbers:
+            return False
+        if code.isdigit() and len(code) <= LEAST_CODE:
+            return code in self._numbers
+        if code in self._squeezed_spoken:
+            return False
+        if any(number in self._numbers and number not in self._spoken_numbers for number in _long(word)):
+            return True
+        return code in self._squeezed_private or self._holds_code(code)
+
+    def _holds_code(self, text: str) -> bool:
+        return any(code in text for code in self._private_codes)
+
+    def _pieced(self, query: str) -> Iterator[str]:
+        """Codes that were taken apart: letters and digits with spaces between them."""
+        run: list[str] = []
+        for word in [*query.split(), "." * 9]:
+            if len(_squeezed(word)) <= _LONGEST_PIECE and len(word) < 9:
+                run.append(word)
+                continue
+            pieces, run = run, []
+            whole = _squeezed("".join(pieces))
+            if len(pieces) > 1 and any(char.isdigit() for char in whole) and self._is_pieced_code(whole):
+                yield " ".join(pieces)
+
+    def _is_pieced_code(self, whole: str) -> bool:
+        if len(whole) < LEAST_CODE or whole in self._squeezed_spoken:
+            return False
+        return whole in self._numbers or whole in self._squeezed_private or self._holds_code(whole)
+
+    def _runs(self, query: str) -> Iterator[str]:
+        words = _words(query)
+        for start in range(len(words) - RUN + 1):
+            run = words[start : start + RUN]
+            if self._is_private_run(run):
+                yield " ".join(run)
+        for found in _DENSE.finditer(query):
+            if found[0] in self._private and found[0] not in self._spoken:
+                yield found[0]
+
+    def _is_private_run(self, run: Sequence[str]) -> bool:
+        text = f" {' '.join(run)} "
+        if text not in self._running_private or text in self._running_spoken:
+            return False
+        return bool(set(content_words(text)) - self._spoken_words)
+
+    @cached_property
+    def _squeezed_spoken(self) -> str:
+        return _squeezed(self._spoken)
+
+    @cached_property
+    def _squeezed_private(self) -> str:
+        """The words of it, one a line."""
+        return "\n".join(map(_squeezed, self._private.split()))
+
+    @cached_property
+    def _private_codes(self) -> Collection[str]:
+        words = {_squeezed(word) for word in self._private.split() if not _is_plain(word)}
+        return {
+            word
+            for word in words
+            if len(word) > (LEAST_CODE if word.isdigit() else LEAST_CODE - 1)
+            and any(char.isdigit() for char in word)
+            and word not in self._squeezed_spoken
+        }
+
+    @cached_property
+    def _numbers(self) -> Collection[str]:
+        whole = {code for word in self._private.split() if (code := _squeezed(word)).isdigit()}
+        return {*whole, *_NUMBER.findall(self._private)}
+
+    @cached_property
+    def _spoken_numbers(self) -> Collection[str]:
+        return set(_NUMBER.findall(self._spoken))
+
+    @cached_property
+    def _running_private(self) -> str:
+        return f" {' '.join(_words(self._private))} "
+
+    @cached_property
+    def _running_spoken(self) -> str:
+        return f" {' '.join(_words(self._spoken))} "
+
+    @cached_property
+    def _spoken_words(self) -> frozenset[str]:
+        return content_words(self._spoken)
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(text)]
+
+
+def _long(word: str) -> list[str]:
+    """The numbers of more than one digit within a word."""
+    return [number for number in _NUMBER.findall(word) if len(number) > 1]
+
+
+def _is_plain(word: str) -> bool:
+    """Whether it is a word as people write them: no digits, no marks within, no strange mixture of cases."""
+    bare = word.strip("\"'“”‘’«»()[]{}.,;:!?…-–—*_`")
+    if _PLAIN.fullmatch(bare) is None:
+        return False
+    return bare.islower() or bare.istitle() or len(bare) < 8 or not bare.isupper()
+
+
+# Where what a model may want to use comes from: what the user has said, what searches and pages have given, and
+# what is private.
+
+MOST_IN_TEXT = 200  # addresses of one result's text
+FETCH, SEARCH, RECALL, READ_ON = "web_fetch", "web_search", "search_memory", "read_result"
+_SAID = re.compile(r" \(said [^)]*\)")  # when that was is nobody's secret
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What is known of where words and addresses come from. `spoken` are the user's own words in this conversation,
+    `private` texts of theirs that are not of it. `hits` are the addresses that the user or a search has given, `links`
+    those that stand on pages or were opened. A host that is `always_readable` is one where strangers can neither
+    publish nor read who has asked for what."""
+
+    spoken: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
+    hits: AllowedUrls = field(default_factory=AllowedUrls)
+    links: AllowedUrls = field(default_factory=AllowedUrls)
+    always_readable: Collection[str] = ()
+
+    @classmethod
+    def of(
+        cls,
+        spoken: Sequence[str],
+        private: Iterable[str],
+        calls: Iterable[ToolCallRecord],
+        always_readable: Collection[str] = (),
+    ) -> Provenance:
+        """The provenance of what was said and called in a conversation up to now."""
+        calls = list(calls)
+        spoken = (*spoken, *(own for call in calls if (own := own_words(call))))
+        read = (_private_in(call) for call in calls if call.result and not _is_public(call))
+        hits = AllowedUrls(address for text in spoken for address in spoken_addresses_in(text))
+        links = AllowedUrls()
+        for call in calls:
+            _note(call, hits, links)
+        return cls(spoken, (*private, *read), hits, links, always_readable)
+
+    def address(self, address: str) -> str | None:
+        """An address as it may be shown: as somebody has given it, or on a host that is always readable."""
+        given = self.hits.given(address) or self.links.given(address)
+        return given or (address if "#" not in address and self.is_always_readable(address) else None)
+
+    def is_always_readable(self, address: str) -> bool:
+        """Whether asking for that tells nobody anything."""
+        url = parsed(address)
+        return url is not None and url.netloc in self.always_readable and "?" not in url.target
+
+
+def _note(call: ToolCallRecord, hits: AllowedUrls, links: AllowedUrls) -> None:
+    if call.tool not in (FETCH, SEARCH) or call.result is None:
+        return
+    if call.tool == SEARCH:
+        for address in call.sources:
+            hits.add(address)
+    for address in (*call.sources, *call.links, *islice(addresses_in(call.result), MOST_IN_TEXT)):
+        links.add(address)
+
+
+def own_words(call: ToolCallRecord) -> str | None:
+    """What the user has said to a question of the model; nothing where that is one of the options, for those are words
+    of the model, which may be those of strangers."""
+    if call.tool != CLARIFICATION or call.result is None:
+        return None
+    is_option = any(_plain(str(option)) == _plain(call.result) for option in call.args.get("options") or ())
+    return None if is_option else call.result
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _is_public(call: ToolCallRecord) -> bool:
+    """Whether what a call has brought is of the web, or was said in this conversation, or is our own."""
+    return call.tool in (FETCH, SEARCH, CLARIFICATION, TODO_LIST, PROPOSE_PLAN, PLAN_STEP, TOOL_SEARCH) or (
+        call.tool == READ_ON and bool(call.sources)
+    )
+
+
+def _private_in(call: ToolCallRecord) -> str:
+    """What any other tool has brought: all of it, of memories what is told."""
+    return told(call.result or "") if call.tool == RECALL else call.result or ""
+
+
+def told(recollection: str) -> str:
+    """What of the text of search_memory is the user's: quotations, and the values of facts."""
+    lines = (_SAID.sub("", line) for line in recollection.splitlines() if line.startswith((MARGIN, "- ")))
+    return "\n".join(line.removeprefix(MARGIN) for line in lines)
+
+
+def calls_in(outcomes: Iterable[str]) -> list[ToolCallRecord]:
+    """The calls in the stored ends of turns, which are JSON."""
+    return [ToolCallRecord.model_validate(call) for outcome in outcomes for call in _calls(from_json(outcome))]
+
+
+def _calls(outcome: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(outcome.get("tool_calls") or ())
+
+
+# Which calls of a tainted turn are made, and how: decided outside the model, whatever it was told.
+
+MOST_LINKS = 5  # of those that pages have given, opened in one turn
+NOT_GIVEN, PRIVATE_WORDS, TAINTED = "not_given", "private_words", "tainted"
+REFUSALS = frozenset({NOT_GIVEN, PRIVATE_WORDS, TAINTED})  # kinds
+_WHY = "This conversation holds text of strangers (a page, a search, a file or a tool's result)"
+_SHOWN = 300  # characters of what is refused
+
+
+class TaintRefusal(NamedTuple):
+    """Why a call is not made: a word for programs, and a sentence for the model and the user."""
+
+    kind: str
+    message: str
+
+
+@dataclass(slots=True)
+class TaintPolicy:
+    """The decisions of the rule for the calls of one message of the model, which are to be shown to it in their order.
+    `opened` are addresses that were opened earlier in the turn, `may_write` tools with effects that may be used all the
+    same, `public` is what stands in every prompt."""
+
+    provenance: Provenance
+    opened: Iterable[str] = ()
+    may_write: Collection[str] = ()
+    public: str = ""
+    _links: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for address in self.opened:
+            self._fetch_refusal(address)
+
+    def refusal(self, tool: str, args: Mapping[str, Any], effect: str) -> TaintRefusal | None:
+        """Why that call is not made, or None if it is."""
+        if effect == "write" and tool not in self.may_write:
+            return TaintRefusal(TAINTED, f"{tool} was not run, because it changes something. {_WHY}; {_TO_WRITE}")
+        if tool == FETCH:
+            return self._fetch_refusal(str(args.get("url", "")))
+        return self._search_refusal(str(args.get("query", ""))) if tool == SEARCH else None
+
+    def as_given(self, tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call that is made: an address is opened as it was given, however the model writes it."""
+        address = str(args.get("url", ""))
+        if tool != FETCH:
+            return dict(args)
+        return {**args, "url": self.provenance.address(address) or address}
+
+    def stays_on_host(self, tool: str, args: Mapping[str, Any]) -> bool:
+        """Whether redirects of that call to other hosts are to be refused."""
+        address = str(args.get("url", ""))
+        given = self.provenance.hits.given(address) or self.provenance.links.given(address)
+        return tool == FETCH and given is None
+
+    def _fetch_refusal(self, address: str) -> TaintRefusal | None:
+        if self.provenance.hits.given(address) or self.provenance.is_always_readable(address):
+            return None
+        given = self.provenance.links.given(address)
+        shown = address[:_SHOWN]
+        if given is None:
+            return TaintRefusal(NOT_GIVEN, f"{shown} was not opened. {_WHY}, and that address {_TO_READ}")
+        if given not in self._links and len(self._links) >= MOST_LINKS:
+            text = f"{shown} was not opened: {MOST_LINKS} links of pages were followed for this question already"
+            return TaintRefusal(NOT_GIVEN, f"{text}. {_WHY}; the user can have that address opened by naming it.")
+        self._links.add(given)
+        return None
+
+    def _search_refusal(self, query: str) -> TaintRefusal | None:
+        found = PrivateWords(self.provenance.private, self.provenance.spoken, self.public).found_in(query)
+        if not found:
+            return None
+        words = ", ".join(f"“{word[:_SHOWN]}”" for word in found)
+        return TaintRefusal(PRIVATE_WORDS, f"nothing was searched for. {_WHY}, and {words} {_TO_SEARCH}")
+
+
+_TO_READ = (
+    "stands neither in the user's words nor in a search hit nor among the links of a page that was read. The user can"
+    " have it opened by naming it."
+)
+_TO_SEARCH = "stands in what is private to the user. Search in other words; the user can have it searched by saying it."
+_TO_WRITE = "a tool with effects runs then only if it is on the list may_write in generator.yaml."

@@ -1,1 +1,0 @@
-"""What is allowed while untrusted content is in front of the model."""

@@ -299,7 +299,7 @@ def visible(text: str) -> str:
 # A long text in parts, each of which ends where a person would pause.
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|(?=\n)")
-_WORD_END = re.compile(r"(?=\s)")
+_SPACE_AHEAD = re.compile(r"(?=\s)")
 _JOINER = "\u200d"
 _LONGEST_CLUSTER = 64
 
@@ -310,7 +310,7 @@ def part_end(text: str, start: int, limit: int) -> int:
     if hard >= len(text):
         return len(text)
     floor = start + max(1, limit // 2)
-    for pattern in (_SENTENCE_END, _WORD_END):
+    for pattern in (_SENTENCE_END, _SPACE_AHEAD):
         # One character more is looked at: an end at `hard` is known by what follows it.
         ends = [match.end() for match in pattern.finditer(text, floor, hard + 1) if match.end() <= hard]
         if ends:

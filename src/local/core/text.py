@@ -294,3 +294,27 @@ def visible(text: str) -> str:
         return text
     spaced = _ASCII_SPACE.sub(" ", text)
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in spaced)
+
+
+# The bytes that a command has written, as text that can be read and shown anywhere.
+
+# What would move a terminal's cursor, ring its bell or be told it as a command; line ends and tabs stay.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+# What makes a line look other than it is: marks and overrides of the writing direction.
+_DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+BINARY_SHARE = 0.1  # of a text so many characters are no control characters
+
+
+def readable_output(data: bytes) -> str:
+    """The text with nothing lost: a byte that is no UTF-8 and a control character show as \\x and two digits, a mark of
+    the writing direction as \\u and four."""
+    text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", data.decode("utf-8", "backslashreplace"))
+    return _DIRECTION.sub(lambda found: f"\\u{ord(found[0]):04x}", text).replace("\r\n", "\n")
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether bytes are no text, by the first 4,096 of them."""
+    start = data[:4096]
+    return bool(start) and (
+        b"\0" in start or len(_CONTROL.findall(start.decode("latin-1"))) > BINARY_SHARE * len(start)
+    )

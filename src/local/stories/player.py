@@ -67,7 +67,7 @@ from local.stories.temporary_system import START_SECONDS, TemporarySystem, write
 # The decisions about calls that need approval while one question of a story is answered.
 
 Json = dict[str, Any]
-DOOR = "story"  # in `by`
+FRONTEND = "story"  # which decides, as approvals name it
 
 
 class ApprovalScript:
@@ -88,12 +88,12 @@ class ApprovalScript:
         approval = next((each for each in self._open if _is_about(each, asked)), None)
         if approval is None:
             self.checks.append(Check(False, "only what the story foresees needs approval", told_call(asked)))
-            return {"decision": "deny", "by": DOOR}
+            return {"decision": "deny", "by": FRONTEND}
         if not approval.often:
             self._open.remove(approval)
         self.checks.append(check_card(approval, asked))
         answer = {} if approval.answer is None else {"answer": approval.answer}
-        return {"decision": approval.decision, **answer, "by": DOOR}
+        return {"decision": approval.decision, **answer, "by": FRONTEND}
 
     def missing(self) -> list[Check]:
         """A failure for each question that has not come and had to."""

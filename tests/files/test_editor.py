@@ -158,6 +158,22 @@ async def test_a_write_on_what_was_changed_meanwhile_is_refused(open_editor: Ope
         assert await editor.changes.select(ChangeSelection()) == []
 
 
+@pytest.mark.parametrize("point", ["files.begun", "files.written"])
+async def test_what_is_changed_while_a_write_is_under_way_is_not_lost(
+    open_editor: Open, root: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    def by_hand(reached: str) -> None:
+        if reached == point:
+            (root / "a.txt").write_text("by hand")
+
+    monkeypatch.setattr(editor_module.failpoints, "reach", by_hand)
+    async with open_editor() as editor:
+        with pytest.raises(ToolError, match="was changed by somebody else"):
+            await write(editor, "a.txt", "two")
+        assert (root / "a.txt").read_text() == "by hand"
+        assert await editor.changes.select(ChangeSelection()) == []
+
+
 class Killed(BaseException):
     """What a process that is killed at a failpoint does: nothing any more."""
 

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from local.bus.envelope import Trace
-from local.bus.messages import SessionDeleted, ToolRequest, ToolResult
+from local.bus.messages import SessionDeleted
 from local.files.messages import EffectUndone
 from local.files.participant import FileTools
 from local.files.tools import FilesConfig
 from local.instructions.trust import TrustRegistry
 from local.runtime.participant import Resources
-from tests.files.conftest import SECONDS, Hands
+from tests.files.conftest import Hands
 
 Serve = Callable[..., Awaitable[Any]]
 
@@ -222,11 +221,3 @@ async def test_nothing_of_a_deleted_session_can_be_undone_or_seen(hands: Hands) 
     await hands.tools.forget_session(SessionDeleted(deleted_session_id="s1"), None)  # type: ignore[arg-type]
     assert (await hands.ask("list")).changes == ()
     assert (hands.root / "a.txt").read_text() == "text"
-
-
-async def test_the_same_call_again_writes_once(hands: Hands) -> None:
-    request = ToolRequest(query_id="q1", call_id="q1:0:0", tool="write_file", args={"path": "a.txt", "content": "one"})
-    first = await hands.bus.request(request, ToolResult, SECONDS, Trace("q1"))
-    (hands.root / "a.txt").write_text("mine")
-    assert await hands.bus.request(request, ToolResult, SECONDS, Trace("q1")) == first
-    assert (hands.root / "a.txt").read_text() == "mine"

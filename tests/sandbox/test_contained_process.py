@@ -122,6 +122,12 @@ asyncio.run(main())
     await gone("779")
 
 
+def test_a_secret_in_the_environment_is_not_in_the_arguments_that_everybody_sees(tmp_path: Path) -> None:
+    command = ContainedCommand(("true",), environment={"API_KEY": "secret-value"})
+    with Bubblewrap("bwrap").launch(command, SandboxView(tmp_path), SandboxLimits()) as launch:
+        assert "secret-value" not in " ".join(launch.argv)
+
+
 async def test_a_sandbox_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     view, limits = SandboxView(tmp_path), SandboxLimits()
     process = ContainedProcess(tmp_path, limits, lambda: None)

@@ -27,7 +27,7 @@ from local.core.database import OwnedDatabase, store_failure
 from local.core.errors import LocalError, ToolError
 from local.files.workspace import Workspace, WorkspacePath, open_regular, shown
 
-# What tools have changed in workspaces, and which files hold words of strangers, in one SQLite file.
+# What tools have changed in workspaces, and which files hold untrusted text, in one SQLite file.
 
 _MIGRATIONS = (
     """
@@ -148,7 +148,7 @@ class ChangeStore(OwnedDatabase):
         return await self.run(lambda db: [_change(row) for row in db.execute(sql, values)])
 
     async def tainted(self, root: str, paths: Collection[str], digests: Collection[str] = ()) -> bool:
-        """Whether one of those files, or content of one of those digests, holds words of strangers."""
+        """Whether one of those files, or content of one of those digests, holds untrusted text."""
 
         def work(db: sqlite3.Connection) -> bool:
             known = "SELECT 1 FROM tainted_contents WHERE digest = ?"
@@ -160,7 +160,7 @@ class ChangeStore(OwnedDatabase):
         return await self.run_short(work)
 
     async def forget(self, *, session_id: str | None = None, query_id: str | None = None) -> None:
-        """Remove for good what was noted of a session or of a query; whose words a file holds stays."""
+        """Remove permanently what was noted of a session or of a query; whose words a file holds stays."""
         column, key = ("session_id", session_id) if session_id is not None else ("query_id", query_id)
         await self.erase(lambda db: db.execute(f"DELETE FROM changes WHERE {column} = ?", (key,)).rowcount)
 
@@ -194,7 +194,7 @@ def _change(row: sqlite3.Row) -> FileChange:
     return FileChange(**{**fields, "was_tainted": bool(row["was_tainted"]), "is_tainted": bool(row["is_tainted"])})
 
 
-# What files held, by the SHA-256 of it: kept for whoever wants it back.
+# What files held, by the SHA-256 of it: kept so that an undo can restore it.
 
 PIECE = 1024 * 1024
 _PART = ".part"
@@ -410,7 +410,7 @@ DAY_SECONDS = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class ChangeCause:
-    """The call that changes a file. `is_tainted` says that words of strangers are before the model that calls."""
+    """The call that changes a file. `is_tainted` says that the model that calls has read untrusted text."""
 
     tool: str
     call_id: str
@@ -498,7 +498,7 @@ class WorkspaceEditor:
         return self._kept(change.before), self._kept(change.after)
 
     async def is_tainted(self, paths: Sequence[str], digests: Collection[str] = ()) -> bool:
-        """Whether words of strangers are in one of those files, or in content of one of those digests."""
+        """Whether untrusted text is in one of those files, or in content of one of those digests."""
         return await self.changes.tainted(str(self.workspace.root), paths, digests)
 
     async def forget(self, *, session_id: str | None = None, query_id: str | None = None) -> None:
@@ -540,7 +540,7 @@ class WorkspaceEditor:
         return await self.changes.begin(change)
 
     async def _in_turn(self, work: Callable[[], Coroutine[None, None, T]]) -> T:
-        """What `work` returns, alone. It is seen through, whoever stops waiting for it."""
+        """What `work` returns, alone. It runs to its end even if the caller stops waiting."""
 
         async def alone() -> T:
             async with self._turn:

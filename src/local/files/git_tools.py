@@ -17,7 +17,7 @@ from local.files.tools import FilesConfig, FileTool, WorkspaceFiles, cause_of
 from local.files.workspace import WorkspacePath
 from local.tools.tool import ToolOutput
 
-MOST_PATHS = 1000  # whose contents are looked at for words of strangers
+MOST_PATHS = 1000  # whose contents are checked for untrusted text
 
 
 class GitTool(FileTool):
@@ -41,7 +41,7 @@ class GitTool(FileTool):
         return super().told(readable_output(text.encode("utf-8", "surrogateescape")), tainted=tainted)
 
     async def holds_strangers_words(self, paths: Sequence[str]) -> bool:
-        """Whether strangers' words may stand in those files, as they are now."""
+        """Whether those files may hold untrusted text, as they are now."""
         digests = await asyncio.to_thread(self._digests, paths)
         return len(paths) > MOST_PATHS or await self._files.holds_strangers_words(paths, digests)
 

@@ -247,7 +247,7 @@ def _signature(node: Node) -> str:
 
 # Outlines of data: the keys of JSON, the columns of a table, and what a log repeats.
 
-MOST_LINE = 2000  # characters; JSON with longer lines is written anew, one value a line
+MOST_LINE = 2000  # characters; JSON with longer lines is reformatted, one value a line
 MOST_COLUMNS, MOST_VALUE, MOST_SAMPLE = 60, 60, 100_000
 MOST_PATTERNS = 25
 _KEY = re.compile(r'^(\s*)"((?:[^"\\]|\\.)*)"\s*:\s*(.*)$')

@@ -1,5 +1,5 @@
-"""The tools for files of the workspace, its programs and its repository, in one process, and what doors ask of the
-changes that they have made.
+"""The tools for files of the workspace, its programs and its repository, in one process, and what frontends ask
+about the changes that they have made.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class FileTools(ToolGroup):
 
     @on(ChangeRequest)
     async def answer(self, request: ChangeRequest, envelope: Envelope) -> ChangeResult:
-        """A door asks for changes, or to undo some."""
+        """A frontend asks for changes, or to undo some."""
         root = str(self._editor.workspace.root)
         if envelope.user_id not in (None, OWNER):
             error = ErrorInfo(kind="not_yours", message="the workspace belongs to the owner of this LoCAL2")
@@ -141,7 +141,7 @@ class FileTools(ToolGroup):
 
     @on(SkillRequest)
     async def answer_about_skills(self, request: SkillRequest, envelope: Envelope) -> SkillResult:
-        """A respondent or a door asks what skills there are."""
+        """A respondent or a frontend asks which skills there are."""
         return await self._skills.answer(request)
 
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
@@ -155,7 +155,7 @@ class FileTools(ToolGroup):
         await self._editor.forget(query_id=deleted.query_id)
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """What a model or a door is told of what went wrong."""
+        """The error that a model or a frontend receives."""
         if isinstance(message, ChangeRequest):
             return ChangeResult(verb=message.verb, error=ErrorInfo(kind="internal", message=str(error)))
         return super().error_reply(message, error)
@@ -174,7 +174,7 @@ class FileTools(ToolGroup):
             async with self._looking:
                 if await asyncio.to_thread(self._contents.look):
                     await super().announce()
-        except LocalError as error:  # whoever asks for schemas is told
+        except LocalError as error:  # a request for schemas reports it
             log.warning("what else there is in the workspace could not be told: %s", error)
 
     async def _changes(self, request: ChangeRequest) -> tuple[ChangedFile, ...]:

@@ -87,8 +87,8 @@ class WorkspaceFiles:
         return await self.editor.write(path, content, cause_of(tool), expected, keeps_taint=keeps_taint)
 
     async def holds_strangers_words(self, paths: Iterable[str], digests: Collection[str] = ()) -> bool:
-        """Whether what stands in one of those files, or in their names, may be a stranger's. `digests` are the SHA-256
-        of what they hold: a copy of a stranger's file is one, too."""
+        """Whether one of those files, or one of their names, may hold untrusted text. `digests` are the SHA-256
+        of what they hold: a copy of an untrusted file is untrusted, too."""
         named, patterns = list(paths), [folded(pattern) for pattern in self.config.strangers]
         if any(fnmatchcase(folded(path), pattern) for path in named for pattern in patterns):
             return True
@@ -462,7 +462,7 @@ def _lines(outline: Outline, start: int, end: int, most_chars: int) -> str:
     return f"lines {first} to {until}:\n" + "\n".join(taken) + more
 
 
-# The tool that makes a file, or writes one anew.
+# The tool that makes a file, or replaces one.
 
 
 class WriteFileTool(ChangingFileTool):

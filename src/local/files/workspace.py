@@ -249,7 +249,7 @@ _SAID = {
 @dataclass(frozen=True, slots=True)
 class FileFacts:
     """The metadata of a file or folder: its path in the workspace, size in bytes, time of its last change in
-    seconds since 1970, and permissions. A `link` is told of and never followed."""
+    seconds since 1970, and permissions. A `link` is reported and never followed."""
 
     path: str
     kind: Literal["file", "folder", "link", "device"]

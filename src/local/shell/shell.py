@@ -69,7 +69,7 @@ class AskedCommand:
 
 
 class ShellJob:
-    """A command under way. `tell(start, text)` hears of its output while it comes."""
+    """A command under way. `tell(start, text)` receives its output while it comes."""
 
     def __init__(self, name: str, asked: AskedCommand, tell: Callable[[int, str], object]) -> None:
         self.name, self.asked = name, asked
@@ -82,13 +82,13 @@ class ShellJob:
         self._grown = asyncio.Event()
 
     def grew(self) -> None:
-        """There is more output: it is told, at once or a quarter of a second after what was told last."""
+        """There is more output: it is reported, at once or a quarter of a second after the last report."""
         self._grown.set()
         if self._telling is None:
             self._tell_new()
 
     async def see_to_its_end(self) -> None:
-        """Wait until it has ended. Raises `ToolError` where it could not even begin; cancelled, it ends it."""
+        """Wait until the command has ended. Raises `ToolError` if it could not begin. If cancelled, it ends it."""
         try:
             self.outcome = await self.process.wait()
         except ToolError as error:

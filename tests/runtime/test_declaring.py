@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,6 @@ from local.queries.asker import Asker
 from local.run.run import SUPERVISOR
 from local.runtime.participant import EVERYBODY, Participant, declaration_of, on
 from local.tools.tool import Tool
-from tests.test_docs import PROTOCOL, names, table
 
 if TYPE_CHECKING:
     from local.bus.messages import QueryFailed
@@ -83,7 +81,7 @@ class Strict(Inheriting):
 
 
 class AskingAgent(Participant):
-    """As the one in docs/extending.md."""
+    """As the one in docs/how-to/extend.md."""
 
     name = "asking"
 
@@ -171,11 +169,3 @@ def test_every_request_names_who_answers_it(request_class: type[messages.Message
     module, _, kind = OURS[asked].partition(":")
     handlers = getattr(importlib.import_module(module), kind).handlers()
     assert request_class in {handles.message for handles in handlers}
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_the_page_lists_what_each_of_ours_says(name: str) -> None:
-    module, _, kind = OURS[name].partition(":")
-    listed = {row[0].strip("`"): set(names(row[1])) for row in table(PROTOCOL, "participant")}
-    said = says(getattr(importlib.import_module(module), kind))
-    assert listed[name] == {re.sub(r"\.$", ".*", subject) for subject in said}

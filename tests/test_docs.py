@@ -26,6 +26,7 @@ from local.bus.envelope import Envelope
 from local.bus.messages import GenerationToken, QueryReceived, ResponseGeneration
 from local.bus.proxy import Proxy
 from local.bus.zeromq import ZeroMQTransport
+from local.cli.command_table import run_command
 from local.core.bus_address import BusAddress
 from local.core.capability import participants
 from local.core.config import SystemConfig, load
@@ -115,6 +116,23 @@ def test_every_source_file_that_a_page_names_exists() -> None:
 
 
 # Examples.
+
+
+def test_every_command_that_a_page_names_exists_with_its_options(capsys: pytest.CaptureFixture[str]) -> None:
+    """A command in a code span or a block; where it is a group, with the word after it."""
+    helps: dict[tuple[str, ...], str] = {}
+    wrong = []
+    for page in PAGES:
+        code = re.findall(r"`([^`\n]+)`", text(page)) + re.findall(r"^(?: {4}|\$ )(.+)$", text(page), re.M)
+        for typed in re.findall(r"(?:^|[/ ])local2 ([a-z][^`|()#\n]*)", "\n".join(code), re.M):
+            words = typed.partition(" -- ")[0].split()  # what follows is another program's
+            command = tuple(word for word in words[:2] if re.fullmatch(r"[a-z_][a-z_-]*", word))
+            if command not in helps:
+                helps[command] = "" if run_command([*command, "--help"]) else capsys.readouterr().out
+            options = [word for word in words if re.fullmatch(r"--?[a-z][a-z-]*", word)]
+            if not {*options, "--help"} <= set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", helps[command])):
+                wrong.append((page.name, typed))
+    assert wrong == []
 
 
 def test_examples_are_what_their_language_says(tmp_path: Path) -> None:

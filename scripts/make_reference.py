@@ -171,7 +171,9 @@ VARIABLES = {
 
 def comments(text: str) -> tuple[list[str], list[tuple[list[str], list[str]]]]:
     """The comment at the head of a file, and for each comment below it the keys that follow it directly."""
-    head, keys, block = [], [], []
+    head: list[str] = []
+    keys: list[tuple[list[str], list[str]]] = []
+    block: list[str] = []
     for line in text.splitlines():
         if line.startswith("#"):
             block.append(line[1:].removeprefix(" "))
@@ -262,8 +264,8 @@ def http() -> str:
         " else 500.",
         _table(("status", "kinds"), [(str(status), ", ".join(sorted(errors[status]))) for status in sorted(errors)]),
     ]
-    for group, lines in routes.items():
-        parts += [f"## {group}", *lines]
+    for name, lines in routes.items():
+        parts += [f"## {name}", *lines]
     return "\n\n".join(filter(None, parts))
 
 
@@ -291,8 +293,9 @@ def messages() -> str:
     parts = [
         "# Messages",
         "Everything that is said on the bus. [The protocol](protocol.md) has the frame and the header, and says what"
-        " `confirmed`, `recorded` and `ephemeral` mean. A subject that ends in `<…>` is a family: one subject for each"
-        " value of that field. A field with a default may be left out.",
+        " `confirmed`, `recorded` and `ephemeral` mean. A description begins with who publishes"
+        " the message, and when. A subject that ends in `<…>` is a family: one subject for each value of"
+        " that field. A field with a default may be left out.",
         "## All messages",
     ]
     rows = [

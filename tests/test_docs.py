@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
-from local.api.app import ApiConfig
+from local.api.app import ApiConfig, routed
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope
 from local.bus.messages import GenerationToken, QueryReceived, ResponseGeneration
@@ -113,6 +113,23 @@ def test_every_source_file_that_a_page_names_exists() -> None:
             if not name.startswith(("my_", "agents/", "src/local/weather", "config/weather", "stories/web")):
                 missing += [] if any((home / name).exists() for home in homes) else [(page.name, name)]
     assert missing == []
+
+
+def test_every_route_and_every_setting_that_a_page_names_exists() -> None:
+    routes = [
+        re.compile(re.sub(r"{[^}]+}", "[^/]+", f"{method.upper()} {path}"))
+        for path, methods in routed().openapi()["paths"].items()
+        for method in methods
+    ]
+    keys = {file.name: yaml.safe_load(text(file)).keys() for file in (ROOT / "config").glob("*.yaml")}
+    wrong = []
+    for page in PAGES:
+        for route in re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`? ]*)", text(page)):
+            if route != "GET /openapi.json" and not any(each.fullmatch(route) for each in routes):
+                wrong.append((page.name, route))
+        for key, file in re.findall(r"`(\w+)(?:: [^`]*)?`\s(?:in|of)\s`(\w+\.yaml)`", text(page)):
+            wrong += [(page.name, key)] if file in keys and key not in keys[file] else []
+    assert wrong == []
 
 
 # Examples.

@@ -40,7 +40,7 @@ from local.tools.tool import Tool
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
-MADE = "<!-- Made by scripts/make_reference.py from the code; do not edit. -->\n"
+MADE = "\n\n<!-- Made by scripts/make_reference.py from the code; do not edit. -->\n"  # below the title
 COMMON_FROM = 12  # an option that so many commands have is described once
 LONGEST_DEFAULT = 60  # characters; a longer default is only in the file
 
@@ -57,7 +57,8 @@ def pages() -> dict[str, str]:
         "tools.md": tools(),
         "turn.md": turn(),
     }
-    return {name: MADE + "\n" + re.sub(r"\n{3,}", "\n\n", text).strip() + "\n" for name, text in made.items()}
+    titled = {name: text.replace("\n", MADE, 1) for name, text in made.items()}
+    return {name: re.sub(r"\n{3,}", "\n\n", text).strip() + "\n" for name, text in titled.items()}
 
 
 # Commands.

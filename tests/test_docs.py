@@ -100,7 +100,8 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_every_page_that_the_code_and_the_settings_name_exists() -> None:
-    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "config").glob("*.yaml"), *(ROOT / "scripts").rglob("*.py")]
+    sources = [file for kind in ("py", "md") for file in (ROOT / "src").rglob(f"*.{kind}")]
+    sources += [*(ROOT / "config").glob("*.yaml"), *(ROOT / "scripts").rglob("*.py")]
     named = {name for file in sources for name in re.findall(r"\bdocs/[\w/-]+\.md", text(file))}
     assert [name for name in named - {"docs/api.md"} if not (ROOT / name).exists()] == []  # that one is Ollama's
 

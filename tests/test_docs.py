@@ -1,11 +1,18 @@
-"""What the pages say is what the code does: messages, header, states, routes, errors, settings and examples."""
+"""The documentation: what is generated is current, links lead somewhere, and what readers are to type works."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import importlib.util
 import json
+import os
 import re
+import shlex
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,108 +20,212 @@ from typing import Any
 import pytest
 import yaml
 
-from local.api.app import routed
-from local.api.http import STATUS
+from local.api.app import ApiConfig, routed
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope
-from local.bus.message import Message, message_classes
 from local.bus.messages import GenerationToken, QueryReceived, ResponseGeneration
 from local.bus.proxy import Proxy
 from local.bus.zeromq import ZeroMQTransport
+from local.cli.command_table import run_command
 from local.core.bus_address import BusAddress
-from local.generator.steps import TABLE
+from local.core.capability import participants
+from local.core.config import SystemConfig, load
+from local.journal.server import JournalConfig
+from local.models.settings import ModelsConfig
 from local.queries.view import EVENT_KINDS
-from local.tools.tool import Tool
+from local.stories.story import Story
+from tests.warm.warm_system import WarmSystem
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
-PAGES = [README, *ROOT.glob("docs/*.md"), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
-ARCHITECTURE, DELIVERY, PROTOCOL, HTTP = (
-    (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("architecture", "delivery", "protocol", "http")
-)
-MAX_WIDTH = 120
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+TUTORIALS = [DOCS / "tutorials" / f"first-{name}.md" for name in ("conversation", "tool", "observer", "agent")]
+SECONDS = 60.0
 
 
-def table(page: str, first_column: str) -> list[list[str]]:
-    """The cells of the table whose head begins with that column, without head and rule."""
-    _, found, rest = page.partition(f"\n| {first_column} |")
-    assert found, f"there is no table whose first column is {first_column!r}"
-    rows = rest.partition("\n\n")[0].splitlines()[2:]
-    return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
+def text(page: Path) -> str:
+    return page.read_text("utf-8")
 
 
-def names(cell: str) -> set[str]:
-    return set(re.findall(r"`([^`]+)`", cell))
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text(page), re.M | re.S)
 
 
-def code_blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.M | re.S)
+def first_column(page: Path, head: str) -> list[str]:
+    """The words in backticks in the first column of the table whose head begins so."""
+    rows = text(page).partition(f"\n| {head} |")[2].partition("\n\n")[0].splitlines()[2:]
+    return [name for row in rows for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])]
 
 
-def row_of(kind: type[Message]) -> tuple[str, str, str, str]:
-    subject = f"{kind.subject}<{kind.family_key}>" if kind.family_key else kind.subject
-    fields = [(field.alias or name) + ("" if field.is_required() else "?") for name, field in kind.model_fields.items()]
-    return f"`{subject}`", kind.__name__, str(kind.delivery), ", ".join(fields) or "–"
+# What is generated, and what the code has to agree with.
 
 
-def test_the_table_of_messages_is_the_messages() -> None:
-    documented = [tuple(row[:4]) for row in table(PROTOCOL, "subject")]
-    assert sorted(documented) == sorted(map(row_of, message_classes()))
+def test_the_reference_is_current() -> None:
+    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "scripts" / "make_reference.py")
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    stale = [name for name, made in script.pages().items() if text(script.FOLDER / name) != made]
+    assert stale == [], "run .venv/bin/python scripts/make_reference.py"
 
 
-def test_the_table_of_the_header_is_the_header() -> None:
-    documented = [name for row in table(PROTOCOL, "field") for name in names(row[0])]
-    assert sorted(documented) == sorted(set(Envelope._fields) - {"payload"})
+def test_the_pages_name_every_field_of_the_header_and_every_event_of_a_stream() -> None:
+    assert set(first_column(DOCS / "reference" / "protocol.md", "field")) == set(Envelope._fields) - {"payload"}
+    events = first_column(DOCS / "reference" / "http-guide.md", "event")
+    assert sorted(events) == sorted([*EVENT_KINDS.values(), "snapshot"])
 
 
-def test_the_diagram_of_the_turn_is_its_table() -> None:
-    (diagram,) = code_blocks(ARCHITECTURE, "mermaid")
-    lines = re.findall(r"^ +(\w+) --> (\w+): (.+)$", diagram, re.M)
-    drawn = [(before, action, after) for before, after, actions in lines for action in actions.split(", ")]
-    real = [(before, action, after) for before, actions in TABLE.items() for action, after in actions.items()]
-    assert sorted(drawn) == sorted(real)
+def test_the_site_is_built_and_every_link_in_it_leads_somewhere(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", ROOT / "mkdocs.yml", "-d", tmp_path]
+    variables = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "index.html").is_file()
 
 
-def test_the_table_of_routes_is_the_routes() -> None:
-    paths = routed().openapi()["paths"]
-    routes = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
-    documented = {name for row in table(HTTP, "route") for name in names(row[0])}
-    assert documented == routes | {"GET /openapi.json"}
-    assert set(re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`?]*)`", HTTP)) == documented
+def test_every_link_outside_the_site_leads_somewhere() -> None:
+    dead = []
+    for page in ROOT.glob("*.md"):
+        for link in re.findall(r"]\(([^)]+)\)", text(page)):
+            file, _, anchor = link.partition("#")
+            target = page.parent / file if file else page
+            if "://" not in link and not (target.exists() and (not anchor or anchor in anchors(target))):
+                dead.append((page.name, link))
+    assert dead == []
 
 
-def test_the_table_of_errors_is_the_errors() -> None:
-    documented = {kind: int(status) for status, kinds in table(HTTP, "status") for kind in names(kinds)}
-    assert documented == STATUS
+def anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", text(page), re.M)
+    return {re.sub(r"[^\w -]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
 
-def test_the_table_of_stream_events_is_the_events() -> None:
-    documented = [name for row in table(HTTP, "event") for name in names(row[0])]
-    assert sorted(documented) == sorted([*EVENT_KINDS.values(), "snapshot"])
+def test_every_page_that_the_code_and_the_settings_name_exists() -> None:
+    sources = [file for kind in ("py", "md") for file in (ROOT / "src").rglob(f"*.{kind}")]
+    sources += [*(ROOT / "config").glob("*.yaml"), *(ROOT / "scripts").rglob("*.py")]
+    named = {name for file in sources for name in re.findall(r"\bdocs/[\w/-]+\.md", text(file))}
+    assert [name for name in named - {"docs/api.md"} if not (ROOT / name).exists()] == []  # that one is Ollama's
 
 
-def test_every_setting_that_the_readme_names_exists() -> None:
-    for file, keys in (row for row in table(README.read_text("utf-8"), "file") if ".yaml" in row[0]):
-        (name,) = names(file)
-        settings = yaml.safe_load((ROOT / "config" / name).read_text("utf-8"))
-        assert names(keys) <= settings.keys(), name
+def test_every_source_file_that_a_page_names_exists() -> None:
+    homes = (ROOT, ROOT / "src" / "local")
+    missing = []
+    for page in PAGES:
+        for name in re.findall(r"`((?:src|scripts|tests|config|\w+)/[\w./]+\.(?:py|yaml))`", text(page)):
+            if not name.startswith(("my_", "agents/", "src/local/weather", "config/weather", "stories/web")):
+                missing += [] if any((home / name).exists() for home in homes) else [(page.name, name)]
+    assert missing == []
 
 
-def test_the_tool_in_the_readme_is_a_tool() -> None:
-    (code,) = code_blocks(README.read_text("utf-8"), "python")
-    scope: dict[str, Any] = {"__name__": "my_tools.dice"}
-    exec(compile(code, "dice.py", "exec", dont_inherit=True), scope)
-    kind = scope["DiceTool"]
-    assert issubclass(kind, Tool)
-    schema = kind(kind.Config()).schema()
-    assert (schema.tool, schema.description) == ("dice", "Roll dice and tell the numbers.")
-    assert schema.parameters["properties"]["sides"]["description"] == "How many sides a die has"
+def test_every_route_and_every_setting_that_a_page_names_exists() -> None:
+    routes = [
+        re.compile(re.sub(r"{[^}]+}", "[^/]+", f"{method.upper()} {path}"))
+        for path, methods in routed().openapi()["paths"].items()
+        for method in methods
+    ]
+    keys = {file.name: yaml.safe_load(text(file)).keys() for file in (ROOT / "config").glob("*.yaml")}
+    wrong = []
+    for page in PAGES:
+        for route in re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`? ]*)", text(page)):
+            if route != "GET /openapi.json" and not any(each.fullmatch(route) for each in routes):
+                wrong.append((page.name, route))
+        for key, file in re.findall(r"`(\w+)(?:: [^`]*)?`\s(?:in|of)\s`(\w+\.yaml)`", text(page)):
+            wrong += [(page.name, key)] if file in keys and key not in keys[file] else []
+    assert wrong == []
+
+
+# Examples.
+
+
+def test_every_command_that_a_page_names_exists_with_its_options(capsys: pytest.CaptureFixture[str]) -> None:
+    """A command in a code span or a block; where it is a group, with the word after it."""
+    helps: dict[tuple[str, ...], str] = {}
+    wrong = []
+    for page in PAGES:
+        code = re.findall(r"`([^`\n]+)`", text(page)) + re.findall(r"^(?: {4}|\$ )(.+)$", text(page), re.M)
+        for typed in re.findall(r"(?:^|[/ ])local2 ([a-z][^`|()#\n]*)", "\n".join(code), re.M):
+            words = typed.partition(" -- ")[0].split()  # what follows is another program's
+            command = tuple(word for word in words[:2] if re.fullmatch(r"[a-z_][a-z_-]*", word))
+            if command not in helps:
+                helps[command] = "" if run_command([*command, "--help"]) else capsys.readouterr().out
+            options = [word for word in words if re.fullmatch(r"--?[a-z][a-z-]*", word)]
+            if not {*options, "--help"} <= set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", helps[command])):
+                wrong.append((page.name, typed))
+    assert wrong == []
+
+
+def test_examples_are_what_their_language_says(tmp_path: Path) -> None:
+    """Python compiles, JSON parses, YAML is valid in the file of settings that has its keys, or is a story."""
+    kinds: dict[str, Any] = {"system": SystemConfig, "models": ModelsConfig, "api": ApiConfig, "journal": JournalConfig}
+    for name, target in participants().items():
+        module, _, kind = target.partition(":")
+        kinds.setdefault(name, getattr(importlib.import_module(module), kind).Config)
+    keys = {file.stem: yaml.safe_load(text(file)).keys() for file in (ROOT / "config").glob("*.yaml")}
+    for page in PAGES:
+        for block in blocks(page, "python"):
+            compile(block, page.name, "exec", dont_inherit=True)
+        for block in blocks(page, "json"):
+            json.loads(block)
+        for block in blocks(page, "yaml"):
+            values = yaml.safe_load(block)
+            if "turns" in values:
+                Story.model_validate(values)
+                continue
+            file = next((name for name, known in keys.items() if values.keys() <= known), None)
+            assert file, f"{page.name}: no file of settings has the keys {list(values)}"
+            (tmp_path / f"{file}.yaml").write_text(block)
+            load(file, kinds[file], [ROOT / "config", tmp_path])
+    for line in re.findall(r"^data: (.+)$", text(DOCS / "reference" / "http-guide.md"), re.M):
+        json.loads(line)
+
+
+def test_the_readme_has_the_tool_of_the_tutorial() -> None:
+    assert blocks(ROOT / "README.md", "python") == blocks(TUTORIALS[1], "python")
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of a reader who has written the files of the tutorials, beside a running system."""
+    home = tmp_path_factory.mktemp("reader")
+    config, added = home / "config", []
+    for page in TUTORIALS:
+        for file, code in re.findall(r"`(my_\w+/\w+\.py)`:\n\n```python\n(.*?)^```$", text(page), re.M | re.S):
+            (config / file).parent.mkdir(parents=True, exist_ok=True)
+            (config / file).write_text(code)
+        added += [each for block in blocks(page, "yaml") for each in yaml.safe_load(block)["more_participants"]]
+    folders = {"LOCAL2_DATA_DIR": f"{home}/data", "LOCAL2_CONFIG_DIR": str(config), "HOME": str(home)}
+    with WarmSystem(home / "data", config_dir=config, flags=["--backend", "stand_in"]):
+        (config / "system.yaml").write_text(f"more_participants: {json.dumps(added)}\n")  # the system runs already
+        (config / "diary.yaml").write_text(f"file: {home}/diary.md\n")
+        yield {**os.environ, **folders, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def test_what_the_tutorials_say_to_type_prints_what_they_show(reader: dict[str, str]) -> None:
+    for page in TUTORIALS:
+        for block in blocks(page, "console"):
+            for step in re.split(r"^\$ ", block, flags=re.M)[1:]:
+                command, _, shown = step.partition("\n")
+                said = typed(command.replace(".venv/bin/", ""), shown.splitlines(), reader)
+                assert said is None, f"{page.name}: `{command}` printed\n{said}"
+
+
+def typed(command: str, shown: list[str], variables: dict[str, str]) -> str | None:
+    """What a command printed instead of what is shown; observers and agents get time to do their part."""
+    words = shlex.split(command.replace("~", variables["HOME"]))
+    wanted = [re.compile(".*".join(map(re.escape, re.split(r"\s*…\s*", line)))) for line in shown]
+    end = time.monotonic() + SECONDS
+    while True:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, env=variables, input="")
+        lines = iter([*done.stdout.splitlines(), *done.stderr.splitlines()])
+        if done.returncode == 0 and all(any(each.search(line) for line in lines) for each in wanted):
+            return None
+        if time.monotonic() > end or "ask" in words:
+            return done.stdout + done.stderr
 
 
 async def test_the_client_in_the_protocol_page_gets_its_answer(tmp_path: Path) -> None:
     """With sockets in a folder in place of the ports, and a generator that knows one answer."""
     address = BusAddress(f"ipc://{tmp_path}/pub", f"ipc://{tmp_path}/sub")
-    code = next(code for code in code_blocks(PROTOCOL, "python") if "import zmq" in code)
+    [code] = blocks(DOCS / "reference" / "protocol.md", "python")
     for port, socket in ((5555, address.publish_to), (5556, address.subscribe_to)):
         code = code.replace(f"tcp://127.0.0.1:{port}", socket)
     with closing(Proxy(address)):
@@ -140,44 +251,3 @@ async def test_the_client_in_the_protocol_page_gets_its_answer(tmp_path: Path) -
                     process.kill()
     assert errors == b""
     assert said.decode().splitlines()[-1] == "response.generation 391"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_leads_somewhere(page: Path) -> None:
-    links = re.findall(r"]\(([^)#]+)\)", page.read_text("utf-8"))
-    assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_source_file_that_a_page_names_exists(page: Path) -> None:
-    named = [name for name in names(page.read_text("utf-8")) if re.fullmatch(r"[\w./]+/\w+\.(py|md|yaml)", name)]
-    homes = (ROOT, ROOT / "src" / "local")
-    assert [
-        name for name in named if not name.startswith("my_") and not any((home / name).exists() for home in homes)
-    ] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_no_line_is_too_wide_but_for_rows_of_tables(page: Path) -> None:
-    lines = page.read_text("utf-8").splitlines()
-    is_readme = page == README
-    assert [line for line in lines if len(line) > MAX_WIDTH and (is_readme or not line.startswith("|"))] == []
-
-
-def test_every_promise_of_delivery_names_a_test_that_there_is() -> None:
-    promises = re.findall(r"^\| (?!promise|---)(.+) \| (.+) \|$", DELIVERY, re.M)
-    assert len(promises) > 20
-    assert [promise for promise, shown_by in promises if "::" not in shown_by] == []
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", DELIVERY)
-    assert len(named) == DELIVERY.count("::")
-    assert [test for file, test in named if not re.search(rf"^(async )?def {test}\(", _text(file), re.M)] == []
-
-
-def _text(file: str) -> str:
-    path = ROOT / file
-    return path.read_text("utf-8") if path.exists() else ""
-
-
-def test_the_examples_of_json_are_json_where_nothing_is_left_out() -> None:
-    for line in re.findall(r"^data: (.+)$", HTTP, re.M):
-        assert json.loads(line)

@@ -106,7 +106,7 @@ def test_settings_that_make_no_sense_are_told(hook: dict[str, Any], fault: str) 
 
 
 def test_the_example_of_the_page_is_read_by_whoever_asks_and_by_whoever_answers(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "hooks.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "hooks.md").read_text("utf-8")
     (tmp_path / "hooks.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
     [asked] = load("generator", GeneratorConfig, [tmp_path]).hooks
     [answering] = load("hooks", HooksConfig, [tmp_path]).hooks

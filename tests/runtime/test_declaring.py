@@ -80,7 +80,7 @@ class Strict(Inheriting):
 
 
 class AskingAgent(Participant):
-    """As the one in docs/extending.md."""
+    """As the one in docs/how-to/extend.md."""
 
     name = "asking"
 

@@ -1,17 +1,14 @@
-"""What README.md and docs/extending.md tell users to write, written exactly so, on the real system."""
+"""Tools and observers of one's own that have a fault, or a secret, on the real system."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from local.cli.bus_health import health_on_bus
 from local.cli.entry import main
@@ -19,12 +16,6 @@ from local.core.secrets import SecretStore
 from local.run.doctor import FindingStatus, check_participants
 from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
-
-ROOT = Path(__file__).parents[2]
-PAGES = [(ROOT / page).read_text("utf-8") for page in ("README.md", "docs/extending.md")]
-# A file by its name in the text, and after its code the line for system.yaml.
-EXAMPLE = re.compile(r"`(my_\w+/\w+\.py)`:\n\n```python\n(.*?)^```$.*?^```yaml\n(.*?)^```$", re.M | re.S)
-
 
 COIN = '''
 from local.tools.tool import Tool
@@ -108,17 +99,13 @@ CANARIES = {f"canary_{number}": f'kanariE-{number}-{"ü" * (number % 3)}"/{uuid.
 
 @pytest.fixture(scope="module")
 def extended(watching: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A system with everything that the pages add."""
+    """A system with all of them."""
     folder = tmp_path_factory.mktemp("extending")
-    added: list[Any] = []
-    for page in PAGES:
-        for file, code, line in EXAMPLE.findall(page):
-            (folder / "config" / file).parent.mkdir(parents=True, exist_ok=True)
-            (folder / "config" / file).write_text(code)
-            added += yaml.safe_load(line)["more_participants"]
+    for name in ("my_tools", "my_observers"):
+        (folder / "config" / name).mkdir(parents=True)
+    added: list[Any] = ["my_tools.broken:CoinTool", "my_observers.ledger:Ledger"]
     (folder / "config" / "my_tools" / "broken.py").write_text(f"import nowhere_to_be_found\n{COIN}")
     (folder / "config" / "my_observers" / "ledger.py").write_text(LEDGER.format(file=folder / "ledger.txt"))
-    added += ["my_tools.broken:CoinTool", "my_observers.ledger:Ledger"]
     (folder / "config" / "my_tools" / "leaky.py").write_text(LEAKY)
     (folder / "config" / "my_tools" / "keyless.py").write_text(LEAKY.replace('"leak"', '"keyless"'))
     for name, canary in CANARIES.items():
@@ -128,8 +115,6 @@ def extended(watching: Callable[..., Any], tmp_path_factory: pytest.TempPathFact
     settings = {
         "system": {"participants": ["generator"], "more_participants": added},
         "journal": {"max_failures": 1},
-        "diary": {"file": str(folder / "diary.md")},
-        "news": {"question": "What is the capital of France?"},
     }
     config_dir = write_settings(folder / "config", settings)
     with WarmSystem(folder / "data", config_dir=config_dir, flags=["--backend", "stand_in"]) as system:
@@ -177,18 +162,6 @@ def test_a_tool_whose_secret_is_missing_says_how_to_set_it(extended) -> None:
     )
 
 
-def test_the_tool_of_the_readme_is_used(extended) -> None:
-    answer = extended.ask("Roll a dice with 20 sides")
-    assert [(call["tool"], call["args"]) for call in answer["tool_calls"]] == [("dice", {"sides": 20})]
-    assert "You rolled a " in answer["answer"]
-
-
-def test_the_observer_hears_every_answer(extended) -> None:
-    diary = extended.config_dir.parent / "diary.md"
-    extended.ask("Hello")
-    extended.wait_until(lambda: diary.exists() and "## Hello\n" in diary.read_text("utf-8"))
-
-
 def test_what_a_bug_has_kept_from_an_observer_it_gets_when_that_is_mended(extended, capfd) -> None:
     def journal(*arguments: str) -> tuple[str, str]:
         with pytest.raises(SystemExit):
@@ -208,11 +181,3 @@ def test_what_a_bug_has_kept_from_an_observer_it_gets_when_that_is_mended(extend
     assert error == "local2: 999999: no dead letter of anybody; `local2 journal dead` lists those there are\n"
     extended.wait_until(lambda: "What is the capital of Norway?;" in ledger.read_text("utf-8"))
     assert dead() == []
-
-
-def test_the_agent_asks_and_is_answered(extended) -> None:
-    extended.wait_until(lambda: extended.http.get("/sessions/news").status_code == 200)
-    extended.wait_until(lambda: len(extended.http.get("/sessions/news").json()["messages"]) > 2)
-    messages = extended.http.get("/sessions/news").json()["messages"]
-    assert [message["role"] for message in messages] == ["system", "user", "assistant"]
-    assert "Paris" in messages[-1]["content"]

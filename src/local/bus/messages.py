@@ -35,7 +35,7 @@ OWN = (CLARIFICATION, TODO_LIST, PROPOSE_PLAN, PLAN_STEP)  # what a turn does by
 
 
 class ClientCall(Data):
-    """A call of one of the asker's own functions, which the asker carries out."""
+    """A call of one of the client's own functions, which the client has to make."""
 
     call_id: str
     function: str
@@ -43,8 +43,8 @@ class ClientCall(Data):
 
 
 class AnswerProfile(Data):
-    """A kind of assistant: what it is told beside the rest, and the tools that it is offered at most (None: all).
-    `model` answers in place of the usual one."""
+    """A kind of assistant: its text, and the tools that it is offered at most (None: all). `model` replaces the usual
+    model."""
 
     name: str
     origin: str = ""
@@ -54,12 +54,12 @@ class AnswerProfile(Data):
 
 
 class AnswerOptions(Data):
-    """What an asker wants of one answer; None or empty leaves it to the settings. `functions` are run by the asker
-    itself: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any".
-    `allow` and `deny` narrow the tools of the system that the model is offered, and so does a `profile`, as it was when
-    the query was asked. `mode` is the permission mode for calls that need approval. With `remember` an exchange whose
-    history the asker keeps is remembered all the same. `model` is the model that answers, now and in what follows in
-    its conversation, whatever the profile says; "default" is the one of the settings."""
+    """What a client asks of one answer; None or empty leaves it to the settings. `functions` are those that the client
+    runs itself: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or
+    "any". `allow`, `deny` and a `profile` narrow the tools that the model is offered. `mode` says what happens with
+    calls that need approval. With `remember` an exchange whose history the client keeps is remembered all the same.
+    `model` is the model that answers from now on in the conversation, whatever the profile says; "default" is the one
+    of the settings."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -152,8 +152,8 @@ def _call(function: Json) -> Json:
 
 
 class BusProbe(Message):
-    """A bus, to itself, until it receives it: proof that its subscriptions are in place. `heard_as` is the instance,
-    and how often it has begun to listen."""
+    """A bus to itself, until it receives it: proof that its subscriptions are in place. `heard_as` is the instance, and
+    how often it has begun to listen."""
 
     subject = "bus.probe."
     delivery = Delivery.EPHEMERAL
@@ -164,7 +164,7 @@ class BusProbe(Message):
 
 
 class BusGap(Message):
-    """A participant that notices lost messages: whose, on which subject, how many."""
+    """A receiver that notices that messages did not arrive: whose, on which subject, how many."""
 
     subject = "bus.gap"
     observer: str
@@ -290,8 +290,8 @@ ConversationVerb = Literal["sessions", "session", "turns", "find", "change", "br
 
 
 class SessionChanged(Message):
-    """The generator, when a user has given a session a title, or pinned it, or undone that. Without `title` the session
-    is called as its first query."""
+    """The generator, when a user has given a session a title, pinned it, or undone that. Without `title` the session is
+    called by its first query."""
 
     subject = "session.changed"
     delivery = Delivery.CONFIRMED
@@ -303,7 +303,7 @@ class SessionChanged(Message):
 
 class SessionBranched(Message):
     """The generator, when a user continues from an earlier place of a session: `session_id` begins with the turns that
-    `branched_from` has before the query `before`; their messages are not repeated."""
+    `branched_from` has before the query `before`, which are not published again."""
 
     subject = "session.branched"
     delivery = Delivery.CONFIRMED
@@ -315,8 +315,8 @@ class SessionBranched(Message):
 
 
 class SessionDeleted(Message):
-    """The generator, when a session was deleted or an incognito one has ended: every participant removes what it keeps
-    of it."""
+    """The generator, when a session was deleted or an incognito one has ended: everybody removes what they hold of
+    it."""
 
     subject = "session.deleted"
     delivery = Delivery.CONFIRMED
@@ -336,9 +336,9 @@ class RecalledExchange(Data):
 
 
 class ContextProvided(RespondentMessage):
-    """A respondent, at most once in each turn, when it puts known facts about the user before the model without being
-    asked: `facts`, facts of earlier in the conversation that no longer hold (`gone`), and recalled exchanges.
-    `engram_ids` are the engrams that all of this comes from; `tokens` is the estimated size of the whole block."""
+    """A respondent, at most once for each turn, when it puts something known of the user before the model unasked:
+    facts (lines), facts that were told earlier in the conversation and no longer hold (`gone`), and recalled exchanges.
+    `engram_ids` are the engrams that all of this is from; `tokens` is an estimate of the whole block of context."""
 
     subject = "context.provided"
     facts: tuple[str, ...] = ()
@@ -353,12 +353,11 @@ class ContextProvided(RespondentMessage):
 
 
 class ConversationRequest(Message):
-    """A frontend that reads the generator's record, or changes it: sessions (`key` is the user whose they are, none
-    is everybody's; `query`, `cursor`, `limit`, `among`: only these), session, query, turns (those `before` or
-    `after` the query `at` or a `position`, or the one that is there: `order`), find (`query`), change (`labels`:
-    title, pinned), branch (`before`, `branch_id`), delete. `key` is the session's id, of query the query's. With
-    `of_user` another user's session does not exist. The verb prompt reads the system prompt of that user's queries
-    with these `options`."""
+    """A frontend that reads or changes the generator's record: sessions (`key` is the user, none is everybody; `query`,
+    `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around
+    it: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`, `branch_id`), delete, prompt (the
+    system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With
+    `of_user` another user's sessions do not exist."""
 
     subject = "conversation.request."
     delivery = Delivery.EPHEMERAL
@@ -425,9 +424,9 @@ class Grant(Data):
 
 
 class RecallScore(Data):
-    """The score of one engram in a search. `similarity` is the cosine of question and exchange, null if only words were
-    searched; `parts` are what `relevance` is made of, by name: where `fused` is below `threshold`, it was not good
-    enough. The age is null where it was not noted; `outdated` says that something in it no longer holds."""
+    """One engram of a search. `similarity` is the cosine of question and exchange, null if only words were searched;
+    `parts` are what `relevance` is made of: if `fused` is below `threshold`, it was not good enough. Its age is null
+    where that was not stored; `outdated` says that something in it no longer held."""
 
     engram_id: str
     relevance: float
@@ -448,7 +447,7 @@ class ToolSchemaRequest(Message):
 
 
 class ToolSchema(Message):
-    """A tool, when it starts and when asked: what the model is told of it, and how it is to be called."""
+    """A tool, when it starts and when asked: what the model reads about it, and how its calls are treated."""
 
     subject = "tool.schema"
     tool: str
@@ -484,8 +483,8 @@ class ToolRequest(RespondentMessage):
 
 
 class ToolResult(RespondentMessage):
-    """A tool, when a call has ended: either `result` or `error`. `sources` are addresses the text came from, `links`
-    those that it leads to; `tainted` says that the result of a trusted tool contains untrusted content."""
+    """A tool, when a call has ended: either `result` or `error`. `sources` are the addresses that the text came from,
+    `links` those that it leads to; `tainted` says that untrusted content is in what a trusted tool returns."""
 
     subject = "tool.result."
     family_key = "tool"
@@ -503,8 +502,8 @@ class ToolResult(RespondentMessage):
 
 
 class ToolCallRecord(Data):
-    """One tool call in the answer's record. `made_by` is the respondent that made it, if another one; `tainted` says
-    that its result taints the session."""
+    """One tool call in the record of an answer. `made_by` is the respondent that made it, if another one; `tainted`
+    says that its result taints the session."""
 
     call_id: str
     tool: str
@@ -541,10 +540,10 @@ class AgentTask(Data):
 
 
 class QueryReceived(Message):
-    """A frontend, when somebody asks, or the swarm, when a model has asked an agent (`task`). `history` replaces the
-    session's own history and makes the turn leave none; `continued` is what has followed the question there: calls of
-    the asker's functions, and their results. `origin` is who asks (user, schedule, agent); `tainted` says that its
-    words are not the user's own."""
+    """A frontend, when somebody asks, or the swarm, when a model gives an agent a task (`task`). `history` replaces the
+    session's own history and makes the turn leave none; `continued` is what followed the question there: calls of the
+    client's functions, and their results. `origin` is who is behind it; `tainted` says that its words are not the
+    user's own."""
 
     subject = "query.received"
     delivery = Delivery.CONFIRMED
@@ -562,7 +561,7 @@ class QueryReceived(Message):
 
 
 class QueryAccepted(RespondentMessage):
-    """The generator, as soon as the journal has delivered the query to it; again for each repeat of a running query."""
+    """The generator, when the journal has delivered the query to it; again for each repeat of a running query."""
 
     subject = "query.accepted"
     delivery = Delivery.CONFIRMED
@@ -571,7 +570,7 @@ class QueryAccepted(RespondentMessage):
 
 
 class QueryFailed(RespondentMessage):
-    """The generator, when a query ends without becoming a turn: refused, or cancelled while it waited in line."""
+    """The generator, when a query ends without an answer: refused, cancelled while it waited, or given up."""
 
     subject = "query.failed"
     delivery = Delivery.CONFIRMED
@@ -604,8 +603,8 @@ class GenerationToken(GenerationThinking):
 
 
 class GenerationWaiting(RespondentMessage):
-    """The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. Fragments
-    of an earlier attempt are void."""
+    """The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. What an
+    earlier attempt said no longer counts."""
 
     subject = "generation.waiting"
     delivery = Delivery.EPHEMERAL
@@ -645,7 +644,7 @@ class ModelSpan(Data):
 
 
 class TurnTotals(Data):
-    """The use of each limit of a turn: rounds of tool calls, calls, bytes of results, and tokens of its model."""
+    """What a turn has used of each of its limits: rounds of tool calls, calls, bytes of results, and tokens."""
 
     steps: int
     max_steps: int
@@ -709,7 +708,7 @@ class ResponseGeneration(RespondentMessage):
 
 
 class AnswerDialog(RespondentMessage):
-    """The generator, after an answer: the exchange alone, for participants that keep histories."""
+    """The generator, after an answer: the exchange alone, for observers that keep histories."""
 
     subject = "answer.dialog"
     query: str
@@ -725,8 +724,8 @@ FORMER_NAMES = {  # of states and actions in journals of earlier versions
 
 
 class AgentTransition(Message):
-    """A state machine, when its state changes; with the changes that followed at once. Travels with `from` and `to`.
-    `phase` is the phase of a turn that may do more than read: researching, editing, verifying or completing."""
+    """A state machine, when its state changes. Travels with `from` and `to`; `then` has the changes that followed at
+    once. `phase` is what a turn that may do more than read is doing: researching, editing, verifying or completing."""
 
     subject = "agent.transition"
     agent: str
@@ -762,7 +761,7 @@ class ChildStatus(Data):
 
 
 class ContextCompacted(RespondentMessage):
-    """The generator, before it asks the model with less than everything: what is left out, and what remains."""
+    """The generator, before it sends the model less than everything: what is left out, and what remains."""
 
     subject = "context.compacted"
     summarised_turns: int
@@ -774,7 +773,8 @@ class ContextCompacted(RespondentMessage):
 
 
 class ParticipantStatus(Message):
-    """A participant, every five seconds and soon after a change: that it lives, its state, and how much it has sent."""
+    """Every participant, every five seconds and within one of a change: what it does, what it has sent, what it
+    receives."""
 
     subject = "participant.status"
     delivery = Delivery.EPHEMERAL
@@ -793,7 +793,8 @@ class ParticipantStatus(Message):
 
 
 class BusDead(Message):
-    """The journal or a participant, when a message cannot be handled: which one, and why."""
+    """A participant that could not handle a message, or the journal for one that it delivers no more: which one, and
+    why."""
 
     subject = "bus.dead"
     participant: str
@@ -811,8 +812,8 @@ ControlVerb = Literal["start", "stop", "restart"]
 
 
 class ParticipantRequest(Message):
-    """A frontend that wants a participant to be started, stopped, or restarted; `name` is its name at the supervisor,
-    or in the settings if it is new there."""
+    """A frontend that has a participant started, stopped or restarted; `name` is what the supervisor or the settings
+    call it."""
 
     subject = "participant.request."
     delivery = Delivery.EPHEMERAL
@@ -824,8 +825,8 @@ class ParticipantRequest(Message):
 
 
 class ParticipantResult(Message):
-    """The supervisor, in answer to a `ParticipantRequest`, when it is done: the state of the `child`, or `error`. A
-    restart of the API is answered before it happens, as the answer would not reach it afterwards."""
+    """The supervisor's answer to that, when it is done: how the `child` is then, or in `error` why it was not done. It
+    is given before a restart of the API, which could not receive it afterwards."""
 
     subject = "participant.result."
     delivery = Delivery.EPHEMERAL
@@ -839,9 +840,9 @@ class ParticipantResult(Message):
 
 
 class ModelUsed(Message):
-    """A participant that has asked a model for another purpose than an answer: what for (critic, classifier, summary,
-    judge_test, classifier_test, or a routine of reflection), how often, the tokens that the server has counted,
-    seconds, and of a routine its outcome in a few words (`outcome`); for a check of a goal `about` is the goal."""
+    """A participant that has called a model for something else than an answer: the purpose (critic, classifier,
+    summary, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds, and of a routine in a
+    few words what came of it (`outcome`); of a check of a goal `about` is the goal."""
 
     subject = "model.used"
     delivery = Delivery.RECORDED
@@ -871,7 +872,7 @@ class TodoItem(Data):
 
 
 class TodoUpdated(RespondentMessage):
-    """A respondent, when its model has rewritten its todo list: all of it, in order."""
+    """A respondent, when its model has written its to-do list: all of it, in order."""
 
     subject = "todo.updated"
     call_id: str
@@ -929,8 +930,8 @@ class PlanCreated(RespondentMessage):
 
 
 class PlanStep(RespondentMessage):
-    """A respondent, when its model begins, ends or drops a step of the plan that was approved: `index` from 0, in the
-    plan of that `call_id`."""
+    """A respondent, when its model begins, ends or drops a step of the approved plan: `index` from 0, in the plan of
+    that `call_id`."""
 
     subject = "plan.step"
     call_id: str
@@ -1003,8 +1004,8 @@ def _moved(plan: PlanView, call: Mapping[str, Any]) -> PlanView:
 
 
 class ToolProgress(RespondentMessage):
-    """A tool that shows its work while it runs, at most four times a second: new output from the byte `start` on. Of
-    more than 8 kB only the end is sent; all of it is in the result."""
+    """A tool whose work shows while it is done, at most four times a second: the output from the byte `start` on. Of
+    more than 8 kB it has only the end; all of it is in the result."""
 
     subject = "tool.progress."
     family_key = "tool"
@@ -1016,8 +1017,8 @@ class ToolProgress(RespondentMessage):
 
 
 class ToolJob(RespondentMessage):
-    """A tool, when work begins that goes on after its call has ended, and when that work has ended: then with
-    `outcome`, a sentence, and all of its output."""
+    """A tool, when work begins that continues after its call, and when it has ended: then with `outcome`, a sentence,
+    and all of its output."""
 
     subject = "tool.job"
     call_id: str

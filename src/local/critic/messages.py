@@ -12,8 +12,8 @@ waited, and the newest of them are judged; `judge_unfit`: the judge has failed i
 
 
 class CritiqueResult(Message):
-    """A critic, after it has read an answer. `score` is 1 to 5, or null with a status that says why; `expected` the
-    mean over the judge's probabilities of the scores, where they are known."""
+    """The critic, after it has read an answer. `score` is 1 to 5, or null with a status that says why; `expected` is
+    the mean over the judge's probabilities of the scores, where they are known."""
 
     subject = "critique.result"
     delivery = Delivery.CONFIRMED
@@ -31,9 +31,9 @@ class CritiqueResult(Message):
 
 
 class PairwiseResult(Message):
-    """A critic, when two respondents have answered a query. `winner` is null with a status that says why;
-    `order_consistent` whether the judge preferred the same answer in both orders: if not, it is a tie, unless the
-    judge's probabilities are known: `preferred` is then that of A, the mean over both orders, and decides."""
+    """The critic, when two respondents have answered a query. `winner` is null with a status that says why.
+    `order_consistent` says whether the judge preferred the same answer in both orders; if not, it is a tie, unless the
+    judge's probabilities are known: then `preferred`, the mean probability of A over both orders, decides."""
 
     subject = "pairwise.result"
     delivery = Delivery.CONFIRMED
@@ -51,8 +51,8 @@ class PairwiseResult(Message):
 
 
 class ComparisonRequest(Message):
-    """The tool `compare_answers`, when a respondent's model wants to know which of two texts answers a question better.
-    A user waits for the main respondent's alone."""
+    """The tool `compare_answers`, when a model asks which of two texts answers a question better. A user waits for it
+    only if it is the main respondent's."""
 
     subject = "comparison.request"
     is_request = True
@@ -64,7 +64,7 @@ class ComparisonRequest(Message):
 
 
 class ComparisonResult(Message):
-    """A critic's answer to that; `error` says why it has none."""
+    """The critic's answer to that; `error` says why it has none."""
 
     subject = "comparison.result"
     winner: Literal["A", "B", "tie"] | None = None
@@ -75,7 +75,7 @@ class ComparisonResult(Message):
 
 
 class UserFeedback(Message):
-    """A door, when a user rates an answer; the latest rating of an answer counts, null withdraws it."""
+    """A frontend, when a user rates an answer; the latest rating of an answer counts, null withdraws it."""
 
     subject = "user.feedback"
     delivery = Delivery.CONFIRMED
@@ -87,8 +87,8 @@ class UserFeedback(Message):
 
 
 class RewardEvent(Message):
-    """The reward service to the respondent that gave an answer: the answer's reward is now this, 0 for none. It takes
-    the place of any earlier one of the same answer."""
+    """The reward service, to the respondent that gave an answer: the answer's reward is now this, 0 for none. It
+    replaces any earlier one of the same answer."""
 
     subject = "reward.event"
     delivery = Delivery.CONFIRMED

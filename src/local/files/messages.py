@@ -13,7 +13,7 @@ ChangeVerb = Literal["list", "show", "undo"]
 
 class ChangedFile(Data):
     """One file that one call of a tool has changed: made, written, edited or deleted. `undone` says that this was taken
-    back; `diff` is in the unified form, told by show and undo, and empty for what is no text."""
+    back; `diff` is in the unified form, in results of show and undo, and empty for what is no text."""
 
     path: str
     what: Literal["made", "changed", "deleted"]
@@ -27,9 +27,8 @@ class ChangedFile(Data):
 
 
 class ChangeRequest(Message):
-    """A door, for what the tools have changed: list, show (with diffs) or undo. Of a call, of a query, or from one time
-    on up to another; list and show of all that is kept, without any of it. Not on record, as what it asks for may be
-    deleted."""
+    """A frontend that lists the changes of files, shows them with diffs, or undoes them: of a call, of a query, or
+    between two times. Not on record, because what it asks for may be deleted."""
 
     subject = "change.request."
     delivery = Delivery.EPHEMERAL
@@ -45,7 +44,7 @@ class ChangeRequest(Message):
 
 
 class ChangeResult(Message):
-    """Whoever changes files, to that: the changes, the latest first; of undo those that were undone now."""
+    """`files`, to that: the changes, the latest first; of undo those that were undone now."""
 
     subject = "change.result."
     delivery = Delivery.EPHEMERAL
@@ -57,7 +56,7 @@ class ChangeResult(Message):
 
 
 class EffectUndone(Message):
-    """Whoever has changed files, when a user has taken changes back: which calls of tools, and the files."""
+    """`files`, when a user has taken changes back: which calls of tools, and the files."""
 
     subject = "effect.undone"
     call_ids: tuple[str, ...]

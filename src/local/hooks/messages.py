@@ -48,9 +48,9 @@ class HookSettings(Settings):
 
 
 class HookRequest(RespondentMessage):
-    """A respondent, before or after something that a hook is for. `data` is what it is about: `query` of a turn and a
-    session; `tools` of a model call that comes, `content` and `calls` of one that has ended; `tool`, `args`, `level`
-    and `tainted` of a call, and its `result` or `error` when it has ended."""
+    """A respondent, before or after something that a hook is for. `data` says what it is about: `query` of a turn and a
+    session; `tools` before a model call, `content` and `calls` after one; `tool`, `args`, `level` and `tainted` of a
+    tool call, and its `result` or `error` when it has ended."""
 
     subject = "hook.request."
     delivery = Delivery.RECORDED
@@ -64,9 +64,9 @@ class HookRequest(RespondentMessage):
 
 
 class HookResult(Message):
-    """A hook, to that: proceed; change, with what is another one in `data`: `tools`, `args` or `result`; deny, or ask a
-    person, and `why`. Nothing of it gives leave: a call that was changed is judged as what it is now. `error` says
-    why it could not say anything."""
+    """A hook, to that: proceed; change, with the new `tools`, `args` or `result` in `data`; deny, or ask a person, and
+    `why`. None of these approves anything: a call that was changed is judged again. `error` says why the hook could not
+    decide."""
 
     subject = "hook.result."
     delivery = Delivery.RECORDED

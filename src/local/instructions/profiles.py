@@ -30,7 +30,7 @@ ToolName = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_-]{1,64}|\*)$
 
 
 class ProfileSettings(Settings):
-    """The settings at the head of a profile's file; docs/prompt.md says what each key means."""
+    """What stands before a profile's text; docs/how-to/instructions-and-profiles.md says what each key means."""
 
     name: Name
     description: Line

@@ -8,14 +8,15 @@ from local.bus.message import Data, Delivery, ErrorInfo, Message
 
 
 class JournalOpened(Message):
-    """The journal, when it begins to serve and after each reconnection: resend what it has not confirmed, attach."""
+    """The journal, when it begins to serve and after each reconnection: everybody sends again what is not confirmed,
+    and attaches."""
 
     subject = "journal.opened"
     delivery = Delivery.EPHEMERAL
 
 
 class JournalConfirmed(Message):
-    """The journal to one publisher's instance: its messages with these ids are on disk. `refused` are ids that it
+    """The journal, to one publisher's instance: its messages with these ids are on the disk. `refused` are ids that it
     cannot take, for the reason in `error`."""
 
     subject = "journal.confirmed."
@@ -29,7 +30,7 @@ class JournalConfirmed(Message):
 
 class ConsumerClaim(Data):
     """A durable consumer that a process serves. `subjects` are whole ones and families. With `linger_ms` a delivery may
-    wait so long for others to travel with it: nobody waits for what this consumer does."""
+    be held back so long, to travel with others."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")  # a word of a subject
     subjects: tuple[str, ...] = Field(min_length=1)
@@ -39,8 +40,8 @@ class ConsumerClaim(Data):
 
 
 class JournalAttach(Message):
-    """A process that serves durable consumers: when they are ready, every few seconds, and when the journal has
-    opened. The sender's instance is given what was not acknowledged yet."""
+    """A process that serves durable consumers: when they are ready, every few seconds, and when the journal has opened.
+    The journal delivers to the sender's instance what was not acknowledged yet."""
 
     subject = "journal.attach"
     delivery = Delivery.EPHEMERAL
@@ -48,7 +49,8 @@ class JournalAttach(Message):
 
 
 class JournalDetach(Message):
-    """A process that serves a durable consumer, when it ends in order: what it holds is handed back."""
+    """A process that serves a durable consumer, when it ends in order: the consumer's deliveries under way are
+    returned."""
 
     subject = "journal.detach"
     delivery = Delivery.EPHEMERAL
@@ -56,7 +58,7 @@ class JournalDetach(Message):
 
 
 class JournalFenced(Message):
-    """The journal to an instance whose place another one has taken: it is given nothing any more, and should end."""
+    """The journal, to an instance that another one has replaced: it gets no more deliveries, and should end."""
 
     subject = "journal.fenced."
     delivery = Delivery.EPHEMERAL
@@ -81,8 +83,8 @@ class JournalDeliver(Message):
 
 
 class JournalFlush(Message):
-    """A process that serves a durable consumer, when somebody waits for what that does: what has arrived for it so far
-    is to be given at once. `mark` is the sender's, to tell the answers apart."""
+    """A process that serves a durable consumer, when somebody waits for its work: the journal delivers at once what has
+    arrived so far. `mark` is the sender's, to tell the answers apart."""
 
     subject = "journal.hurry"
     delivery = Delivery.EPHEMERAL
@@ -91,8 +93,8 @@ class JournalFlush(Message):
 
 
 class JournalFlushed(Message):
-    """The journal to the instance that was in a hurry: what had arrived for its consumer before that `mark` has been
-    given to it, as much as it takes at a time."""
+    """The journal, to an instance that has asked for that: what had arrived for its consumer before that `mark` has
+    been delivered, as much as it takes at a time."""
 
     subject = "journal.given."
     delivery = Delivery.EPHEMERAL
@@ -103,7 +105,7 @@ class JournalFlushed(Message):
 
 
 class JournalAck(Message):
-    """A durable consumer: it has handled these messages."""
+    """A durable consumer that has finished with these messages."""
 
     subject = "journal.ack"
     delivery = Delivery.EPHEMERAL
@@ -112,8 +114,8 @@ class JournalAck(Message):
 
 
 class JournalFailed(Message):
-    """A process that serves a durable consumer, when a handler has raised: entry `number` is to be given again after a
-    while, or to become a dead letter with this `reason`."""
+    """A process that serves a durable consumer, when a handler has raised: entry `number` is to be delivered again
+    after a while, or to become a dead letter with this `reason`."""
 
     subject = "journal.failed"
     delivery = Delivery.EPHEMERAL
@@ -124,8 +126,8 @@ class JournalFailed(Message):
 
 
 class JournalRedeliver(Message):
-    """Whoever has mended what dead letters were due to: those with these numbers, or all, are to be given again to a
-    consumer, or to each that was given up with them."""
+    """A client, after the cause of dead letters was repaired: those with these numbers, or all, are delivered again to
+    a consumer, or to each that was given up with them."""
 
     subject = "journal.redeliver"
     delivery = Delivery.EPHEMERAL
@@ -158,8 +160,8 @@ ConsumerMessage = JournalAttach | JournalDetach | JournalAck | JournalFailed | J
 
 
 class JournalRead(Message):
-    """Whoever wants to know what is on record: entries above `after`, and below `before` if that is given, that match
-    everything given; oldest first, or if there is only `before` latest first."""
+    """A participant that reads what is on record: entries above `after`, and below `before` if that is given, that
+    match everything given; oldest first, or with `before` alone latest first."""
 
     subject = "journal.read"
     delivery = Delivery.EPHEMERAL
@@ -199,8 +201,8 @@ class JournalEntries(Message):
 
 
 class JournalRedact(Message):
-    """Whoever deletes something: the payloads of a session, of everything one query caused, and those that mention a
-    text, whichever are given, are to leave the journal, too."""
+    """A participant that deletes something: the payloads of a session, of everything one query caused, and those that
+    mention a text, whichever are given, are to leave the journal."""
 
     subject = "journal.redact"
     delivery = Delivery.EPHEMERAL

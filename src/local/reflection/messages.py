@@ -21,10 +21,9 @@ class DreamNote(Data):
 
 
 class DreamMade(Message):
-    """The dreamer, when it has looked back. The memory keeps what it has seen as notes. `read` counts the exchanges
-    between the times `since` and `until` (seconds since 1970), `left_out` those with words of strangers, which it does
-    not read. `proposes_soul` says that a change of the soul waits for its owner, `proposes_skill` of which skill one
-    does."""
+    """The dreamer, when it has looked back. The memory keeps what it saw as notes. `read` counts the exchanges between
+    the times `since` and `until` (seconds since 1970), `left_out` those with untrusted content, which it does not read.
+    `proposes_soul` says that a change of the soul waits for its owner, `proposes_skill` for which skill one does."""
 
     subject = "dream.made"
     delivery = Delivery.CONFIRMED
@@ -64,8 +63,8 @@ class GoalRecord(Data):
 
 
 class GoalChanged(Message):
-    """The heartbeat, when a goal is set, done, dropped or open again, `by` whom; itself if a check has shown that it is
-    reached."""
+    """The heartbeat, when a goal is set, done, dropped or open again; `by` is who changed it, the heartbeat if a check
+    has shown that the goal is reached."""
 
     subject = "goal.changed"
     delivery = Delivery.CONFIRMED
@@ -77,8 +76,8 @@ class GoalChanged(Message):
 
 class GoalSaid(Message):
     """The heartbeat, to the owner, when a check has something to say: for the time `due_at`, resting on the exchanges
-    with the engrams `sources`; `left_out` counts those with words of strangers, which it does not read. No model is
-    shown it but that of the next check."""
+    with the engrams `sources`; `left_out` counts those with untrusted content, which it does not read. Only the model
+    of the next check is shown it."""
 
     subject = "goal.said"
     delivery = Delivery.CONFIRMED
@@ -93,9 +92,8 @@ class GoalSaid(Message):
 
 
 class GoalRequest(Message):
-    """A door, for goals: list, set (`text`, `schedule`, `by`), done, drop, reopen, or seen (the words of
-    `goal_id` for the time `words_at`).
-    Not on record, as what it asks for may be refused."""
+    """A frontend, for goals: list, set (`text`, `schedule`, `by`), done, drop, reopen, or seen (the words of `goal_id`
+    for the time `words_at`). Not on record, because what it asks for may be refused."""
 
     subject = "goal.request."
     delivery = Delivery.EPHEMERAL
@@ -142,8 +140,8 @@ class RoutineRecord(Data):
 
 
 class MonologueThought(Message):
-    """The inner monologue, when it has thought of what has happened lately: of the exchanges with the engrams
-    `sources`; `left_out` counts those with words of strangers, which it does not read. No model is shown it."""
+    """The inner monologue, when it has thought about what happened lately: about the exchanges with the engrams
+    `sources`; `left_out` counts those with untrusted content, which it does not read. No model is shown it."""
 
     subject = "monologue.thought"
     delivery = Delivery.CONFIRMED
@@ -156,8 +154,8 @@ class MonologueThought(Message):
 
 
 class RoutineRequest(Message):
-    """A door, for how a routine is (status), to have it done without waiting for its time (now), or to switch it on or
-    off while it runs; that outlives a restart."""
+    """A frontend that asks how a routine is (status), runs it at once (now), or switches it on or off, also across
+    restarts."""
 
     subject = "reflection.request."
     delivery = Delivery.EPHEMERAL

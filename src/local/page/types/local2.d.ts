@@ -73,7 +73,7 @@ export interface AgentTask {
   max_calls: number;
 }
 
-/** A state machine, when its state changes; with the changes that followed at once. Travels with `from` and `to`. `phase` is the phase of a turn that may do more than read: researching, editing, verifying or completing. */
+/** A state machine, when its state changes. Travels with `from` and `to`; `then` has the changes that followed at once. `phase` is what a turn that may do more than read is doing: researching, editing, verifying or completing. */
 export interface AgentTransition {
   agent: string;
   query_id: string;
@@ -85,7 +85,7 @@ export interface AgentTransition {
   phase: string;
 }
 
-/** The generator, after an answer: the exchange alone, for participants that keep histories. */
+/** The generator, after an answer: the exchange alone, for observers that keep histories. */
 export interface AnswerDialog {
   query_id: string;
   respondent_id: string;
@@ -94,7 +94,7 @@ export interface AnswerDialog {
   session_id: string | null;
 }
 
-/** What an asker wants of one answer; None or empty leaves it to the settings. `functions` are run by the asker itself: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered, and so does a `profile`, as it was when the query was asked. `mode` is the permission mode for calls that need approval. With `remember` an exchange whose history the asker keeps is remembered all the same. `model` is the model that answers, now and in what follows in its conversation, whatever the profile says; "default" is the one of the settings. */
+/** What a client asks of one answer; None or empty leaves it to the settings. `functions` are those that the client runs itself: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow`, `deny` and a `profile` narrow the tools that the model is offered. `mode` says what happens with calls that need approval. With `remember` an exchange whose history the client keeps is remembered all the same. `model` is the model that answers from now on in the conversation, whatever the profile says; "default" is the one of the settings. */
 export interface AnswerOptions {
   temperature: number | null;
   top_p: number | null;
@@ -116,7 +116,7 @@ export interface AnswerOptions {
   model: string | null;
 }
 
-/** A kind of assistant: what it is told beside the rest, and the tools that it is offered at most (None: all). `model` answers in place of the usual one. */
+/** A kind of assistant: its text, and the tools that it is offered at most (None: all). `model` replaces the usual model. */
 export interface AnswerProfile {
   name: string;
   origin: string;
@@ -160,7 +160,7 @@ export interface ApprovalRequest {
   expires_at: number;
 }
 
-/** The journal or a participant, when a message cannot be handled: which one, and why. */
+/** A participant that could not handle a message, or the journal for one that it delivers no more: which one, and why. */
 export interface BusDead {
   participant: string;
   envelope_id: string;
@@ -168,7 +168,7 @@ export interface BusDead {
   error: ErrorInfo;
 }
 
-/** A participant that notices lost messages: whose, on which subject, how many. */
+/** A receiver that notices that messages did not arrive: whose, on which subject, how many. */
 export interface BusGap {
   observer: string;
   sender: string;
@@ -177,7 +177,7 @@ export interface BusGap {
   missed: number;
 }
 
-/** A bus, to itself, until it receives it: proof that its subscriptions are in place. `heard_as` is the instance, and how often it has begun to listen. */
+/** A bus to itself, until it receives it: proof that its subscriptions are in place. `heard_as` is the instance, and how often it has begun to listen. */
 export interface BusProbe {
   heard_as: string;
   instance: string;
@@ -191,7 +191,7 @@ export interface ChangeRecord {
   value: string | null;
 }
 
-/** A door, for what the tools have changed: list, show (with diffs) or undo. Of a call, of a query, or from one time on up to another; list and show of all that is kept, without any of it. Not on record, as what it asks for may be deleted. */
+/** A frontend that lists the changes of files, shows them with diffs, or undoes them: of a call, of a query, or between two times. Not on record, because what it asks for may be deleted. */
 export interface ChangeRequest {
   verb: "list" | "show" | "undo";
   call_id: string | null;
@@ -201,7 +201,7 @@ export interface ChangeRequest {
   limit: number;
 }
 
-/** Whoever changes files, to that: the changes, the latest first; of undo those that were undone now. */
+/** `files`, to that: the changes, the latest first; of undo those that were undone now. */
 export interface ChangeResult {
   verb: string;
   workspace: string;
@@ -209,7 +209,7 @@ export interface ChangeResult {
   error: ErrorInfo | null;
 }
 
-/** One file that one call of a tool has changed: made, written, edited or deleted. `undone` says that this was taken back; `diff` is in the unified form, told by show and undo, and empty for what is no text. */
+/** One file that one call of a tool has changed: made, written, edited or deleted. `undone` says that this was taken back; `diff` is in the unified form, in results of show and undo, and empty for what is no text. */
 export interface ChangedFile {
   path: string;
   what: "made" | "changed" | "deleted";
@@ -232,7 +232,7 @@ export interface ChildStatus {
   detail: string;
 }
 
-/** A call of one of the asker's own functions, which the asker carries out. */
+/** A call of one of the client's own functions, which the client has to make. */
 export interface ClientCall {
   call_id: string;
   function: string;
@@ -257,7 +257,7 @@ export interface ClientToolResult {
   error: ErrorInfo | null;
 }
 
-/** The tool `compare_answers`, when a respondent's model wants to know which of two texts answers a question better. A user waits for the main respondent's alone. */
+/** The tool `compare_answers`, when a model asks which of two texts answers a question better. A user waits for it only if it is the main respondent's. */
 export interface ComparisonRequest {
   respondent_id: string;
   question: string;
@@ -265,7 +265,7 @@ export interface ComparisonRequest {
   answer_b: string;
 }
 
-/** A critic's answer to that; `error` says why it has none. */
+/** The critic's answer to that; `error` says why it has none. */
 export interface ComparisonResult {
   winner: "A" | "B" | "tie" | null;
   order_consistent: boolean | null;
@@ -274,7 +274,7 @@ export interface ComparisonResult {
   error: ErrorInfo | null;
 }
 
-/** A durable consumer that a process serves. `subjects` are whole ones and families. With `linger_ms` a delivery may wait so long for others to travel with it: nobody waits for what this consumer does. */
+/** A durable consumer that a process serves. `subjects` are whole ones and families. With `linger_ms` a delivery may be held back so long, to travel with others. */
 export interface ConsumerClaim {
   name: string;
   subjects: string[];
@@ -283,7 +283,7 @@ export interface ConsumerClaim {
   linger_ms: number;
 }
 
-/** The generator, before it asks the model with less than everything: what is left out, and what remains. */
+/** The generator, before it sends the model less than everything: what is left out, and what remains. */
 export interface ContextCompacted {
   query_id: string;
   respondent_id: string;
@@ -302,7 +302,7 @@ export interface ContextGauge {
   parts: Record<string, number>;
 }
 
-/** A respondent, at most once in each turn, when it puts known facts about the user before the model without being asked: `facts`, facts of earlier in the conversation that no longer hold (`gone`), and recalled exchanges. `engram_ids` are the engrams that all of this comes from; `tokens` is the estimated size of the whole block. */
+/** A respondent, at most once for each turn, when it puts something known of the user before the model unasked: facts (lines), facts that were told earlier in the conversation and no longer hold (`gone`), and recalled exchanges. `engram_ids` are the engrams that all of this is from; `tokens` is an estimate of the whole block of context. */
 export interface ContextProvided {
   query_id: string;
   respondent_id: string;
@@ -313,7 +313,7 @@ export interface ContextProvided {
   tokens: number;
 }
 
-/** A frontend that reads the generator's record, or changes it: sessions (`key` is the user whose they are, none is everybody's; `query`, `cursor`, `limit`, `among`: only these), session, query, turns (those `before` or `after` the query `at` or a `position`, or the one that is there: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`, `branch_id`), delete. `key` is the session's id, of query the query's. With `of_user` another user's session does not exist. The verb prompt reads the system prompt of that user's queries with these `options`. */
+/** A frontend that reads or changes the generator's record: sessions (`key` is the user, none is everybody; `query`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`, `branch_id`), delete, prompt (the system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With `of_user` another user's sessions do not exist. */
 export interface ConversationRequest {
   verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt";
   key: string;
@@ -338,7 +338,7 @@ export interface ConversationResult {
   error: ErrorInfo | null;
 }
 
-/** A critic, after it has read an answer. `score` is 1 to 5, or null with a status that says why; `expected` the mean over the judge's probabilities of the scores, where they are known. */
+/** The critic, after it has read an answer. `score` is 1 to 5, or null with a status that says why; `expected` is the mean over the judge's probabilities of the scores, where they are known. */
 export interface CritiqueResult {
   query_id: string;
   respondent_id: string;
@@ -415,7 +415,7 @@ export interface CronRunRecord {
   ended_at: number | null;
 }
 
-/** The dreamer, when it has looked back. The memory keeps what it has seen as notes. `read` counts the exchanges between the times `since` and `until` (seconds since 1970), `left_out` those with words of strangers, which it does not read. `proposes_soul` says that a change of the soul waits for its owner, `proposes_skill` of which skill one does. */
+/** The dreamer, when it has looked back. The memory keeps what it saw as notes. `read` counts the exchanges between the times `since` and `until` (seconds since 1970), `left_out` those with untrusted content, which it does not read. `proposes_soul` says that a change of the soul waits for its owner, `proposes_skill` for which skill one does. */
 export interface DreamMade {
   dream_id: string;
   notes: DreamNote[];
@@ -443,7 +443,7 @@ export interface EditRecord {
   text: string;
 }
 
-/** Whoever has changed files, when a user has taken changes back: which calls of tools, and the files. */
+/** `files`, when a user has taken changes back: which calls of tools, and the files. */
 export interface EffectUndone {
   call_ids: string[];
   paths: string[];
@@ -527,7 +527,7 @@ export interface GenerationToken {
   text: string;
 }
 
-/** The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. Fragments of an earlier attempt are void. */
+/** The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. What an earlier attempt said no longer counts. */
 export interface GenerationWaiting {
   query_id: string;
   respondent_id: string;
@@ -535,7 +535,7 @@ export interface GenerationWaiting {
   reason: string;
 }
 
-/** The heartbeat, when a goal is set, done, dropped or open again, `by` whom; itself if a check has shown that it is reached. */
+/** The heartbeat, when a goal is set, done, dropped or open again; `by` is who changed it, the heartbeat if a check has shown that the goal is reached. */
 export interface GoalChanged {
   goal_id: string;
   text: string;
@@ -560,7 +560,7 @@ export interface GoalRecord {
   is_seen: boolean;
 }
 
-/** A door, for goals: list, set (`text`, `schedule`, `by`), done, drop, reopen, or seen (the words of `goal_id` for the time `words_at`). Not on record, as what it asks for may be refused. */
+/** A frontend, for goals: list, set (`text`, `schedule`, `by`), done, drop, reopen, or seen (the words of `goal_id` for the time `words_at`). Not on record, because what it asks for may be refused. */
 export interface GoalRequest {
   verb: "list" | "set" | "done" | "drop" | "reopen" | "seen";
   goal_id: string;
@@ -577,7 +577,7 @@ export interface GoalResult {
   error: ErrorInfo | null;
 }
 
-/** The heartbeat, to the owner, when a check has something to say: for the time `due_at`, resting on the exchanges with the engrams `sources`; `left_out` counts those with words of strangers, which it does not read. No model is shown it but that of the next check. */
+/** The heartbeat, to the owner, when a check has something to say: for the time `due_at`, resting on the exchanges with the engrams `sources`; `left_out` counts those with untrusted content, which it does not read. Only the model of the next check is shown it. */
 export interface GoalSaid {
   goal_id: string;
   goal: string;
@@ -632,7 +632,7 @@ export interface GrantResult {
   mode: "default" | "acceptEdits" | null;
 }
 
-/** A respondent, before or after something that a hook is for. `data` is what it is about: `query` of a turn and a session; `tools` of a model call that comes, `content` and `calls` of one that has ended; `tool`, `args`, `level` and `tainted` of a call, and its `result` or `error` when it has ended. */
+/** A respondent, before or after something that a hook is for. `data` says what it is about: `query` of a turn and a session; `tools` before a model call, `content` and `calls` after one; `tool`, `args`, `level` and `tainted` of a tool call, and its `result` or `error` when it has ended. */
 export interface HookRequest {
   query_id: string;
   respondent_id: string;
@@ -642,7 +642,7 @@ export interface HookRequest {
   data: Record<string, unknown>;
 }
 
-/** A hook, to that: proceed; change, with what is another one in `data`: `tools`, `args` or `result`; deny, or ask a person, and `why`. Nothing of it gives leave: a call that was changed is judged as what it is now. `error` says why it could not say anything. */
+/** A hook, to that: proceed; change, with the new `tools`, `args` or `result` in `data`; deny, or ask a person, and `why`. None of these approves anything: a call that was changed is judged again. `error` says why the hook could not decide. */
 export interface HookResult {
   hook: string;
   decision: "proceed" | "change" | "deny" | "ask";
@@ -651,18 +651,18 @@ export interface HookResult {
   error: ErrorInfo | null;
 }
 
-/** A durable consumer: it has handled these messages. */
+/** A durable consumer that has finished with these messages. */
 export interface JournalAck {
   consumer: string;
   numbers: number[];
 }
 
-/** A process that serves durable consumers: when they are ready, every few seconds, and when the journal has opened. The sender's instance is given what was not acknowledged yet. */
+/** A process that serves durable consumers: when they are ready, every few seconds, and when the journal has opened. The journal delivers to the sender's instance what was not acknowledged yet. */
 export interface JournalAttach {
   consumers: ConsumerClaim[];
 }
 
-/** The journal to one publisher's instance: its messages with these ids are on disk. `refused` are ids that it cannot take, for the reason in `error`. */
+/** The journal, to one publisher's instance: its messages with these ids are on the disk. `refused` are ids that it cannot take, for the reason in `error`. */
 export interface JournalConfirmed {
   instance: string;
   ids: string[];
@@ -680,7 +680,7 @@ export interface JournalDeliver {
   frame: string;
 }
 
-/** A process that serves a durable consumer, when it ends in order: what it holds is handed back. */
+/** A process that serves a durable consumer, when it ends in order: the consumer's deliveries under way are returned. */
 export interface JournalDetach {
   consumer: string;
 }
@@ -700,7 +700,7 @@ export interface JournalEntry {
   frame: string;
 }
 
-/** A process that serves a durable consumer, when a handler has raised: entry `number` is to be given again after a while, or to become a dead letter with this `reason`. */
+/** A process that serves a durable consumer, when a handler has raised: entry `number` is to be delivered again after a while, or to become a dead letter with this `reason`. */
 export interface JournalFailed {
   consumer: string;
   number: number;
@@ -708,30 +708,30 @@ export interface JournalFailed {
   reason: string;
 }
 
-/** The journal to an instance whose place another one has taken: it is given nothing any more, and should end. */
+/** The journal, to an instance that another one has replaced: it gets no more deliveries, and should end. */
 export interface JournalFenced {
   consumer: string;
   instance: string;
 }
 
-/** A process that serves a durable consumer, when somebody waits for what that does: what has arrived for it so far is to be given at once. `mark` is the sender's, to tell the answers apart. */
+/** A process that serves a durable consumer, when somebody waits for its work: the journal delivers at once what has arrived so far. `mark` is the sender's, to tell the answers apart. */
 export interface JournalFlush {
   consumer: string;
   mark: number;
 }
 
-/** The journal to the instance that was in a hurry: what had arrived for its consumer before that `mark` has been given to it, as much as it takes at a time. */
+/** The journal, to an instance that has asked for that: what had arrived for its consumer before that `mark` has been delivered, as much as it takes at a time. */
 export interface JournalFlushed {
   consumer: string;
   instance: string;
   mark: number;
 }
 
-/** The journal, when it begins to serve and after each reconnection: resend what it has not confirmed, attach. */
+/** The journal, when it begins to serve and after each reconnection: everybody sends again what is not confirmed, and attaches. */
 export interface JournalOpened {
 }
 
-/** Whoever wants to know what is on record: entries above `after`, and below `before` if that is given, that match everything given; oldest first, or if there is only `before` latest first. */
+/** A participant that reads what is on record: entries above `after`, and below `before` if that is given, that match everything given; oldest first, or with `before` alone latest first. */
 export interface JournalRead {
   subjects: string[];
   correlation_id: string | null;
@@ -742,7 +742,7 @@ export interface JournalRead {
   limit: number;
 }
 
-/** Whoever deletes something: the payloads of a session, of everything one query caused, and those that mention a text, whichever are given, are to leave the journal, too. */
+/** A participant that deletes something: the payloads of a session, of everything one query caused, and those that mention a text, whichever are given, are to leave the journal. */
 export interface JournalRedact {
   session_id: string | null;
   query_id: string | null;
@@ -755,7 +755,7 @@ export interface JournalRedacted {
   error: ErrorInfo | null;
 }
 
-/** Whoever has mended what dead letters were due to: those with these numbers, or all, are to be given again to a consumer, or to each that was given up with them. */
+/** A client, after the cause of dead letters was repaired: those with these numbers, or all, are delivered again to a consumer, or to each that was given up with them. */
 export interface JournalRedeliver {
   consumer: string | null;
   numbers: number[];
@@ -924,7 +924,7 @@ export interface ModelSpan {
   model: string;
 }
 
-/** A participant that has asked a model for another purpose than an answer: what for (critic, classifier, summary, judge_test, classifier_test, or a routine of reflection), how often, the tokens that the server has counted, seconds, and of a routine its outcome in a few words (`outcome`); for a check of a goal `about` is the goal. */
+/** A participant that has called a model for something else than an answer: the purpose (critic, classifier, summary, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds, and of a routine in a few words what came of it (`outcome`); of a check of a goal `about` is the goal. */
 export interface ModelUsed {
   purpose: string;
   model: string;
@@ -936,7 +936,7 @@ export interface ModelUsed {
   about: string;
 }
 
-/** The inner monologue, when it has thought of what has happened lately: of the exchanges with the engrams `sources`; `left_out` counts those with words of strangers, which it does not read. No model is shown it. */
+/** The inner monologue, when it has thought about what happened lately: about the exchanges with the engrams `sources`; `left_out` counts those with untrusted content, which it does not read. No model is shown it. */
 export interface MonologueThought {
   thought_id: string;
   text: string;
@@ -977,7 +977,7 @@ export interface OutdatedFact {
   engram_ids: string[];
 }
 
-/** A critic, when two respondents have answered a query. `winner` is null with a status that says why; `order_consistent` whether the judge preferred the same answer in both orders: if not, it is a tie, unless the judge's probabilities are known: `preferred` is then that of A, the mean over both orders, and decides. */
+/** The critic, when two respondents have answered a query. `winner` is null with a status that says why. `order_consistent` says whether the judge preferred the same answer in both orders; if not, it is a tie, unless the judge's probabilities are known: then `preferred`, the mean probability of A over both orders, decides. */
 export interface PairwiseResult {
   query_id: string;
   winner: "A" | "B" | "tie" | null;
@@ -991,20 +991,20 @@ export interface PairwiseResult {
   session_id: string | null;
 }
 
-/** A frontend that wants a participant to be started, stopped, or restarted; `name` is its name at the supervisor, or in the settings if it is new there. */
+/** A frontend that has a participant started, stopped or restarted; `name` is what the supervisor or the settings call it. */
 export interface ParticipantRequest {
   verb: "start" | "stop" | "restart";
   name: string;
 }
 
-/** The supervisor, in answer to a `ParticipantRequest`, when it is done: the state of the `child`, or `error`. A restart of the API is answered before it happens, as the answer would not reach it afterwards. */
+/** The supervisor's answer to that, when it is done: how the `child` is then, or in `error` why it was not done. It is given before a restart of the API, which could not receive it afterwards. */
 export interface ParticipantResult {
   verb: string;
   child: ChildStatus | null;
   error: ErrorInfo | null;
 }
 
-/** A participant, every five seconds and soon after a change: that it lives, its state, and how much it has sent. */
+/** Every participant, every five seconds and within one of a change: what it does, what it has sent, what it receives. */
 export interface ParticipantStatus {
   name: string;
   kind: string;
@@ -1052,7 +1052,7 @@ export interface PlanCreated {
   steps: string[];
 }
 
-/** A respondent, when its model begins, ends or drops a step of the plan that was approved: `index` from 0, in the plan of that `call_id`. */
+/** A respondent, when its model begins, ends or drops a step of the approved plan: `index` from 0, in the plan of that `call_id`. */
 export interface PlanStep {
   query_id: string;
   respondent_id: string;
@@ -1061,7 +1061,7 @@ export interface PlanStep {
   state: "open" | "doing" | "done" | "dropped";
 }
 
-/** The generator, as soon as the journal has delivered the query to it; again for each repeat of a running query. */
+/** The generator, when the journal has delivered the query to it; again for each repeat of a running query. */
 export interface QueryAccepted {
   query_id: string;
   respondent_id: string;
@@ -1073,7 +1073,7 @@ export interface QueryCancel {
   query_id: string;
 }
 
-/** The generator, when a query ends without becoming a turn: refused, or cancelled while it waited in line. */
+/** The generator, when a query ends without an answer: refused, cancelled while it waited, or given up. */
 export interface QueryFailed {
   query_id: string;
   respondent_id: string;
@@ -1081,7 +1081,7 @@ export interface QueryFailed {
   error: ErrorInfo;
 }
 
-/** A frontend, when somebody asks, or the swarm, when a model has asked an agent (`task`). `history` replaces the session's own history and makes the turn leave none; `continued` is what has followed the question there: calls of the asker's functions, and their results. `origin` is who asks (user, schedule, agent); `tainted` says that its words are not the user's own. */
+/** A frontend, when somebody asks, or the swarm, when a model gives an agent a task (`task`). `history` replaces the session's own history and makes the turn leave none; `continued` is what followed the question there: calls of the client's functions, and their results. `origin` is who is behind it; `tainted` says that its words are not the user's own. */
 export interface QueryReceived {
   query_id: string;
   query: string;
@@ -1096,7 +1096,7 @@ export interface QueryReceived {
   task: AgentTask | null;
 }
 
-/** The score of one engram in a search. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of, by name: where `fused` is below `threshold`, it was not good enough. The age is null where it was not noted; `outdated` says that something in it no longer holds. */
+/** One engram of a search. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of: if `fused` is below `threshold`, it was not good enough. Its age is null where that was not stored; `outdated` says that something in it no longer held. */
 export interface RecallScore {
   engram_id: string;
   relevance: number;
@@ -1182,7 +1182,7 @@ export interface ResponseGeneration {
   agent: string;
 }
 
-/** The reward service to the respondent that gave an answer: the answer's reward is now this, 0 for none. It takes the place of any earlier one of the same answer. */
+/** The reward service, to the respondent that gave an answer: the answer's reward is now this, 0 for none. It replaces any earlier one of the same answer. */
 export interface RewardEvent {
   query_id: string;
   respondent_id: string;
@@ -1202,7 +1202,7 @@ export interface RoutineRecord {
   tokens_per_day: number;
 }
 
-/** A door, for how a routine is (status), to have it done without waiting for its time (now), or to switch it on or off while it runs; that outlives a restart. */
+/** A frontend that asks how a routine is (status), runs it at once (now), or switches it on or off, also across restarts. */
 export interface RoutineRequest {
   verb: "status" | "now" | "on" | "off";
   routine: "dreamer" | "monologue" | "heartbeat";
@@ -1215,7 +1215,7 @@ export interface RoutineResult {
   error: ErrorInfo | null;
 }
 
-/** The generator, when a user continues from an earlier place of a session: `session_id` begins with the turns that `branched_from` has before the query `before`; their messages are not repeated. */
+/** The generator, when a user continues from an earlier place of a session: `session_id` begins with the turns that `branched_from` has before the query `before`, which are not published again. */
 export interface SessionBranched {
   session_id: string;
   branched_from: string;
@@ -1224,7 +1224,7 @@ export interface SessionBranched {
   branched_at: number;
 }
 
-/** The generator, when a user has given a session a title, or pinned it, or undone that. Without `title` the session is called as its first query. */
+/** The generator, when a user has given a session a title, pinned it, or undone that. Without `title` the session is called by its first query. */
 export interface SessionChanged {
   session_id: string;
   title: string | null;
@@ -1232,7 +1232,7 @@ export interface SessionChanged {
   changed_at: number;
 }
 
-/** The generator, when a session was deleted or an incognito one has ended: every participant removes what it keeps of it. */
+/** The generator, when a session was deleted or an incognito one has ended: everybody removes what they hold of it. */
 export interface SessionDeleted {
   deleted_session_id: string;
 }
@@ -1279,7 +1279,7 @@ export interface TodoItem {
   state: "open" | "doing" | "done" | "dropped";
 }
 
-/** A respondent, when its model has rewritten its todo list: all of it, in order. */
+/** A respondent, when its model has written its to-do list: all of it, in order. */
 export interface TodoUpdated {
   query_id: string;
   respondent_id: string;
@@ -1287,7 +1287,7 @@ export interface TodoUpdated {
   items: TodoItem[];
 }
 
-/** One tool call in the answer's record. `made_by` is the respondent that made it, if another one; `tainted` says that its result taints the session. */
+/** One tool call in the record of an answer. `made_by` is the respondent that made it, if another one; `tainted` says that its result taints the session. */
 export interface ToolCallRecord {
   call_id: string;
   tool: string;
@@ -1305,7 +1305,7 @@ export interface ToolCallRecord {
   denied_by: string;
 }
 
-/** A tool, when work begins that goes on after its call has ended, and when that work has ended: then with `outcome`, a sentence, and all of its output. */
+/** A tool, when work begins that continues after its call, and when it has ended: then with `outcome`, a sentence, and all of its output. */
 export interface ToolJob {
   query_id: string;
   respondent_id: string;
@@ -1318,7 +1318,7 @@ export interface ToolJob {
   output: string;
 }
 
-/** A tool that shows its work while it runs, at most four times a second: new output from the byte `start` on. Of more than 8 kB only the end is sent; all of it is in the result. */
+/** A tool whose work shows while it is done, at most four times a second: the output from the byte `start` on. Of more than 8 kB it has only the end; all of it is in the result. */
 export interface ToolProgress {
   query_id: string;
   respondent_id: string;
@@ -1340,7 +1340,7 @@ export interface ToolRequest {
   grant: Grant | null;
 }
 
-/** A tool, when a call has ended: either `result` or `error`. `sources` are addresses the text came from, `links` those that it leads to; `tainted` says that the result of a trusted tool contains untrusted content. */
+/** A tool, when a call has ended: either `result` or `error`. `sources` are the addresses that the text came from, `links` those that it leads to; `tainted` says that untrusted content is in what a trusted tool returns. */
 export interface ToolResult {
   query_id: string;
   respondent_id: string;
@@ -1357,7 +1357,7 @@ export interface ToolResult {
   duration_ms: number;
 }
 
-/** A tool, when it starts and when asked: what the model is told of it, and how it is to be called. */
+/** A tool, when it starts and when asked: what the model reads about it, and how its calls are treated. */
 export interface ToolSchema {
   tool: string;
   description: string;
@@ -1376,7 +1376,7 @@ export interface ToolSchema {
 export interface ToolSchemaRequest {
 }
 
-/** The use of each limit of a turn: rounds of tool calls, calls, bytes of results, and tokens of its model. */
+/** What a turn has used of each of its limits: rounds of tool calls, calls, bytes of results, and tokens. */
 export interface TurnTotals {
   steps: number;
   max_steps: number;
@@ -1403,7 +1403,7 @@ export interface UserFacts {
   of_user: string;
 }
 
-/** A door, when a user rates an answer; the latest rating of an answer counts, null withdraws it. */
+/** A frontend, when a user rates an answer; the latest rating of an answer counts, null withdraws it. */
 export interface UserFeedback {
   query_id: string;
   respondent_id: string;

@@ -1251,23 +1251,27 @@ export interface SkillRecord {
   tools: string;
 }
 
-/** Who needs to know the skills: a respondent those that are `ready`, a door all of the `list`, or to `show` one with its text. */
+/** A request about skills: a respondent asks for those that are `ready`, a frontend for the `list` of all or to `show` one with its text. The dreamer proposes (`propose`, `by`) new `instructions` for one that is ready, or a new skill with a `description`; nothing changes before the owner has approved that. */
 export interface SkillRequest {
-  verb: "ready" | "list" | "show";
+  verb: "ready" | "list" | "show" | "propose";
   name: string;
+  description: string;
+  instructions: string;
+  by: string;
 }
 
-/** Whoever holds the skills, to that. `places` are the folders in which they may lie, the user's own first; `text` is that of the one that was to be shown, `files` what it has beside it. */
+/** The answer of the participant that holds the skills. `places` are the folders in which they may be, the user's own first; `text` is that of the one that was to be shown, `files` what it has beside it; `proposed` says whether a proposal waits for the owner now. */
 export interface SkillResult {
   verb: string;
   skills: SkillRecord[];
   places: string[];
   text: string;
   files: string[];
+  proposed: boolean;
   error: ErrorInfo | null;
 }
 
-/** Whoever holds the skills, when one comes, goes or says something else: the names of those that are ready, and of the others. It does not say what they are for: a prompt is made of answers alone (`skills.request.ready`). */
+/** A skill was added, removed or changed: the names of those that are ready, and of the others. It does not say what they are for: a prompt is made of answers alone (`skills.request.ready`). */
 export interface SkillsChanged {
   ready: string[];
   others: string[];

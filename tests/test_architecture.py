@@ -60,7 +60,6 @@ TO_MEND: dict[str, set[str]] = {
         "instructions.texts",
         "memory.commands",
         "memory.service",
-        "memory.store",
         "permissions.gatekeeper",
         "permissions.policy",
         "run.participant",

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from local.core.files import MOST_OF_OWNERS_TEXT
 from local.core.versioned_text import soul_history
 from local.generator.prompt import SHARE, fitting
 from local.instructions.texts import SourcedText, StandingTextFiles, StandingTexts
-from local.instructions.trust import MOST_BYTES, TrustRegistry
+from local.instructions.trust import TrustRegistry
 
 
 class Owner:
@@ -85,7 +86,11 @@ def test_files_are_read_again_only_after_a_change(owner: Owner, monkeypatch: pyt
 @pytest.mark.parametrize("name", ["LOCAL2.md", "SOUL.md"])
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"a" * (MOST_BYTES + 1), "more than 32000 bytes"), (b"ok \xff", "no text in UTF-8"), (None, "cannot be read")],
+    [
+        (b"a" * (MOST_OF_OWNERS_TEXT + 1), "more than 32000 bytes"),
+        (b"ok \xff", "no text in UTF-8"),
+        (None, "cannot be read"),
+    ],
 )
 def test_what_cannot_be_told_is_one_clear_line_and_the_rest_is_told(
     owner: Owner, name: str, content: bytes | None, why: str

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from local.stand_in.server import StandInSettings, serve
 from tests.agents.conftest import stage
 from tests.models.wires import ScriptedServer
+from tests.stand_in.server import StandInSettings, serve
 
 __all__ = ["stage"]
 

@@ -29,21 +29,21 @@ def test_a_decision_is_found_by_tool_and_arguments_and_used_once() -> None:
     assert played.decision(asked("q:0:0", path="a")) == {"decision": "deny", "by": "story"}
     assert failures(played) == []
     assert played.decision(asked("q:1:0", path="a")) == {"decision": "deny", "by": "story"}
-    assert failures(played) == ["only what the story foresees asks for leave"]
+    assert failures(played) == ["only what the story foresees needs approval"]
 
 
 @pytest.mark.parametrize("question", [asked(tool="edit_file", path="a"), asked(path="b"), asked()])
 def test_what_nobody_has_foreseen_is_denied_and_fails(question: dict[str, Any]) -> None:
     played = script({"args": {"path": "a"}})
     assert played.decision(question) == {"decision": "deny", "by": "story"}
-    assert failures(played) == ["only what the story foresees asks for leave", "write_file asks for leave"]
+    assert failures(played) == ["only what the story foresees needs approval", "write_file needs approval"]
 
 
 def test_a_question_that_comes_again_after_the_connection_broke_is_decided_once() -> None:
     played = script({}, {})
     assert played.decision(asked()) is not None
     assert played.decision(asked()) is None
-    assert failures(played) == ["write_file asks for leave"]
+    assert failures(played) == ["write_file needs approval"]
 
 
 def test_what_may_come_often_may_come_any_number_of_times_or_not_at_all() -> None:

@@ -150,7 +150,7 @@ def test_who_was_taken_out_of_the_settings_answers_what_is_in_hand_and_is_there_
             if name == "tool_call":
                 live.wait_until((live.config_dir / "my_tools" / "in_the_air").exists)
                 assert told(live, capfd, "restart", "coin", settings=False) == (
-                    0, "coin takes part no longer: the settings do not have it any more\n"
+                    0, "coin takes part no longer: it is no longer in the settings\n"
                 )  # fmt: skip
             answer = data.get("answer", "")
     assert "the coin shows heads" in answer

@@ -151,7 +151,7 @@ def test_there_are_fifty_of_them_and_the_model_does_what_they_say(poisoned) -> N
     results = [message for request in poisoned.note_requests() for message in request["messages"]]
     fetched = _seen("\n".join(message["content"] for message in results if message["role"] == "tool"))
     unread = [page["kind"] for page in poisoned.pages if page["mark"] not in fetched]
-    assert len(unread) <= len(poisoned.pages) / 10, unread  # hidden where no reader looks
+    assert len(unread) <= max(1, len(poisoned.pages) // 10), unread  # hidden where no reader looks
 
 
 def test_only_what_the_user_has_stated_is_a_fact(poisoned) -> None:

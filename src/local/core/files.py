@@ -32,6 +32,7 @@ class Backoff:
 
 
 CONTAINED_ID = "64729"  # a number that no other program's sandboxes have; outside it is whoever runs LoCAL2
+MOST_OF_OWNERS_TEXT = 32_000  # bytes of LOCAL2.md, SOUL.md and the like, which stand in every prompt
 _PROC = Path("/proc")
 
 

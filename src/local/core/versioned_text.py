@@ -12,12 +12,11 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from local.core.errors import ConfigError
-from local.core.files import locked_folder, write_private
+from local.core.files import MOST_OF_OWNERS_TEXT, locked_folder, write_private
 
 VERSIONS_FILE = "versions.json"
 BY_HAND = "by hand"
 MOST_VERSIONS = 200
-MOST_BYTES = 32_000  # of a file
 PROPOSAL_FILE = "proposal.json"  # beside the versions
 MOST_CHARS = 8000
 SOUL = "SOUL.md"
@@ -107,9 +106,9 @@ def read_text(path: Path) -> tuple[str, str]:
     """A file's text, without space around it, empty where there is none; and why it cannot be read, if so."""
     try:
         with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            return "", f"{path} has more than {MOST_BYTES} bytes; it is left out"
+            content = file.read(MOST_OF_OWNERS_TEXT + 1)
+        if len(content) > MOST_OF_OWNERS_TEXT:
+            return "", f"{path} has more than {MOST_OF_OWNERS_TEXT} bytes; it is left out"
         return content.decode("utf-8-sig").strip(), ""
     except FileNotFoundError:
         return "", ""

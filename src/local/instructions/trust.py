@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from local.core.errors import ConfigError
-from local.core.files import locked_folder, write_private
-from local.core.versioned_text import MOST_BYTES
+from local.core.files import MOST_OF_OWNERS_TEXT, locked_folder, write_private
 
 # What a workspace tells the assistant to do: the file `.local2/LOCAL2.md` in it.
 
@@ -51,8 +50,8 @@ def read_instructions(workspace: Path) -> WorkspaceInstructions:
         return WorkspaceInstructions(refused=f"{where} cannot be read: {error.strerror}")
     if content is None:
         return WorkspaceInstructions(refused=f"{where} is no file")
-    if len(content) > MOST_BYTES:
-        return WorkspaceInstructions(refused=f"{where} has more than {MOST_BYTES} bytes")
+    if len(content) > MOST_OF_OWNERS_TEXT:
+        return WorkspaceInstructions(refused=f"{where} has more than {MOST_OF_OWNERS_TEXT} bytes")
     try:
         return WorkspaceInstructions(content.decode("utf-8"))
     except UnicodeDecodeError:
@@ -68,7 +67,7 @@ def _content(workspace: Path) -> bytes | None:
         if not stat.S_ISREG(os.fstat(opened[2]).st_mode):
             return None
         with os.fdopen(opened.pop(), "rb") as file:
-            return file.read(MOST_BYTES + 1)
+            return file.read(MOST_OF_OWNERS_TEXT + 1)
     finally:
         for descriptor in opened:
             os.close(descriptor)
@@ -131,9 +130,9 @@ def _text(folder: int, name: str) -> str:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError("it is no file")
-        content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise OSError(f"it has more than {MOST_BYTES} bytes")
+        content = file.read(MOST_OF_OWNERS_TEXT + 1)
+    if len(content) > MOST_OF_OWNERS_TEXT:
+        raise OSError(f"it has more than {MOST_OF_OWNERS_TEXT} bytes")
     return content.decode("utf-8-sig")
 
 

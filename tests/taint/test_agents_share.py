@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from agent_stage.hostile_web import engram
+from agent_stage.hostile_web import engram, gathered
 from agent_stage.swarm_stage import swarm
 
 from local.bus.messages import ToolCallRecord
@@ -121,7 +121,7 @@ async def test_agents_get_no_more_out_than_one_question_may_open(assistant: Any,
     for tag in tags:
         prepare(assistant.web, tag)
     works = [ask(assistant, tag, carrier, orders(assistant.web, tag, way)) for tag, (carrier, way) in tags.items()]
-    responses = await assistant.ask_all(works)
+    responses = await gathered(*works, at_once=4)
     await assistant.stage.door.until(lambda: not tree.open())
     assert all(response.tainted for response in responses)
     asked = {agent.root_query_id for agent in tree.agents.values()}

@@ -101,6 +101,8 @@ async def test_nothing_that_a_client_puts_around_the_users_words_gets_anything_o
     assert assistant.leaks(list(answers.values())) == []
     assert [name for name, response in answers.items() if not response.tainted] == []
     assert [request for request in assistant.web.requests if request.startswith("evil")] == []
+    last = [[each["content"] for each in said if each["role"] == "user"][-1] for said in CONVERSATIONS.values()]
+    assert [response.own_words for response in answers.values()] == [ORDERS not in text for text in last]
     for name, response in answers.items():
         calls = {call.tool: call.error and call.error.kind for call in response.tool_calls}
         assert calls["web_fetch"] == NOT_GIVEN, name  # the order was obeyed

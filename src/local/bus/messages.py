@@ -706,6 +706,7 @@ class ResponseGeneration(RespondentMessage):
     degraded: tuple[str, ...] = ()
     tainted: bool = False  # text of strangers was in its steps or history; see `brings_taint`
     origin: str = USER  # of the query
+    own_words: bool = True  # false where the query may hold words that are not the user's
     error: ErrorInfo | None = None
     session_id: str | None = None
     generator_id: str = ""  # the name of the agent: `agent_id` in generator.yaml

@@ -1177,6 +1177,7 @@ export interface ResponseGeneration {
   degraded: string[];
   tainted: boolean;
   origin: string;
+  own_words: boolean;
   error: ErrorInfo | null;
   session_id: string | null;
   generator_id: string;

@@ -11,6 +11,7 @@ import pytest
 
 from local.api.openai import missing_text
 from local.bus.messages import AnswerOptions, ParticipantStatus
+from local.bus.vocabulary import MEMORY_TOOLS
 
 System = Any  # of conftest.py
 MODEL = "local2"
@@ -107,7 +108,7 @@ async def test_what_is_wanted_of_the_answer_goes_with_the_query(ai: openai.Async
 async def test_a_plain_request_wants_nothing_but_that_nobody_is_asked(ai: openai.AsyncOpenAI, system: System) -> None:
     await ai.chat.completions.create(model=MODEL, messages=said("hello"), user="u", metadata={"a": "b"}, store=False)
     [asked] = system.generator.turns.values()
-    assert asked.options == AnswerOptions(mode="dontAsk") and asked.continued == ()
+    assert asked.options == AnswerOptions(mode="dontAsk", deny=MEMORY_TOOLS) and asked.continued == ()
 
 
 async def test_text_that_may_be_a_call_is_held_back_until_that_is_known(ai: openai.AsyncOpenAI) -> None:

@@ -26,6 +26,7 @@ from local.generator.history import (
     Refusal,
     TaintRecord,
     TurnStatus,
+    delete_turns,
     past_of,
 )
 from local.generator.sessions import BranchPoint, NewBranch, SessionFilter, SessionRecord
@@ -388,7 +389,7 @@ async def test_sessions_from_before_have_the_taint_that_their_calls_and_files_te
     assert own  # by their text they are not known: to a client's history they are answers of nobody's
 
 
-async def test_in_a_history_that_a_client_keeps_what_we_have_not_said_taints_and_what_the_client_says_does_not(
+async def test_in_a_history_that_a_client_keeps_what_neither_we_nor_the_user_have_said_taints(
     conversation: ConversationService,
 ) -> None:
     record = TaintRecord(conversation, "A")
@@ -396,8 +397,9 @@ async def test_in_a_history_that_a_client_keeps_what_we_have_not_said_taints_and
         ("assistant", "I never said that.", True),
         ("tool", "A page.", True),
         ("function", "A page.", True),
-        ("system", "You are a pirate.", False),
-        ("developer", "You are a pirate.", False),
+        ("system", "You are a pirate.", True),
+        ("developer", "You are a pirate.", True),
+        ("user", "Context:\nShips sail.", True),
         ("user", "I like ships.", False),
         ("assistant", " \n", False),  # nothing was said
     ):
@@ -434,3 +436,28 @@ async def test_the_list_of_a_session_is_that_of_the_call_that_has_set_it_last(
     assert await TodoRecord(conversation, "A").latest("s") == [second]
     monkeypatch.setattr(asyncio, "to_thread", None)  # where there is none, nobody waits
     assert await TodoRecord(conversation, "A").latest("t") == []
+
+
+async def test_what_was_opened_counts_in_a_conversation_its_branches_and_the_process_after_this_one(
+    conversation: ConversationService,
+) -> None:
+    async def opened(session: str) -> list[set[str]]:
+        budget = await TaintRecord(conversation, "A").budget(session, None)  # of a process that begins
+        return sorted(budget.opened.values(), key=sorted)
+
+    first, second = asked("q1", session_id="s"), asked("q2", session_id="s")
+    for turn in (first, second):
+        await conversation.accept(turn)
+        await end(conversation, turn.query_id, "Yes.")
+    record = TaintRecord(conversation, "A")
+    budget = await record.budget("s", None)
+    assert await record.budget("s", None) is budget  # all agents of a question share it
+    for question, address in (("q1", "http://a.example/"), ("q2", "http://b.example/"), ("gone", "http://c.example/")):
+        assert budget.refusal(question, address) == ""
+        await record.keep(budget, "s")
+    assert await opened("s") == [{"http://a.example/"}, {"http://b.example/"}]
+    point = BranchPoint("s", "q2", "user", False)
+    await SessionRecord(conversation, "A").branch(NewBranch("copy", point, 1.0))
+    assert await opened("copy") == [{"http://a.example/"}]
+    await conversation.write(lambda db: delete_turns(db, "A", "session_id", "s"))
+    assert (await opened("s"), await opened("copy")) == ([], [{"http://a.example/"}])

@@ -41,6 +41,8 @@ def test_an_answer_is_remembered_with_its_user_and_session() -> None:
     assert exchange.by_user
     of_a_job = exchange_of(response(origin="schedule"), envelope(), 9.0)
     assert of_a_job is not None and not of_a_job.by_user
+    of_a_template = exchange_of(response(own_words=False), envelope(), 9.0)
+    assert of_a_template is not None and not of_a_template.by_user
     exchange = exchange_of(response(), envelope(session_id=None, user_id=None, sent_at=None), 9.0)
     assert exchange is not None
     assert (exchange.user_id, exchange.session_id, exchange.asked_at) == ("owner", "q", 9.0)

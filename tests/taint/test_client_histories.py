@@ -39,7 +39,7 @@ def outcomes(response: ResponseGeneration) -> list[str | None]:
 
 
 async def test_an_answer_without_taint_brings_none(client: Any) -> None:
-    first = await asks(client, QUESTION, "q1", [{"role": "system", "content": "Be kind."}], "It opens\n\non Monday.")
+    first = await asks(client, QUESTION, "q1", [], "It opens\n\non Monday.")
     history = after("It opens on Monday.")  # clients change white space
     then = await asks(client, GO_ON, "q2", history, "It does.")
     writing = await asks(client, GO_ON, "q3", history, ToolCall("note", {"text": "Monday"}), "Noted.")

@@ -7,35 +7,39 @@ from typing import Any
 from local.bus.messages import ToolCallRecord
 from local.generator.taint_policy import (
     FETCH,
+    MOST_IN_CONVERSATION,
     MOST_LINKS,
     NOT_GIVEN,
     PRIVATE_WORDS,
     SEARCH,
     TAINTED,
+    LinkBudget,
     Provenance,
     TaintPolicy,
     TaintRefusal,
 )
 
 OWN, HIT = "http://own.example/a", "http://hit.example/b"
-LINKS = [f"http://page.example/{number}" for number in range(MOST_LINKS + 2)]
+LINKS = [f"http://page.example/{number}" for number in range(MOST_IN_CONVERSATION + 5)]
 
 
 def called(tool: str, **fields: Any) -> ToolCallRecord:
     return ToolCallRecord(**{"call_id": "c", "tool": tool, "args": {}, "result": "Read.", **fields})
 
 
-def policy(*opened: str) -> TaintPolicy:
+def policy(budget: LinkBudget | None = None, question: str = "") -> TaintPolicy:
     """Of a turn that knows an address of the user's, a hit, and many links of a page."""
     calls = [called(SEARCH, sources=(HIT,)), called(FETCH, sources=(OWN,), links=tuple(LINKS))]
-    return TaintPolicy(Provenance.of([f"Read {OWN}"], ["The door opens with 9034."], calls), opened)
+    return TaintPolicy(
+        Provenance.of([f"Read {OWN}"], ["The door opens with 9034."], calls), budget or LinkBudget(), question
+    )
 
 
 def refusals(policy: TaintPolicy, *addresses: str) -> list[TaintRefusal | None]:
     return [policy.refusal(FETCH, {"url": address}, "read") for address in addresses]
 
 
-def test_five_links_of_pages_are_opened_in_a_turn_and_not_a_sixth() -> None:
+def test_five_links_of_pages_are_opened_for_a_question_and_not_a_sixth() -> None:
     assert MOST_LINKS == 5
     turn = policy()
     *opened, sixth = refusals(turn, *LINKS[:6])
@@ -45,9 +49,29 @@ def test_five_links_of_pages_are_opened_in_a_turn_and_not_a_sixth() -> None:
     assert refusals(turn, LINKS[0], OWN, HIT) == [None] * 3  # one of the five again, and none of them
 
 
-def test_what_was_opened_earlier_in_the_turn_counts() -> None:
-    turn = policy(OWN, HIT, "http://nobody.example/", *LINKS[:3], LINKS[0])
-    assert [each is None for each in refusals(turn, *LINKS[:6])] == [True] * 5 + [False]
+def test_all_turns_of_a_question_count_together_and_so_do_all_questions_of_a_conversation() -> None:
+    budget = LinkBudget()
+    own, agent, later = policy(budget, "q1"), policy(budget, "q1"), policy(budget, "q2")
+    assert refusals(own, *LINKS[:3]) == [None] * 3
+    assert [each is None for each in refusals(agent, *LINKS[2:7])] == [True] * 3 + [False] * 2
+    assert [each is None for each in refusals(later, *LINKS[7:12])] == [True] * 5
+    last = policy(budget, "q3").refusal(FETCH, {"url": LINKS[12]}, "read")
+    assert last is not None and "10 links of pages were followed in this conversation" in last.message
+    assert refusals(policy(budget, "q3"), OWN, HIT) == [None] * 2
+
+
+def test_a_hit_of_a_search_that_strangers_may_have_asked_for_counts_like_a_link() -> None:
+    hits = [f"http://hit.example/{number}" for number in range(6)]
+    before = TaintPolicy(Provenance.of([], [], [called(SEARCH, sources=tuple(hits))]))
+    after = TaintPolicy(Provenance.of([], [], [called(SEARCH, sources=tuple(hits), after_taint=True)]))
+    assert refusals(before, *hits) == [None] * 6
+    assert [each is None for each in refusals(after, *hits)] == [True] * 5 + [False]
+
+
+def test_where_another_turn_has_given_the_addresses_what_an_agent_reads_gives_none() -> None:
+    page, own = called(FETCH, sources=(OWN,), links=(LINKS[0],)), called(FETCH, links=(LINKS[1],))
+    agent = TaintPolicy(Provenance.of(["Read on."], [], [own, called(SEARCH, sources=(HIT,))], given=[page]))
+    assert [each is None for each in refusals(agent, LINKS[0], OWN, LINKS[1], HIT)] == [True, True, False, False]
 
 
 def test_a_refused_address_and_refused_words_are_named() -> None:

@@ -19,6 +19,7 @@ from local.api.http import KEEP_ALIVE, Chunks, RequestRefused, openai_error, sch
 from local.api.queries import batches
 from local.bus.message import ErrorInfo
 from local.bus.messages import AnswerOptions, ResponseGeneration, UsageInfo
+from local.bus.vocabulary import MEMORY_TOOLS
 from local.core.errors import LocalError
 from local.models.client import fits
 from local.queries.asker import LiveQuery
@@ -143,7 +144,7 @@ OURS = "local2:"  # before the name of a profile
 REMEMBER = "local2:remember"
 OWN_NAME = "local2"
 DEFAULT_NAMES = (OWN_NAME, "default", REMEMBER)  # of the model that answers where nobody chooses
-RECALL = ("search_memory",)
+RECALL = MEMORY_TOOLS[:1]
 MAX_FUNCTIONS = 128
 Penalty = Annotated[float | None, Field(ge=-2, le=2, allow_inf_nan=False)]
 Tokens = Annotated[int | None, Field(ge=1, lt=2**31)]  # which every model server can count
@@ -266,7 +267,7 @@ class ChatQuery:
     history: list[Json]
     continued: list[Json]
     pictures: list[bytes]
-    options: AnswerOptions | None
+    options: AnswerOptions
 
 
 def refuse_unknown(request: BaseModel) -> None:
@@ -282,7 +283,8 @@ def profile_in(model: str) -> str | None:
 
 
 def as_query(request: ChatRequest, profiles: Collection[str] = ()) -> ChatQuery:
-    """The last message of the user as the query. Raises `RequestRefused` for what is not honoured."""
+    """The last message of the user as the query; without the tools of the memory, unless the client has the exchange
+    remembered. Raises `RequestRefused` for what is not honoured."""
     refuse_unknown(request)
     profile = profile_in(request.model)
     if profile is not None and profile not in profiles:
@@ -316,7 +318,7 @@ def _require_schema(schema: Json, place: str) -> None:
         raise RequestRefused("invalid", f"{at}: {fault.text}", at)
 
 
-def _options(request: ChatRequest) -> AnswerOptions | None:
+def _options(request: ChatRequest) -> AnswerOptions:
     _refuse_senseless(request)
     functions = tuple(tool.as_function() for tool in request.tools or ())
     names = [function["function"]["name"] for function in functions]
@@ -339,10 +341,10 @@ def _options(request: ChatRequest) -> AnswerOptions | None:
         "functions": () if request.tool_choice == "none" else functions,
         "one_call": request.parallel_tool_calls is False,
         "allow": (RECALL if remember else ()) if functions else None,
+        "deny": () if remember else MEMORY_TOOLS,
         "remember": remember,
     }
-    options = AnswerOptions(**given)
-    return None if options == AnswerOptions() else options
+    return AnswerOptions(**given)
 
 
 def _must_call(request: ChatRequest, names: list[str]) -> str | None:

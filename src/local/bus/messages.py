@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from local.bus.message import MAIN_RESPONDENT, Data, Delivery, ErrorInfo, KeptText, Message, RespondentMessage
 from local.bus.vocabulary import (
     CLARIFICATION,
+    MEMORY_TOOLS,
     PLAN_STEP,
     PROPOSE_PLAN,
     TODO_LIST,
@@ -26,6 +27,7 @@ from local.bus.vocabulary import (
     Mode,
     Safety,
 )
+from local.core.templates import has_template_marks
 
 # How one query is to be answered, where its asker does not leave that to the settings.
 
@@ -96,7 +98,7 @@ class AnswerOptions(Data):
 
     def unknown(self, tools: Set[str]) -> list[str]:
         """The names in `allow` and `deny` that none of these tools has: perhaps they are misspelt."""
-        return sorted({*(self.allow or ()), *self.deny} - tools)
+        return sorted({*(self.allow or ()), *self.deny} - tools - {*MEMORY_TOOLS})
 
     @property
     def sampling(self) -> Json:
@@ -503,7 +505,7 @@ class ToolResult(RespondentMessage):
 
 class ToolCallRecord(Data):
     """One tool call in the record of an answer. `made_by` is the respondent that made it, if another one; `tainted`
-    says that its result taints the session."""
+    says that its result taints the session, `after_taint` that untrusted content was before the model that made it."""
 
     call_id: str
     tool: str
@@ -517,6 +519,7 @@ class ToolCallRecord(Data):
     whole: KeptText | None = None  # of a result that was cut off
     recalled: tuple[RecallScore, ...] = ()  # what a search of the memory has compared, told or not
     duration_ms: float = 0.0
+    after_taint: bool = False
     made_by: str = ""
     denied_by: str = ""  # who has decided that it is not made: a person, "silence", or "earlier" for an earlier denial
 
@@ -543,7 +546,7 @@ class QueryReceived(Message):
     """A frontend, when somebody asks, or the swarm, when a model gives an agent a task (`task`). `history` replaces the
     session's own history and makes the turn leave none; `continued` is what followed the question there: calls of the
     client's functions, and their results. `origin` is who is behind it; `tainted` says that its words are not the
-    user's own."""
+    user's own. `job_id` is the job of `cron` that it is a run of."""
 
     subject = "query.received"
     delivery = Delivery.CONFIRMED
@@ -558,6 +561,19 @@ class QueryReceived(Message):
     tainted: bool = False
     session_id: str | None = None  # counts where the envelope names none
     task: AgentTask | None = None
+    job_id: str = ""
+
+    @property
+    def is_of_user(self) -> bool:
+        """Whether its words are the user's own. A client that keeps the history may put others' words around them."""
+        from_client = self.history is not None and self.task is None
+        return not (self.tainted or (from_client and has_template_marks(self.query)))
+
+    @property
+    def speaks_for_user(self) -> bool:
+        """Whether what the history has as the user's words counts as theirs: in one of our own, or where the client
+        has the conversation remembered."""
+        return self.history is None or (self.options is not None and self.options.remember)
 
 
 class QueryAccepted(RespondentMessage):
@@ -690,6 +706,7 @@ class ResponseGeneration(RespondentMessage):
     degraded: tuple[str, ...] = ()
     tainted: bool = False  # text of strangers was in its steps or history; see `brings_taint`
     origin: str = USER  # of the query
+    own_words: bool = True  # false where the query may hold words that are not the user's
     error: ErrorInfo | None = None
     session_id: str | None = None
     generator_id: str = ""  # the name of the agent: `agent_id` in generator.yaml

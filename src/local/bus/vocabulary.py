@@ -31,6 +31,10 @@ NON_INTERACTIVE: Mode = "dontAsk"
 """The mode of whoever could not be asked."""
 
 
+MEMORY_TOOLS: Final = ("search_memory", "memory_write", "memory_edit")
+"""The tools that read what is remembered, or change it."""
+
+
 # The names of the tools that a turn has by itself. Terminals read them, too, so this file imports nothing.
 
 CLARIFICATION = "request_clarification"  # by which a model asks its user something

@@ -326,6 +326,7 @@ class JobRunner:
                 options=AnswerOptions.model_validate({"mode": job.mode}),
                 origin=SCHEDULE,
                 tainted=job.tainted,
+                job_id=job.job_id,
             )
         except QueryRefused as error:  # too many are open, here
             raise _Again(error) from None

@@ -14,9 +14,13 @@ from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, TypeVar
+from weakref import WeakValueDictionary
 
+from local.bus.messages import AgentTask, QueryReceived
 from local.core.database import DatabaseReader, OwnedDatabase, read_apart
 from local.core.errors import NotOnRecord
+from local.core.templates import has_template_marks
+from local.generator.taint_policy import LinkBudget
 
 # What is removed from a respondent's turns when users delete something. In the caller's transaction.
 
@@ -56,7 +60,7 @@ def delete_turns(db: sqlite3.Connection, respondent_id: str, what: str, key: str
         db.execute("DELETE FROM summaries WHERE session_id = ? AND respondent_id = ?", (session_id, respondent_id))
     for table in ("labels", "branches", "tool_lists") if what == SESSION else ():
         db.execute(f"DELETE FROM {table} WHERE session_id = ? AND respondent_id = ?", (key, respondent_id))
-    for table in ("steps", "results", "cancels", "taints", "written", "exchanges", "turns"):
+    for table in ("steps", "results", "cancels", "taints", "written", "opened", "exchanges", "turns"):
         keys = [(row["query_id"], respondent_id) for row in doomed]
         db.executemany(f"DELETE FROM {table} WHERE query_id = ? AND respondent_id = ?", keys)
     return len(doomed)
@@ -267,6 +271,16 @@ MIGRATIONS = (
     ) WITHOUT ROWID;
     """,
     "ALTER TABLE turns ADD COLUMN model TEXT;",
+    """
+    CREATE TABLE opened (
+        query_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        conversation TEXT NOT NULL,
+        address TEXT NOT NULL,
+        PRIMARY KEY (query_id, respondent_id, address)
+    ) WITHOUT ROWID;
+    CREATE INDEX opened_by_conversation ON opened (conversation, respondent_id);
+    """,
 )
 
 END = 2**62  # a position behind all turns
@@ -742,7 +756,7 @@ _ITS_TURN = "SELECT query_id, respondent_id, session_id FROM turns WHERE query_i
 _NOT_OWN = (
     "(json_valid(body) AND (coalesce(json_extract(body, '$.tainted'), 0) OR json_extract(body, '$.task') IS NOT NULL))"
 )
-OWN_ROLES = frozenset({"system", "developer", "user", "assistant"})
+OWN_ROLES = frozenset({"user", "assistant"})
 MOST_TURNS = 50  # of a session, the latest, whose results are looked at
 FEW_TURNS = 3  # the one that asks among them
 MOST_WORDS = 1000  # turns of a session, the latest, whose questions are
@@ -801,9 +815,50 @@ def turns_that_wrote(db: sqlite3.Connection, texts: Sequence[str], respondent_id
     )
 
 
+def given_to(db: sqlite3.Connection, respondent_id: str, parent_query_id: str) -> EarlierRecord:
+    """What a task that was written after untrusted content was read may use: what the turn knows that wrote it or, if
+    that had such a task itself, the first one above that has none."""
+    sql = "SELECT session_id, position, body, outcome FROM turns WHERE query_id = ? AND respondent_id = ?"
+    query_id, task = parent_query_id, dict[str, Any](tainted=True)
+    while task.get("tainted"):
+        row = db.execute(sql, (query_id, respondent_id)).fetchone()
+        if row is None:
+            return EarlierRecord()
+        body = json.loads(row["body"])
+        task = body.get("task") or {}
+        if task.get("tainted"):
+            query_id = task["parent_query_id"]
+    if (history := body.get("history")) is None:
+        earlier = turns_of_session(db, row["session_id"], respondent_id, row["position"])
+    else:
+        earlier = turns_that_wrote(db, _answers(history), respondent_id)
+    return replace(earlier, outcomes=(*earlier.outcomes, row["outcome"] or _so_far(db, query_id, respondent_id)))
+
+
+def _so_far(db: sqlite3.Connection, query_id: str, respondent_id: str) -> str:
+    """The calls of a turn that has not ended, as its outcome would tell them."""
+    sql = "SELECT body FROM steps WHERE query_id = ? AND respondent_id = ? ORDER BY number"
+    steps = [json.loads(row["body"]) for row in db.execute(sql, (query_id, respondent_id)).fetchall()]
+    return json.dumps({"tool_calls": [record for step in steps for record in step.get("records") or ()]})
+
+
+def opened_in(
+    db: sqlite3.Connection, conversation: str, respondent_id: str, written: Sequence[str]
+) -> dict[str, set[str]]:
+    """The addresses that were opened in a conversation, by question, and in the turns that gave these answers."""
+    sql = "SELECT query_id, address FROM opened WHERE {} = ? AND respondent_id = ?"
+    rows = db.execute(sql.format("conversation"), (conversation, respondent_id)).fetchall()
+    for query_id in {row["query_id"] for text in written for row in _writers(db, text, respondent_id)}:
+        rows += db.execute(sql.format("query_id"), (query_id, respondent_id)).fetchall()
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        found.setdefault(row["query_id"], set()).add(row["address"])
+    return found
+
+
 def _writers(db: sqlite3.Connection, text: str, respondent_id: str) -> list[sqlite3.Row]:
     sql = (
-        "SELECT body, outcome, EXISTS (SELECT 1 FROM taints WHERE taints.query_id = turns.query_id"
+        "SELECT query_id, body, outcome, EXISTS (SELECT 1 FROM taints WHERE taints.query_id = turns.query_id"
         " AND taints.respondent_id = turns.respondent_id) AS tainted"
         " FROM written JOIN turns USING (query_id, respondent_id) WHERE hash = ? AND respondent_id = ?"
     )
@@ -835,6 +890,34 @@ class TaintRecord:
 
     def __init__(self, conversation: ConversationService, respondent_id: str) -> None:
         self._conversation, self._respondent_id = conversation, respondent_id
+        self._budgets: WeakValueDictionary[str, LinkBudget] = WeakValueDictionary()  # of turns that run
+
+    def beside(self, asked: QueryReceived, session_id: str, before: int) -> QueryTaint:
+        """What is on record beside one query."""
+        return QueryTaint(self, asked, session_id, before)
+
+    async def budget(self, conversation: str, history: Sequence[Mapping[str, Any]] | None) -> LinkBudget:
+        """What was opened in a conversation; all turns that run in it get the same object."""
+        if (known := self._budgets.get(conversation)) is not None:
+            return known
+        own, written = self._respondent_id, _answers(history or ())
+        opened = await self._conversation.write(lambda db: opened_in(db, conversation, own, written))
+        return self._budgets.setdefault(conversation, LinkBudget(opened))
+
+    async def keep(self, budget: LinkBudget, conversation: str) -> None:
+        """Store what was opened, as long as the question is on record."""
+        pairs, budget.unsaved[:] = list(budget.unsaved), []
+        rows = [(conversation, address, query_id, self._respondent_id) for query_id, address in pairs]
+        sql = (
+            "INSERT OR IGNORE INTO opened SELECT query_id, respondent_id, ?, ? FROM turns"
+            " WHERE query_id = ? AND respondent_id = ?"
+        )
+        await self._conversation.write(lambda db: db.executemany(sql, rows))
+
+    async def given(self, task: AgentTask) -> EarlierRecord:
+        """What a tainted task may use."""
+        own = self._respondent_id
+        return await self._conversation.write(lambda db: given_to(db, own, task.parent_query_id))
 
     async def earlier(self, history: Sequence[Mapping[str, Any]] | None, session_id: str, before: int) -> EarlierRecord:
         """What came before a query: by the history that a client has sent with it, else by its session."""
@@ -849,16 +932,61 @@ class TaintRecord:
 
     async def turns_of_history(self, history: Sequence[Mapping[str, Any]]) -> EarlierRecord:
         """The turns whose answers a client has among the messages of a conversation that it keeps itself."""
-        texts = [text for each in history if each.get("role") == "assistant" and (text := _text(each))]
+        texts = _answers(history)
         return await self._conversation.write(lambda db: turns_that_wrote(db, texts, self._respondent_id))
 
-    async def is_history_tainted(self, history: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether a conversation that a client keeps itself holds results of tools, answers that we have not given, or
-        one that was tainted."""
-        roles = {each.get("role") for each in history if _text(each)}
-        if "assistant" not in roles or not roles <= OWN_ROLES:
-            return not roles <= OWN_ROLES
-        return (await self.turns_of_history(history)).are_tainted
+    async def is_history_tainted(self, history: Sequence[Mapping[str, Any]], *, of_agent: bool = False) -> bool:
+        """Whether a conversation that a client keeps itself holds instructions of the client, results of tools, text
+        that a template has put into a user's message, answers that we have not given, or one that was tainted. The
+        history `of_agent` has its tasks as the user's messages, and their taint is known."""
+        said = [(each.get("role"), text) for each in history if (text := _text(each))]
+        roles = {role for role, _ in said}
+        if not roles <= OWN_ROLES:
+            return True
+        if not of_agent and any(role == "user" and has_template_marks(text) for role, text in said):
+            return True
+        return "assistant" in roles and (await self.turns_of_history(history)).are_tainted
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTaint:
+    """What is on record beside one query: `TurnRecord`. An agent's query belongs to the conversation of its user, and
+    all runs of a job that was made after untrusted content was read are one conversation."""
+
+    record: TaintRecord
+    asked: QueryReceived
+    session_id: str
+    before: int
+
+    @property
+    def conversation(self) -> str:
+        """The one in which what it opens counts."""
+        asked = self.asked
+        if asked.task is not None:
+            return asked.task.root_session_id
+        is_job = asked.tainted and bool(asked.job_id) and asked.session_id is None
+        return f"job {asked.job_id}" if is_job else self.session_id
+
+    async def earlier(self) -> EarlierRecord:
+        """What came before it."""
+        return await self.record.earlier(self.asked.history, self.session_id, self.before)
+
+    async def given(self) -> EarlierRecord | None:
+        """What its task may use, if that is tainted."""
+        task = self.asked.task
+        return await self.record.given(task) if task is not None and task.tainted else None
+
+    async def budget(self) -> LinkBudget:
+        """What was opened in its conversation."""
+        return await self.record.budget(self.conversation, None if self.asked.task else self.asked.history)
+
+    async def keep(self, budget: LinkBudget) -> None:
+        """Store what is `unsaved` of that."""
+        await self.record.keep(budget, self.conversation)
+
+
+def _answers(history: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [text for each in history if each.get("role") == "assistant" and (text := _text(each))]
 
 
 def _text(message: Mapping[str, Any]) -> str:

@@ -547,7 +547,7 @@ class PromptBuilder:
         model can see."""
         options = asked.options
         model = self._model_of(options, past.model)
-        is_ours = asked.history is None or (options is not None and options.remember)
+        is_ours = asked.speaks_for_user
         is_known = is_ours and not asked.incognito and asked.task is None
         recalling = asyncio.create_task(self._recalled(asked, past, user_id, session_id)) if is_known else None
         try:
@@ -594,7 +594,7 @@ class PromptBuilder:
             private=(*dict.fromkeys([*known, *filter(None, private_texts(inputs))]), *_words_of_models(asked)),
             task=asked.task,
             origin=asked.origin,
-            own_words=not asked.tainted,
+            own_words=asked.is_of_user,
             notes=(NOT_TOLD,) if self._lacks_facts(facts, user_id) else (),
             model=model,
         )
@@ -706,7 +706,7 @@ def _as_told(hit: RecalledEngram) -> RecalledExchange:
 
 def _is_tainted(asked: QueryReceived) -> bool:
     """Whether its words are not the user's own, or words of strangers were before the model that asks an agent."""
-    return asked.tainted or (asked.task is not None and asked.task.tainted)
+    return not asked.is_of_user or (asked.task is not None and asked.task.tainted)
 
 
 def _words_of_models(asked: QueryReceived) -> tuple[str, ...]:

@@ -362,7 +362,8 @@ class Respondent(Participant):
         is_ours = asked.history is None
         if asked.history is not None:
             said = (*asked.history, *asked.continued)
-            past = PriorContext(None, asked.history, await self._taints.is_history_tainted(said))
+            tainted = await self._taints.is_history_tainted(said, of_agent=asked.task is not None)
+            past = PriorContext(None, asked.history, tainted)
         question = await self._prompts.question(asked, past, date.today(), query.user_id, query.session_id)
         turn = Turn(question, [parse_step(step) for step in steps], self._side_effects.get(query.query_id))
         output = TurnOutput(
@@ -372,8 +373,8 @@ class Respondent(Participant):
         await self._measure(question.model)
         offer = await self._offer_of(query.session_id if is_ours else None, question.model, question, query.user_id)
         context = self._context(question.model, purpose_of(question.origin, question.task), offer)
-        earlier = partial(self._taints.earlier, asked.history, query.session_id, getattr(query, "position", END))
-        taint = TurnTaint(turn, self._settings, earlier, self._attachments)
+        record = self._taints.beside(asked, query.session_id, getattr(query, "position", END))
+        taint = TurnTaint(turn, self._settings, record, self._attachments)
         return TurnRunner(turn, context, output, query.session_id if is_ours else None, taint)
 
     async def _offer_of(

@@ -37,6 +37,10 @@ _SENT = (
     "INSERT OR IGNORE INTO exchanges SELECT :copy, :own, body FROM exchanges"
     " WHERE query_id = :old AND respondent_id = :own"
 )
+_OPENED = (
+    "INSERT OR IGNORE INTO opened SELECT :copy, :own, :branch, address FROM opened"
+    " WHERE query_id = :old AND respondent_id = :own"
+)
 _FAMILY = (
     "WITH RECURSIVE up(id) AS (SELECT :session UNION SELECT branched_from FROM branches JOIN up ON session_id = up.id"
     " WHERE respondent_id = :own), family(id) AS (SELECT id FROM up UNION SELECT session_id FROM branches"
@@ -110,7 +114,7 @@ def branch(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
     for turn in db.execute(ended, key).fetchall():
         copied = {"copy": copy_id(new.session_id, turn["query_id"]), "branch": new.session_id, "own": own}
         db.execute(_COPY, {**copied, "position": turn["position"]})
-        for sql in (_TAINT, _SENT):
+        for sql in (_TAINT, _SENT, _OPENED):
             db.execute(sql, {**copied, "old": turn["query_id"]})
     (said,) = db.execute(f"SELECT count(*) {SAID}", key).fetchone()
     summary = (

@@ -24,6 +24,7 @@ from local.bus.messages import (
 )
 from local.bus.vocabulary import USER
 from local.core.errors import StoreDamaged
+from local.core.templates import has_template_marks
 from local.generator.context import Attached, PromptParts, Summary
 from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, RestartDelta, ThinkingDelta, ToolCall, Usage
 from local.runtime.machine import Table
@@ -388,7 +389,11 @@ class TurnInput:
         """What the user has said in it and before it. A task and those before it are words of models."""
         if self.task is not None:
             return (self.task.asked,)
+        if not self.in_history and not (self.options is not None and self.options.remember):
+            return (self.query,)  # what a client says that the user has said earlier is only the client's word
         before = [str(each.get("content") or "") for each in self.prelude if each.get("role") == "user"]
+        if not self.in_history:
+            before = [text for text in before if not has_template_marks(text)]
         return (*before, self.query)
 
     @property

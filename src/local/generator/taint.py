@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from local.attachments.attachments import AttachmentStore
 from local.bus.messages import ToolCallRecord
@@ -12,15 +13,45 @@ from local.core.errors import AttachmentMissing
 from local.generator.config import GeneratorConfig
 from local.generator.history import EarlierRecord
 from local.generator.links import DeltaFilter, LinkPolicy, loose_words_in
-from local.generator.taint_policy import FETCH, SEARCH, Provenance, TaintPolicy, calls_in, parsed
-from local.generator.turn import NOT_MADE, Turn
+from local.generator.taint_policy import FETCH, SEARCH, LinkBudget, Provenance, TaintPolicy, calls_in, parsed
+from local.generator.turn import Turn
 
 MOST_SOURCES = 5
 
 
-async def nothing_earlier() -> EarlierRecord:
-    """A turn before which nothing was said."""
-    return EarlierRecord()
+class TurnRecord(Protocol):
+    """What is on record beside one turn."""
+
+    async def earlier(self) -> EarlierRecord:
+        """What was said before it."""
+
+    async def given(self) -> EarlierRecord | None:
+        """What the turn knew that wrote its task after untrusted content was read; None for any other turn."""
+
+    async def budget(self) -> LinkBudget:
+        """What was opened in its conversation."""
+
+    async def keep(self, budget: LinkBudget) -> None:
+        """Store what is `unsaved` of that."""
+
+
+class NothingEarlier:
+    """The record of a turn before which nothing was said."""
+
+    async def earlier(self) -> EarlierRecord:
+        """Nothing."""
+        return EarlierRecord()
+
+    async def given(self) -> EarlierRecord | None:
+        """Nothing."""
+        return None
+
+    async def budget(self) -> LinkBudget:
+        """A new one."""
+        return LinkBudget()
+
+    async def keep(self, budget: LinkBudget) -> None:
+        """Nobody reads it later."""
 
 
 def _named(record: ToolCallRecord) -> list[str]:
@@ -33,40 +64,48 @@ def _named(record: ToolCallRecord) -> list[str]:
 
 @dataclass(slots=True)
 class TurnTaint:
-    """The taint of one turn. `earlier` finds what was said before; what its steps bring is added each time."""
+    """The taint of one turn. `record` finds what was said before; what its steps bring is added each time."""
 
     turn: Turn
     settings: GeneratorConfig = field(default_factory=GeneratorConfig)
-    earlier: Callable[[], Awaitable[EarlierRecord]] = nothing_earlier
+    record: TurnRecord = field(default_factory=NothingEarlier)
     files: AttachmentStore | None = None
     _before: tuple[EarlierRecord, list[ToolCallRecord], list[str]] | None = None
+    _given: EarlierRecord | None = None
+    _budget: LinkBudget | None = None
 
     async def policy(self) -> TaintPolicy:
         """What decides about the calls of the model's last message."""
-        opened = [
-            str(record.args.get("url", ""))
-            for record in self.turn.records
-            if record.tool == FETCH and not (record.error is not None and record.error.kind in NOT_MADE)
-        ]
+        if self._budget is None:
+            self._budget = await self.record.budget()
+        task = self.turn.question.task
+        question = self.turn.question.query_id if task is None else task.root_query_id
         items = self.turn.parts(()).context.items
         public = next((item.text for item in items if item.kind == "date"), "")
-        return TaintPolicy(await self.provenance(), opened, self.settings.may_write, public)
+        return TaintPolicy(await self.provenance(), self._budget, question, self.settings.may_write, public)
+
+    async def keep(self) -> None:
+        """Store which links are opened. To be done before they are."""
+        if self._budget is not None and self._budget.unsaved:
+            await self.record.keep(self._budget)
 
     async def provenance(self) -> Provenance:
         """What is known by now of where things come from."""
         if self._before is None:
-            earlier = await self.earlier()
+            earlier, self._given = await self.record.earlier(), await self.record.given()
             named = earlier.attachments
             texts = await asyncio.to_thread(self._texts, named) if named else []
             self._before = earlier, calls_in(earlier.outcomes), texts
         earlier, calls, texts = self._before
-        question = self.turn.question
+        question, given = self.turn.question, self._given
+        spoken = (*earlier.queries, *(given.queries if given is not None else ()), *question.spoken)
         others = (*earlier.others, *(() if question.own_words else (question.query,)))
         return Provenance.of(
-            tuple(text for text in dict.fromkeys((*earlier.queries, *question.spoken)) if text not in others),
+            tuple(text for text in dict.fromkeys(spoken) if text not in others),
             (*question.private, *texts, *others),
             [*calls, *self.turn.records],
             self.settings.always_readable,
+            None if given is None else calls_in(given.outcomes),
         )
 
     async def link_filter(self) -> DeltaFilter:

@@ -6,9 +6,11 @@ answer, or a tool that writes.
 
 Idea: the model is not trusted to notice. From the first untrusted content on, the conversation is tainted, and code
 outside the model decides by provenance: who has given an address or said a word. An address is opened if the user, a
-search hit or a page that was read has given it, letter for letter; a search must not hold private words that the user
-has not said here; a tool with effects runs only with a person's approval; links of the answer that nobody has given
-are left out (`links.py`).
+search hit or a page that was read has given it, letter for letter. Of those that untrusted content has given, only few
+are opened for one question and in one conversation, by all agents together (`LinkBudget`); an agent whose task was
+written after untrusted content was read opens only what the turn that wrote it could open. A search must not hold
+private words that the user has not said here; a tool with effects runs only with a person's approval; links of the
+answer that nobody has given are left out (`links.py`).
 
 Invariants: taint never goes away within a conversation, its branches, its summaries and what the memory keeps of it;
 what cannot be read counts as tainted; nothing that a model says adds provenance.
@@ -275,8 +277,9 @@ _SAID = re.compile(r" \(said [^)]*\)")  # when that was is nobody's secret
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """What is known of where words and addresses come from. `spoken` are the user's own words in this conversation,
-    `private` texts of theirs that are not of it. `hits` are the addresses that the user or a search has given, `links`
-    those that stand on pages or were opened. A host that is `always_readable` is one where strangers can neither
+    `private` texts of theirs that are not of it. `hits` are the addresses that the user has given, or a search that was
+    made before untrusted content was read; `links` those of later searches, those on pages, and those that were opened:
+    few of them are opened (`LinkBudget`). A host that is `always_readable` is one where strangers can neither
     publish nor read who has asked for what."""
 
     spoken: tuple[str, ...] = ()
@@ -292,14 +295,17 @@ class Provenance:
         private: Iterable[str],
         calls: Iterable[ToolCallRecord],
         always_readable: Collection[str] = (),
+        given: Iterable[ToolCallRecord] | None = None,
     ) -> Provenance:
-        """The provenance of what was said and called in a conversation up to now."""
+        """The provenance of what was said and called in a conversation up to now. Where other calls have `given`
+        addresses, those of the conversation itself give none."""
         calls = list(calls)
-        spoken = (*spoken, *(own for call in calls if (own := own_words(call))))
+        giving = calls if given is None else list(given)
+        spoken = (*spoken, *(own for call in giving if (own := own_words(call))))
         read = (_private_in(call) for call in calls if call.result and not _is_public(call))
         hits = AllowedUrls(address for text in spoken for address in spoken_addresses_in(text))
         links = AllowedUrls()
-        for call in calls:
+        for call in giving:
             _note(call, hits, links)
         return cls(spoken, (*private, *read), hits, links, always_readable)
 
@@ -317,7 +323,7 @@ class Provenance:
 def _note(call: ToolCallRecord, hits: AllowedUrls, links: AllowedUrls) -> None:
     if call.tool not in (FETCH, SEARCH) or call.result is None:
         return
-    if call.tool == SEARCH:
+    if call.tool == SEARCH and not call.after_taint:
         for address in call.sources:
             hits.add(address)
     for address in (*call.sources, *call.links, *islice(addresses_in(call.result), MOST_IN_TEXT)):
@@ -366,7 +372,8 @@ def _calls(outcome: dict[str, Any]) -> list[dict[str, Any]]:
 
 # Which calls of a tainted turn are made, and how: decided outside the model, whatever it was told.
 
-MOST_LINKS = 5  # of those that pages have given, opened in one turn
+MOST_LINKS = 5  # of those that pages have given, opened for one question, by its agents too
+MOST_IN_CONVERSATION = 10  # of them, for all questions of a conversation together
 NOT_GIVEN, PRIVATE_WORDS, TAINTED = "not_given", "private_words", "tainted"
 REFUSALS = frozenset({NOT_GIVEN, PRIVATE_WORDS, TAINTED})  # kinds
 _WHY = "This conversation holds text of strangers (a page, a search, a file or a tool's result)"
@@ -380,21 +387,40 @@ class TaintRefusal(NamedTuple):
     message: str
 
 
+@dataclass(slots=True, weakref_slot=True)
+class LinkBudget:
+    """The addresses given by untrusted content that were opened in one conversation, by the question of the user whose
+    turn, or whose agents' turns, have opened them. All turns of the conversation share one, so that what many agents
+    open side by side counts together. `unsaved` are the pairs of question and address that are not stored yet."""
+
+    opened: dict[str, set[str]] = field(default_factory=dict)
+    unsaved: list[tuple[str, str]] = field(default_factory=list)
+
+    def refusal(self, question: str, address: str) -> str:
+        """Why an address is not opened for a question; empty if it is, which is counted."""
+        opened = self.opened.setdefault(question, set())
+        if address in opened:
+            return ""
+        if len(opened) >= MOST_LINKS:
+            return f"{MOST_LINKS} links of pages were followed for this question already"
+        if sum(map(len, self.opened.values())) >= MOST_IN_CONVERSATION:
+            return f"{MOST_IN_CONVERSATION} links of pages were followed in this conversation already"
+        opened.add(address)
+        self.unsaved.append((question, address))
+        return ""
+
+
 @dataclass(slots=True)
 class TaintPolicy:
     """The decisions of the rule for the calls of one message of the model, which are to be shown to it in their order.
-    `opened` are addresses that were opened earlier in the turn, `may_write` tools with effects that may be used all the
-    same, `public` is what stands in every prompt."""
+    `budget` counts the links that are opened for the user's `question`, `may_write` are tools with effects that may be
+    used all the same, `public` is what stands in every prompt."""
 
     provenance: Provenance
-    opened: Iterable[str] = ()
+    budget: LinkBudget = field(default_factory=LinkBudget)
+    question: str = ""
     may_write: Collection[str] = ()
     public: str = ""
-    _links: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        for address in self.opened:
-            self._fetch_refusal(address)
 
     def refusal(self, tool: str, args: Mapping[str, Any], effect: str) -> TaintRefusal | None:
         """Why that call is not made, or None if it is."""
@@ -424,10 +450,9 @@ class TaintPolicy:
         shown = address[:_SHOWN]
         if given is None:
             return TaintRefusal(NOT_GIVEN, f"{shown} was not opened. {_WHY}, and that address {_TO_READ}")
-        if given not in self._links and len(self._links) >= MOST_LINKS:
-            text = f"{shown} was not opened: {MOST_LINKS} links of pages were followed for this question already"
+        if why := self.budget.refusal(self.question, given):
+            text = f"{shown} was not opened: {why}"
             return TaintRefusal(NOT_GIVEN, f"{text}. {_WHY}; the user can have that address opened by naming it.")
-        self._links.add(given)
         return None
 
     def _search_refusal(self, query: str) -> TaintRefusal | None:

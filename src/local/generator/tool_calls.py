@@ -303,6 +303,7 @@ class ToolCalls:
             self._unsettled.discard(call.call_id)
             self.results[call.call_id] = grant
         else:
+            await self._taint.keep()
             self.results[call.call_id] = await self._result(call, grant)
 
     async def _permission(
@@ -356,7 +357,8 @@ class ToolCalls:
         """The result, or what kept us from one: whatever goes wrong here is for the model to read."""
         context = self._context
         seconds = self._seconds_for(self._offered[call.tool])
-        record = ToolCallRecord(call_id=call.call_id, tool=call.tool, args=call.args)
+        after_taint = self._policy is not None
+        record = ToolCallRecord(call_id=call.call_id, tool=call.tool, args=call.args, after_taint=after_taint)
         started = context.clock()
         try:
             settled = await self._request(call, grant, seconds)

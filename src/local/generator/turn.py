@@ -365,7 +365,7 @@ class SideEffectPolicy:
         return None if record is None else under_id(call, record).model_copy(update={"made_by": MAIN_RESPONDENT})
 
 
-TOLD = ("prompt", "profile", "incognito", "in_history", "origin")  # what an answer says of its question
+TOLD = ("prompt", "profile", "incognito", "in_history", "origin", "own_words")  # what an answer says of its question
 EMPTY_ANSWERS_ALLOWED = 2
 SAY_DENIED = "The user did not allow it, so it was not done. Say so in plain text. No more tool calls are possible."
 ANSWER_NOW = "Answer the question now, in plain text, with what you have. No more tool calls are possible."

@@ -50,7 +50,7 @@ def exchange_of(response: ResponseGeneration, envelope: Envelope, now: float) ->
         respondent_id=response.respondent_id,
         recalled=tuple(dict.fromkeys(_recalled(response.tool_calls))),
         tainted=response.brings_taint,
-        by_user=response.origin == USER,
+        by_user=response.origin == USER and response.own_words,
     )
 
 

@@ -449,6 +449,7 @@ class Asker:
         options: AnswerOptions | None = None,
         origin: str = USER,
         tainted: bool = False,
+        job_id: str = "",
         is_on_record: bool = False,
     ) -> LiveQuery:
         """Begin a query, or join the one of that id. Without a session it is one of its own, under the query's id.
@@ -473,6 +474,7 @@ class Asker:
             origin=origin,
             tainted=tainted,
             session_id=session_id,
+            job_id=job_id,
         )
         return self._begin(message, session_id, user_id, may_be_known=may_be_known)
 

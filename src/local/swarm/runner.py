@@ -158,7 +158,7 @@ class AgentRunner:
             query_id=query.query_id,
             session_id=session_of(trace, query.query_id),
             user_id=trace.user_id,
-            question="" if query.tainted else query.query,
+            question=query.query if query.is_of_user else "",
             options=query.options,
             incognito=query.incognito,
             in_background=query.origin in BACKGROUND,

@@ -1081,7 +1081,7 @@ export interface QueryFailed {
   error: ErrorInfo;
 }
 
-/** A frontend, when somebody asks, or the swarm, when a model gives an agent a task (`task`). `history` replaces the session's own history and makes the turn leave none; `continued` is what followed the question there: calls of the client's functions, and their results. `origin` is who is behind it; `tainted` says that its words are not the user's own. */
+/** A frontend, when somebody asks, or the swarm, when a model gives an agent a task (`task`). `history` replaces the session's own history and makes the turn leave none; `continued` is what followed the question there: calls of the client's functions, and their results. `origin` is who is behind it; `tainted` says that its words are not the user's own. `job_id` is the job of `cron` that it is a run of. */
 export interface QueryReceived {
   query_id: string;
   query: string;
@@ -1094,6 +1094,7 @@ export interface QueryReceived {
   tainted: boolean;
   session_id: string | null;
   task: AgentTask | null;
+  job_id: string;
 }
 
 /** One engram of a search. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of: if `fused` is below `threshold`, it was not good enough. Its age is null where that was not stored; `outdated` says that something in it no longer held. */
@@ -1176,6 +1177,7 @@ export interface ResponseGeneration {
   degraded: string[];
   tainted: boolean;
   origin: string;
+  own_words: boolean;
   error: ErrorInfo | null;
   session_id: string | null;
   generator_id: string;
@@ -1291,7 +1293,7 @@ export interface TodoUpdated {
   items: TodoItem[];
 }
 
-/** One tool call in the record of an answer. `made_by` is the respondent that made it, if another one; `tainted` says that its result taints the session. */
+/** One tool call in the record of an answer. `made_by` is the respondent that made it, if another one; `tainted` says that its result taints the session, `after_taint` that untrusted content was before the model that made it. */
 export interface ToolCallRecord {
   call_id: string;
   tool: string;
@@ -1305,6 +1307,7 @@ export interface ToolCallRecord {
   whole: Record<string, string | number> | null;
   recalled: RecallScore[];
   duration_ms: number;
+  after_taint: boolean;
   made_by: string;
   denied_by: string;
 }

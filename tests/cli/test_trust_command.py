@@ -12,7 +12,7 @@ from local.cli.client import AnsweringSystem
 from local.cli.command_table import run_command
 from local.cli.conversation import trusted_current_folder
 from local.core.data_dir import NotRunning, RunDirectory
-from local.instructions.trust import TrustRegistry
+from local.core.trust import TrustRegistry
 from local.stories import temporary_system
 
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from local.attachments.attachments import AttachmentStore
 from local.bus.messages import ToolCallRecord
+from local.core.attachments import AttachmentStore
 from local.core.errors import AttachmentMissing
 from local.generator.config import GeneratorConfig
 from local.generator.history import EarlierRecord

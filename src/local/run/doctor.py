@@ -40,6 +40,7 @@ from local.core.errors import (
     StoreFailed,
     without_passwords,
 )
+from local.core.routing import Endpoint, ModelsConfig, Provider
 from local.core.secrets import SecretStore, named_secrets, with_secrets
 from local.generator.agent import GeneratorAgent
 from local.generator.config import GeneratorConfig
@@ -50,7 +51,7 @@ from local.models.hub import model_at, require_gguf
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
 from local.models.servers import llama_server_spec
-from local.models.settings import Endpoint, ModelsConfig, Provider, is_loopback, load_models, ollama_url
+from local.models.settings import is_loopback, load_models, ollama_url
 from local.run.backend import google_endpoint, may_stand_in, openai_endpoint, used_providers
 from local.run.overrides import with_mcp_servers
 from local.run.participant import SECRETS, find_class

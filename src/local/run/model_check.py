@@ -10,6 +10,7 @@ from pathlib import Path
 
 from local.core.config import load, load_system
 from local.core.environment import environment
+from local.core.routing import Endpoint, ModelsConfig, Provider, Routing
 from local.critic.agent import CriticConfig, profile_for
 from local.critic.judge import Judge
 from local.critic.self_test import JudgeFitness
@@ -20,7 +21,7 @@ from local.models.hub import ModelStock
 from local.models.leases import Leases
 from local.models.router import connect
 from local.models.servers import ServerSpec, llama_server_spec, serve
-from local.models.settings import Endpoint, ModelsConfig, Provider, Routing, chosen_model, load_models, ollama_url
+from local.models.settings import chosen_model, load_models, ollama_url
 from local.run.backend import google_endpoint, openai_endpoint
 
 Show = Callable[[str], object]

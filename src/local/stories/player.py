@@ -26,17 +26,18 @@ from local.bus.envelope import new_id
 from local.bus.messages import GenerationThinking
 from local.cli.client import SystemClient
 from local.cli.conversation import FollowedQuery
+from local.cli.temporary_system import START_SECONDS, TemporarySystem, write_settings
 from local.core import config
 from local.core.config import Settings
 from local.core.data_dir import Facts, NotRunning, RunDirectory, owner_token
 from local.core.environment import data_dir, settings_dir
 from local.core.errors import ConfigError, NoAnswer
+from local.core.mcp_servers import FILE_NAME, SERVERS, approved_file, load_mcp_servers
 from local.core.shipped import shipped_dir
-from local.instructions.trust import FILE, FOLDER, TrustRegistry
+from local.core.trust import FILE, FOLDER, TrustRegistry
 from local.mcp.client import approvable, write_approved
 from local.mcp.commands import told_tools
-from local.mcp.settings import FILE_NAME, SERVERS, load_mcp_servers
-from local.mcp.tools import approved_file, connect
+from local.mcp.tools import connect
 from local.shell.shell import sandbox_problem
 from local.skills.messages import SkillsChanged
 from local.stories.commands import StoryCommands
@@ -62,7 +63,6 @@ from local.stories.story import (
     says,
     told_call,
 )
-from local.stories.temporary_system import START_SECONDS, TemporarySystem, write_settings
 
 # The decisions about calls that need approval while one question of a story is answered.
 

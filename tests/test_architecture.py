@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from local.core.capability import NAMES
-from tests.source_trees import SOURCE, source_trees
+from tests.source_trees import NEEDED, SOURCE, source_trees
 
 pytestmark = pytest.mark.xdist_group("source trees")  # so that one worker alone reads them
 
@@ -92,6 +92,16 @@ def wrong_imports(path: Path, tree: ast.AST) -> Iterator[str]:
             yield f"{path}:{line}: {path.parts[0]} must not import {whole}"
 
 
+def root_dependencies(path: Path, tree: ast.Module) -> Iterator[str]:
+    """Imports by which a file of the composition root could not be imported without some optional capability: those
+    outside of functions."""
+    optional = {name for name in NAMES if name not in NEEDED} - {path.parts[0]}
+    for whole, line in imported(ast.Module([node for node in tree.body if isinstance(node, ast.ImportFrom)], [])):
+        top, folder, module = [*whole.split("."), "", ""][:3]
+        if path.parts[0] in ROOT and top == "local" and folder in optional and module not in MESSAGES:
+            yield f"{path}:{line}: import {whole} where it is used, as {folder} may have been taken out"
+
+
 def environment_readers(path: Path, tree: ast.AST) -> Iterator[str]:
     """Places outside core/environment.py that read environment variables."""
     for node in relevant(tree):
@@ -114,6 +124,10 @@ def report(faults: Iterator[str]) -> None:
 
 def test_imports_keep_to_the_rules() -> None:
     report(fault for path, tree in trees() for fault in wrong_imports(path, tree))
+
+
+def test_the_root_can_do_without_any_optional_capability() -> None:
+    report(fault for path, tree in trees() for fault in root_dependencies(path, tree))
 
 
 def test_only_one_module_reads_the_environment() -> None:

@@ -35,10 +35,6 @@ from local.core.errors import ConfigError, NoAnswer
 from local.core.mcp_servers import FILE_NAME, SERVERS, approved_file, load_mcp_servers
 from local.core.shipped import shipped_dir
 from local.core.trust import FILE, FOLDER, TrustRegistry
-from local.mcp.client import approvable, write_approved
-from local.mcp.commands import told_tools
-from local.mcp.tools import connect
-from local.shell.shell import sandbox_problem
 from local.skills.messages import SkillsChanged
 from local.stories.commands import StoryCommands
 from local.stories.settings import model_settings, thinks
@@ -490,6 +486,10 @@ def bring_along(programs: Mapping[str, Path], config_dir: Path, data_dir: Path) 
         for name, program in programs.items()
     }
     (config_dir / FILE_NAME).write_text(json.dumps({SERVERS: entries}), encoding="utf-8")
+    from local.mcp.client import approvable, write_approved  # an optional capability, as the shell below
+    from local.mcp.commands import told_tools
+    from local.mcp.tools import connect
+
     for name, server in load_mcp_servers(config_dir).items():
         tools, _ = approvable(name, asyncio.run(told_tools(connect(name, server, data_dir, [config_dir]))))
         write_approved(approved_file(data_dir, name), tools)
@@ -564,7 +564,11 @@ def _hindrance(story: Story, api: str | None, *, live: bool) -> str:
         return "it is for a system that is started for it, with a web of its own"
     if api and story.mcp_servers:
         return f"it is for a system with MCP servers that it brings along: {', '.join(story.mcp_servers)}"
-    missing = sandbox_problem() if "sandbox" in story.needs else None
+    if "sandbox" not in story.needs:
+        return ""
+    from local.shell.shell import sandbox_problem
+
+    missing = sandbox_problem()
     return "" if missing is None else str(missing)
 
 

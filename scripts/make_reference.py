@@ -31,9 +31,9 @@ from local.cli.command_table import COMMANDS
 from local.cli.main import new_app
 from local.core.capability import capabilities, participants
 from local.core.config import SystemConfig
+from local.core.routing import ModelsConfig
 from local.generator.steps import TABLE
 from local.journal.server import Journal
-from local.models.settings import ModelsConfig
 from local.runtime.participant import EVERYBODY, declaration_of
 from local.tools.group import ToolGroup
 from local.tools.tool import Tool

@@ -8,7 +8,7 @@ if __name__ == "__main__":
 
     import set_up
 
-    from local.run.setup import TEST
+    from local.core.setup import TEST
 
     set_up.enter(TEST)
 

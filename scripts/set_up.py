@@ -12,7 +12,7 @@ WORKERS_PER_CORE = 3
 
 sys.path.insert(0, str(ROOT / "src"))  # before there is an environment into which it is installed
 
-from local.run.setup import RUN, TEST, PythonEnvironment  # noqa: E402 - found by the line above
+from local.core.setup import RUN, TEST, PythonEnvironment  # noqa: E402 - found by the line above
 
 
 def run_command(name: str) -> None:

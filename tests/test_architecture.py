@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from local.core.capability import NAMES
-from tests.source_trees import SOURCE, source_trees
+from tests.source_trees import NEEDED, SOURCE, source_trees
 
 pytestmark = pytest.mark.xdist_group("source trees")  # so that one worker alone reads them
 
@@ -35,46 +35,6 @@ ROOT = {"run", "stories"}  # the composition root imports everything, and so doe
 MESSAGES = {"messages", "lease_messages"}  # of another capability only these
 ONLY_IN_BUS = "zmq"
 ENVIRONMENT = {"environ", "environb", "getenv", "putenv"}
-
-# Imports that break the rules and are still to be mended: by folder, what it imports.
-TO_MEND: dict[str, set[str]] = {
-    "api": {
-        "attachments.attachments",
-        "instructions.profiles",
-        "mcp.endpoint",
-        "run.settings_files",
-        "users.budgets",
-        "users.users",
-    },
-    "cli": {
-        "instructions.trust",
-        "run.setup",
-        "run.warm_up",
-        "stories.temporary_system",
-    },
-    "files": {"instructions.trust", "skills.tools"},
-    "generator": {
-        "attachments.attachments",
-        "cli.client",
-        "instructions.profiles",
-        "instructions.texts",
-        "memory.commands",
-        "memory.service",
-        "permissions.gatekeeper",
-        "permissions.policy",
-        "run.participant",
-    },
-    "instructions": {"files.workspace"},
-    "mcp": {"skills.library"},
-    "runtime": {"models.settings"},
-    "skills": {
-        "files.workspace",
-        "mcp.commands",
-        "mcp.settings",
-        "mcp.tools",
-    },
-    "swarm": {"instructions.profiles"},
-}
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
@@ -128,8 +88,18 @@ def wrong_imports(path: Path, tree: ast.AST) -> Iterator[str]:
         if top != "local" or len(path.parts) < 2 or path.parts[0] == "protocol":
             continue
         folder, module = rest[0] if rest else "", rest[1] if len(rest) > 1 else ""
-        if not allowed(path, folder, module) and f"{folder}.{module}" not in TO_MEND.get(path.parts[0], set()):
+        if not allowed(path, folder, module):
             yield f"{path}:{line}: {path.parts[0]} must not import {whole}"
+
+
+def root_dependencies(path: Path, tree: ast.Module) -> Iterator[str]:
+    """Imports by which a file of the composition root could not be imported without some optional capability: those
+    outside of functions."""
+    optional = {name for name in NAMES if name not in NEEDED} - {path.parts[0]}
+    for whole, line in imported(ast.Module([node for node in tree.body if isinstance(node, ast.ImportFrom)], [])):
+        top, folder, module = [*whole.split("."), "", ""][:3]
+        if path.parts[0] in ROOT and top == "local" and folder in optional and module not in MESSAGES:
+            yield f"{path}:{line}: import {whole} where it is used, as {folder} may have been taken out"
 
 
 def environment_readers(path: Path, tree: ast.AST) -> Iterator[str]:
@@ -156,15 +126,8 @@ def test_imports_keep_to_the_rules() -> None:
     report(fault for path, tree in trees() for fault in wrong_imports(path, tree))
 
 
-def test_an_import_that_was_mended_is_taken_off_the_list() -> None:
-    used = {
-        (path.parts[0], ".".join(whole.split(".")[1:3]))
-        for path, tree in trees()
-        for whole, _ in imported(tree)
-        if whole.startswith("local.") and not allowed(path, *[*whole.split("."), ""][1:3])
-    }
-    listed = {(own, each) for own, mended in TO_MEND.items() for each in mended}
-    report(f"{own} no longer imports {each}" for own, each in sorted(listed - used))
+def test_the_root_can_do_without_any_optional_capability() -> None:
+    report(fault for path, tree in trees() for fault in root_dependencies(path, tree))
 
 
 def test_only_one_module_reads_the_environment() -> None:

@@ -30,8 +30,8 @@ from local.cli.command_table import run_command
 from local.core.bus_address import BusAddress
 from local.core.capability import participants
 from local.core.config import SystemConfig, load
+from local.core.routing import ModelsConfig
 from local.journal.server import JournalConfig
-from local.models.settings import ModelsConfig
 from local.queries.view import EVENT_KINDS
 from local.stories.story import Story
 from tests.warm.warm_system import WarmSystem

@@ -14,8 +14,8 @@ import httpx
 import yaml
 
 from benchmarks.figure import BenchmarkFailed
+from local.cli.temporary_system import TemporarySystem, write_settings
 from local.core.errors import LocalError
-from local.stories.temporary_system import TemporarySystem, write_settings
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page

@@ -21,9 +21,9 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.figure import Figure
+from local.core.workspace import WorkspacePath
 from local.files.outlines import FilePart, Outline, file_outline
 from local.files.tools import FilesConfig, told
-from local.files.workspace import WorkspacePath
 from local.generator.context import TokenMeter, size_of
 
 CHECKOUT = Path(__file__).parents[2]

@@ -19,9 +19,9 @@ import httpx
 from benchmarks import recorded_xllamacpp_server
 from benchmarks.figure import BenchmarkFailed
 from local.cli.client import SystemClient
+from local.cli.temporary_system import TemporarySystem, write_settings
 from local.core.data_dir import owner_token
 from local.core.errors import LocalError
-from local.stories.temporary_system import TemporarySystem, write_settings
 
 SECONDS = 600.0
 RECORDED_SECONDS = 5.0  # an answer may be here before its record is

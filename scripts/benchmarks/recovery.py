@@ -19,9 +19,9 @@ import httpx
 from benchmarks.figure import BenchmarkFailed, Figure
 from local.bus.bus import Bus
 from local.bus.zeromq import ZeroMQTransport
+from local.cli.temporary_system import TemporarySystem, write_settings
 from local.core.data_dir import RunDirectory
 from local.core.errors import LocalError
-from local.stories.temporary_system import TemporarySystem, write_settings
 
 ROUNDS = 5
 PAUSE_SECONDS = 4.0  # so that a process does not die five times in the three seconds after it was ready

@@ -19,8 +19,8 @@ from benchmarks.figure import BenchmarkFailed
 from benchmarks.local_server import client_of
 from benchmarks.model_server import MODEL, serve
 from benchmarks.peer import Peer
+from local.cli.temporary_system import TemporarySystem, write_settings
 from local.core.errors import LocalError
-from local.stories.temporary_system import TemporarySystem, write_settings
 
 Settings = Mapping[str, Mapping[str, Any]]
 

@@ -14,7 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from local.core.data_dir import make_owner_token
-from local.users.users import Users
+from local.core.users import Users
 
 System = Any  # of conftest.py
 HANDSHAKE = "legacy"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.users.users import Users
+from local.core.users import Users
 
 System = Any  # of conftest.py
 TOKEN = {"Authorization": "Bearer the-owners"}

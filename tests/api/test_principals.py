@@ -26,6 +26,7 @@ from local.api.security import Access, Undeclared, access_of, enforce, open_to
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo
 from local.core.data_dir import make_owner_token
+from local.core.users import Users
 from local.cron.messages import CronJobRecord
 from local.cron.scheduler import CronConfig
 from local.cron.store import FILE_NAME, JobStore
@@ -36,7 +37,6 @@ from local.permissions.policy import GatekeeperConfig
 from local.runtime.participant import Resources, on
 from local.swarm.agents import SwarmConfig
 from local.swarm.tools import Swarm
-from local.users.users import Users
 from tests.api.hand_played import HandPlayed
 
 System = Any  # of conftest.py

@@ -9,7 +9,7 @@ import pytest
 
 from local.api.profiles import with_profile
 from local.bus.messages import AnswerOptions, ParticipantStatus
-from local.instructions.profiles import AssistantProfile
+from local.core.profiles import AssistantProfile
 
 System = Any  # of conftest.py
 OWN = "---\nname: reviewer\ndescription: It reviews.\ntools: [read_file]\ntemperature: 0.1\nmax_tokens: 50\n---\nOK."

@@ -22,9 +22,9 @@ from local.bus.envelope import Envelope, Trace
 from local.bus.messages import ConversationResult, GenerationToken, ParticipantStatus, QueryReceived, SessionDeleted
 from local.core.data_dir import make_owner_token
 from local.core.errors import RequestTimeout
+from local.core.users import Users
 from local.queries.asker import LiveQuery
 from local.queries.view import QueryView
-from local.users.users import Users
 
 System = Any  # of conftest.py
 Read = Any

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from local.attachments.attachments import (
+from local.core.attachments import (
     AttachmentImporter,
     AttachmentLimits,
     AttachmentStore,
@@ -151,7 +151,7 @@ async def test_what_takes_too_long_to_read_is_refused_and_told_to_stop(
         has_stopped.set()
         return Extract("")
 
-    monkeypatch.setattr("local.attachments.attachments.extract", slow)
+    monkeypatch.setattr("local.core.attachments.extract", slow)
     assert "could not be read within" in str(await refused(store, "a.txt", b"x", AttachmentLimits(max_seconds=0.01)))
     assert has_stopped.wait(30)
 

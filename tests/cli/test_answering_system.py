@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import pytest
 
+from local.cli import temporary_system
 from local.cli.client import AnsweringSystem
+from local.cli.temporary_system import SystemDidNotStart
 from local.core.data_dir import DataDirLock, Facts, RunDirectory
-from local.stories import temporary_system
-from local.stories.temporary_system import SystemDidNotStart
 
 FACTS = Facts(os.getpid(), "ipc:///p", "ipc:///s", False, "", "stand_in", "http://127.0.0.1:1")
 

@@ -23,7 +23,7 @@ sys.meta_path.insert(0, Teller())
 """
 AS_INSTALLED = """
 from local.cli.console_script import main
-from local.run.setup import PythonEnvironment
+from local.core.setup import PythonEnvironment
 PythonEnvironment.is_entered = True
 main()
 """

@@ -9,7 +9,7 @@ import pytest
 
 from local.cli.entry import main
 from local.generator.prompt import SMALL_ROLE, WRITES
-from local.generator.prompt_source import in_words, sections
+from local.run.prompt_commands import in_words, sections
 
 REVIEWER = "---\nname: reviewer\ndescription: It reviews.\ntools: [read_file]\nmodel: gemma4:e2b\n---\nBe strict."
 

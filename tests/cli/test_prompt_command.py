@@ -16,7 +16,7 @@ import pytest
 from local.cli.entry import main
 from local.core.data_dir import Facts, NotRunning, RunDirectory
 from local.core.errors import NoAnswer
-from local.generator.prompt_source import as_text, in_words, messages, sections
+from local.run.prompt_commands import as_text, in_words, messages, sections
 
 GENERATOR = """
 system_prompt: Be brief.

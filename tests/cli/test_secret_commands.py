@@ -11,10 +11,10 @@ import typer
 
 from local.cli.command_table import run_command
 from local.core.bus_address import BusAddress
+from local.core.routing import Endpoint, ModelsConfig, Provider, Routing
 from local.core.secrets import SecretMask, SecretStore, secret_mask
 from local.core.shipped import shipped_dir
 from local.critic import agent as critic
-from local.models.settings import Endpoint, ModelsConfig, Provider, Routing
 from local.run.doctor import FindingStatus, Installation, check_secrets
 from local.run.participant import ParticipantSpec, make
 from local.runtime.participant import Resources

@@ -18,9 +18,9 @@ from local.cli import main as terminal
 from local.cli.command_table import COMMANDS
 from local.cli.commands import tools_of
 from local.cli.entry import main
+from local.cli.temporary_system import SystemDidNotStart, TemporarySystem
 from local.core.data_dir import RunDirectory
 from local.core.errors import BadQuestion
-from local.stories.temporary_system import SystemDidNotStart, TemporarySystem
 
 Json = dict[str, Any]
 ENGRAM = {"engram_id": "e" * 32, "asked_at": 0.0, "query": "I take my\ncoffee \x1b[31mblack.", "pinned": True}

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from local.cli import temporary_system
 from local.cli.client import AnsweringSystem
 from local.cli.command_table import run_command
 from local.cli.conversation import trusted_current_folder
 from local.core.data_dir import NotRunning, RunDirectory
-from local.instructions.trust import TrustRegistry
-from local.stories import temporary_system
+from local.core.trust import TrustRegistry
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 
 import pytest
 
-from local.attachments.attachments import AttachmentStore
+from local.core.attachments import AttachmentStore
 from local.core.config_file import change
 from local.core.errors import LocalError, StoreFull, StoreReadOnly, refused_by_disk
+from local.core.users import Users
 from local.reflection.goals import GoalFile
 from local.reflection.routine import RoutineDiary, RoutineState
-from local.users.users import Users
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     "goals": lambda folder: GoalFile(folder).write([]),

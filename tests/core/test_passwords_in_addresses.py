@@ -12,7 +12,8 @@ from local.cli.client import SystemClient
 from local.cli.main import exit_status, new_app
 from local.core.config import SystemConfig, load
 from local.core.errors import ConfigError, FetchRefused, LocalError, NoAnswer, ToolError, without_passwords
-from local.models.settings import ModelsConfig, Provider, normalise_base_url, ollama_url
+from local.core.routing import ModelsConfig, Provider
+from local.models.settings import normalise_base_url, ollama_url
 from local.run.doctor import as_line, fail
 from local.runtime.logs import LineFormatter
 from local.web.search import build_chain

@@ -9,9 +9,9 @@ import pytest
 
 from local.core import config
 from local.core.errors import ConfigError
+from local.core.routing import Endpoint, ModelsConfig, Routing
 from local.critic import agent as critic
 from local.critic.agent import CriticAgent, CriticConfig, profile_of
-from local.models.settings import Endpoint, ModelsConfig, Routing
 from local.runtime.participant import Resources
 
 SHIPPED = Path(__file__).parents[2] / "config"

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from local.core import config
+from local.core.routing import Endpoint, Routing
 from local.critic.agent import CriticAgent, CriticConfig
 from local.critic.judge import JudgeChooser, choose_judge
 from local.critic.judging import Case, Rubric
 from local.models.ollama import LoadedModel
-from local.models.settings import Endpoint, Routing
 from local.runtime.participant import Resources
 
 GEMMA, SELENE, PROMETHEUS = "gemma4:12b", "atla/selene-mini:latest", "some/prometheus-7b:latest"

@@ -12,10 +12,10 @@ import pytest
 from local.bus.envelope import Trace
 from local.bus.messages import ToolRequest, ToolResult
 from local.core.errors import SandboxMissing
+from local.core.workspace import Workspace
 from local.files.git import GitProgram, GitRepository
 from local.files.messages import ChangeRequest, ChangeResult
 from local.files.participant import FileTools
-from local.files.workspace import Workspace
 from local.sandbox.sandbox import Bubblewrap
 from tests.tools.conftest import granted, serve  # noqa: F401 - fixtures
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from local.core.errors import ToolError
+from local.core.workspace import Workspace
 from local.files import edits as editor_module
 from local.files.edits import ChangeCause, ChangeSelection, ChangeStore, ContentStore, Retention, WorkspaceEditor
-from local.files.workspace import Workspace
 
 Open = Callable[..., AbstractAsyncContextManager[WorkspaceEditor]]
 DAY = 24 * 3600.0

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from local.bus.messages import SessionDeleted
+from local.core.trust import TrustRegistry
 from local.files.messages import EffectUndone
 from local.files.participant import FileTools
 from local.files.tools import FilesConfig
-from local.instructions.trust import TrustRegistry
 from local.runtime.participant import Resources
 from tests.files.conftest import Hands
 

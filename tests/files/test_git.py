@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from local.core.errors import ToolError
+from local.core.workspace import Workspace
 from local.files.git import GitEntry, GitProgram, GitRepository, git_folder, is_repository
-from local.files.workspace import Workspace
 from tests.files.conftest import Opened
 from tests.files.git_repositories import git, repository
 

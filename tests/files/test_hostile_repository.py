@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from local.core.errors import ToolError
+from local.core.workspace import Workspace
 from local.files.git import GitProgram, GitRepository
-from local.files.workspace import Workspace
 from tests.files.conftest import Opened
 from tests.files.git_repositories import git, repository
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from local.core.errors import ToolError
-from local.files.edits import FileWriter
-from local.files.workspace import (
+from local.core.workspace import (
     CloneSearch,
     Descent,
     Workspace,
@@ -21,6 +20,7 @@ from local.files.workspace import (
     descend_at_once,
     descend_by_name,
 )
+from local.files.edits import FileWriter
 
 SECRET = b"a canary that nobody may see"
 

@@ -6,7 +6,7 @@ import pytest
 
 from local.core.config import SystemConfig
 from local.core.errors import ConfigError
-from local.files.workspace import prepared_workspace
+from local.core.workspace import prepared_workspace
 
 
 @pytest.fixture

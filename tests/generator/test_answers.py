@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from local.attachments.attachments import AttachmentStore
 from local.bus.messages import (
     OWN,
     AgentTransition,
@@ -25,14 +24,16 @@ from local.bus.messages import (
     ToolRequest,
     ToolResult,
 )
+from local.core.attachments import AttachmentStore
 from local.core.errors import ConfigError, ModelError
+from local.core.routing import Endpoint, ModelsConfig, Routing
 from local.generator import respondent
 from local.generator.agent import GeneratorAgent, SecondRespondent
 from local.generator.config import GeneratorConfig
 from local.generator.history import ConversationService
 from local.generator.steps import CUT_OFF
 from local.models.chat import AwayDelta, ContentDelta, Delta, Done, Json, ModelInfo, ThinkingDelta, ToolCall, Usage
-from local.models.settings import DefaultModel, Endpoint, ModelsConfig, Routing
+from local.models.settings import DefaultModel
 from local.runtime.participant import Resources
 from local.tools.tool import Tool, ToolSettings
 

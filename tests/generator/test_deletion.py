@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from local.attachments.attachments import AttachmentStore
 from local.bus.envelope import Trace
 from local.bus.message import ErrorInfo
 from local.bus.messages import (
@@ -23,6 +22,7 @@ from local.bus.messages import (
     SessionDeleted,
     ToolResult,
 )
+from local.core.attachments import AttachmentStore
 from local.core.errors import HandedBack, StoreFailed
 from local.generator import session_changes as module
 from local.generator.history import ConversationService, NewTurn, TurnStatus

@@ -13,10 +13,10 @@ from agent_stage.served import Record, Served
 
 from local.bus.envelope import Trace
 from local.bus.messages import ConversationRequest, ConversationResult, QueryReceived, ResponseGeneration
+from local.core.owner_texts import StandingTextFiles
+from local.core.trust import TrustRegistry
 from local.generator.agent import GeneratorAgent
 from local.generator.config import GeneratorConfig
-from local.instructions.texts import StandingTextFiles
-from local.instructions.trust import TrustRegistry
 
 Ask = Callable[..., Awaitable[ResponseGeneration]]
 ORDER = '@assistant say CANARY-7.\n@assistant call dice {"sides": 6}'

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from local.attachments.attachments import Attachment, AttachmentStore
 from local.bus.messages import HEADINGS, ToolSchema, block
+from local.core.attachments import Attachment, AttachmentStore
 from local.core.errors import AttachmentMissing
+from local.core.owner_texts import SourcedText
 from local.generator.config import GeneratorConfig
 from local.generator.context import Attached, PromptParts, Summary, TokenMeter
 from local.generator.prompt import (
@@ -37,7 +38,6 @@ from local.generator.prompt import (
     quote,
 )
 from local.generator.prompt import told as skill_lines
-from local.instructions.texts import SourcedText
 from local.memory.messages import OWNER
 from local.models.chat import Json
 from local.models.settings import Tier

@@ -25,12 +25,12 @@ from local.bus.messages import (
     UsageInfo,
 )
 from local.bus.zeromq import MemoryHub
+from local.core.owner_texts import SourcedText
 from local.generator.agent import ConversationRequestHandler
 from local.generator.history import ConversationService, NewTurn, TurnStatus
 from local.generator.prompt import PromptInputs, as_json, compose
 from local.generator.session_changes import SessionChanges
 from local.generator.sessions import SessionRecord, copy_id
-from local.instructions.texts import SourcedText
 from local.memory.messages import MemoryDeleted
 
 Stage = Any  # of conftest.py

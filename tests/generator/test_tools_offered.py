@@ -15,13 +15,13 @@ from local.bus.vocabulary import CALL_TOOL, CLARIFICATION, PROPOSE_PLAN, TODO_LI
 from local.core.config import layers_for, load_system
 from local.core.environment import environment
 from local.generator.builtin_tools import SCHEMAS
-from local.generator.prompt_source import _tools_of
 from local.generator.short_schemas import OURS, TABLE
 from local.generator.tool_list import MOST, OfferRules, ToolList, ToolRoom, TurnOffer, first_list, kind_of
 from local.generator.tool_registry import with_own
 from local.models.chat import ToolCall
 from local.models.settings import Tier
 from local.run.participant import find_class
+from local.run.prompt_commands import _tools_of
 from local.skills.messages import READ_SKILL
 
 ROOM = ToolRoom(1_000_000, lambda function: 1)

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from local.core.errors import ConfigError
+from local.core.owner_texts import StandingTextFiles
+from local.core.profiles import ProfileRegistry
 from local.core.versioned_text import Soul, TextProposals, soul_history
-from local.instructions.profiles import ProfileRegistry
-from local.instructions.texts import StandingTextFiles
-from local.skills.library import SkillApprovalBook, SkillLibrary, SkillPlace
+from local.skills.library import SkillApprovalBook, SkillLibrary
+from local.tools.skill_folder import SkillPlace
 from tests.damaged_text import damaged, damaged_object
 
 SEED = 15

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from local.core.errors import ConfigError
-from local.instructions.profiles import ALIASES, NoSuchProfile, ProfileRegistry, parse_profile
-from local.instructions.texts import StandingTextFiles
-from local.instructions.trust import TrustRegistry
+from local.core.owner_texts import StandingTextFiles
+from local.core.profiles import ALIASES, NoSuchProfile, ProfileRegistry, parse_profile
+from local.core.trust import TrustRegistry
 
 REVIEWER = """---
 name: reviewer

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from local.core.files import MOST_OF_OWNERS_TEXT
+from local.core.owner_texts import SourcedText, StandingTextFiles, StandingTexts
+from local.core.trust import TrustRegistry
 from local.core.versioned_text import soul_history
 from local.generator.prompt import SHARE, fitting
-from local.instructions.texts import SourcedText, StandingTextFiles, StandingTexts
-from local.instructions.trust import TrustRegistry
 
 
 class Owner:

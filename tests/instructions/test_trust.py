@@ -7,7 +7,7 @@ import pytest
 
 from local.core.errors import ConfigError
 from local.core.files import MOST_OF_OWNERS_TEXT
-from local.instructions.trust import FILE_NAME, TrustRegistry, read_instructions
+from local.core.trust import FILE_NAME, TrustRegistry, read_instructions
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ import pytest
 
 from local.bus.blobs import BlobStore
 from local.core.errors import ConfigError, SandboxMissing, ToolError
+from local.core.mcp_servers import MCPServerConfig, approved_file
 from local.mcp import client as mcp_connection
 from local.mcp import tools as mcp_group
 from local.mcp.client import ApprovedTool, approvable, write_approved
-from local.mcp.settings import MCPServerConfig
-from local.mcp.tools import MCPGroup, approved_file, connect
+from local.mcp.tools import MCPGroup, connect
 from local.runtime.participant import Resources
 from local.tools.tool import Tool
 

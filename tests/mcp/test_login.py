@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from local.core.errors import ConfigError, ToolError
+from local.core.mcp_servers import MCPServerConfig
 from local.core.secrets import SecretMask, SecretStore, secret_mask
 from local.mcp.client import LoginPrompt, MCPConnection, RemoteLogin, RemoteServer, approvable
-from local.mcp.settings import MCPServerConfig
 from local.mcp.stdio import LoginCallback
 from local.mcp.tools import connect
 from tests.mcp.http_server import PlainHTTPServer, served

@@ -9,7 +9,7 @@ import pytest
 
 from local.core.config import SystemConfig
 from local.core.errors import ConfigError
-from local.mcp.settings import MCPServerConfig, load_mcp_servers
+from local.core.mcp_servers import MCPServerConfig, load_mcp_servers
 from local.run.overrides import overrides_for, with_mcp_servers
 
 

@@ -14,12 +14,12 @@ from mcp.server.mcpserver import MCPServer
 from local.bus.blobs import BlobStore
 from local.core import secrets as secret_store
 from local.core.errors import ConfigError, ToolError
+from local.core.mcp_servers import MCPServerConfig, approved_file
 from local.core.secrets import SecretMask, SecretStore
 from local.mcp import client as mcp_client
 from local.mcp import tools as mcp_group
 from local.mcp.client import ApprovedTool, MCPConnection, approvable, write_approved
-from local.mcp.settings import MCPServerConfig
-from local.mcp.tools import MCPGroup, approved_file, connect
+from local.mcp.tools import MCPGroup, connect
 from local.runtime.participant import Resources
 from tests.mcp.http_server import PlainHTTPServer, served
 

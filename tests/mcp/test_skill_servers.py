@@ -12,15 +12,16 @@ import pytest
 
 from local.cli.command_table import run_command
 from local.core.errors import ConfigError, ToolError
+from local.core.mcp_servers import approved_file, load_mcp_servers
 from local.mcp import tools as mcp_group
 from local.mcp.client import read_approved
-from local.mcp.settings import load_mcp_servers
-from local.mcp.tools import MCPGroup, approved_file, connect
+from local.mcp.tools import MCPGroup, connect
 from local.runtime.participant import Resources
 from local.sandbox.process import PATH
-from local.skills.library import IN_SETTINGS, ServingSkill, SkillApprovalBook, SkillLibrary, SkillPlace
+from local.skills.library import SkillApprovalBook, SkillLibrary
 from local.skills.messages import SkillRequest
 from local.skills.tools import SkillService
+from local.tools.skill_folder import IN_SETTINGS, ServingSkill, SkillPlace
 
 PLAIN = Path(__file__).parent / "plain_server.py"
 TEXT = "---\nname: plain\ndescription: Read what lies there.\n---\nCall plain__read."

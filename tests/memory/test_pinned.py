@@ -7,18 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from local.core.errors import PinRefused
+from local.core.prompt_lines import CUT, MAX_CHARACTERS, plain, presentable
 from local.generator.prompt import SOUL_HEADING as TOOLS_HEADING
 from local.memory.facts import Classified, FactFinding, FactOperation
-from local.memory.service import (
-    CUT,
-    MAX_CHARACTERS,
-    EngramService,
-    ToldLines,
-    is_of_health,
-    plain,
-    presentable,
-    told,
-)
+from local.memory.service import EngramService, ToldLines, is_of_health, told
 from local.memory.store import EngramDraft, Origin
 
 Make = Callable[..., EngramDraft]

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from local.core.errors import NoSuchModel
+from local.core.routing import Chains, Endpoint, ModelsConfig, Routing
 from local.models.catalogue import ModelCatalogue, NotForChat, ServerSilent
 from local.models.hub import ModelStock
-from local.models.settings import Chains, DefaultModel, Endpoint, ModelsConfig, Routing
+from local.models.settings import DefaultModel
 
 NOBODY = "http://127.0.0.1:1"
 

@@ -18,10 +18,10 @@ import pytest
 
 from local.core.config import SystemConfig, load
 from local.core.errors import ConfigError, ModelError
+from local.core.routing import ModelsConfig
 from local.generator.config import GeneratorConfig
 from local.models.chat import ContentDelta, Done, ToolCall
 from local.models.router import connect
-from local.models.settings import ModelsConfig
 from local.run.backend import GOOGLE_URL, Backend, choose_backend, with_backend
 
 GEMMA = "gemma-4-27b-it"

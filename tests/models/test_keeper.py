@@ -14,9 +14,10 @@ from local.api.clients import BusRequests, ParticipantRefused
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope
 from local.bus.zeromq import MemoryHub
+from local.core.routing import Endpoint, Routing
 from local.models.keeper import ModelManager, ModelManagerConfig
 from local.models.messages import ModelProgress, ModelRequest, ModelResult, ModelVerb
-from local.models.settings import Endpoint, Routing, load_models
+from local.models.settings import load_models
 from local.runtime.participant import Resources
 from local.runtime.runner import ParticipantRunner
 from tests.models.hub.fake_hub import REPO, FakeHub, hub_with

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from local.core.errors import ModelError
+from local.core.routing import Endpoint, MaxTools, ModelsConfig, Provider, Routing
 from local.models.chat import ModelInfo
 from local.models.leases import loses_prefix
 from local.models.ollama import billions
 from local.models.openai import known
-from local.models.settings import Endpoint, MaxTools, ModelsConfig, ModelSizes, Provider, Routing, Tier, tier_of
+from local.models.settings import ModelSizes, Tier, tier_of
 from tests.models.wires import ScriptedServer
 
 

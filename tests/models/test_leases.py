@@ -12,11 +12,11 @@ from agent_stage.served import Wire
 
 from local.bus.bus import Bus
 from local.core.errors import ModelError
+from local.core.routing import Endpoint, ModelsConfig, Provider, Routing
 from local.models import arbiter, leases
 from local.models.arbiter import Arbiter, ArbiterConfig
 from local.models.lease_messages import LeaseClaim, LeaseState
 from local.models.leases import Leases
-from local.models.settings import Endpoint, ModelsConfig, Provider, Routing
 
 SECONDS = 20.0
 

@@ -8,7 +8,8 @@ import pytest
 
 from local.core.config_file import is_cloud
 from local.core.errors import ConfigError
-from local.models.settings import Endpoint, ModelsConfig, Routing, load_models
+from local.core.routing import Endpoint, ModelsConfig, Routing
+from local.models.settings import load_models
 
 DEFAULTS = Path(__file__).parents[2] / "config"
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from local.core.errors import ConfigError, ModelBusy, ModelError
+from local.core.routing import Endpoint, ModelsConfig, Routing
 from local.models import settings as model_settings
 from local.models.chat import (
     AwayDelta,
@@ -28,7 +29,7 @@ from local.models.chat import (
 )
 from local.models.client import FirstTokenLimit
 from local.models.router import Attempt, Attempts, FallbackPolicy, NoModelLeft, Pauses, Router, Target, connect
-from local.models.settings import Endpoint, ModelsConfig, Routing, cannot_see
+from local.models.settings import cannot_see
 from tests.models.wires import OLLAMA, OPENAI, ScriptedServer
 
 A, B, C = "ollama/a", "cloud/b", "box/c"

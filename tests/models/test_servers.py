@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from local.core.errors import ConfigError
+from local.core.routing import Provider
 from local.models import guard
 from local.models.servers import (
     LogFile,
@@ -32,7 +33,6 @@ from local.models.servers import (
     require_build,
     serve,
 )
-from local.models.settings import Provider
 from tests.models.llama_cpp.tiny_gguf import write_tiny_gguf
 
 FAKE_LLAMA_SERVER = """

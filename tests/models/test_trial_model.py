@@ -8,8 +8,9 @@ import pytest
 
 from local.cli.entry import main
 from local.core.errors import ModelError, SetUpFailed
+from local.core.routing import ModelsConfig
 from local.core.shipped import shipped_dir
-from local.models.settings import ModelsConfig, load_models
+from local.models.settings import load_models
 from local.run import trial as trial_model
 from local.run.trial import MODEL_LOCK, NAME, PROGRAM_LOCK, TrialModel
 

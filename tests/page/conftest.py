@@ -29,8 +29,8 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from local.cli.temporary_system import write_settings
 from local.stories.player import STORIES, LocalWeb, load_pages
-from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 SECONDS = 30.0

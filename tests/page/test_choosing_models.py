@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from local.stories.temporary_system import write_settings
+from local.cli.temporary_system import write_settings
 from tests.page.test_chat import session_of
 from tests.system.pseudo_terminal import PseudoTerminal
 from tests.warm.warm_system import WarmSystem

@@ -14,7 +14,7 @@ import pytest
 
 from local.core.config import SystemConfig
 from local.core.errors import ConfigError
-from local.models.settings import ModelsConfig
+from local.core.routing import ModelsConfig
 from local.run.backend import Backend, choose_backend
 
 NOWHERE = "http://127.0.0.1:1"  # nothing listens on port 1

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from local.core.config import SystemConfig
+from local.core.routing import ModelsConfig
 from local.generator.config import GeneratorConfig
 from local.models.servers import CONTEXT_TOKENS
-from local.models.settings import ModelsConfig
 from local.run import doctor as model_server
 from local.run.doctor import DoctorFinding, FindingStatus, check_model_servers
 

@@ -9,10 +9,10 @@ import pytest
 
 from local.core.config import Settings
 from local.core.environment import Environment
+from local.core.routing import Chains, ModelsConfig
 from local.memory.embeddings import MiniLmEmbedder
 from local.memory.service import EngramService
 from local.memory.store import FILE_NAME, EngramDraft
-from local.models.settings import Chains, ModelsConfig
 from local.run.doctor import (
     FindingStatus,
     Installation,

@@ -17,8 +17,8 @@ from local.bus.messages import ChildStatus, ParticipantStatus
 from local.cli.bus_health import health_of
 from local.core.config import SystemConfig
 from local.core.data_dir import Facts
+from local.core.routing import Chains, ModelsConfig
 from local.generator.config import GeneratorConfig
-from local.models.settings import Chains, ModelsConfig
 from local.run import doctor as machine
 from local.run import doctor as participants
 from local.run.doctor import DoctorFinding, FindingStatus, ObserverModels, check_model_servers

@@ -8,7 +8,7 @@ import pytest
 
 from local.core.capability import participants
 from local.core.shipped import shipped_dir
-from local.run.warm_up import PRELOAD
+from local.runtime.warm_up import PRELOAD
 
 LOOK = """
 import importlib, json, sys, threading

@@ -120,7 +120,7 @@ class Checkout:
 
 # What of the source runs before there is an environment: the standard library alone.
 OF_SET_UP = (
-    "run/__init__.py", "run/setup.py", "run/installer.py", "core/__init__.py", "core/capability.py", "core/errors.py",
+    "core/__init__.py", "core/setup.py", "core/installer.py", "core/capability.py", "core/errors.py",
     "core/environment.py", "core/shipped.py",
 )  # fmt: skip
 

@@ -8,7 +8,8 @@ import pytest
 
 from local.core.errors import ToolError
 from local.skills.library import APPROVALS_FILE_NAME as FILE_NAME
-from local.skills.library import SkillApprovalBook, SkillLibrary, SkillPlace, contents_of
+from local.skills.library import SkillApprovalBook, SkillLibrary
+from local.tools.skill_folder import SkillPlace, contents_of
 
 
 def write(folder: Path, description: str = "Tell the tides.", more: str = "") -> Path:

@@ -8,15 +8,8 @@ import pytest
 
 from local.core.errors import ConfigError
 from local.core.versioned_text import TextProposals
-from local.skills.library import (
-    IN_SETTINGS,
-    SkillApprovalBook,
-    SkillDraft,
-    SkillLibrary,
-    SkillPlace,
-    SkillProposalBook,
-    contents_of,
-)
+from local.skills.library import SkillApprovalBook, SkillDraft, SkillLibrary, SkillProposalBook
+from local.tools.skill_folder import IN_SETTINGS, SkillPlace, contents_of
 
 TIDES = "---\nname: tides\ndescription: Tell the tides.\nlicense: MIT\n---\n\nLook at the moon.\n"
 DRAFT = SkillDraft("tides", "Something else.", "Look at the table.")

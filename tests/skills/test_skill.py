@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from local.core.errors import ConfigError
-from local.skills.library import MOST_BYTES, read_skill
+from local.tools.skill_folder import MOST_BYTES, read_skill
 
 GOOD = "---\nname: pdf-forms\ndescription: Fill in PDF forms.\n---\n# Forms\n\nFirst, look at the form.\n"
 

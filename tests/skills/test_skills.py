@@ -12,9 +12,9 @@ import pytest
 from local.bus.envelope import Trace
 from local.bus.messages import ToolRequest, ToolResult
 from local.core.errors import ConfigError
+from local.core.trust import TrustRegistry
 from local.files.participant import FileTools
 from local.files.tools import FilesConfig
-from local.instructions.trust import TrustRegistry
 from local.runtime.participant import Resources
 from local.skills import tools as skill_keeper
 from local.skills.messages import SkillRequest, SkillResult, SkillsChanged

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import httpx
 
-from local.stories.temporary_system import write_settings
+from local.cli.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 Json = dict[str, Any]

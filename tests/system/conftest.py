@@ -17,9 +17,9 @@ import httpx
 import psutil
 import pytest
 
+from local.cli.temporary_system import write_settings
 from local.journal.store import JournalView
 from local.stories.player import STORIES, LocalWeb, load_pages
-from local.stories.temporary_system import write_settings
 from tests.models.llama_cpp.real_llama import smollm2
 from tests.warm.warm_system import WarmSystem
 

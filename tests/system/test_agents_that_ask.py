@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from local.stories.temporary_system import write_settings
+from local.cli.temporary_system import write_settings
 from tests.system.pseudo_terminal import PseudoTerminal
 from tests.warm.warm_system import WarmSystem
 

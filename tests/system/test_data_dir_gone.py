@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.stories.temporary_system import SystemDidNotStart
+from local.cli.temporary_system import SystemDidNotStart
 from tests.warm.warm_system import WarmSystem
 
 

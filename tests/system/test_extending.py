@@ -12,9 +12,9 @@ import pytest
 
 from local.cli.bus_health import health_on_bus
 from local.cli.entry import main
+from local.cli.temporary_system import write_settings
 from local.core.secrets import SecretStore
 from local.run.doctor import FindingStatus, check_participants
-from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 COIN = '''

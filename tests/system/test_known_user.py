@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.stories.temporary_system import write_settings
+from local.cli.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 Live = Any  # of conftest.py

@@ -15,8 +15,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from local.cli.temporary_system import write_settings
 from local.core.data_dir import owner_token
-from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 SECONDS = 30.0

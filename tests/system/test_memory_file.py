@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from local.cli.entry import main
-from local.stories.temporary_system import write_settings
+from local.cli.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 PARTICIPANTS = ["arbiter", "generator", "memory"]

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from local.cli.temporary_system import write_settings
 from local.stand_in import server
 from local.stand_in.server import StandInSettings
-from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 AWAY_SECONDS = 3.0

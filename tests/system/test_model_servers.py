@@ -15,9 +15,9 @@ import httpx
 import psutil
 import pytest
 
+from local.cli.temporary_system import write_settings
 from local.core.config import layers_for
 from local.models.settings import choose_model
-from local.stories.temporary_system import write_settings
 from tests.models.llama_cpp.tiny_gguf import SENTENCE, write_tiny_gguf
 from tests.warm.warm_system import WarmSystem
 

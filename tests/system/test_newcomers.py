@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from local.cli.command_table import run_command
+from local.cli.temporary_system import write_settings
 from local.core.data_dir import owner_token
 from local.sandbox.process import PATH
-from local.stories.temporary_system import write_settings
 from tests.system.test_tools_of_ones_own import COIN
 from tests.warm.warm_system import WarmSystem
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from local.cli.temporary_system import write_settings
 from local.stories.player import LocalPage, LocalWeb
-from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 SECRET = "CANARY-7f3a9b"

@@ -11,7 +11,7 @@ import httpx
 import openai
 import pytest
 
-from local.stories.temporary_system import write_settings
+from local.cli.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 SECONDS = 30.0

@@ -18,11 +18,11 @@ import pytest
 import yaml
 
 from local.bus.messages import HEADINGS, parted
+from local.cli.temporary_system import write_settings
 from local.core.text import MARGIN, quoted
 from local.journal.store import JournalView
 from local.memory.messages import MemoryClassified
 from local.stories.player import LocalPage, LocalWeb
-from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 Json = dict[str, Any]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from local.cli.temporary_system import write_settings
 from local.stories.player import STORIES, LocalWeb, load_pages
-from local.stories.temporary_system import write_settings
 from tests.models.llama_cpp.qwen_prompts import QwenPrompts, qwen_prompts
 from tests.models.llama_cpp.recording_model import RecordingModel, recording_model
 from tests.warm.warm_system import WarmSystem

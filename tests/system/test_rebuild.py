@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local.cli.entry import main
-from local.stories.temporary_system import write_settings
+from local.cli.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 

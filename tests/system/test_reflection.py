@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.stories.temporary_system import write_settings
+from local.cli.temporary_system import write_settings
 from tests.system.pseudo_terminal import PseudoTerminal
 from tests.warm.warm_system import WarmSystem
 

@@ -12,11 +12,11 @@ import pytest
 
 from local.cli.command_table import run_command
 from local.cli.main import Flags
+from local.cli.temporary_system import write_settings
 from local.core.data_dir import owner_token
 from local.core.errors import LocalError
 from local.run import run as run_module
 from local.run.run import SystemPlan, run
-from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 RUN = ("run", "--headless", "--api", "--api-port", "0", "--backend", "stand_in")

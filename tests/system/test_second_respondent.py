@@ -9,9 +9,9 @@ import pytest
 
 from local.bus.envelope import decode
 from local.bus.messages import ResponseGeneration
+from local.cli.temporary_system import write_settings
 from local.journal.store import JournalView
 from local.stories.player import STORIES, LocalWeb, load_pages
-from local.stories.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 FLAGS = ["--backend", "stand_in", "--respondent-b", "--model-b", "gemma4:e2b", "--temperature-b", "0.9"]

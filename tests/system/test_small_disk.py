@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.stories.temporary_system import write_settings
+from local.cli.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
 KILLED = ("generator", "journal", "memory", "web_search")

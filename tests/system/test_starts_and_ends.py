@@ -14,9 +14,9 @@ import httpx
 import psutil
 import pytest
 
+from local.cli.temporary_system import SystemDidNotStart, TemporarySystem
 from local.core.data_dir import RunDirectory
 from local.core.open_files import ENOUGH
-from local.stories.temporary_system import SystemDidNotStart, TemporarySystem
 from tests.system.pseudo_terminal import PseudoTerminal
 from tests.warm.warm_system import WarmSystem
 

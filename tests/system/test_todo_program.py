@@ -13,9 +13,9 @@ import httpx
 import pytest
 import yaml
 
+from local.cli.temporary_system import write_settings
 from local.core.data_dir import RunDirectory
 from local.shell.shell import sandbox_problem
-from local.stories.temporary_system import write_settings
 from tests.system.pseudo_terminal import PseudoTerminal
 from tests.todo_program import FILES, QUESTION, TURN
 

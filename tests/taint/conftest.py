@@ -22,9 +22,9 @@ from agent_stage.hostile_web import (
 from agent_stage.served import Record, Served
 from agent_stage.stage import Stage
 
-from local.attachments.attachments import AttachmentStore
 from local.bus.envelope import Envelope, Trace
 from local.bus.messages import GenerationThinking, GenerationToken, QueryReceived, ResponseGeneration
+from local.core.attachments import AttachmentStore
 from local.generator import known_facts
 from local.generator.agent import GeneratorAgent
 from local.generator.config import GeneratorConfig

@@ -11,8 +11,8 @@ import httpx
 from local.bus.envelope import Trace
 from local.bus.messages import SessionDeleted
 from local.core.data_dir import make_owner_token
+from local.core.users import Users
 from local.journal.messages import JournalRedact, JournalRedacted
-from local.users.users import Users
 
 System = Any  # of conftest.py
 

@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
+from local.api.budgets import BudgetsConfig, BudgetSpent, DayBudgets, begin_of_day, end_of_day
 from local.core.data_dir import make_owner_token
+from local.core.users import Users
 from local.queries.record import ModelPrice
 from local.queries.session import LoCALSession
-from local.users.budgets import BudgetsConfig, BudgetSpent, DayBudgets, begin_of_day, end_of_day
-from local.users.users import Users
 
 System = Any  # of conftest.py
 TOKENS = 10  # of each answer of the scripted generator

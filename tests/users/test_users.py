@@ -17,9 +17,9 @@ import pytest
 from local.cli.entry import main
 from local.core.data_dir import TOKEN_PREFIX, RunDirectory, make_owner_token, owner_token
 from local.core.errors import ConfigError
+from local.core.users import UserRefused, Users
 from local.run.run import SystemPlan
 from local.run.run import _greet as greet
-from local.users.users import UserRefused, Users
 
 
 @pytest.fixture(autouse=True)

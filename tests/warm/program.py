@@ -37,10 +37,6 @@ class Order:
 def import_all() -> None:
     """In the order in which a system does, and without what the template of a system does for itself."""
     gc.disable()
-    import local.run.commands
-    import local.run.preload
-    import local.run.warm_up
-    import local.runtime.template  # noqa: F401 - as all these, to be there in each fork
 
     gc.freeze()
     gc.enable()

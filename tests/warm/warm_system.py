@@ -6,7 +6,7 @@ import atexit
 from collections.abc import Sequence
 from functools import cache
 
-from local.stories.temporary_system import TemporarySystem
+from local.cli.temporary_system import TemporarySystem
 from tests.warm.warm_process import WarmProcess
 from tests.warm.warm_template import WarmTemplate
 

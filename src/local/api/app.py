@@ -18,6 +18,7 @@ from pydantic import Field
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from local.api.budgets import Accounts, BudgetsConfig, DayBudgets
 from local.api.bus_stream import BusStreams
 from local.api.clients import BusRequests, ClientTools, SystemControl
 from local.api.context import ApiContext
@@ -40,23 +41,21 @@ from local.api.security import (
 )
 from local.api.server import require_token, serving
 from local.api.stream import BrowserStreams
-from local.attachments.attachments import Attachments
 from local.bus.blobs import BlobStore
 from local.bus.envelope import Envelope
 from local.bus.message import Message
 from local.bus.messages import ParticipantStatus
+from local.core.attachments import Attachments
 from local.core.capability import capabilities
 from local.core.config import Settings
 from local.core.data_dir import owner_token
 from local.core.errors import ConfigError
-from local.instructions.profiles import ProfileRegistry
-from local.mcp.endpoint import MCPEndpoint
+from local.core.profiles import ProfileRegistry
+from local.core.users import Users
+from local.core.workspace import WORKSPACE
 from local.queries.asker import TurnFigures
 from local.queries.session import LoCALSession
-from local.run.settings_files import SettingsFiles
-from local.runtime.participant import WORKSPACE, Kind, Participant, Resources, on
-from local.users.budgets import Accounts, BudgetsConfig, DayBudgets
-from local.users.users import Users
+from local.runtime.participant import Kind, Participant, Resources, on
 
 # Whatever stands in the environment: nothing of a query goes to a collector.
 _NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
@@ -157,7 +156,6 @@ class ApiParticipant(Participant):
         max_upload = self._attachments.max_bytes
         names = config.allowed_hosts
         self._policy = GuardPolicy(hosts_of(address, port, names), max_upload, proxied_hosts_of(names))
-        self._settings_files = SettingsFiles(layers)
         self._profiles = ProfileRegistry(layers[-1] if layers else data_dir, workspace or data_dir / WORKSPACE)
         self._users = Users(data_dir)
         self._principals = Principals(
@@ -185,7 +183,7 @@ class ApiParticipant(Participant):
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Serve HTTP; at the end whoever waits is told that it is over here."""
-        bus_streams, mcp = BusStreams(self.bus, self._settings.keep_alive_seconds), MCPEndpoint()
+        bus_streams = BusStreams(self.bus, self._settings.keep_alive_seconds)
         async with LoCALSession(self.bus, max_wait_seconds=self._settings.max_wait_seconds) as session:
             self._session = session
             budgets = self._settings.budgets
@@ -205,7 +203,6 @@ class ApiParticipant(Participant):
                 client_tools=ClientTools(
                     self.bus, self._expects, self._settings.client_tools, asks=self._settings.clients_may_ask
                 ),
-                settings=self._settings_files,
                 profiles=self._profiles,
                 participants=self._participants,
                 bus_streams=bus_streams,
@@ -219,18 +216,22 @@ class ApiParticipant(Participant):
                 clock=time.monotonic,
                 openai_aliases=self._settings.openai_aliases,
                 page=PageFolder(),
-                mcp=mcp,
+                layers=self._layers,
             )
             # browsers first: they are to go on elsewhere, and not to hear that this is the end
-            before_stop = partial(_stop, self._streams, session, bus_streams, mcp)
+            before_stop = partial(_stop, self._streams, session, bus_streams, context)
             app = create_app(context, self._policy, self._principals)
-            async with self._streams.running(), mcp.running(), serving(app, self._listener, before_stop):
-                yield
+            try:
+                async with self._streams.running(), serving(app, self._listener, before_stop):
+                    yield
+            finally:
+                context.stop()
+                await context.close()
 
     def _expects(self, name: str) -> bool:
         return self._participants.is_expected(name, time.monotonic())
 
 
-def _stop(*streams: BrowserStreams | LoCALSession | BusStreams | MCPEndpoint) -> None:
+def _stop(*streams: BrowserStreams | LoCALSession | BusStreams | ApiContext) -> None:
     for each in streams:
         each.stop()

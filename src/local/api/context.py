@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from local.api.budgets import Accounts, DayBudgets
 from local.api.bus_stream import BusStreams
 from local.api.clients import BusRequests, ClientTools, SystemControl
 from local.api.http import ID_PATTERN as ID_PATTERN
@@ -20,26 +22,35 @@ from local.api.participants import ParticipantTable
 from local.api.queries import QueryFinder
 from local.api.security import Principal
 from local.api.stream import BrowserStreams
-from local.attachments.attachments import Attachments
 from local.bus.blobs import BlobStore
 from local.bus.message import Message
 from local.bus.vocabulary import ELEVATED_MODES, NON_INTERACTIVE, Mode
-from local.instructions.profiles import ProfileRegistry
-from local.mcp.endpoint import MCPEndpoint
+from local.core.attachments import Attachments
+from local.core.profiles import ProfileRegistry
+from local.core.users import Users
 from local.queries.session import LoCALSession
-from local.run.settings_files import SettingsFiles
-from local.users.budgets import Accounts, DayBudgets
-from local.users.users import Users
 
 GATEKEEPER = "gatekeeper"
 M = TypeVar("M", bound=Message)
+P = TypeVar("P")
+
+
+class LivePart:
+    """A part of a capability's routes that has something to end when the API ends."""
+
+    def stop(self) -> None:
+        """End what waits."""
+
+    async def close(self) -> None:
+        """Return when all of it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiContext:
     """The parts of one running API, which its routes use. `instance` is new at each start of the process; `backend`
     names the model server ("stand_in": none). `budgets` is None where nothing is limited. `openai_aliases` are further
-    names of models for clients of /v1."""
+    names of models for clients of /v1. `layers` are the folders of settings, the user's last; `parts` is what the
+    routes of capabilities keep here."""
 
     session: LoCALSession
     accounts: Accounts
@@ -49,7 +60,6 @@ class ApiContext:
     requests: BusRequests
     client_tools: ClientTools
     control: SystemControl
-    settings: SettingsFiles
     profiles: ProfileRegistry
     participants: ParticipantTable
     bus_streams: BusStreams
@@ -63,7 +73,27 @@ class ApiContext:
     clock: Callable[[], float]
     openai_aliases: Mapping[str, str]
     page: PageFolder
-    mcp: MCPEndpoint
+    layers: Sequence[Path]
+    parts: dict[type, Any] = field(default_factory=dict)
+
+    def part(self, kind: type[P], make: Callable[[], P]) -> P:
+        """What the routes of a capability keep for as long as this API runs; made when it is first asked for."""
+        if kind not in self.parts:
+            self.parts[kind] = make()
+        found: P = self.parts[kind]
+        return found
+
+    def stop(self) -> None:
+        """Have every part that waits for something stop that."""
+        for each in self.parts.values():
+            if isinstance(each, LivePart):
+                each.stop()
+
+    async def close(self) -> None:
+        """Wait for the end of every part that was stopped."""
+        for each in self.parts.values():
+            if isinstance(each, LivePart):
+                await each.close()
 
     async def ask(
         self, participant: str, request: Message, reply: type[M], *, user_id: str | None = None, seconds: float = 10.0

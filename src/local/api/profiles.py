@@ -8,7 +8,7 @@ from local.api.context import api
 from local.api.http import RequestRefused
 from local.api.security import Principal
 from local.bus.messages import AnswerOptions, AnswerProfile
-from local.instructions.profiles import AssistantProfile, NoSuchProfile, Profiles
+from local.core.profiles import AssistantProfile, NoSuchProfile, Profiles
 
 
 async def profiles_for(caller: Principal) -> Profiles:

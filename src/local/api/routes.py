@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -40,8 +39,8 @@ from local.api.stream import StreamBody
 from local.bus.envelope import new_id
 from local.bus.messages import DEFAULT_MODEL, ControlVerb, with_mode, with_model
 from local.bus.vocabulary import NON_INTERACTIVE
-from local.core.errors import ConfigError, LocalError
-from local.instructions.profiles import ALIASES, Profiles
+from local.core.errors import LocalError
+from local.core.profiles import ALIASES, Profiles
 from local.memory.messages import MemoryRequest, MemoryResult
 
 # The bus, live.
@@ -323,49 +322,6 @@ def _takes_gzip(accepted: str) -> bool:
     return any(re.fullmatch(r"(gzip|\*)(;q=(1|0\.[0-9]*[1-9])[0-9.]*)?", one) for one in named)
 
 
-# The settings of every participant: what they are, and how the owner changes them.
-
-
-class SettingsBody(BaseModel):
-    """The body of PUT /settings/{name}: the keys that are to change, mappings key by key."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    values: Annotated[dict[str, Any], Field(min_length=1)]
-
-
-def add_settings_routes(routes: APIRouter) -> None:
-    """The routes under /settings."""
-    settings = _Settings()
-    routes.add_api_route("/settings", settings.listing, methods=["GET"])
-    routes.add_api_route("/settings/{name}", settings.show, methods=["GET"])
-    routes.add_api_route("/settings/{name}", settings.change, methods=["PUT"], openapi_extra=takes(SettingsBody))
-
-
-class _Settings:
-    @open_to(Access.OWNER)
-    async def listing(self) -> Response:
-        """Every file of settings, and which participants read it."""
-        names = await self._done(api().settings.names)
-        return JsonResponse({"settings": [{"name": name, "read_by": readers} for name, readers in names.items()]})
-
-    @open_to(Access.OWNER)
-    async def show(self, name: PathId) -> Response:
-        """One of them: schema, values, defaults, the user's file, and who has to be restarted after a change."""
-        return JsonResponse(await self._done(api().settings.show, name))
-
-    @open_to(Access.TOKEN)
-    async def change(self, name: PathId, request: Request) -> Response:
-        """Change some keys in the user's file, and nothing else in it; they hold from the next restart on."""
-        body = await read_body(request, SettingsBody)
-        return JsonResponse(await self._done(api().settings.change, name, body.values))
-
-    async def _done(self, work: Any, *arguments: Any) -> Any:
-        try:
-            return await asyncio.to_thread(work, *arguments)
-        except ConfigError as error:
-            raise RequestRefused("invalid", str(error)) from None
-
-
 # One stream for all that a browser shows.
 
 ID_PATTERN = r"^[A-Za-z0-9_-]{16,64}$"
@@ -426,7 +382,6 @@ def add_routes(routes: APIRouter) -> None:
     for add in (
         add_health_routes,
         add_control_routes,
-        add_settings_routes,
         add_stream_routes,
         add_bus_routes,
         add_openai_routes,

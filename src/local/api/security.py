@@ -25,8 +25,8 @@ from local.api.http import ID_PATTERN, RequestRefused, error_response
 from local.api.server import Peer
 from local.core.data_dir import TOKEN_PREFIX
 from local.core.errors import without_passwords
+from local.core.users import Users
 from local.memory.messages import OWNER
-from local.users.users import Users
 
 # Who asks: the owner, who may act for any user, or one user, who sees nothing of the others.
 

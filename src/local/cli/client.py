@@ -334,7 +334,7 @@ class AnsweringSystem:
         print(visible(line), file=sys.stderr)  # noqa: T201
 
     def _start(self) -> None:
-        from local.stories.temporary_system import (
+        from local.cli.temporary_system import (
             START_SECONDS,  # few questions do
             SystemDidNotStart,  # few questions do
             TemporarySystem,  # few questions do

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from local.cli.main import EXIT_BAD_USE, complain, exit_status, new_app
 from local.core.capability import Section, capabilities
 from local.core.environment import environment
+from local.core.errors import ConfigError
 
 COMMANDS = {name: command for each in capabilities().values() for name, command in each.commands.items()}
 ALIASES = {name: command.split() for each in capabilities().values() for name, command in each.aliases.items()}
@@ -120,3 +121,14 @@ def _add(name: str, app: typer.Typer) -> bool:
         return False
     app.add_typer(found, name=name)
     return found.registered_callback is None and not isinstance(found.info.cls, type)
+
+
+def function_of(group: str, name: str) -> Callable[..., Any]:
+    """The function of one command of a group, for another command that ends with it. Raises `ConfigError` where the
+    capability with that group was taken out."""
+    if group not in COMMANDS:
+        raise ConfigError(f"this needs `local2 {group}`, which this LoCAL2 was built without")
+    module, _, attribute = COMMANDS[group].target.partition(":")
+    commands = getattr(importlib.import_module(module), attribute).registered_commands
+    found: Callable[..., Any] = next(each.callback for each in commands if each.callback.__name__ == name)
+    return found

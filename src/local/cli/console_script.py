@@ -13,7 +13,7 @@ def main() -> None:
         sys.exit("LoCAL2 runs on Linux and macOS; on Windows start it inside WSL")
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing yet is to be ended in order
-    from local.run.setup import RUN, PythonEnvironment, arrive
+    from local.core.setup import RUN, PythonEnvironment, arrive
 
     environment = PythonEnvironment()
     if environment.is_entered:

@@ -20,7 +20,7 @@ from local.cli.renderer import ENDS, QueryProgress, Renderer
 from local.core.environment import settings_dir
 from local.core.errors import NoAnswer
 from local.core.files import Backoff
-from local.instructions.trust import FOLDER, TrustRegistry
+from local.core.trust import FOLDER, TrustRegistry
 
 # A query that is seen through to its end, whatever happens to the connection or to the system meanwhile.
 

@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["run"]:
         _end_when_told()
-        from local.run.warm_up import warm_up
+        from local.runtime.warm_up import warm_up
 
         warm_up()
     from local.cli.command_table import run_command  # which takes a tenth of a second, and may be interrupted

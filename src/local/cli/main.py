@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -283,3 +283,12 @@ class Flags:
     def models(self) -> Mapping[str, Any]:
         """Overrides of models.yaml: a model that is named here answers, and no chain of others."""
         return {"roles": {"chat": []}} if "model" in self.generator else {}
+
+
+def repeated_lines(repeated: Sequence[str] | None) -> Iterator[str]:
+    """What a deletion leaves: the engrams that may repeat what was deleted; None if nobody could tell."""
+    if repeated is None:
+        yield "whether others repeat it the memory was not there to tell"
+    elif repeated:
+        yield f"{len(repeated)} may repeat it, and stay until they are deleted, too:"
+        yield from (f"  {visible(each)}" for each in repeated)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
+from typing import Any
 
 NAMES = (
     "bus",
@@ -66,7 +67,8 @@ class Capability:
     """What one folder adds to the system. `participants` are "module:Class" by the name in `system.yaml`, `messages`
     modules with message classes, `routes` functions "module:function" that add HTTP routes to a router, `requests` the
     messages "module:Class" that these routes send, `commands` the words after `local2`, and `aliases` other words for
-    them: "pull" for "model pull"."""
+    them: "pull" for "model pull". `extensions` are "module:Class" by the participant of another capability that they
+    extend, which works without them, too."""
 
     participants: Mapping[str, str] = field(default_factory=dict)
     messages: tuple[str, ...] = ()
@@ -74,6 +76,7 @@ class Capability:
     requests: tuple[str, ...] = ()
     commands: Mapping[str, Command] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
+    extensions: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
@@ -85,3 +88,12 @@ def capabilities() -> Mapping[str, Capability]:
 def participants() -> dict[str, str]:
     """Our own participants as "module:Class" by the name that `system.yaml` uses."""
     return {name: target for each in capabilities().values() for name, target in each.participants.items()}
+
+
+def extension(participant: str) -> Any:
+    """The class by which a capability extends a participant of another one; None if none does."""
+    for each in capabilities().values():
+        if participant in each.extensions:
+            module, _, name = each.extensions[participant].partition(":")
+            return getattr(importlib.import_module(module), name)
+    return None

@@ -251,7 +251,8 @@ def load_system(layers: Sequence[Path], overrides: Mapping[str, Any], variables:
     added = [entry.settings for entry in entries if not entry.is_built_in]
     if None not in added:  # else nobody knows which file that one reads
         ours = {*OF_NO_MODULE, *participants()}.difference(OF_ANOTHER)
-        require_known_files(layers, ours.union(filter(None, added)))
+        own = [layer for layer in layers if layer != shipped_dir() / "config"]  # ours may be of what was taken out
+        require_known_files(own, ours.union(filter(None, added)))
     return system.model_copy(
         update={
             "ollama_url": system.ollama_url or variables.ollama_host,
@@ -312,7 +313,16 @@ def _files(name: str, layer: Path) -> Iterator[ConfigFile]:
         if key in file.values:
             lines = {place: line for place, line in file.lines.items() if place[0] == key}
             yield ConfigFile(file.path, {key: file.values[key]}, lines)
-    yield _with_new_keys(name, _without_retired_keys(name, config_file.read(layer / f"{name}.yaml")))
+    file = _with_new_keys(name, _without_retired_keys(name, config_file.read(layer / f"{name}.yaml")))
+    yield _without_the_removed(file) if name == "system" and layer == shipped_dir() / "config" else file
+
+
+def _without_the_removed(file: ConfigFile) -> ConfigFile:
+    """Our own system.yaml without participants whose capability was taken out of this installation."""
+    there, values = participants(), dict(file.values)
+    values["participants"] = [each for each in values.get("participants") or () if each in there]
+    values["shared_process"] = [[each for each in group if each in there] for group in values["shared_process"]]
+    return ConfigFile(file.path, values, file.lines)
 
 
 def _without_retired_keys(name: str, file: ConfigFile) -> ConfigFile:

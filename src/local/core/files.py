@@ -101,6 +101,7 @@ def locked_folder(path: Path) -> Iterator[None]:
 
 # Small files for the eyes of this Unix user alone.
 
+OWNER = "owner"  # the user_id of whom the system belongs to
 OWNER_ONLY = 0o600
 
 

@@ -17,13 +17,14 @@ from local.bus.message import ErrorInfo, Message
 from local.bus.messages import ResponseGeneration, ToolCallRecord
 from local.core.errors import IllegalTransition, ModelBusy, ModelError
 from local.core.excerpts import excerpt
+from local.core.routing import Routing
 from local.critic.judging import Case, Evidence, JudgePrompt, Pair, Profile, Reading, Rubric, UsedTool
 from local.critic.messages import ComparisonResult, CritiqueResult, PairwiseResult
 from local.critic.prompts import GenericJson, Prometheus2, Selene, bare_score, plain
 from local.models.chat import ChatModel, ContentDelta, Done, ErrorClass, RestartDelta, TokenScore, TokenScores, classify
 from local.models.leases import Leases
 from local.models.ollama import LoadedModel, OllamaModel
-from local.models.settings import Routing, is_loopback, is_made_for_judging
+from local.models.settings import is_loopback, is_made_for_judging
 
 # One answer being graded, or two compared: what to ask the judge next, and in the end the verdict. No I/O.
 

@@ -21,9 +21,9 @@ from pathspec import GitIgnoreSpec
 from pydantic import Field
 
 from local.core.errors import ToolError
+from local.core.workspace import Workspace, WorkspacePath, open_regular
 from local.files.outlines import LANGUAGES, CodeLanguage, CodeSymbol, code_symbols, grammar
 from local.files.tools import FilesConfig, FileTool, WorkspaceFiles
-from local.files.workspace import Workspace, WorkspacePath, open_regular
 from local.tools.tool import ToolOutput
 
 if TYPE_CHECKING:

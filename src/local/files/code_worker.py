@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from local.core.errors import ToolError
+from local.core.workspace import Workspace, WorkspacePath
 from local.files.code import CodeFiles, CodeFindings, CodeJob
-from local.files.workspace import Workspace, WorkspacePath
 
 SLACK_SECONDS = 15  # of processor time beyond a job's own: whoever waits for it may have died
 MEMORY_BYTES = 1024**3

@@ -25,7 +25,7 @@ from typing import BinaryIO, Literal, Self, TypeVar
 from local.core import failpoints
 from local.core.database import OwnedDatabase, store_failure
 from local.core.errors import LocalError, ToolError
-from local.files.workspace import Workspace, WorkspacePath, open_regular, shown
+from local.core.workspace import Workspace, WorkspacePath, open_regular, shown
 
 # What tools have changed in workspaces, and which files hold untrusted text, in one SQLite file.
 

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from local.core.errors import SandboxMissing, SandboxRefused, ToolError
-from local.files.workspace import Workspace, WorkspacePath
+from local.core.workspace import Workspace, WorkspacePath
 from local.sandbox.process import MB, PATH, ContainedCommand, Launch, LaunchGate, SandboxLimits
 from local.sandbox.sandbox import Bubblewrap, SandboxView
 

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from local.core.errors import ToolError
 from local.core.text import readable_output
+from local.core.workspace import WorkspacePath
 from local.files.git import GitRepository
 from local.files.tools import FilesConfig, FileTool, WorkspaceFiles, cause_of
-from local.files.workspace import WorkspacePath
 from local.tools.tool import ToolOutput
 
 MOST_PATHS = 1000  # whose contents are checked for untrusted text

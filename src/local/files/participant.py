@@ -15,7 +15,10 @@ from typing import Any
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo, Message
 from local.bus.messages import SessionDeleted, ToolRequest
+from local.core.capability import extension
 from local.core.errors import ConfigError, LocalError
+from local.core.trust import TrustRegistry
+from local.core.workspace import Workspace
 from local.files.code import AstQueryTool, CodeRunner, FindSymbolTool, GetStructureTool, SearchCodeTool
 from local.files.edits import (
     ChangeSelection,
@@ -40,12 +43,9 @@ from local.files.tools import (
     WorkspaceFiles,
     WriteFileTool,
 )
-from local.files.workspace import Workspace
-from local.instructions.trust import TrustRegistry
 from local.memory.messages import OWNER, MemoryDeleted
 from local.runtime.participant import Resources, on
 from local.skills.messages import READ_SKILL, SkillRequest, SkillResult, SkillsChanged
-from local.skills.tools import ReadSkillTool, SkillService, skill_service
 from local.tools.group import ToolGroup
 from local.tools.tool import Tool
 
@@ -55,6 +55,7 @@ MEGABYTE = 1_000_000
 OF_FILES = (ReadFileTool, ListFilesTool, FileStatsTool, WriteFileTool, EditFileTool, DeleteFileTool)
 OF_CODE = (SearchCodeTool, FindSymbolTool, GetStructureTool, AstQueryTool)
 OF_GIT = (GitStatusTool, GitDiffTool, GitLogTool, GitCommitTool)
+SKILLS = extension("files")  # answers for the skills, and has the tool that reads them
 OFFERED_FOR: Mapping[str, tuple[type[Tool], ...]] = {
     "programs": (FindSymbolTool, GetStructureTool, AstQueryTool),
     "repository": OF_GIT,
@@ -67,12 +68,11 @@ class FileTools(ToolGroup):
 
     name = "files"
     Config = FilesConfig
-    publishes = (EffectUndone, SkillService)
-    tools = (*OF_FILES, *OF_CODE, *OF_GIT, ReadSkillTool)
+    publishes = (EffectUndone, *([SKILLS] if SKILLS else []))
+    tools = (*OF_FILES, *OF_CODE, *OF_GIT, *(SKILLS.tools if SKILLS else ()))
 
-    def __init__(
-        self, config: FilesConfig, tools: Sequence[Tool], editor: WorkspaceEditor, skills: SkillService
-    ) -> None:
+    def __init__(self, config: FilesConfig, tools: Sequence[Tool], editor: WorkspaceEditor, skills: Any = None) -> None:
+        """`skills` are an instance of `SKILLS`, which answers for the skills; None without that capability."""
         super().__init__(config, tools)
         self._editor, self._skills = editor, skills
         self._contents = WorkspaceContents(editor.workspace)
@@ -90,31 +90,35 @@ class FileTools(ToolGroup):
         tools: list[Tool] = [tool(config, files) for tool in OF_FILES]
         tools += [tool(config, files, runner) for tool in OF_CODE]
         tools += [tool(config, files, repository) for tool in OF_GIT]
-        skills = skill_service(config.skill_folders, resources, partial(_is_trusted, trust, resources.workspace_folder))
-        tools.append(ReadSkillTool(config, skills.library))
+        skills = None
+        if SKILLS:
+            is_trusted = partial(_is_trusted, trust, resources.workspace_folder)
+            skills = SKILLS.build(config.skill_folders, resources, is_trusted)
+            tools += [tool(config, skills.library) for tool in SKILLS.tools]
         return cls(config, tools, files.editor, skills).with_records(resources)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Hold the record of changes, and watch the skills."""
         async with self._editor.opened(), super().lifespan(), asyncio.TaskGroup() as self._tasks:
-            watching = self._tasks.create_task(self._skills.watch(self._tell_skills))
+            watching = self._tasks.create_task(self._skills.watch(self._tell_skills)) if self._skills else None
             try:
                 yield
             finally:
-                watching.cancel()
+                if watching:
+                    watching.cancel()
 
     def offered(self) -> Iterable[Tool]:
         """The tools that there is something for."""
         kinds = self._contents.kinds
         idle = {tool.name for kind, tools in OFFERED_FOR.items() if kind not in kinds for tool in tools}
-        idle |= set() if self._skills.has_any else {READ_SKILL}
+        idle |= set() if self._skills and self._skills.has_any else {READ_SKILL}
         return [tool for name, tool in self._tools.items() if name not in idle]
 
     async def announce(self) -> None:
         """As any group, after a look at what there is."""
         await asyncio.to_thread(self._contents.look)
-        changed = await self._skills.look()
+        changed = await self._skills.look() if self._skills else None
         await super().announce()
         if changed is not None:
             await self.bus.publish(changed)
@@ -142,7 +146,12 @@ class FileTools(ToolGroup):
     @on(SkillRequest)
     async def answer_about_skills(self, request: SkillRequest, envelope: Envelope) -> SkillResult:
         """A respondent or a frontend asks which skills there are."""
-        return await self._skills.answer(request)
+        if self._skills is None:
+            return SkillResult(
+                verb=request.verb, error=ErrorInfo(kind="unavailable", message="there are no skills here")
+            )
+        answer: SkillResult = await self._skills.answer(request)
+        return answer
 
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
         """Nobody is to keep anything of a session: what it has changed cannot be undone any more."""

@@ -16,11 +16,11 @@ from pydantic import Field
 
 from local.core.config import Settings
 from local.core.errors import ConfigError, ToolError
+from local.core.trust import TrustRegistry
+from local.core.workspace import CloneSearch, FileFacts, Workspace, WorkspacePath, folded, on_one_line, shown
 from local.files.edits import ChangeCause, FileChange, WorkspaceEditor, text_diff
 from local.files.git import GitProgram, is_repository
 from local.files.outlines import FilePart, Outline, file_outline, is_code
-from local.files.workspace import CloneSearch, FileFacts, Workspace, WorkspacePath, folded, on_one_line, shown
-from local.instructions.trust import TrustRegistry
 from local.tools.tool import Tool, ToolOutput
 
 

@@ -16,6 +16,5 @@ CAPABILITY = Capability(
         "sessions": Command(
             "local.generator.commands:session_app", Section.ASK, "List, search, rename, export and delete conversations"
         ),
-        "prompt": Command("local.generator.commands:prompt_app", Section.WATCH, "Show what the model is told"),
     },
 )

@@ -15,9 +15,9 @@ from local.bus.bus import Bus
 from local.bus.envelope import Trace, new_id
 from local.bus.messages import ContextItem, ParticipantStatus
 from local.core.errors import LocalError
+from local.core.prompt_lines import plain, presentable
 from local.core.text import harmless
 from local.memory.messages import OWNER, MemoryRequest, MemoryResult, RecalledEngram
-from local.memory.service import plain, presentable
 from local.runtime.runner import KEPT, Presence
 
 log = logging.getLogger(__name__)

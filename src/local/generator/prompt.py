@@ -12,7 +12,6 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple, Self
 
-from local.attachments.attachments import Attachment, AttachmentStore
 from local.bus.bus import Bus
 from local.bus.envelope import Trace, new_id
 from local.bus.message import MAIN_RESPONDENT
@@ -28,14 +27,15 @@ from local.bus.messages import (
     ToolSchema,
 )
 from local.bus.vocabulary import Category, Safety
+from local.core.attachments import Attachment, AttachmentStore
 from local.core.errors import AttachmentMissing, LocalError
 from local.core.excerpts import excerpt
+from local.core.owner_texts import SourcedText, StandingTextFiles, StandingTexts
 from local.generator.config import GeneratorConfig
 from local.generator.context import Attached, Exchange, PromptParts, Summary, TokenMeter, size_of
 from local.generator.history import PriorContext
 from local.generator.known_facts import FactLines, FactsCache, recalled_item, shortened
 from local.generator.steps import NOT_TOLD, TurnInput
-from local.instructions.texts import SourcedText, StandingTextFiles, StandingTexts
 from local.memory.messages import OWNER, RecalledEngram
 from local.models.chat import ChatModel, Json
 from local.models.settings import ModelSizes, Tier, cannot_see, is_blind

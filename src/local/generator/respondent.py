@@ -13,12 +13,14 @@ from datetime import date
 from functools import partial
 from typing import Any, ClassVar, Self
 
-from local.attachments.attachments import AttachmentStore
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo
 from local.bus.messages import BusDead, ParticipantStatus, QueryReceived, ToolResult, ToolSchema, ToolSchemaRequest
 from local.bus.vocabulary import PROPOSE_PLAN
+from local.core.attachments import AttachmentStore
 from local.core.errors import ConfigError, ModelError
+from local.core.owner_texts import StandingTextFiles
+from local.core.routing import Routing
 from local.core.versioned_text import soul_history
 from local.critic.messages import RewardEvent
 from local.generator.config import GeneratorConfig
@@ -38,12 +40,11 @@ from local.generator.tool_calls import TurnContext
 from local.generator.tool_list import MOST, OfferRules, ToolListRecord, TurnOffer, kind_of
 from local.generator.tool_registry import ToolRegistry
 from local.generator.turn import SideEffectPolicy, Turn
-from local.instructions.texts import StandingTextFiles
 from local.memory.messages import UserFacts
 from local.models.chat import ChatModel, ModelInfo
 from local.models.leases import Leases, Priority, purpose_of
 from local.models.router import Router, connect
-from local.models.settings import DefaultModel, ModelSizes, Routing, Tier
+from local.models.settings import DefaultModel, ModelSizes, Tier
 from local.permissions.messages import ApprovalRequest
 from local.runtime.participant import Kind, Participant, Publications, Resources, on
 from local.runtime.runner import SILENT_SECONDS

@@ -8,10 +8,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
-from local.attachments.attachments import AttachmentStore
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope, Trace, new_id
 from local.bus.messages import SessionBranched, SessionChanged, SessionDeleted
+from local.core.attachments import AttachmentStore
 from local.core.errors import (
     HandedBack,
     LocalError,

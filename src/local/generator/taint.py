@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from local.attachments.attachments import AttachmentStore
 from local.bus.messages import ToolCallRecord
+from local.core.attachments import AttachmentStore
 from local.core.errors import AttachmentMissing
 from local.generator.config import GeneratorConfig
 from local.generator.history import EarlierRecord

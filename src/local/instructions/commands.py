@@ -16,10 +16,10 @@ from local.core.config import layers_for, load_system
 from local.core.environment import data_dir as find_data_dir
 from local.core.environment import environment, settings_dir
 from local.core.errors import BadQuestion, ConfigError
+from local.core.profiles import ALIASES, ProfileRegistry, Profiles
+from local.core.trust import AGENTS, FILE, FOLDER, TrustRegistry, read_instructions, read_profiles
 from local.core.versioned_text import Soul, TextProposals
-from local.instructions.profiles import ALIASES, ProfileRegistry, Profiles
-from local.instructions.trust import AGENTS, FILE, FOLDER, TrustRegistry, read_instructions, read_profiles
-from local.runtime.participant import WORKSPACE
+from local.core.workspace import WORKSPACE
 
 # `local2 profiles …`: which kinds of assistant there are, and what each is told and may use.
 
@@ -198,7 +198,7 @@ def _require_workspace(folder: Path, config_dir: Path | None, data_dir: Path) ->
         layers_for,  # which take time to import
         load_system,  # which take time to import
     )
-    from local.files.workspace import require_allowed
+    from local.core.workspace import require_allowed
 
     layers = layers_for(config_dir)
     require_allowed(folder, load_system(layers, {}, environment()), data_dir, layers)

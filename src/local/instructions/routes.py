@@ -8,7 +8,7 @@ from starlette.responses import Response
 from local.api.http import JsonResponse
 from local.api.profiles import profiles_for
 from local.api.security import Access, Caller, open_to
-from local.instructions.profiles import ALIASES
+from local.core.profiles import ALIASES
 
 
 def add_routes(routes: APIRouter) -> None:

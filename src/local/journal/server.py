@@ -12,7 +12,8 @@ from pydantic import Field
 
 from local.bus.blobs import BlobStore, references
 from local.bus.envelope import MARK, Envelope, decode
-from local.bus.message import MEMORY_DELETED, SESSION_DELETED, ErrorInfo, Message
+from local.bus.message import ErrorInfo, Message
+from local.bus.messages import SessionDeleted
 from local.bus.receiving import FILE_NAME as REJECTED
 from local.bus.receiving import RejectLog
 from local.core.config import Settings
@@ -35,12 +36,14 @@ from local.journal.messages import (
 from local.journal.schema import FILE_NAME, Stored
 from local.journal.store import JournalStore
 from local.journal.writer import JournalWriter
+from local.memory.messages import MemoryDeleted
 from local.runtime.participant import Kind, Participant, Resources, on
 
 # What was deleted leaves the record: payloads, and the large fields that lie outside them.
 
 PAGE = 20
-NOTICES = (MEMORY_DELETED, SESSION_DELETED)  # which say what is deleted, perhaps to somebody who has not heard it yet
+# They say what is deleted, perhaps to somebody who has not heard it yet.
+NOTICES = (MemoryDeleted.subject, SessionDeleted.subject)
 YOUNG_SECONDS = 60.0  # what refers to a large field is on record by then, or was never to be
 
 

@@ -35,8 +35,8 @@ from mcp.types import (
 
 from local.core.errors import ConfigError, ToolError
 from local.core.files import Backoff, write_private
+from local.core.mcp_servers import is_loopback, is_private
 from local.core.secrets import SecretStore, secret_mask
-from local.mcp.settings import is_loopback, is_private
 from local.sandbox.process import ContainedServer
 from local.tools.tool import ToolOutput
 

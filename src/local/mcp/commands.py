@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,12 +16,18 @@ from local.cli.main import ApiOption, ConfigDir, DataDir, Many, visible
 from local.core.config import layers_for
 from local.core.environment import data_dir as find_data_dir
 from local.core.errors import ConfigError, LocalError
-from local.core.files import write_private
-from local.mcp.settings import FILE_NAME, SERVERS, load_mcp_servers
+from local.core.mcp_servers import (
+    add_server,
+    approved_file,
+    load_mcp_servers,
+    participant_name,
+    remove_server,
+    require_server,
+)
 
 if TYPE_CHECKING:
+    from local.core.mcp_servers import MCPServerConfig
     from local.mcp.client import MCPConnection
-    from local.mcp.settings import MCPServerConfig
 
 
 # What a server says of its tools now, for an owner who is to approve it.
@@ -35,52 +41,7 @@ async def told_tools(connection: MCPConnection) -> list[dict[str, Any]]:
         await connection.close()
 
 
-# Changes the servers in `mcp.json`, and leaves everything else in it alone.
-
 Json = dict[str, Any]
-
-
-def add_server(folder: Path, name: str, entry: Mapping[str, Any]) -> None:
-    """Put a server there, in a file for the eyes of this Unix user alone. Raises `ConfigError` for one that is there
-    already, or cannot be used."""
-    before = _read(folder)
-    if name in load_mcp_servers(folder):
-        raise ConfigError(f"{folder / FILE_NAME} has a server {name!r}; take it out with 'local2 mcp remove {name}'")
-    _write(folder, {**before, SERVERS: {**before.get(SERVERS, {}), name: dict(entry)}})
-    try:
-        load_mcp_servers(folder)
-    except ConfigError:
-        _write(folder, before)
-        raise
-
-
-def remove_server(folder: Path, name: str) -> None:
-    """Take a server out. Raises `ConfigError`."""
-    before = _read(folder)
-    require_server(folder, name, before.get(SERVERS, {}))
-    _write(folder, {**before, SERVERS: {each: entry for each, entry in before[SERVERS].items() if each != name}})
-
-
-def require_server(folder: Path, name: str, known: Mapping[str, Any]) -> None:
-    """Raises `ConfigError` that names those that there are."""
-    if name not in known:
-        raise ConfigError(f"{folder / FILE_NAME} has no server {name!r}; it has: {', '.join(known) or 'none'}")
-
-
-def _read(folder: Path) -> Json:
-    load_mcp_servers(folder)  # which says what is wrong with it
-    path = folder / FILE_NAME
-    read: Json = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return read
-
-
-def _write(folder: Path, content: Json) -> None:
-    path = (folder / FILE_NAME).resolve()  # a link stays a link
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_private(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
 
 
 # `local2 mcp login | logout`: at a server elsewhere that lets in who has logged in.
@@ -147,7 +108,6 @@ def listing(
 ) -> None:
     """Show the servers, what was approved of each, and how it is in the system that runs."""
     from local.mcp.client import read_approved
-    from local.mcp.tools import approved_file, participant_name
 
     layers, folder = layers_for(config_dir), find_data_dir(data_dir)
     states, servers = _states(folder), load_mcp_servers(layers[-1])
@@ -194,7 +154,6 @@ def remove(name: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -
     """Take a server out of mcp.json, and forget what was approved of it, and a login there."""
     from local.core.secrets import SecretStore
     from local.mcp.client import RemoteLogin
-    from local.mcp.tools import approved_file, participant_name
 
     remove_server(layers_for(config_dir)[-1], name)
     RemoteLogin(name, "", SecretStore(find_data_dir(data_dir))).forget()
@@ -229,7 +188,7 @@ def _state(participant: dict[str, Any]) -> str:
 
 def _checked(name: str, server: MCPServerConfig, folder: Path, settings: Sequence[Path]) -> str:
     from local.mcp.client import approvable, changes, read_approved
-    from local.mcp.tools import approved_file, connect
+    from local.mcp.tools import connect
 
     try:
         tools, _ = approvable(name, asyncio.run(told_tools(connect(name, server, folder, settings))))
@@ -286,8 +245,6 @@ def approve(
 
     Example: local2 mcp approve weather
     """
-    from local.mcp.tools import participant_name
-
     approve_tools(server, yes, config_dir, data_dir)
     typer.echo(f"approved; {taken_over(participant_name(server), data_dir)}")
 
@@ -296,7 +253,7 @@ def approve_tools(server: str, yes: bool, config_dir: Path | None, data_dir: Pat
     """Show the tools of a server, and keep them as approved; not in a system that runs. Raises `ConfigError`,
     `ToolError`, and `typer.Exit` of somebody who does not want them."""
     from local.mcp.client import approvable, changes, read_approved, write_approved
-    from local.mcp.tools import approved_file, connect
+    from local.mcp.tools import connect
 
     layers, folder = layers_for(config_dir), find_data_dir(data_dir)
     known = load_mcp_servers(layers[-1])

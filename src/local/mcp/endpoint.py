@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from starlette.types import Receive, Scope, Send
 
+from local.api.context import ApiContext, LivePart
+
 if TYPE_CHECKING:
-    from local.api.context import ApiContext
     from local.mcp.sessions import MCPSessions
 
 SESSIONS = "local.mcp.sessions"
 END_SECONDS = 5.0
 
 
-class MCPEndpoint:
-    """The handler of `/mcp` while it is `running`. The SDK, which takes a second to import, is imported with the first
+class MCPEndpoint(LivePart):
+    """The handler of `/mcp`. The SDK, which takes a second to import, is imported with the first
     request."""
 
     def __init__(self) -> None:
@@ -28,19 +27,14 @@ class MCPEndpoint:
         self._sessions: MCPSessions | None = None
         self._serving: asyncio.Task[None] | None = None
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Leaving it ends every session."""
-        try:
-            yield
-        finally:
-            self.stop()
-            if self._serving is not None:
-                await asyncio.wait([self._serving], timeout=END_SECONDS)
-
     def stop(self) -> None:
-        """End what waits."""
+        """End what waits, and every session."""
         self._stopping.set()
+
+    async def close(self) -> None:
+        """Return when the sessions have ended."""
+        if self._serving is not None:
+            await asyncio.wait([self._serving], timeout=END_SECONDS)
 
     async def answer(self, context: ApiContext, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request to the API whose parts these are."""

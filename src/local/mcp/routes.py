@@ -18,6 +18,7 @@ from local.api.context import api
 from local.api.http import Id, JsonResponse, PathId, read_body, takes
 from local.api.security import Access, open_to
 from local.bus.envelope import new_id
+from local.mcp.endpoint import MCPEndpoint
 
 # An answer of the MCP SDK on its way: each refusal is a JSON-RPC error with one sentence, however the SDK says it.
 
@@ -89,7 +90,7 @@ class _ByEndpoint(Response):
     """A response that the SDK writes."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await api().mcp.answer(api(), scope, receive, send)
+        await api().part(MCPEndpoint, MCPEndpoint).answer(api(), scope, receive, send)
 
 
 CLIENT = "a program over HTTP"

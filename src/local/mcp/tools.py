@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Self, cast
 
 from local.core.environment import variable
 from local.core.errors import ConfigError, SandboxMissing, SandboxRefused, ToolError
+from local.core.mcp_servers import FOLDER, MCPServerConfig, approved_file, participant_name
 from local.core.secrets import SecretStore
 from local.mcp.client import ApprovedTool, LoginPrompt, MCPConnection, RemoteLogin, RemoteServer, Start, read_approved
-from local.mcp.settings import MCPServerConfig
 from local.runtime.participant import Resources
 from local.sandbox.process import ContainedCommand, ContainedServer, SandboxLimits
 from local.sandbox.sandbox import SandboxView, sandbox_of_this_machine
-from local.skills.library import ServingSkill
 from local.tools.group import ToolGroup
+from local.tools.skill_folder import ServingSkill
 from local.tools.tool import Arguments, Tool, ToolOutput
 
 # A tool of a server as the model calls it.
@@ -71,7 +71,6 @@ class MCPTool(Tool):
 
 log = logging.getLogger(__name__)
 
-FOLDER = "mcp"
 LOGIN_SECONDS = 300.0  # for a person to log in
 
 
@@ -133,16 +132,6 @@ def __getattr__(name: str) -> type[MCPGroup]:
         raise AttributeError(name)
     said = {"name": participant_name(name), "server": name, "__module__": __name__}
     return cast("type[MCPGroup]", type(name, (MCPGroup,), said))
-
-
-def participant_name(server: str) -> str:
-    """What the participant is called that has a server's tools."""
-    return f"mcp_{server}"
-
-
-def approved_file(data_dir: Path, server: str) -> Path:
-    """The file that says which tools of a server were approved."""
-    return data_dir / FOLDER / f"{server}.json"
 
 
 def connect(

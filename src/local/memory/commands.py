@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
 import typer
 
 from local.cli.client import SystemClient, running_system
-from local.cli.main import ApiOption, DataDir, JsonOption, date_and_time, visible, write_found, write_lines
+from local.cli.main import (
+    ApiOption,
+    DataDir,
+    JsonOption,
+    date_and_time,
+    repeated_lines,
+    visible,
+    write_found,
+    write_lines,
+)
 from local.memory.file_commands import add_commands
 
 Json = dict[str, Any]
@@ -142,15 +151,6 @@ def _engram_line(engram: Json) -> str:
     mark = "*" if engram["pinned"] else " "
     said = f"note: {engram['answer']}" if engram.get("note_of") else engram["query"]
     return f"{mark} {engram['engram_id'][:8]}  {date_and_time(engram['asked_at'])}  {_one_line(said)}"
-
-
-def repeated_lines(repeated: Sequence[str] | None) -> Iterator[str]:
-    """What a deletion leaves: the engrams that may repeat what was deleted; None if nobody could tell."""
-    if repeated is None:
-        yield "whether others repeat it the memory was not there to tell"
-    elif repeated:
-        yield f"{len(repeated)} may repeat it, and stay until they are deleted, too:"
-        yield from (f"  {visible(each)}" for each in repeated)
 
 
 def _hit_line(hit: Json) -> str:

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from local.bus.message import MAIN_RESPONDENT, Data, Delivery, ErrorInfo, Message
 from local.bus.messages import RecallScore
+from local.core.files import OWNER as OWNER
 
-OWNER = "owner"
 RECALLED = "engram:"  # begins the source of a tool's result that is made of engrams; the engram's id follows
 MemoryVerb = Literal[
     "search",

@@ -10,7 +10,6 @@ import math
 import re
 import sqlite3
 import time
-import unicodedata
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -22,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from local.core.database import connect_read_only, naming_damage, open_patiently, store_failure
 from local.core.errors import AlreadyRunning, IndexBroken, ModelError, PinRefused, StoreDamaged
+from local.core.prompt_lines import MAX_CHARACTERS, fits, plain
 from local.memory import facts, record, search, vectors
 from local.memory import facts as succession
 from local.memory import search as recalling
@@ -169,9 +169,6 @@ def _line(record: dict[str, object]) -> str:
 
 # What a model is told of a user unasked, as lines for a prompt: the current facts and what the user has pinned.
 
-MAX_LINE_CHARACTERS, MAX_CHARACTERS = 300, 2_000
-CUT = " … (cut)"
-_JOINERS = "\u200c\u200d"  # invisible as control characters are, but some scripts and emoji need them
 # Slots and values that a wrong answer could hurt somebody by. Slots are English; what is edited by hand may not be.
 _HEALTH = re.compile(
     r"\b(?:allerg|alerg|anaphyla|epipen|intoleran|unverträg|co?eliac|zöliak|gluten|lactose|laktose|diabet"
@@ -182,34 +179,6 @@ _HEALTH = re.compile(
     r"|过敏|過敏|アレルギー|糖尿|素食|妊娠|怀孕",
     re.IGNORECASE,
 )
-_MARKUP = re.compile(r"(?:-{2,}|[-+•](?=\s)|[#>*=_~`|\s])+")
-
-
-def presentable(lines: Iterable[str]) -> tuple[str, ...]:
-    """The first of them, as many as there is room for, none of which can pass for a heading or crowd out the rest."""
-    kept: list[str] = []
-    for line in filter(None, map(plain, lines)):
-        if not fits([*kept, line]):
-            break
-        kept.append(line)
-    return tuple(kept)
-
-
-def fits(lines: Sequence[str]) -> bool:
-    """Whether all of them have room in the prompt together."""
-    return sum(map(len, lines)) <= MAX_CHARACTERS
-
-
-def plain(text: str, ending: str = "") -> str:
-    """One line of plain text, empty if nothing is left. What is too long is cut, before the `ending`, and says so."""
-    text = " ".join("".join(" " if _is_invisible(character) else character for character in text).split())
-    text = text[leading.end() :] if (leading := _MARKUP.match(text)) else text
-    room = MAX_LINE_CHARACTERS - len(ending)
-    return (text if len(text) <= room else text[: room - len(CUT)] + CUT) + ending
-
-
-def _is_invisible(character: str) -> bool:
-    return unicodedata.category(character).startswith("C") and character not in _JOINERS
 
 
 @dataclass(frozen=True, slots=True)

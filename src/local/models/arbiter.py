@@ -20,9 +20,9 @@ from pydantic import Field
 
 from local.bus.envelope import Envelope
 from local.core.config import Settings
+from local.core.routing import Routing
 from local.models.lease_messages import LeaseClaim, LeaseState
 from local.models.leases import loses_prefix
-from local.models.settings import Routing
 from local.runtime.participant import Kind, Participant, Resources, on
 
 log = logging.getLogger(__name__)

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from local.bus.messages import DEFAULT_MODEL
 from local.core.config_file import suggestion
 from local.core.errors import BadRequest, LocalError, ModelError, NoSuchModel
+from local.core.routing import Endpoint, ModelsConfig, Routing
 from local.models.hub import ModelStock, StockedModel
 from local.models.messages import ModelRecord
 from local.models.ollama import OllamaModel
 from local.models.router import open_client
-from local.models.settings import DefaultModel, Endpoint, ModelsConfig, Routing, is_made_for_judging
+from local.models.settings import DefaultModel, is_made_for_judging
 
 if TYPE_CHECKING:
     from local.models.openai import OpenAIModel

@@ -18,17 +18,10 @@ from local.core.data_dir import NotRunning, RunDirectory
 from local.core.environment import data_dir as find_data_dir
 from local.core.environment import environment
 from local.core.errors import ConfigError, NoAnswer, NoApi
+from local.core.routing import ModelsConfig
 from local.models.hub import FOLDER, ModelStock, PullStep, StockedModel
 from local.models.servers import require_program
-from local.models.settings import (
-    ModelsConfig,
-    answering_model,
-    any_ollama_url,
-    choose_model,
-    chosen_model,
-    gguf_files,
-    load_models,
-)
+from local.models.settings import answering_model, any_ollama_url, choose_model, chosen_model, gguf_files, load_models
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As `list` shows it, or the path of a GGUF file.")]
 Wanted = Annotated[

@@ -15,10 +15,11 @@ from pydantic import SecretStr
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo, Message
 from local.core.errors import LocalError, NoSuchModel
+from local.core.routing import ModelsConfig, Routing
 from local.models.catalogue import NEEDS_START, ModelCatalogue, NotForChat
 from local.models.hub import FOLDER, ModelStock, PullStep
 from local.models.messages import ModelProgress, ModelRecord, ModelRequest, ModelResult
-from local.models.settings import DefaultModel, ModelsConfig, Routing, choose_model, chosen_model, gguf_files
+from local.models.settings import DefaultModel, choose_model, chosen_model, gguf_files
 from local.runtime.participant import Kind, Participant, Resources, on
 
 REQUESTS_AT_ONCE = 8

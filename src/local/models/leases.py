@@ -17,9 +17,9 @@ from local.bus.envelope import Envelope, new_id
 from local.bus.messages import ModelUsed
 from local.bus.vocabulary import BACKGROUND, SCHEDULE
 from local.core.config_file import is_cloud
+from local.core.routing import Provider, Routing
 from local.models.chat import Usage
 from local.models.lease_messages import Lease, LeaseClaim, LeaseState
-from local.models.settings import Provider, Routing
 from local.swarm.messages import AgentTask
 
 T = TypeVar("T")

@@ -13,6 +13,7 @@ from typing import Any
 
 from local.core.environment import secret
 from local.core.errors import ConfigError, ModelBusy, ModelError
+from local.core.routing import Endpoint, Routing
 from local.models.chat import (
     AwayDelta,
     ChatModel,
@@ -27,7 +28,7 @@ from local.models.chat import (
 )
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
-from local.models.settings import Endpoint, Names, Routing, cannot_see, is_blind
+from local.models.settings import Names, cannot_see, is_blind
 
 # Decides after each failure of a model whether, when and which one to ask next. No I/O and no clock.
 

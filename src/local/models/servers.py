@@ -24,8 +24,8 @@ import httpx
 
 from local.core.environment import environment_with, is_set
 from local.core.errors import ConfigError, LocalError
+from local.core.routing import Provider
 from local.models import guard
-from local.models.settings import Provider
 
 # What the header of a GGUF file says of its model. Reads the beginning of the file, never the weights.
 

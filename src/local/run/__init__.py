@@ -3,6 +3,7 @@
 from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
+    routes=("local.run.routes:add_settings_routes",),
     commands={
         "run": Command("local.run.commands:run", Section.SYSTEM, "Start the system and serve until Ctrl-C"),
         "participant": Command(
@@ -16,6 +17,7 @@ CAPABILITY = Capability(
         "backup": Command("local.run.commands:backup", Section.SYSTEM, "Copy all data, also while the system runs"),
         "restore": Command("local.run.commands:restore", Section.SYSTEM, "Replace all data by a backup"),
         "rebuild": Command("local.run.commands:rebuild", Section.SYSTEM, "Rebuild a database from the journal"),
+        "prompt": Command("local.run.prompt_commands:prompt_app", Section.WATCH, "Show what the model is told"),
         "model": Command("local.run.model_commands:model_app", Section.MODELS, "List, download and choose models"),
     },
     aliases={"pull": "model pull"},

@@ -16,17 +16,9 @@ from local.api.server import listen
 from local.core.config import BackendName, SystemConfig
 from local.core.environment import is_set, secret
 from local.core.errors import ConfigError
+from local.core.routing import Endpoint, ModelsConfig, Provider, Routing
 from local.models.servers import ServerSpec, llama_server_spec, ollama_spec, require_model
-from local.models.settings import (
-    Endpoint,
-    ModelsConfig,
-    Provider,
-    Routing,
-    any_ollama_url,
-    is_loopback,
-    normalise_base_url,
-    ollama_url,
-)
+from local.models.settings import any_ollama_url, is_loopback, normalise_base_url, ollama_url
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -40,22 +40,23 @@ from local.core.errors import (
     StoreFailed,
     without_passwords,
 )
+from local.core.routing import Endpoint, ModelsConfig, Provider
 from local.core.secrets import SecretStore, named_secrets, with_secrets
 from local.generator.agent import GeneratorAgent
 from local.generator.config import GeneratorConfig
-from local.memory.agent import DIRECTORY, try_bundled_model
-from local.memory.service import Condition, examine
 from local.models.chat import ModelInfo
 from local.models.hub import model_at, require_gguf
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
 from local.models.servers import llama_server_spec
-from local.models.settings import Endpoint, ModelsConfig, Provider, is_loopback, load_models, ollama_url
+from local.models.settings import is_loopback, load_models, ollama_url
 from local.run.backend import google_endpoint, may_stand_in, openai_endpoint, used_providers
 from local.run.overrides import with_mcp_servers
 from local.run.participant import SECRETS, find_class
-from local.shell.shell import Shell, sandbox_problem
-from local.web.search import WebSearchConfig, WebSearchTool, key_problem
+
+if TYPE_CHECKING:  # optional capabilities: what was taken out is not checked
+    from local.memory.service import Condition
+    from local.web.search import WebSearchConfig
 
 # What a check has found, as text or, with all others, as JSON.
 
@@ -170,12 +171,13 @@ class Installation:
     @property
     def web_search(self) -> WebSearchConfig | None:
         """The settings of web_search, if it takes part."""
-        return self._config(WebSearchTool.name, WebSearchConfig)
+        found: WebSearchConfig | None = self.configs.get("web_search")  # type: ignore[assignment] # as its class says
+        return found
 
     @property
     def runs_commands(self) -> bool:
         """Whether the tools take part that run commands."""
-        return Shell.name in self.configs
+        return "shell" in self.configs
 
     @property
     def secrets(self) -> Mapping[str, str]:
@@ -653,12 +655,16 @@ async def check_memory(installation: Installation) -> list[DoctorFinding]:
     """The store of the memory and the bundled embedding model, if the memory takes part."""
     if MEMORY not in installation.configs:
         return [ok(MEMORY, "memory does not take part")]
+    from local.memory.agent import DIRECTORY
+
     store = await asyncio.to_thread(check_store, installation.data_dir / DIRECTORY)
     return [store, await check_bundled_model()]
 
 
 def check_store(directory: Path) -> DoctorFinding:
     """The store can be read and is sound."""
+    from local.memory.service import examine
+
     try:
         condition = examine(directory)
     except StoreDamaged as error:
@@ -679,6 +685,8 @@ def _index(condition: Condition) -> str:
 
 async def check_bundled_model(directory: Path | None = None) -> DoctorFinding:
     """The embedding model that needs no model server works: it embeds something."""
+    from local.memory.agent import try_bundled_model
+
     name = "bundled model"
     try:
         model = await try_bundled_model(directory)
@@ -719,6 +727,8 @@ async def _check_provider(provider: str, config: WebSearchConfig) -> DoctorFindi
 
 
 def _check_key(provider: str, config: WebSearchConfig) -> DoctorFinding:
+    from local.web.search import key_problem
+
     if problem := key_problem(provider, config):
         return fail("search", f"{provider}: {problem}", "get a key from the provider and start again")
     return ok("search", f"{provider}: there is a key")
@@ -754,6 +764,8 @@ def check_commands(takes_part: bool) -> DoctorFinding | list[DoctorFinding]:
     """The sandbox in which commands run, where commands are run at all."""
     if not takes_part:
         return []
+    from local.shell.shell import sandbox_problem
+
     problem = sandbox_problem()
     if problem is None:
         return ok("commands", "they run in a sandbox")

@@ -6,24 +6,28 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from local.core.capability import participants
 from local.core.config import load, load_system
 from local.core.environment import environment
-from local.critic.agent import CriticConfig, profile_for
-from local.critic.judge import Judge
-from local.critic.self_test import JudgeFitness
+from local.core.routing import Endpoint, ModelsConfig, Provider, Routing
 from local.generator.config import GeneratorConfig
-from local.memory.classifier_test import ClassifierFitness
 from local.models.chat import Usage
 from local.models.hub import ModelStock
 from local.models.leases import Leases
-from local.models.router import connect
+from local.models.router import Router, connect
 from local.models.servers import ServerSpec, llama_server_spec, serve
-from local.models.settings import Endpoint, ModelsConfig, Provider, Routing, chosen_model, load_models, ollama_url
+from local.models.settings import chosen_model, load_models, ollama_url
 from local.run.backend import google_endpoint, openai_endpoint
 
+if TYPE_CHECKING:
+    from local.critic.agent import CriticConfig
+
 Show = Callable[[str], object]
+SECONDS = 120.0  # of silence in an answer, where no critic has a setting for it
 
 
 class _CountedLeases(Leases):
@@ -37,43 +41,63 @@ class _CountedLeases(Leases):
 
 
 async def check(layers: Sequence[Path], data_dir: Path, stock: ModelStock, wanted: str | None, show: Show) -> bool:
-    """Run both self-tests of a model, the one that judges if none is named, and show each item. The results are stored
-    where critic and memory look for them. Returns whether both were passed. Raises `ModelError`, `ConfigError`."""
-    models, critic = load_models(layers), load("critic", CriticConfig, layers)
+    """Run both self-tests of a model, the one that judges if none is named, and show each item; without the test of a
+    capability that was taken out. The results are stored where critic and memory look for them. Returns whether all
+    were passed. Raises `ModelError`, `ConfigError`."""
+    models, there = load_models(layers), participants()
+    critic = _critic_config(layers) if "critic" in there else None
     generator = load("generator", GeneratorConfig, layers)
     first = next(iter(models.roles.critic), "")
-    name = wanted or critic.model or first or chosen_model(layers) or generator.model
+    name = wanted or (critic and critic.model) or first or chosen_model(layers) or generator.model
     routing, model, spec = await _where(layers, models, stock, name)
-    num_ctx = critic.num_ctx or generator.num_ctx
+    num_ctx = (critic and critic.num_ctx) or generator.num_ctx
+    client = partial(connect, routing, timeout_seconds=critic.timeout_seconds if critic else SECONDS)
+    advice = list[str]()
     async with _running(spec, data_dir / "logs") if spec else nullcontext():
-        show(f"{model} as a judge: are right answers graded above wrong ones?")
-        leases, begun = _CountedLeases(), time.monotonic()
-        judging = connect(routing, timeout_seconds=critic.timeout_seconds)
-        judge = Judge(judging, model, profile_for(critic.profile, model), num_ctx=num_ctx, leases=leases)
-        try:
-            judges = await JudgeFitness(judge, data_dir, on_item=lambda item: show(item.in_words())).checked()
-        finally:
-            await judge.close()
-        show(f"{judges.in_words()}; {_cost(leases, begun)}")
-        show("")
-        show(f"{model} as a classifier: does it find the facts that users state, and no others?")
-        leases, begun = _CountedLeases(), time.monotonic()
-        classifying = connect(routing, timeout_seconds=critic.timeout_seconds)
-        fitness = ClassifierFitness(
-            classifying, model, num_ctx, leases, data_dir, on_item=lambda item: show(item.in_words())
-        )
-        try:
-            classifies = await fitness.checked()
-        finally:
-            await classifying.close()
-        show(f"{classifies.in_words()}; {_cost(leases, begun)}")
-    if not judges.is_fit:
-        show(f"Answers get no grade from {model}: name a larger model as `critic` under `roles` in models.yaml.")
-    if not classifies.is_fit:
-        show(
-            f"\nFacts that {model} finds stay unconfirmed: name a larger model as `fast` under `roles` in models.yaml."
-        )
-    return judges.is_fit and classifies.is_fit
+        if critic is not None and not await _judges(client(), model, critic, num_ctx, data_dir, show):
+            advice.append(f"Answers get no grade from {model}: name a larger model as `critic`")
+        if "memory" in there and not await _classifies(client(), model, num_ctx, data_dir, show):
+            advice.append(f"Facts that {model} finds stay unconfirmed: name a larger model as `fast`")
+    for line in advice:
+        show(f"\n{line} under `roles` in models.yaml.")
+    return not advice
+
+
+def _critic_config(layers: Sequence[Path]) -> CriticConfig:
+    from local.critic.agent import CriticConfig
+
+    return load("critic", CriticConfig, layers)
+
+
+async def _judges(client: Router, model: str, critic: CriticConfig, num_ctx: int, data_dir: Path, show: Show) -> bool:
+    from local.critic.agent import profile_for
+    from local.critic.judge import Judge
+    from local.critic.self_test import JudgeFitness
+
+    show(f"{model} as a judge: are right answers graded above wrong ones?")
+    leases, begun = _CountedLeases(), time.monotonic()
+    judge = Judge(client, model, profile_for(critic.profile, model), num_ctx=num_ctx, leases=leases)
+    try:
+        found = await JudgeFitness(judge, data_dir, on_item=lambda item: show(item.in_words())).checked()
+    finally:
+        await judge.close()
+    show(f"{found.in_words()}; {_cost(leases, begun)}")
+    show("")
+    return found.is_fit
+
+
+async def _classifies(client: Router, model: str, num_ctx: int, data_dir: Path, show: Show) -> bool:
+    from local.memory.classifier_test import ClassifierFitness
+
+    show(f"{model} as a classifier: does it find the facts that users state, and no others?")
+    leases, begun = _CountedLeases(), time.monotonic()
+    fitness = ClassifierFitness(client, model, num_ctx, leases, data_dir, on_item=lambda item: show(item.in_words()))
+    try:
+        found = await fitness.checked()
+    finally:
+        await client.close()
+    show(f"{found.in_words()}; {_cost(leases, begun)}")
+    return found.is_fit
 
 
 async def _where(

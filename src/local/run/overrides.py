@@ -10,7 +10,7 @@ from local.cli.main import Flags
 from local.core.capability import participants
 from local.core.config import SHARED_KEYS, ParticipantEntry, SystemConfig, load_system
 from local.core.environment import environment
-from local.mcp.settings import load_mcp_servers
+from local.core.mcp_servers import load_mcp_servers
 
 MCP_GROUP = "local.mcp.tools"  # where each server has a class, which imports much
 GENERATOR, SECOND_RESPONDENT = participants()["generator"], participants()["generator_b"]

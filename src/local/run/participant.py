@@ -37,9 +37,10 @@ from local.core.data_dir import NotRunning, RunDirectory, is_encrypted
 from local.core.environment import data_dir as find_data_dir
 from local.core.environment import environment
 from local.core.errors import ConfigError, DeclarationNotWritten, LocalError, MalformedFrame, StoreGone
+from local.core.routing import Endpoint, Routing
 from local.core.secrets import MaskedStream, SecretStore, secret_mask, with_secrets
 from local.journal.client import JournalClient
-from local.models.settings import Endpoint, Routing, load_models, ollama_url
+from local.models.settings import load_models, ollama_url
 from local.run.overrides import overrides_for
 from local.runtime.child import Lifeline
 from local.runtime.logs import configure_logging

@@ -31,22 +31,23 @@ from local.core.data_dir import SENDERS, DataDirLock, Facts, RunDirectory, owner
 from local.core.environment import data_dir, environment
 from local.core.errors import BusNotReady, DeclarationNotWritten, LocalError, StartFailed, StartInterrupted
 from local.core.files import until_next_tick
-from local.files.workspace import prepared_workspace
+from local.core.routing import ModelsConfig
+from local.core.workspace import prepared_workspace
 from local.generator.config import GeneratorConfig
 from local.models.servers import ServerSpec
-from local.models.settings import ModelsConfig, load_models
+from local.models.settings import load_models
 from local.run.backend import Backend, choose_backend, with_backend
 from local.run.data_dir_watch import DataDirWatch
 from local.run.newcomers import ParticipantReloader
 from local.run.overrides import GENERATOR, configured, overrides_for
 from local.run.participant import ParticipantSpec, bus_of
 from local.run.upkeep import missing
-from local.run.warm_up import PRELOAD
 from local.runtime.child import ChildSpec
 from local.runtime.logs import logged_to_file
 from local.runtime.participant import RecentReplies, Resources, what_everybody_says
 from local.runtime.runner import BEAT_SECONDS
 from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
+from local.runtime.warm_up import PRELOAD
 from local.stand_in.server import StandInSettings
 
 # Requests over the bus to start, stop and restart participants.

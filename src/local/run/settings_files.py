@@ -16,7 +16,7 @@ from local.core.config import Settings, SystemConfig, load, load_system
 from local.core.config_file import MARK, change, name_in
 from local.core.environment import environment
 from local.core.errors import ConfigError, LocalError, without_passwords
-from local.models.settings import ModelsConfig
+from local.core.routing import ModelsConfig
 from local.run.participant import SECRETS, find_class
 
 ALWAYS = {"api": "local.api.app:ApiParticipant", "journal": "local.journal.server:Journal"}

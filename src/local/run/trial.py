@@ -9,11 +9,11 @@ from typing import Protocol
 
 from local.core.errors import ConfigError, ModelError, SetUpFailed
 from local.core.files import locked_folder
+from local.core.installer import Installer
+from local.core.routing import ModelsConfig, Provider
+from local.core.setup import PythonEnvironment
 from local.models.hub import require_gguf
 from local.models.servers import require_program
-from local.models.settings import ModelsConfig, Provider
-from local.run.installer import Installer
-from local.run.setup import PythonEnvironment
 
 NAME = "SmolLM2-135M-Instruct.Q4_1"
 SIZE = 98_362_432  # bytes

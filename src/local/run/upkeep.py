@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from local.bus.blobs import BlobStore
 from local.bus.envelope import Envelope, decode, session_of
@@ -27,6 +27,7 @@ from local.bus.messages import (
     SessionChanged,
     SessionDeleted,
 )
+from local.core.capability import participants
 from local.core.data_dir import RunDirectory
 from local.core.database import connect_read_only, naming_damage, store_failure
 from local.core.environment import data_dir as find_data_dir
@@ -41,10 +42,10 @@ from local.journal.schema import COLUMNS, FILE_NAME, create_mark, mark_path, rea
 from local.journal.schema import FILE_NAME as JOURNAL
 from local.journal.store import JournalView
 from local.memory.messages import OWNER, MemoryAnnotated
-from local.memory.records import answer_rating, dreamt_notes, exchange_of, notes_of
-from local.memory.service import EngramService
 from local.reflection.messages import DreamMade
-from local.reward.reward import RatingStore, rating_of
+
+if TYPE_CHECKING:
+    from local.memory.service import EngramService
 
 # A sound copy of a data directory, also of one that a system runs on, and its way back.
 
@@ -196,12 +197,13 @@ class Rebuildable(NamedTuple):
     often_empty: bool = False
 
 
-STORES: Mapping[str, Rebuildable] = {
+_OF_ALL: Mapping[str, Rebuildable] = {
     "conversation": Rebuildable("conversation.db", "turns", "generator"),
     "engrams": Rebuildable("engrams/engrams.db", "engrams", "memory"),
     "conversation_b": Rebuildable("conversation_b.db", "turns", "generator_b"),
     "ratings": Rebuildable("reward.db", "answers", "reward", often_empty=True),
 }
+STORES = {name: store for name, store in _OF_ALL.items() if store.owner in participants()}
 
 
 def missing(data_dir: Path, owners: Collection[str]) -> list[str]:
@@ -343,6 +345,8 @@ def _status(end: ResponseGeneration | QueryFailed) -> TurnStatus:
 
 async def _engrams(data_dir: Path, path: Path) -> int:
     """Every answer, then what was said of it, pins included."""
+    from local.memory.service import EngramService
+
     number = 0
     async with EngramService(path.parent) as engrams:
         said = (ResponseGeneration, CritiqueResult, PairwiseResult, UserFeedback, MemoryAnnotated, SessionDeleted)
@@ -353,6 +357,8 @@ async def _engrams(data_dir: Path, path: Path) -> int:
 
 async def _remember(engrams: EngramService, each: Recorded) -> int:
     """Store one message; returns how many exchanges that were."""
+    from local.memory.records import answer_rating, dreamt_notes, exchange_of, notes_of
+
     match each.message:
         case ResponseGeneration() as response:
             for note in notes_of(response, each.envelope, each.committed_at):
@@ -387,6 +393,8 @@ async def _remember(engrams: EngramService, each: Recorded) -> int:
 
 async def _ratings(data_dir: Path, path: Path) -> int:
     """Every rating and every score. Rewards are due again, and told under the ids that the journal knows."""
+    from local.reward.reward import RatingStore, rating_of
+
     number = 0
     async with RatingStore(path) as ratings:
         for each in recorded(data_dir, UserFeedback, CritiqueResult):

@@ -24,13 +24,13 @@ from local.bus.messages import BusDead, BusGap, BusProbe, ParticipantStatus
 from local.bus.security import Declaration
 from local.core.config import Settings
 from local.core.errors import BusClosed
+from local.core.routing import Routing
+from local.core.workspace import WORKSPACE
 from local.journal.messages import ConsumerMessage
-from local.models.settings import Routing
 
 M = TypeVar("M", bound=Message)
 Handler = Callable[[Any, M, Envelope], Awaitable[Message | None]]
 _MARK = "__handles__"
-WORKSPACE = "workspace"
 HANDLER_PARAMETERS = 3  # self, message, envelope
 
 

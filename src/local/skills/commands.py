@@ -18,12 +18,11 @@ from local.core.config import layers_for
 from local.core.environment import data_dir as find_data_dir
 from local.core.environment import settings_dir
 from local.core.errors import BadQuestion, ConfigError
+from local.core.mcp_servers import add_server, approved_file, load_mcp_servers, participant_name, remove_server
 from local.core.versioned_text import TextProposals, VersionedText
-from local.mcp.commands import add_server, approve_tools, remove_server
-from local.mcp.settings import load_mcp_servers
 
 if TYPE_CHECKING:
-    from local.mcp.settings import MCPServerConfig
+    from local.core.mcp_servers import MCPServerConfig
 
 
 # `local2 skills tools`: the tools that a skill brings, looked at, approved, and taken back.
@@ -40,6 +39,7 @@ def tools(
 
     Example: local2 skills tools ~/.config/local2/skills/weather
     """
+    from local.cli.command_table import function_of
     from local.skills.tools import servers_of
 
     settings, data = layers_for(config_dir)[-1], find_data_dir(data_dir)
@@ -54,20 +54,18 @@ def tools(
     if not yes and not typer.confirm("Start this in a sandbox, without a network, to see its tools?"):
         raise typer.Exit(1)
     _forget(settings, data, folder.resolve(), servers)  # what was approved was another one
+    approve = function_of("mcp", "approve")
     for name, server in servers.items():
         add_server(settings, name, server.model_dump(mode="json", exclude_unset=True))
         try:
-            approve_tools(name, yes, config_dir, data_dir)
+            approve(name, yes, config_dir, data_dir)
         except BaseException:
             remove_server(settings, name)
             raise
-        typer.echo(f"approved; {_taken_over(name, data)}")
 
 
 def _forget(settings: Path, data: Path, folder: Path, renewed: Collection[str] = ()) -> None:
     """`renewed` are those that are looked at anew now, so that a system that runs hears of them later."""
-    from local.mcp.tools import approved_file
-
     for name in _of(settings, folder):
         approved_file(data, name).unlink(missing_ok=True)
         remove_server(settings, name)
@@ -75,8 +73,6 @@ def _forget(settings: Path, data: Path, folder: Path, renewed: Collection[str] =
 
 
 def _taken_over(server: str, data: Path) -> str:
-    from local.mcp.tools import participant_name
-
     return taken_over(participant_name(server), data)
 
 

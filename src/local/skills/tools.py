@@ -14,28 +14,24 @@ from local.bus.message import ErrorInfo
 from local.core.config import Settings
 from local.core.errors import ConfigError, ToolError
 from local.core.files import until_next_tick
+from local.core.mcp_servers import MCPServerConfig
 from local.core.versioned_text import VersionedText
-from local.mcp.settings import MCPServerConfig
 from local.runtime.participant import Resources
 from local.sandbox.sandbox import skill_path
-from local.skills.library import (
+from local.skills.library import FoundSkill, SkillApprovalBook, SkillLibrary, SkillProposalBook, tools_of
+from local.skills.messages import READ_SKILL, SkillDraft, SkillRecord, SkillRequest, SkillResult, SkillsChanged
+from local.tools.skill_folder import (
     IN_SETTINGS,
     MOST_DESCRIPTION,
     MOST_NAME,
     NAME,
-    FoundSkill,
     ServingSkill,
-    SkillApprovalBook,
-    SkillLibrary,
     SkillPlace,
-    SkillProposalBook,
     contents_of,
     one_line,
     read_skill,
-    tools_of,
 )
-from local.skills.library import SKILL_FILE_NAME as FILE_NAME
-from local.skills.messages import READ_SKILL, SkillDraft, SkillRecord, SkillRequest, SkillResult, SkillsChanged
+from local.tools.skill_folder import SKILL_FILE_NAME as FILE_NAME
 from local.tools.tool import Tool
 
 # The tool that reads a skill: its instructions, or one of its files.
@@ -170,11 +166,20 @@ class SkillService:
     as its folders may be slow; without `proposals` no change of a skill can be proposed."""
 
     publishes = (SkillsChanged,)
+    tools = (ReadSkillTool,)
 
     def __init__(self, library: SkillLibrary, proposals: SkillProposalBook | None = None) -> None:
         self.library, self._proposals = library, proposals
         self._ready: tuple[str, ...] = ()
         self._looking = asyncio.Lock()
+
+    @classmethod
+    def build(cls, named: tuple[Path, ...], resources: Resources, is_trusted: Callable[[], bool]) -> SkillService:
+        """The skills in the folders that the owner names and in the usual places. Raises `ConfigError`."""
+        settings = resources.layers[-1] if resources.layers else resources.data_dir / "no-settings"
+        places = SkillPlaces(settings, named, resources.workspace_folder, is_trusted)
+        proposals = SkillProposalBook(settings, resources.data_dir) if resources.layers else None
+        return cls(SkillLibrary(places, SkillApprovalBook(settings)), proposals)
 
     @property
     def has_any(self) -> bool:
@@ -260,14 +265,6 @@ class SkillPlaces:
         """The places that there are now."""
         places = [SkillPlace("settings", self._settings, IN_SETTINGS), *self._named]
         return [*places, SkillPlace("workspace", self._workspace, IN_WORKSPACE)] if self._is_trusted() else places
-
-
-def skill_service(named: tuple[Path, ...], resources: Resources, is_trusted: Callable[[], bool]) -> SkillService:
-    """The skills in the folders that the owner names and in the usual places. Raises `ConfigError`."""
-    settings = resources.layers[-1] if resources.layers else resources.data_dir / "no-settings"
-    places = SkillPlaces(settings, named, resources.workspace_folder, is_trusted)
-    proposals = SkillProposalBook(settings, resources.data_dir) if resources.layers else None
-    return SkillService(SkillLibrary(places, SkillApprovalBook(settings)), proposals)
 
 
 # The skills of which a change was proposed, for those who decide of it.

@@ -26,18 +26,15 @@ from local.bus.envelope import new_id
 from local.bus.messages import GenerationThinking
 from local.cli.client import SystemClient
 from local.cli.conversation import FollowedQuery
+from local.cli.temporary_system import START_SECONDS, TemporarySystem, write_settings
 from local.core import config
 from local.core.config import Settings
 from local.core.data_dir import Facts, NotRunning, RunDirectory, owner_token
 from local.core.environment import data_dir, settings_dir
 from local.core.errors import ConfigError, NoAnswer
+from local.core.mcp_servers import FILE_NAME, SERVERS, approved_file, load_mcp_servers
 from local.core.shipped import shipped_dir
-from local.instructions.trust import FILE, FOLDER, TrustRegistry
-from local.mcp.client import approvable, write_approved
-from local.mcp.commands import told_tools
-from local.mcp.settings import FILE_NAME, SERVERS, load_mcp_servers
-from local.mcp.tools import approved_file, connect
-from local.shell.shell import sandbox_problem
+from local.core.trust import FILE, FOLDER, TrustRegistry
 from local.skills.messages import SkillsChanged
 from local.stories.commands import StoryCommands
 from local.stories.settings import model_settings, thinks
@@ -62,7 +59,6 @@ from local.stories.story import (
     says,
     told_call,
 )
-from local.stories.temporary_system import START_SECONDS, TemporarySystem, write_settings
 
 # The decisions about calls that need approval while one question of a story is answered.
 
@@ -490,6 +486,10 @@ def bring_along(programs: Mapping[str, Path], config_dir: Path, data_dir: Path) 
         for name, program in programs.items()
     }
     (config_dir / FILE_NAME).write_text(json.dumps({SERVERS: entries}), encoding="utf-8")
+    from local.mcp.client import approvable, write_approved  # an optional capability, as the shell below
+    from local.mcp.commands import told_tools
+    from local.mcp.tools import connect
+
     for name, server in load_mcp_servers(config_dir).items():
         tools, _ = approvable(name, asyncio.run(told_tools(connect(name, server, data_dir, [config_dir]))))
         write_approved(approved_file(data_dir, name), tools)
@@ -564,7 +564,11 @@ def _hindrance(story: Story, api: str | None, *, live: bool) -> str:
         return "it is for a system that is started for it, with a web of its own"
     if api and story.mcp_servers:
         return f"it is for a system with MCP servers that it brings along: {', '.join(story.mcp_servers)}"
-    missing = sandbox_problem() if "sandbox" in story.needs else None
+    if "sandbox" not in story.needs:
+        return ""
+    from local.shell.shell import sandbox_problem
+
+    missing = sandbox_problem()
     return "" if missing is None else str(missing)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from local.core import config_file
 from local.core.data_dir import Facts
 from local.core.errors import ConfigError, ModelError
+from local.core.routing import Routing
 from local.models.router import connect
-from local.models.settings import Routing
 
 _LOOK_SECONDS = 20.0
 _TAKEN_OVER = {

@@ -24,7 +24,7 @@ from local.bus.messages import (
 from local.bus.vocabulary import AGENT, BACKGROUND, CLARIFICATION
 from local.core import failpoints
 from local.core.errors import JournalFull, LocalError, RecordNotRedacted, RecordUnreadable, RequestTimeout, ToolError
-from local.instructions.profiles import ProfileRegistry
+from local.core.profiles import ProfileRegistry
 from local.journal.messages import JournalRead
 from local.queries.asker import query_envelope_id
 from local.queries.errors import QueryDeleted

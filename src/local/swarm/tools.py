@@ -16,7 +16,7 @@ from local.bus.envelope import Envelope
 from local.bus.message import MAIN_RESPONDENT, ErrorInfo, Message
 from local.bus.messages import AnswerProfile, QueryCancel, QueryFailed, ResponseGeneration, SessionDeleted, ToolRequest
 from local.core.errors import LocalError, ToolError
-from local.instructions.profiles import NoSuchProfile, ProfileRegistry
+from local.core.profiles import NoSuchProfile, ProfileRegistry
 from local.memory.messages import OWNER, MemoryDeleted
 from local.runtime.participant import Handles, Publications, Resources, on
 from local.swarm.agents import (

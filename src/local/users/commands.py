@@ -24,7 +24,7 @@ from local.cli.main import (
 )
 from local.core.data_dir import RunDirectory
 from local.core.environment import data_dir as find_data_dir
-from local.users.users import Users
+from local.core.users import Users
 
 Json = dict[str, Any]
 BY_WHOM = {"all": "by all", "user": "by you"}

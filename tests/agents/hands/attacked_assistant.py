@@ -11,9 +11,10 @@ from agent_stage.hostile_web import HostileWeb, MailTool, NoteTool, ObedientMode
 from agent_stage.served import Record, Served
 from agent_stage.stage import Stage
 
-from local.attachments.attachments import AttachmentStore
 from local.bus.envelope import Envelope, Trace
 from local.bus.messages import GenerationThinking, GenerationToken, QueryReceived, ResponseGeneration
+from local.core.attachments import AttachmentStore
+from local.core.owner_texts import StandingTextFiles
 from local.cron.messages import CronRequest, CronResult, NewJob
 from local.cron.scheduler import CronConfig, JobMaker
 from local.cron.tools import Cron
@@ -23,7 +24,6 @@ from local.files.tools import FilesConfig
 from local.generator.agent import GeneratorAgent
 from local.generator.config import GeneratorConfig
 from local.hooks.messages import HookSettings
-from local.instructions.texts import StandingTextFiles
 from local.memory.tools import SearchMemoryTool
 from local.permissions.messages import ApprovalRequest, PermissionRequest, PermissionResult
 from local.runtime.participant import Resources

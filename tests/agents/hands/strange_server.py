@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from local.core.mcp_servers import MCPServerConfig, approved_file
 from local.mcp import tools as mcp_group
 from local.mcp.client import approvable, write_approved
-from local.mcp.settings import MCPServerConfig
-from local.mcp.tools import MCPGroup, approved_file, connect
+from local.mcp.tools import MCPGroup, connect
 from local.runtime.participant import Resources
 
 PROGRAM = Path(__file__).parents[2] / "mcp" / "plain_server.py"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from local.bus.messages import ToolRequest
-from local.instructions.trust import TrustRegistry
+from local.core.trust import TrustRegistry
 from local.permissions.messages import ApprovalRequest
 from local.sandbox.sandbox import Sandbox
 from tests.agents.hands.attacked_assistant import CHANGING

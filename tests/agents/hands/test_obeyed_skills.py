@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from local.bus.messages import ResponseGeneration, ToolRequest
-from local.instructions.trust import TrustRegistry
+from local.core.trust import TrustRegistry
 from local.permissions.messages import ApprovalRequest
 from local.sandbox.process import ContainedCommand, Launch, SandboxLimits
 from local.sandbox.sandbox import SandboxView

@@ -21,12 +21,12 @@ from chaos_harness.remembered import USERS, Remembered, remembered
 from local.bus.bus import Bus
 from local.bus.envelope import Trace, new_id
 from local.bus.security import Declaration
+from local.cli.temporary_system import TemporarySystem, write_settings
 from local.core.data_dir import RunDirectory
 from local.core.errors import RequestTimeout
 from local.memory.messages import MemoryRequest, MemoryResult
 from local.run.participant import open_bus
 from local.runtime.supervisor import EARLY_SECONDS
-from local.stories.temporary_system import TemporarySystem, write_settings
 
 PUBLISHERS, SEARCHERS = 4, 2
 SEARCH_SECONDS = 3.0

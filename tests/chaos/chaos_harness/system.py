@@ -18,9 +18,9 @@ import httpx
 import psutil
 
 from chaos_harness.sightings import Sighting, Sightings
+from local.cli.temporary_system import TemporarySystem, write_settings
 from local.core.failpoints import NAMES, SIGNALS, VARIABLE
 from local.runtime.supervisor import EARLY_SECONDS
-from local.stories.temporary_system import TemporarySystem, write_settings
 
 HANG_SECONDS = 1.0
 START_SECONDS = 0.5  # at most, from a fork to being ready

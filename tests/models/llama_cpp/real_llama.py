@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from local.core.routing import Provider
 from local.models.servers import ServerSpec, llama_server_spec, serve
-from local.models.settings import Provider
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0

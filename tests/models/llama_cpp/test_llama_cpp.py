@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from local.core.errors import ModelError
+from local.core.routing import Endpoint, Routing
 from local.models.chat import ContentDelta, Degraded, Delta, Done, ProgressDelta, RestartDelta, ToolCall, whole_reply
 from local.models.openai import OpenAIModel
 from local.models.router import connect
 from local.models.servers import ModelServerFailed, ServerSpec, serve
-from local.models.settings import Endpoint, Routing
 from tests.models.llama_cpp.real_llama import served, spec_of
 from tests.models.llama_cpp.tiny_gguf import FOR_EVER, SENTENCE, write_tiny_gguf
 

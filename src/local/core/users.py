@@ -16,8 +16,7 @@ from pydantic import Field, field_validator
 from local.core.config import Settings, load
 from local.core.data_dir import new_token
 from local.core.errors import ConfigError, LocalError, refused_by_disk
-from local.core.files import locked_folder, write_private
-from local.memory.messages import OWNER
+from local.core.files import OWNER, locked_folder, write_private
 
 log = logging.getLogger(__name__)
 

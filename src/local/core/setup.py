@@ -95,7 +95,7 @@ class PythonEnvironment:
                     arrive()
                     return
             else:
-                from local.run.installer import Installer
+                from local.core.installer import Installer
 
                 for number in SIGNALS:
                     _stop_at(number)

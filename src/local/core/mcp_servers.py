@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
@@ -15,8 +15,10 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from local.core.config import Settings
 from local.core.config_file import Values, expanded
 from local.core.errors import ConfigError
+from local.core.files import write_private
 
 FILE_NAME = "mcp.json"
+FOLDER = "mcp"  # in the data directory: what was approved of each server, and the folder that it works in
 SERVERS = "mcpServers"
 
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # which no program can be given
@@ -132,3 +134,59 @@ def _parts(url: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts if parts.hostname else None
+
+
+def participant_name(server: str) -> str:
+    """What the participant is called that has a server's tools."""
+    return f"mcp_{server}"
+
+
+def approved_file(data_dir: Path, server: str) -> Path:
+    """The file that says which tools of a server were approved."""
+    return data_dir / FOLDER / f"{server}.json"
+
+
+# What changes the servers in `mcp.json`, and leaves everything else in it alone.
+
+
+def add_server(folder: Path, name: str, entry: Mapping[str, Any]) -> None:
+    """Put a server there, in a file for the eyes of this Unix user alone. Raises `ConfigError` for one that is there
+    already, or cannot be used."""
+    before = _read(folder)
+    if name in load_mcp_servers(folder):
+        raise ConfigError(f"{folder / FILE_NAME} has a server {name!r}; take it out with 'local2 mcp remove {name}'")
+    _write(folder, {**before, SERVERS: {**before.get(SERVERS, {}), name: dict(entry)}})
+    try:
+        load_mcp_servers(folder)
+    except ConfigError:
+        _write(folder, before)
+        raise
+
+
+def remove_server(folder: Path, name: str) -> None:
+    """Take a server out. Raises `ConfigError`."""
+    before = _read(folder)
+    require_server(folder, name, before.get(SERVERS, {}))
+    _write(folder, {**before, SERVERS: {each: entry for each, entry in before[SERVERS].items() if each != name}})
+
+
+def require_server(folder: Path, name: str, known: Mapping[str, Any]) -> None:
+    """Raises `ConfigError` that names those that there are."""
+    if name not in known:
+        raise ConfigError(f"{folder / FILE_NAME} has no server {name!r}; it has: {', '.join(known) or 'none'}")
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    load_mcp_servers(folder)  # which says what is wrong with it
+    path = folder / FILE_NAME
+    read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return read
+
+
+def _write(folder: Path, content: dict[str, Any]) -> None:
+    path = (folder / FILE_NAME).resolve()  # a link stays a link
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_private(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from None

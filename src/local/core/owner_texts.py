@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from local.core.trust import FILE, FOLDER, TrustRegistry
+from local.core.trust import FILE_NAME as TRUSTED
 from local.core.versioned_text import BY_HAND, SOUL, TextHistory, read_text
-from local.instructions.trust import FILE, FOLDER, TrustRegistry
-from local.instructions.trust import FILE_NAME as TRUSTED
 
 
 class SourcedText(NamedTuple):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from local.core.environment import environment_with
 from local.core.errors import SetUpFailed
-from local.run.setup import SIGNALS, PythonEnvironment, arrive
+from local.core.setup import SIGNALS, PythonEnvironment, arrive
 
 # A tool ignores the variables that its version does not know. uv trusts only the certificates it brings along unless
 # told otherwise, which fails behind a company's proxy; pip cannot install "for the user" inside an environment.

@@ -15,8 +15,8 @@ from local.core.config_file import ConfigFile, faults, suggestion
 from local.core.config_file import settings_fault as fault
 from local.core.errors import BadRequest, ConfigError
 from local.core.front_matter import split_front_matter
+from local.core.trust import AGENTS, FOLDER, MOST_PROFILES, SUFFIX, TrustRegistry
 from local.core.versioned_text import read_text
-from local.instructions.trust import AGENTS, FOLDER, MOST_PROFILES, SUFFIX, TrustRegistry
 
 # What an assistant of one kind is for, and what it may use of what there is: Markdown with settings before it.
 

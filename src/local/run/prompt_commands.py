@@ -1,32 +1,37 @@
-"""`local2 prompt show`: what the model is told before a question."""
+"""`local2 prompt show`: what the model is told before a question, by a system that runs, else by the settings."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
+import typer
+
 from local.cli.client import SystemClient
+from local.cli.main import ConfigDir, DataDir, JsonOption
 from local.core.config import SystemConfig, layers_for, load, load_system
 from local.core.data_dir import NotRunning, RunDirectory, owner_token
 from local.core.environment import data_dir as data_dir_of
 from local.core.environment import environment
 from local.core.errors import ConfigError
+from local.core.owner_texts import SourcedText, StandingTextFiles
+from local.core.profiles import AssistantProfile, ProfileRegistry
+from local.core.workspace import WORKSPACE
 from local.generator.agent import GeneratorAgent
 from local.generator.config import GeneratorConfig
 from local.generator.prompt import PromptInputs, ToolLine, as_json, compose, fitting
-from local.instructions.profiles import AssistantProfile, ProfileRegistry
-from local.instructions.texts import SourcedText, StandingTextFiles
 from local.models.chat import Json
 from local.models.settings import Tier, load_models, tier_of
 from local.permissions.gatekeeper import GatekeeperService
 from local.permissions.policy import GatekeeperConfig
 from local.run.participant import find_class
-from local.runtime.participant import WORKSPACE, Participant
+from local.runtime.participant import Participant
 from local.tools.group import ToolGroup
 from local.tools.tool import Tool
 
@@ -148,3 +153,34 @@ def _tools_of(kind: type[Participant]) -> tuple[type[Tool], ...]:
 
 def _line_of(tool: type[Tool]) -> ToolLine:
     return ToolLine(tool.name, tool.effect, tool.safety, tool.category, tool.replaces)
+
+
+# `local2 prompt`: what the model is told.
+
+prompt_app = typer.Typer(help="What the model is told.")
+
+
+@prompt_app.callback()
+def prompt_callback() -> None:
+    """What the model is told."""
+
+
+@prompt_app.command("show")
+def show_prompt(
+    prompt: Annotated[str | None, typer.Option(metavar="NAME", help="A variant of generator.yaml.")] = None,
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="With this session of a running system; its beginning will do.")
+    ] = None,
+    profile: Annotated[str | None, typer.Option(metavar="NAME", help="As this kind of assistant.")] = None,
+    as_json: JsonOption = False,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Print what the model gets before a question, with where it is from and what it costs: of the system that runs,
+    else by the settings. With a session, the messages."""
+    if session is not None:
+        told = messages(prompt, session, config_dir, data_dir)
+        typer.echo(json.dumps(list(told), ensure_ascii=False, indent=1) if as_json else as_text(told))
+        return
+    shown = sections(prompt, profile, config_dir, data_dir)
+    typer.echo(json.dumps(shown, ensure_ascii=False, indent=1) if as_json else in_words(shown))

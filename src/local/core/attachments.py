@@ -18,11 +18,10 @@ from pydantic_core import from_json, to_json
 
 from local.core.errors import AttachmentMissing, AttachmentRefused, StoreFailed, StoreFull
 from local.core.excerpts import part_end
-from local.core.files import locked_folder
+from local.core.files import OWNER, locked_folder
 from local.core.pdf import pdf_pages
 from local.core.web_text import Document, read_article
 from local.core.web_url import MediaType
-from local.memory.messages import OWNER
 
 # What kind of file an attachment is, and its text. Slow; runs in a thread.
 
@@ -119,7 +118,7 @@ def extract(name: str, media_type: str, data: bytes, limits: AttachmentLimits, s
 
 _ID = re.compile(r"[0-9a-f]{64}")
 _OF = ".of."
-UNMARKED = "owner"  # whose a file without a mark is
+UNMARKED = OWNER  # whose a file without a mark is
 
 
 @dataclass(frozen=True, slots=True)

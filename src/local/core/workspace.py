@@ -21,7 +21,8 @@ from typing import Literal
 
 from local.core.config import SystemConfig
 from local.core.errors import ConfigError, ToolError
-from local.runtime.participant import WORKSPACE
+
+WORKSPACE = "workspace"  # the folder in the data directory that is worked in where none is named
 
 # The folder that the assistant works in: which one it is, and that nothing in it decides about LoCAL2 itself.
 

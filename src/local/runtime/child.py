@@ -469,6 +469,8 @@ class ProcessStart:
         process from starting."""
         if self._forking is None:
             self._forking = asyncio.create_task(self._begin(), name=f"start {name}")
+            # whoever waits may be stopped first, and then nobody asks what came of it
+            self._forking.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             return await asyncio.shield(self._forking), self._ours.pop(name)
         except BaseException:

@@ -48,12 +48,13 @@ BUSY_PERCENT = 80  # a process that works so much of the time is what its turns 
 
 class LineSample(NamedTuple):
     """The line of queries at one moment: how many wait for their turn to begin, those behind a query of their own
-    session left out; how many have left the line since the start; and since when the first one waits, in seconds of the
-    asker's clock."""
+    session left out; how many have left the line since the start; since when the first one waits, in seconds of the
+    asker's clock; and how many have begun and not ended."""
 
     waiting: int
     begun: int
     since: float
+    running: int = 0
 
 
 class QueryLine(Protocol):
@@ -92,9 +93,10 @@ class TurnFigures:
 
 class AdmissionControl:
     """The decision whether one more query is accepted, made from measurements of the line alone. It concerns the time
-    before a turn begins: from there on it is the model's time. A query that joins a line waits as long as the line
-    takes at its speed (J. Little, 1961: L = λW), on average or lately, and where the line stands still no less than its
-    first query has waited already. Nothing is refused where few wait."""
+    before a turn begins: from there on it is the model's time, unless the generator's process is busy all the time.
+    Then those that have begun wait for it as well, and count as a part of the line. A query that joins a line waits as
+    long as the line takes at its speed (J. Little, 1961: L = λW), on average or lately, and where the line stands still
+    no less than its first query has waited already. Nothing is refused where few wait."""
 
     def __init__(self, max_wait_seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         """None refuses nothing; `clock` gives monotonic seconds."""
@@ -125,7 +127,8 @@ class AdmissionControl:
             self._take(now, queries.line())
         wait = self._wait_seconds(now)
         if wait > PRUDENCE * self._max_wait_seconds:
-            raise TooManyQueries(self._samples[-1][1].waiting, wait, self._max_wait_seconds)
+            waiting, at_worst = self._samples[-1][1].waiting, wait / PRUDENCE
+            raise TooManyQueries(waiting, wait, at_worst, self._max_wait_seconds)
 
     def _take(self, now: float, line: LineSample) -> None:
         samples = self._samples
@@ -152,7 +155,8 @@ class AdmissionControl:
         seconds, begun = self._since(0)
         if seconds < LEAST_SECONDS or begun < FEW:
             return now - last.since
-        return max(now - last.since, last.waiting * seconds / begun, last.waiting / self._speed_lately())
+        ahead = last.waiting + (last.running if self._turns.load >= BUSY_PERCENT else 0)
+        return max(now - last.since, ahead * seconds / begun, ahead / self._speed_lately())
 
     def _since(self, number: int) -> tuple[float, int]:
         """The seconds from a sample to the last one, and how many have begun meanwhile."""
@@ -322,7 +326,7 @@ class LiveQueries:
         first_of_each = {query.view.session_id: query for query in reversed(self._open.values())}
         waiting = [query.asked_at for query in first_of_each.values() if not query.has_begun]
         begun = sum(query.has_begun for query in self._open.values())
-        return LineSample(len(waiting), self._put_away + begun, min(waiting, default=math.inf))
+        return LineSample(len(waiting), self._put_away + begun, min(waiting, default=math.inf), begun)
 
     def add(self, query: LiveQuery) -> None:
         """A query was asked."""

@@ -224,9 +224,13 @@ class ApiParticipant(Participant):
             # browsers first: they are to go on elsewhere, and not to hear that this is the end
             before_stop = partial(_stop, self._streams, session, bus_streams, mcp)
             app = create_app(context, self._policy, self._principals)
-            async with self._streams.running(), mcp.running(), accounts.keeping():
-                async with serving(app, self._listener, before_stop):
-                    yield
+            async with (
+                self._streams.running(),
+                mcp.running(),
+                accounts.keeping(),
+                serving(app, self._listener, before_stop),
+            ):
+                yield
 
     def _expects(self, name: str) -> bool:
         return self._participants.is_expected(name, time.monotonic())

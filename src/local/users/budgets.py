@@ -122,8 +122,8 @@ class Accounts:
                 counted = []
         if not is_known:
             table.clear()
-            return await self._count(table)
-        if counted:
+            await self._count(table)
+        elif counted:
             await asyncio.to_thread(table.count, counted)
 
     async def _read(self, message: RecordedMessage) -> Counted:

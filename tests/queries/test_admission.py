@@ -134,6 +134,11 @@ def test_nothing_is_refused_on_a_guess() -> None:
     assert Door(Line(asked_per_second=1000, begun_per_second=9), FREE).first_refused(1.0) is None  # of the speed
 
 
+def test_a_line_that_hardly_moves_is_cut_as_soon_as_that_is_plain() -> None:
+    at = Door(Line(asked_per_second=100, begun_per_second=4), FREE).first_refused(60)
+    assert at is not None and at < 2  # and not after three seconds, when 300 wait
+
+
 def test_few_that_wait_are_never_too_many() -> None:
     door = Door(Line(0, 0), FREE)
     door.now = 100.0

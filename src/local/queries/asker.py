@@ -153,9 +153,11 @@ class AdmissionControl:
         if last.waiting < FEW or self._turns is None or self._turns.wait_for_model:
             return 0.0
         seconds, begun = self._since(0)
-        if seconds < LEAST_SECONDS or begun < FEW:
+        if seconds < LEAST_SECONDS:
             return now - last.since
         ahead = last.waiting + (last.running if self._turns.load >= BUSY_PERCENT else 0)
+        if begun < FEW:
+            return max(now - last.since, ahead / _most_a_second(begun, seconds))
         return max(now - last.since, ahead * seconds / begun, ahead / self._speed_lately())
 
     def _since(self, number: int) -> tuple[float, int]:
@@ -164,11 +166,16 @@ class AdmissionControl:
         return last_at - at, last.begun - sample.begun
 
     def _speed_lately(self) -> float:
-        """How many begin in a second, over no longer than it takes to tell, and no less than chance may have hidden:
-        two standard deviations of so many events."""
+        """How many begin in a second, over no longer than it takes to tell, and no less than chance may have hidden."""
         measured = map(self._since, reversed(range(len(self._samples))))
         seconds, begun = next((s, n) for s, n in measured if s >= LEAST_SECONDS and n >= FEW)
-        return (begun + 2 * math.sqrt(begun)) / seconds
+        return _most_a_second(begun, seconds)
+
+
+def _most_a_second(begun: int, seconds: float) -> float:
+    """The speed of which no more than so many begin, unless by a rare chance: two standard deviations more, and at
+    least three, as many as may be missing where none is seen."""
+    return (begun + max(2 * math.sqrt(begun), 3.0)) / seconds
 
 
 # A query that is followed while it happens: the asyncio around its view.

@@ -94,15 +94,16 @@ class Accounts:
         """What the table says, with all that is on record now."""
         path = self._data_dir / USAGE
         async with self._lock:
-            self._table = self._table or await asyncio.to_thread(UsageTable.opened, path)
+            table = self._table or await asyncio.to_thread(UsageTable.opened, path)
+            self._table = table
             try:
-                await self._count(self._table)
-                return await asyncio.to_thread(question, self._table)
+                await self._count(table)
+                return await asyncio.to_thread(question, table)
             except sqlite3.Error as error:
-                self._table.close()
-                self._table = await asyncio.to_thread(UsageTable.in_place_of, path, error)
-                await self._count(self._table)
-                return await asyncio.to_thread(question, self._table)
+                table.close()
+                self._table = table = await asyncio.to_thread(UsageTable.in_place_of, path, error)
+                await self._count(table)
+                return await asyncio.to_thread(question, table)
 
     async def _count(self, table: UsageTable) -> None:
         """Read on from the message that was counted last: where another one is in its place, or none, this is another

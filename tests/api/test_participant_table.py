@@ -139,9 +139,19 @@ def test_health_needs_a_supervisor_that_speaks(table: ParticipantTable) -> None:
 def test_health_is_degraded_while_somebody_tells_of_a_problem(table: ParticipantTable, name: str) -> None:
     table.heard(supervisor(child("journal", 11)), 0)
     table.heard(beat("journal", 11, details={name: "messages 3 to 5 are in doubt"}), 0)
-    assert table.health(0) == "degraded"
+    assert (table.health(0), table.problem(0)) == ("degraded", "journal: messages 3 to 5 are in doubt")
     table.heard(beat("journal", 11), 1)
-    assert table.health(1) == "ok"
+    assert (table.health(1), table.problem(1)) == ("ok", "")
+
+
+def test_health_does_not_wait_for_a_dead_process_to_be_forgotten(table: ParticipantTable) -> None:
+    table.heard(supervisor(child("generator", 11)), 0)
+    table.heard(own_beat("generator", 11, details={"problem": "no model answers"}), 0)
+    table.heard(supervisor(child("generator", None, "restarting", 1)), 1)
+    assert (table.health(1), table.problem(1)) == ("degraded", "generator is restarting")
+    table.heard(supervisor(child("generator", 12, restarts=1)), 1)
+    table.heard(own_beat("generator", 12), 1)
+    assert (table.health(1), table.problem(1)) == ("ok", "")
 
 
 def test_the_model_is_remembered_while_the_generator_restarts(table: ParticipantTable) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -98,6 +99,7 @@ def test_whoever_is_refused_hears_how_long_it_takes() -> None:
         door.control.require_room(Line(0, 0))
     assert (refused.value.kind, refused.value.retry_seconds) == ("too_many_queries", 4)
     assert "ask again in 4 s" in str(refused.value)
+    assert float(re.findall(r"up to ([\d.]+) s", str(refused.value))[0]) > 5  # which is the limit
 
 
 def test_the_line_for_a_slow_model_is_never_cut() -> None:
@@ -113,9 +115,28 @@ def test_a_line_behind_a_process_that_is_too_busy_to_hear_the_model_is_cut() -> 
     assert Door(Line(asked_per_second=30, begun_per_second=5), TAKEN_BY_ITS_OWN_WORK).first_refused(60)
 
 
+@pytest.mark.parametrize(("turns", "is_cut"), [(FREE, False), (TAKEN_BY_ITS_OWN_WORK, True)])
+def test_those_that_run_count_where_their_process_is_what_they_wait_for(turns: TurnFigures, is_cut: bool) -> None:
+    line, door = Line(0, 0), Door(Line(0, 0), turns)
+    line.line = lambda: LineSample(20, line.begun, 0.0 + door.now, running=120)  # type: ignore[method-assign]
+    refused = False
+    for tenth in range(1, 41):
+        door.now, line.begun = tenth / 10, 4 * tenth  # 140 of which 40 end in a second
+        try:
+            door.control.require_room(line)
+        except TooManyQueries:
+            refused = True
+    assert refused is is_cut
+
+
 def test_nothing_is_refused_on_a_guess() -> None:
     assert Door(Line(asked_per_second=120, begun_per_second=1), None).first_refused(60) is None  # of the turns
     assert Door(Line(asked_per_second=1000, begun_per_second=9), FREE).first_refused(1.0) is None  # of the speed
+
+
+def test_a_line_that_hardly_moves_is_cut_as_soon_as_that_is_plain() -> None:
+    at = Door(Line(asked_per_second=100, begun_per_second=4), FREE).first_refused(60)
+    assert at is not None and at < 2  # and not after three seconds, when 300 wait
 
 
 def test_few_that_wait_are_never_too_many() -> None:
@@ -170,10 +191,10 @@ async def test_those_behind_a_query_of_their_own_session_do_not_wait_for_local2(
     queries = [LiveQuery(QueryView(f"q{n}", "why?", "s" if n < 3 else f"s{n}"), lambda: now) for n in range(5)]
     for now, query in enumerate(queries, start=7):  # noqa: B007 - the clock
         known.add(query)
-    assert known.line() == (3, 0, 0.0)
+    assert known.line() == (3, 0, 0.0, 0)
     begun = AgentTransition(agent="g", query_id="q0", from_state="IDLE", action="RECEIVE_QUERY", to_state="RECEIVING")
     queries[0].receive(begun, Envelope(begun.subject, "e", "g", "i", 1, "q0", begun.encode()))
-    assert known.line()[:2] == (2, 1)
+    assert (known.line()[:2], known.line().running) == ((2, 1), 1)
     queries[0].refuse(QueryRefused("failed", "no"))
     known.put_away(queries[0])
     assert known.line()[:2] == (3, 1)  # the next one of the session is at the front now

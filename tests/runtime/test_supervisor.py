@@ -152,7 +152,16 @@ async def test_a_child_that_is_killed_before_it_is_ready_has_said_what_it_waits_
             pytest.fail("must not be entered")
 
 
-@pytest.mark.parametrize("target", ["supervised:misconfigured", "nowhere:main"])
+async def test_a_child_that_is_started_again_may_wait_for_as_long_as_it_says_for_what(tmp_path: Path) -> None:
+    told: list[str] = []
+    waits = spec("critic", "wait_for_room_once_more", str(tmp_path / "marker"), ready=0.2, required=False)
+    async with Supervisor([waits], on_change=lambda child: told.append(child.detail)) as supervisor:
+        healed = await come_back(supervisor, "critic")
+    assert (healed.restarts, healed.detail) == (1, "exit status 7")
+    assert "waiting for room" in told
+
+
+@pytest.mark.parametrize("target", ["supervised:misconfigured", "supervised:newer_store", "nowhere:main"])
 async def test_what_starting_again_cannot_mend_is_given_up_at_once(target: str) -> None:
     async with running(ChildSpec("critic", "agent", target, required=False)) as supervisor:
         async with asyncio.timeout(PATIENCE):

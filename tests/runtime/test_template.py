@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 
 PROGRAM = """
-import asyncio, json, os, signal, sys
+import asyncio, json, os, signal, sys, time
 from pathlib import Path
 
 import local.core.files
@@ -32,10 +32,14 @@ def told():
     asyncio.run(child())
     return json.loads(Path(sys.argv[2]).read_text())
 
-first, forked = told(), template._current.pid
+first, forked, spare = told(), template._current.pid, template._spare.pid
 os.kill(forked, signal.SIGKILL)
 second = told()
-print(json.dumps({"first": first, "forked": forked, "second": second, "new": template._current.pid}), flush=True)
+os.kill(spare, signal.SIGSTOP)
+begun = time.monotonic()
+third, seconds = told(), time.monotonic() - begun
+print(json.dumps({"first": first, "forked": forked, "second": second, "spare": spare, "third": third,
+    "seconds": seconds, "new": [template._current.pid, template._spare.pid]}), flush=True)
 input()
 """
 LOOKER = """
@@ -69,13 +73,16 @@ def test_a_template_has_what_its_program_has_imported_and_none_of_its_files_and_
     ) as program:  # fmt: skip
         assert program.stdout is not None and program.stderr is not None
         told: dict[str, Any] = json.loads(program.stdout.readline())
-        [template] = psutil.Process(program.pid).children()
+        templates = psutil.Process(program.pid).children()
         program.kill()
-        template.wait(timeout=30)
+        psutil.wait_procs(templates, timeout=30)
         errors = program.stderr.read()
-    first, second = told["first"], told["second"]
+    first, second, third = told["first"], told["second"], told["third"]
     assert (first["mark"], first["has_file"], first["parent"]) == ("of the program", False, told["forked"])
     assert first["frozen"] > 0
-    assert (second["mark"], second["parent"]) == (None, told["new"])
-    assert template.pid == told["new"] != told["forked"]
+    assert (second["mark"], second["parent"]) == ("of the program", told["spare"])
+    assert (third["mark"], third["parent"]) == (None, told["new"][0])
+    assert told["seconds"] < 8  # one second for the spare that is stopped, and the imports of the next
+    assert {each.pid for each in templates} == {*told["new"]}
+    assert not any(each.is_running() for each in templates)
     assert "a_module_that_is_not_there" in errors and "Traceback" not in errors

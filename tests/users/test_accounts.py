@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from local.api.usage import FILE_NAME
 from local.bus.envelope import Trace
 from local.bus.messages import SessionDeleted
 from local.core.data_dir import make_owner_token
 from local.core.users import Users
 from local.journal.messages import JournalRedact, JournalRedacted
+from local.memory.messages import MemoryDeleted
 
 System = Any  # of conftest.py
 
@@ -86,3 +90,37 @@ async def test_the_log_is_told_to_the_owner_as_it_was_asked_for(system: System, 
     assert [line["message"] for line in found["lines"]] == ["tired"]
     lines = await client.get("/logs?query=q1&limit=1&format=ndjson")
     assert [json.loads(line)["message"] for line in lines.text.splitlines()] == ["slow"]
+
+
+async def test_usage_is_kept_beside_the_journal_and_follows_it_when_it_is_another_one(system: System) -> None:
+    folder: Path = system.journal_file.parent
+    owner = {"authorization": f"Bearer {make_owner_token(folder)}"}
+
+    async def sessions(client: httpx.AsyncClient) -> list[str]:
+        return [row["session"] for row in (await told(client, "/usage?by=session", owner))["rows"]]
+
+    async with system.door() as client, system.bus("deleter", journaled=True) as bus:
+        await bus.ready()
+        for number in (1, 2, 3):
+            await ask(client, f"q{number}", f"s{number}", owner)
+        await system.on_record("q1", "q2", "q3")
+        assert await sessions(client) == ["s1", "s2", "s3"]
+    with closing(sqlite3.connect(folder / FILE_NAME)) as db:  # counted before: it is not read from the journal again
+        db.execute("UPDATE used SET session = 'kept' WHERE session = 's1'")
+        db.commit()
+    async with system.door() as client, system.bus("deleter", journaled=True) as bus:
+        await bus.ready()
+        assert await sessions(client) == ["kept", "s2", "s3"]
+        await bus.request(JournalRedact(query_id="q2"), JournalRedacted, 20)
+        await bus.publish(MemoryDeleted(engram_id="e" * 32, query_id="q2"), Trace("d"))
+        await ask(client, "q4", "s4", owner)
+        await system.on_record("q4")
+        assert await sessions(client) == ["kept", "s3", "s4"]
+    with closing(sqlite3.connect(folder / FILE_NAME)) as db:
+        db.execute("UPDATE place SET envelope_id = 'of another journal'")
+        db.commit()
+    async with system.door() as client:
+        assert await sessions(client) == ["s1", "s3", "s4"]
+    (folder / FILE_NAME).write_bytes(b"no database " * 1000)
+    async with system.door() as client:
+        assert await sessions(client) == ["s1", "s3", "s4"]

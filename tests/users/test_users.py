@@ -14,6 +14,8 @@ from typing import cast
 
 import pytest
 
+from local.api.http import RequestRefused
+from local.api.security import Principals
 from local.cli.entry import main
 from local.core.data_dir import TOKEN_PREFIX, RunDirectory, make_owner_token, owner_token
 from local.core.errors import ConfigError
@@ -174,3 +176,15 @@ def test_the_system_is_started_with_a_umask_that_leaves_others_nothing() -> None
     with pytest.raises(SystemExit):
         main(["--help"])
     assert os.umask(0o022) == 0o077
+
+
+async def test_a_token_is_not_called_unknown_where_the_data_directory_is_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    token = Users(folder).add("ann")
+    principals = Principals(lambda: None, Users(folder))
+    assert (await principals.of({"authorization": f"Bearer {token}"}, None)).user_id == "ann"
+    folder.rename(tmp_path / "away")
+    with pytest.raises(RequestRefused) as refused:
+        await principals.of({"authorization": f"Bearer {token}"}, None)
+    assert refused.value.kind == "unavailable"

@@ -222,7 +222,11 @@ class ApiParticipant(Participant):
             before_stop = partial(_stop, self._streams, session, bus_streams, context)
             app = create_app(context, self._policy, self._principals)
             try:
-                async with self._streams.running(), serving(app, self._listener, before_stop):
+                async with (
+                    self._streams.running(),
+                    accounts.keeping(),
+                    serving(app, self._listener, before_stop),
+                ):
                     yield
             finally:
                 context.stop()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
+from local.api.usage import FILE_NAME as USAGE
+from local.api.usage import Counted, Place, UsageTable
 from local.bus.messages import ModelUsed, ResponseGeneration, SessionDeleted
 from local.core.config import Settings, load_system
 from local.core.environment import environment
@@ -22,28 +25,43 @@ from local.cron.messages import CronRun
 from local.journal.messages import JournalRead
 from local.memory.messages import MemoryDeleted
 from local.models.settings import load_models
-from local.queries.record import ModelPrice, RecordedMessage, UsageLedger, activity_of, subjects_of
+from local.queries.record import ModelPrice, RecordedMessage, UsageLedger, activity_of, job_in, subjects_of, used_in
 from local.queries.session import LoCALSession
 from local.runtime.log_reader import LogSelection, read_log
 
 # What was used and done, as it stands on record: asked of the journal, and kept as sums.
 
+T = TypeVar("T")
+
 PIECE = 100  # messages that are read at a time
+COUNT_SECONDS = 60.0
 END = 2**62  # a number behind all messages
 _COUNTED = (ResponseGeneration.subject, CronRun.subject, ModelUsed.subject)
 _DELETED = (SessionDeleted.subject, MemoryDeleted.subject)
 
 
 class Accounts:
-    """The accounts of the system: what was used, done and logged, read from the journal. What is recorded up to some
-    number is read once; after a deletion all is read again. Every coroutine raises `RequestTimeout` while there is no
+    """The accounts of the system: what was used, done and logged, from the journal. What was used is kept in a table
+    (`UsageTable`), so that every message is read once. Every coroutine raises `RequestTimeout` while there is no
     journal, and `RecordUnreadable`."""
 
     def __init__(self, session: LoCALSession, data_dir: Path, layers: Sequence[Path]) -> None:
         """`layers` are the folders of settings, which are read when something is asked for."""
         self._session, self._data_dir, self._layers = session, data_dir, layers
         self._lock = asyncio.Lock()
-        self._ledger, self._read_to, self._begun_at = UsageLedger(), 0, time.time()
+        self._table: UsageTable | None = None
+
+    @asynccontextmanager
+    async def keeping(self) -> AsyncIterator[None]:
+        """Count now and then what was used, so that little is left to read when somebody asks."""
+        counting = asyncio.create_task(self._keep(), name="usage")
+        try:
+            yield
+        finally:
+            counting.cancel()
+            await asyncio.wait([counting])
+            if self._table is not None:
+                self._table.close()
 
     def prices(self) -> dict[str, ModelPrice]:
         """What models cost, by name. Raises `ConfigError`."""
@@ -59,27 +77,66 @@ class Accounts:
         records = read_log(path) if path is not None else ()
         return [record.as_json() for record in deque(filter(wanted.wants, records), limit)]
 
-    async def ledger(self) -> UsageLedger:
-        """All that was used up to now, by what is still on record."""
-        async with self._lock:
-            if not await self._read_on():
-                self._ledger, self._read_to, self._begun_at = UsageLedger(), 0, time.time()
-                await self._read_on()
-            return self._ledger
+    async def ledger(
+        self, by: Sequence[str] = (), user_id: str | None = None, since: str = "", until: str = "9"
+    ) -> UsageLedger:
+        """What that user, or everybody, has used from one day on and up to another, summed by some of day, user, agent,
+        session, model and job. A deleted conversation's is not in it."""
+        return await self._asked(lambda table: table.ledger(by, user_id, since, until))
 
-    async def _read_on(self) -> bool:
-        """False where something may have been counted that has been deleted since."""
-        async for message in self._session.entries(
-            JournalRead(subjects=(*_COUNTED, *_DELETED), after=self._read_to, limit=PIECE)
-        ):
-            if message.envelope.subject in _DELETED:
-                if message.entry.committed_at > self._begun_at and self._read_to:
-                    return False
-            elif not message.entry.redacted:
-                payload = await self._session.payload(message)
-                self._ledger.hear(message.envelope, payload, message.entry.committed_at)
-            self._read_to = message.entry.number
-        return True
+    async def _keep(self) -> None:
+        while True:
+            with suppress(LocalError):  # it is tried again, and whoever asks is told
+                await self._asked(UsageTable.place)
+            await asyncio.sleep(COUNT_SECONDS)
+
+    async def _asked(self, question: Callable[[UsageTable], T]) -> T:
+        """What the table says, with all that is on record now."""
+        path = self._data_dir / USAGE
+        async with self._lock:
+            table = self._table or await asyncio.to_thread(UsageTable.opened, path)
+            self._table = table
+            try:
+                await self._count(table)
+                return await asyncio.to_thread(question, table)
+            except sqlite3.Error as error:
+                table.close()
+                self._table = table = await asyncio.to_thread(UsageTable.in_place_of, path, error)
+                await self._count(table)
+                return await asyncio.to_thread(question, table)
+
+    async def _count(self, table: UsageTable) -> None:
+        """Read on from the message that was counted last: where another one is in its place, or none, this is another
+        journal."""
+        place, counted = table.place(), list[Counted]()
+        request = JournalRead(subjects=(*_COUNTED, *_DELETED), after=max(0, place.number - 1), limit=PIECE)
+        is_known = not place.number
+        async for message in self._session.entries(request):
+            if not is_known:
+                if (message.entry.number, message.envelope.id) != place:
+                    break
+                is_known = True
+                continue
+            counted.append(await self._read(message))
+            if len(counted) >= PIECE:
+                await asyncio.to_thread(table.count, counted)
+                counted = []
+        if not is_known:
+            table.clear()
+            await self._count(table)
+        elif counted:
+            await asyncio.to_thread(table.count, counted)
+
+    async def _read(self, message: RecordedMessage) -> Counted:
+        envelope, place = message.envelope, Place(message.entry.number, message.envelope.id)
+        payload = await self._session.payload(message)
+        if payload is None:
+            return Counted(place)
+        if envelope.subject in _DELETED:
+            session, query = payload.get("deleted_session_id", ""), payload.get("query_id", "")
+            return Counted(place, deleted_session=session, deleted_query=query)
+        used = used_in(envelope, payload, message.entry.committed_at)
+        return Counted(place, envelope.correlation_id, used, job_in(envelope, payload))
 
     async def activity(
         self, kinds: frozenset[str], session_id: str | None, since: float, before: int | None = None

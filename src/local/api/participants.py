@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -64,31 +64,41 @@ class ParticipantTable:
         return self._model
 
     @property
-    def problem(self) -> str:
-        """What the supervisor last said is wrong with the system as a whole; empty if nothing is."""
-        return self._details.get("problem", "")
-
-    @property
     def notice(self) -> str:
         """What the supervisor wants users to know of this start; empty if there is nothing."""
         return self._details.get("notice", "")
 
     def health(self, now: float) -> Health:
-        """`ok` if every child of the supervisor is ready and has said what it is, and none tells of a problem;
-        `starting` while none of them has failed yet."""
-        if self._supervisor_heard_at is None:
-            return "starting"
-        if now - self._supervisor_heard_at > SILENT_SECONDS:
+        """`ok` if every child of the supervisor is ready and has said what it is, and there is no `problem`; `starting`
+        while none of them has failed yet."""
+        if self.problem(now):
             return "degraded"
-        if self.problem:
-            return "degraded"
-        others = [child for child in self._children if child.state != "ready"]
-        if any(child.state != "starting" or child.restarts for child in others):
-            return "degraded"
-        if any(name.endswith("problem") for beat in self._beats.values() for name in beat.status.details):
-            return "degraded"
+        unready = any(child.state != "ready" for child in self._children)
         unknown = any(child.kind == PARTICIPANT and child.name not in self._kinds for child in self._children)
-        return "starting" if others or unknown or not self._children else "ok"
+        is_told = self._supervisor_heard_at is not None and bool(self._children)
+        return "ok" if is_told and not unready and not unknown else "starting"
+
+    def problem(self, now: float) -> str:
+        """The first thing that is wrong: with the system as a whole, with a child of the supervisor, or by what a
+        participant says of itself; empty if nothing is."""
+        return next(self._problems(now), "")
+
+    def _problems(self, now: float) -> Iterator[str]:
+        if self._supervisor_heard_at is None:
+            return
+        if now - self._supervisor_heard_at > SILENT_SECONDS:
+            yield "its supervisor says nothing"
+        if problem := self._details.get("problem"):
+            yield problem
+        for child in self._children:
+            if child.state not in ("ready", "starting") or (child.state == "starting" and child.restarts):
+                yield f"{child.name} is {child.state}" + (f": {child.detail}" if child.detail else "")
+        pids = {child.name: child.pid for child in self._children}
+        for beat in self._beats.values():
+            status = beat.status
+            if now - beat.heard_at > SILENT_SECONDS or pids.get(status.child, status.pid) != status.pid:
+                continue  # what a process said that is gone
+            yield from (f"{status.name}: {text}" for name, text in status.details.items() if name.endswith("problem"))
 
     def lives(self, name: str, now: float) -> bool:
         """Whether a participant of that name says that it is ready."""

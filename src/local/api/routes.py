@@ -120,7 +120,7 @@ def add_health_routes(routes: APIRouter) -> None:
             return _told({"status": status}, is_well=report or status == "ok")
         body = {
             "status": status,
-            "problem": participants.problem or None,
+            "problem": participants.problem(now) or None,
             "notice": participants.notice or None,
             "model": participants.model,
             "backend": api().backend,

@@ -44,6 +44,7 @@ OWNERS_TOKEN = (
     "this requires the owner token: send 'Authorization: Bearer …' with the token in LOCAL2_API_TOKEN, or in"
     " the file api_token in the data directory"
 )
+_DATA_GONE = "the data directory, which holds the tokens, is gone: put it back, or restart LoCAL2"
 _NOT_KNOWN = "this token is unknown, or was withdrawn; `local2 user add` gives a new one"
 
 
@@ -124,7 +125,11 @@ class Principals:
         if name := self._users.name_of(token):
             return Principal(name, by_token=True)
         if self._must_know or token.startswith(TOKEN_PREFIX):
-            raise RequestRefused("unauthorized", _NOT_KNOWN)
+            raise (
+                RequestRefused("unavailable", _DATA_GONE)
+                if self._users.are_gone
+                else RequestRefused("unauthorized", _NOT_KNOWN)
+            )
         return None
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from local.core.errors import (
+    LocalError,
     StoreDamaged,
     StoreFailed,
     StoreFenced,
@@ -27,6 +28,7 @@ from local.core.errors import (
     StoreGone,
     StoreLocked,
     StoreReplaced,
+    StoreTooNew,
     StoreUnwritable,
     refused_by_disk,
 )
@@ -51,10 +53,10 @@ _UNREADABLE_CODES = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ)
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
-    """Bring a database to the latest schema. Raises `StoreFailed` for a schema that is newer than that."""
+    """Bring a database to the latest schema. Raises `StoreTooNew` for a schema that is newer than that."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(migrations):
-        raise StoreFailed(f"schema version {version} is newer than this program's {len(migrations)}")
+        raise StoreTooNew(f"schema version {version} is newer than this program's {len(migrations)}")
     for number, script in enumerate(migrations[version:], version + 1):
         connection.executescript(f"BEGIN; {script}; PRAGMA user_version={number}; COMMIT")
 
@@ -115,7 +117,7 @@ class OpeningLog:
     def __init__(self) -> None:
         self._told_at = -math.inf
 
-    def tell(self, failure: StoreFailed) -> None:
+    def tell(self, failure: LocalError) -> None:
         """A failure is in the way, still or again."""
         if time.monotonic() - self._told_at >= SAY_SECONDS:
             log.warning("opening waits: %s", failure)
@@ -317,7 +319,8 @@ class Database:
         except (sqlite3.Error, OSError) as error:
             failure = store_failure(self._path, error, what="cannot be opened: ")
         except StoreFailed as error:
-            failure = StoreFailed(f"{self._path}: cannot be opened: {error}")
+            kind = StoreTooNew if isinstance(error, StoreTooNew) else StoreFailed
+            failure = kind(f"{self._path}: cannot be opened: {error}")
         self._on_loop(_settle, self._opened, None, failure)
         group: list[_Job[Any] | None] = [None] if failure else []
         while None not in group:

@@ -332,6 +332,12 @@ class StoreFailed(LocalError):
     kind = "store_failed"
 
 
+class StoreTooNew(StoreFailed):
+    """A database was written by a newer program, and is left alone: only that program can open it."""
+
+    kind = "store_too_new"
+
+
 class StoreUnwritable(StoreFailed):
     """Nothing could be written, and nothing of it was; it works again by itself once what is in the way has gone."""
 

@@ -101,6 +101,11 @@ class Users:
         """Whether there is a user of that name."""
         return name in self._known().values()
 
+    @property
+    def are_gone(self) -> bool:
+        """Whether the data directory is away, so that nobody can tell whose a token is."""
+        return not self._data_dir.is_dir()
+
     def _known(self) -> dict[str, str]:
         seen = self._stamp()
         if seen != self._seen:

@@ -97,13 +97,17 @@ class WarmUp:
     def __init__(self, model: ChatModel, name: str, options: Mapping[str, Any]) -> None:
         self._model, self._name, self._options = model, name, options
         self.details: dict[str, str] = {}
-        self._has_problem = asyncio.Event()
+        self._has_problem, self._has_answered = asyncio.Event(), asyncio.Event()
 
     async def watch(self, warm_up: Callable[[], Awaitable[object]]) -> None:
-        """`warm_up()`, and again every few seconds for as long as there is a problem, until cancelled."""
+        """`warm_up()`, and again every few seconds and after an answer for as long as there is a problem, until
+        cancelled."""
         await warm_up()
         while await self._has_problem.wait():
-            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            self._has_answered.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_AGAIN_SECONDS):
+                    await self._has_answered.wait()
             self._has_problem.clear()
             await warm_up()
 
@@ -115,6 +119,10 @@ class WarmUp:
     def away(self, reason: str) -> None:
         """A call has found out that no model server answers."""
         self._note(reason)
+
+    def answered(self) -> None:
+        """A model has answered a call: a problem may be over."""
+        self._has_answered.set()
 
     async def run(self, learn: Callable[[ModelInfo], object]) -> None:
         """Say at once what the first query would run into. `learn` is told what the server knows of the model."""
@@ -428,6 +436,7 @@ class Respondent(Participant):
             offer=offer,
             gate=self._gate,
             on_away=self._warm_up.away,
+            on_answered=self._warm_up.answered,
         )
 
     def _offered(self) -> dict[str, ToolSchema]:

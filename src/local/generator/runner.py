@@ -334,6 +334,7 @@ class TurnRunner:
                     context.on_away(delta.note)
                 elif isinstance(delta, Done):
                     context.prompts.window.counted(planned, delta.usage.prompt_tokens)
+                    context.on_answered()
                 if self._held.text and isinstance(delta, ContentDelta) and turn.repeats_itself(planned.tools):
                     break
 

@@ -139,7 +139,7 @@ class ApprovalFlow:
 @dataclass(frozen=True, slots=True)
 class TurnContext:
     """The parts of the process that a turn works with. `answers_as` is the name to sign with, where it is not the
-    model's; `on_away` is told when no model server answers for now."""
+    model's; `on_away` is told when no model server answers for now, `on_answered` when one has."""
 
     model: ChatModel
     prompts: PromptFitter
@@ -155,6 +155,7 @@ class TurnContext:
     offer: TurnOffer = field(default_factory=TurnOffer)
     gate: PermissionClient | None = None  # without one, no call asks for grant, and no tool gets a grant
     on_away: Callable[[str], object] = field(default=lambda _: None)
+    on_answered: Callable[[], object] = field(default=lambda: None)
 
 
 # The tools that a turn is itself: on the bus they are like any other, and their calls are answered here.

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from local.core.database import connect_read_only, migrate, naming_damage, store_failure
-from local.core.errors import StoreDamaged, StoreFailed
+from local.core.errors import StoreDamaged, StoreTooNew
 from local.journal.schema import (
     COLUMNS,
     MIGRATIONS,
@@ -533,7 +533,7 @@ def _make_sound(path: Path, full_check_bytes: int | None) -> DamageReport | None
             assert interrupted is not None
             return _proceed(path, interrupted)
         case OpeningAction.REFUSE:
-            raise StoreFailed(f"{path}: its schema is newer than this program, which leaves it alone; use a newer one")
+            raise StoreTooNew(f"{path}: its schema is newer than this program, which leaves it alone; use a newer one")
         case OpeningAction.CREATE:
             _create(path)
             return None

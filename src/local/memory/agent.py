@@ -84,7 +84,7 @@ from local.runtime.participant import Kind, Participant, Resources, on
 log = logging.getLogger(__name__)
 
 JOURNAL_SECONDS = 10.0
-RETRY_SECONDS = 30.0
+RETRY_SECONDS = 2.0
 NOT_NOW = (RequestTimeout, RecordNotRedacted, NotConfirmed, PublishTimeout, JournalFull, StoreFailed)
 _NAMESPACE = uuid.UUID("b5f0c1de-9f3a-4a55-8a07-6a8a3b1f2f64")
 
@@ -131,14 +131,16 @@ class Deletions:
 
     async def run(self) -> None:
         """Finish what was begun, in this process or an earlier one, until cancelled."""
+        told = ""
         while True:
             self._news.clear()
             seconds = None
             try:
                 await self.finish()
             except NOT_NOW as error:
-                log.warning("a deletion waits: %s", error)
-                seconds = RETRY_SECONDS
+                if str(error) != told:
+                    log.warning("a deletion waits: %s", error)
+                told, seconds = str(error), RETRY_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._news.wait()
@@ -196,7 +198,8 @@ class EmbeddingChoice:
                 self.problem = ""
                 return
             except ModelError as error:
-                log.warning("words alone are searched until the embedding model answers: %s", error)
+                if str(error) != self.problem:
+                    log.warning("words alone are searched until the embedding model answers: %s", error)
                 self.problem = str(error)
                 await asyncio.sleep(RETRY_SECONDS)
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -227,10 +227,21 @@ class Classifier:
                 pauses.reset()
             except ModelError as error:
                 self._note(error)
-                await asyncio.sleep(pauses.next())
+                await self._pause(pauses.next(), error)
             except StoreFailed as error:  # a disk that was full has room again all at once
                 self._note(error)
                 await asyncio.sleep(min(pauses.next(), LONGEST_STORE_PAUSE))
+
+    async def _pause(self, seconds: float, error: ModelError) -> None:
+        """Wait so long before the next try; where no server answered, until there is a new exchange: one answers
+        then."""
+        if error.kind != "unavailable":
+            await asyncio.sleep(seconds)
+            return
+        self._work.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._work.wait()
 
     def _note(self, error: ModelError | StoreFailed) -> None:
         if str(error) != self.problem:

@@ -400,7 +400,7 @@ def _remove(paths: Iterable[Path]) -> None:
 # Keeps the meanings of what is stored, in the background: embeds what is new, and has the indexes follow.
 
 _BATCH = 32
-RETRY_SECONDS = 30.0
+RETRY_SECONDS, FAILED_SECONDS = 30.0, 2.0
 NOT_READY = "only words were compared"
 PARTLY_READY = "some memories were compared by their words only"
 NOTHING_YET = "nothing is remembered yet that could be compared by its meaning"
@@ -413,7 +413,7 @@ class IndexerState(StrEnum):
     EMPTY = "empty"  # there is nothing to be found
     BUILDING = "building"  # not everything is embedded yet
     READY = "ready"
-    FAILED = "failed"  # tried again after `RETRY_SECONDS`, or when there is something new
+    FAILED = "failed"  # tried again after `FAILED_SECONDS`, or when there is something new
 
 
 class VectorIndexer:
@@ -494,8 +494,9 @@ class VectorIndexer:
                     log.warning("%s", error)
                     self.state, self.trouble, seconds = IndexerState.READY, str(error), RETRY_SECONDS
                 except (ModelError, StoreFailed) as error:
-                    log.warning("%s; words alone are searched until it works again", error)
-                    self.state, self.trouble, seconds = IndexerState.FAILED, str(error), RETRY_SECONDS
+                    if str(error) != self.trouble:
+                        log.warning("%s; words alone are searched until it works again", error)
+                    self.state, self.trouble, seconds = IndexerState.FAILED, str(error), FAILED_SECONDS
                 self._store.changed.set()  # as its state may have
                 await self._wait_for_work(seconds)
                 await self.moment()

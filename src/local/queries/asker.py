@@ -48,12 +48,13 @@ BUSY_PERCENT = 80  # a process that works so much of the time is what its turns 
 
 class LineSample(NamedTuple):
     """The line of queries at one moment: how many wait for their turn to begin, those behind a query of their own
-    session left out; how many have left the line since the start; and since when the first one waits, in seconds of the
-    asker's clock."""
+    session left out; how many have left the line since the start; since when the first one waits, in seconds of the
+    asker's clock; and how many have begun and not ended."""
 
     waiting: int
     begun: int
     since: float
+    running: int = 0
 
 
 class QueryLine(Protocol):
@@ -92,9 +93,10 @@ class TurnFigures:
 
 class AdmissionControl:
     """The decision whether one more query is accepted, made from measurements of the line alone. It concerns the time
-    before a turn begins: from there on it is the model's time. A query that joins a line waits as long as the line
-    takes at its speed (J. Little, 1961: L = λW), on average or lately, and where the line stands still no less than its
-    first query has waited already. Nothing is refused where few wait."""
+    before a turn begins: from there on it is the model's time, unless the generator's process is busy all the time.
+    Then those that have begun wait for it as well, and count as a part of the line. A query that joins a line waits as
+    long as the line takes at its speed (J. Little, 1961: L = λW), on average or lately, and where the line stands still
+    no less than its first query has waited already. Nothing is refused where few wait."""
 
     def __init__(self, max_wait_seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         """None refuses nothing; `clock` gives monotonic seconds."""
@@ -125,7 +127,8 @@ class AdmissionControl:
             self._take(now, queries.line())
         wait = self._wait_seconds(now)
         if wait > PRUDENCE * self._max_wait_seconds:
-            raise TooManyQueries(self._samples[-1][1].waiting, wait, self._max_wait_seconds)
+            waiting, at_worst = self._samples[-1][1].waiting, wait / PRUDENCE
+            raise TooManyQueries(waiting, wait, at_worst, self._max_wait_seconds)
 
     def _take(self, now: float, line: LineSample) -> None:
         samples = self._samples
@@ -150,9 +153,12 @@ class AdmissionControl:
         if last.waiting < FEW or self._turns is None or self._turns.wait_for_model:
             return 0.0
         seconds, begun = self._since(0)
-        if seconds < LEAST_SECONDS or begun < FEW:
+        if seconds < LEAST_SECONDS:
             return now - last.since
-        return max(now - last.since, last.waiting * seconds / begun, last.waiting / self._speed_lately())
+        ahead = last.waiting + (last.running if self._turns.load >= BUSY_PERCENT else 0)
+        if begun < FEW:
+            return max(now - last.since, ahead / _most_a_second(begun, seconds))
+        return max(now - last.since, ahead * seconds / begun, ahead / self._speed_lately())
 
     def _since(self, number: int) -> tuple[float, int]:
         """The seconds from a sample to the last one, and how many have begun meanwhile."""
@@ -160,11 +166,16 @@ class AdmissionControl:
         return last_at - at, last.begun - sample.begun
 
     def _speed_lately(self) -> float:
-        """How many begin in a second, over no longer than it takes to tell, and no less than chance may have hidden:
-        two standard deviations of so many events."""
+        """How many begin in a second, over no longer than it takes to tell, and no less than chance may have hidden."""
         measured = map(self._since, reversed(range(len(self._samples))))
         seconds, begun = next((s, n) for s, n in measured if s >= LEAST_SECONDS and n >= FEW)
-        return (begun + 2 * math.sqrt(begun)) / seconds
+        return _most_a_second(begun, seconds)
+
+
+def _most_a_second(begun: int, seconds: float) -> float:
+    """The speed of which no more than so many begin, unless by a rare chance: two standard deviations more, and at
+    least three, as many as may be missing where none is seen."""
+    return (begun + max(2 * math.sqrt(begun), 3.0)) / seconds
 
 
 # A query that is followed while it happens: the asyncio around its view.
@@ -322,7 +333,7 @@ class LiveQueries:
         first_of_each = {query.view.session_id: query for query in reversed(self._open.values())}
         waiting = [query.asked_at for query in first_of_each.values() if not query.has_begun]
         begun = sum(query.has_begun for query in self._open.values())
-        return LineSample(len(waiting), self._put_away + begun, min(waiting, default=math.inf))
+        return LineSample(len(waiting), self._put_away + begun, min(waiting, default=math.inf), begun)
 
     def add(self, query: LiveQuery) -> None:
         """A query was asked."""

@@ -18,13 +18,15 @@ class QueryRefused(LocalError):
 
 
 class TooManyQueries(QueryRefused):
-    """A query was not taken on, because LoCAL2 itself has too much to do. `retry_seconds`: when to ask again, which is
-    when all who wait now have begun, and within a minute."""
+    """A query was not taken on, because LoCAL2 itself has too much to do: the next one would wait for about `wait`
+    seconds, and for up to `at_worst`, which is more than the `limit`. `retry_seconds`: when to ask again, which is when
+    all who wait now have begun, and within a minute."""
 
-    def __init__(self, waiting: int, wait: float, limit: float) -> None:
+    def __init__(self, waiting: int, wait: float, at_worst: float, limit: float) -> None:
         self.retry_seconds = min(MOST_RETRY_SECONDS, math.ceil(wait))
         more = (
-            f"{waiting} queries wait for LoCAL2 itself, the next one for {wait:.1f} s, which is more than {limit:g} s"
+            f"{waiting} queries wait for LoCAL2 itself, and one more would wait for up to {at_worst:.1f} s,"
+            f" where max_wait_seconds in api.yaml is {limit:g}"
         )
         super().__init__("too_many_queries", f"{more}: ask again in {self.retry_seconds} s")
 

@@ -369,16 +369,18 @@ class UsageLedger:
     def hear(self, envelope: Envelope, payload: Mapping[str, Any], at: float) -> None:
         """Count one message on record: an answer, what was used beside the answers, or a run of a job; `at` is in
         seconds since 1970."""
-        if envelope.subject == ResponseGeneration.subject:
-            key = _key(envelope, payload, at)
-            self._sums.setdefault(key, UsageSum()).add(_used(payload.get("usage") or {}))
-        elif envelope.subject == ModelUsed.subject:
-            day = datetime.fromtimestamp(at).date().isoformat()
-            key = UsageKey(day, None, str(payload.get("purpose", "")), "", str(payload.get("model", "")))
-            self._sums.setdefault(key, UsageSum()).add(_beside_answers(payload))
-        elif envelope.subject == CronRun.subject:
-            run = payload.get("run") or {}
-            self._jobs[str(run.get("query_id", ""))] = f"{payload.get('name', '')} ({run.get('job_id', '')})"
+        if (used := used_in(envelope, payload, at)) is not None:
+            self.add(*used)
+        elif (job := job_in(envelope, payload)) is not None:
+            self.name_job(*job)
+
+    def add(self, key: UsageKey, used: UsageSum) -> None:
+        """Count one more sum."""
+        self._sums.setdefault(key, UsageSum()).add(used)
+
+    def name_job(self, query_id: str, job: str) -> None:
+        """Say for which job a run was."""
+        self._jobs[query_id] = job
 
     def entries(self, user_id: str | None, since: str = "", until: str = "9") -> Iterator[tuple[UsageKey, UsageSum]]:
         """What is that user's, or everybody's, from one day on and up to another."""
@@ -412,6 +414,26 @@ def _total(entries: Entries, prices: Mapping[str, ModelPrice]) -> dict[str, Any]
         "completion_tokens": total.completion_tokens, "seconds": round(total.seconds, 3),
         "money": None if money is None else round(money, 6),
     }  # fmt: skip
+
+
+def used_in(envelope: Envelope, payload: Mapping[str, Any], at: float) -> tuple[UsageKey, UsageSum] | None:
+    """What an answer, or work beside the answers, has used; None of any other message. `at` is in seconds since
+    1970."""
+    if envelope.subject == ResponseGeneration.subject:
+        return _key(envelope, payload, at), _used(payload.get("usage") or {})
+    if envelope.subject == ModelUsed.subject:
+        day = datetime.fromtimestamp(at).date().isoformat()
+        key = UsageKey(day, None, str(payload.get("purpose", "")), "", str(payload.get("model", "")))
+        return key, _beside_answers(payload)
+    return None
+
+
+def job_in(envelope: Envelope, payload: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The query_id of a job's run, and the job; None of any message but one about a run."""
+    if envelope.subject != CronRun.subject:
+        return None
+    run = payload.get("run") or {}
+    return str(run.get("query_id", "")), f"{payload.get('name', '')} ({run.get('job_id', '')})"
 
 
 def _key(envelope: Envelope, payload: Mapping[str, Any], at: float) -> UsageKey:

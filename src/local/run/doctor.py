@@ -643,12 +643,13 @@ def problems(health: Mapping[str, Any]) -> list[str]:
     """What is wrong with the system as a whole, and what participants say of their own troubles, such as the second
     respondent of its model."""
     whole = [health["problem"]] if health.get("problem") else []
-    return whole + [
+    said = [
         f"{participant['name']}: {text}"
         for participant in health.get("participants", ())
         for name, text in participant.get("details", {}).items()
         if name.endswith("problem")
     ]
+    return list(dict.fromkeys(whole + said))
 
 
 async def check_memory(installation: Installation) -> list[DoctorFinding]:

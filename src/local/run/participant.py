@@ -34,6 +34,7 @@ from local.core.capability import participants
 from local.core.config import SystemConfig, layers_for, load, load_system
 from local.core.config_file import suggestion
 from local.core.data_dir import NotRunning, RunDirectory, is_encrypted
+from local.core.database import OpeningLog
 from local.core.environment import data_dir as find_data_dir
 from local.core.environment import environment
 from local.core.errors import ConfigError, DeclarationNotWritten, LocalError, MalformedFrame, StoreGone
@@ -92,14 +93,12 @@ async def serve(part: ParticipantSpec, stop: asyncio.Event, on_ready: Callable[[
 
 async def _open_patiently(attempt: Callable[[], Bus]) -> Bus:
     """Wait for room for what a participant declares, as its stores wait for theirs."""
-    said = False
+    waiting = OpeningLog()
     while True:
         try:
             return attempt()
         except DeclarationNotWritten as error:
-            if not said:
-                log.warning("%s", error)
-        said = True
+            waiting.tell(error)
         await asyncio.sleep(ROOM_SECONDS)
 
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol, Self
 
 from setproctitle import setproctitle
 
-from local.core.errors import ConfigError, LocalError
+from local.core.errors import ConfigError, LocalError, StoreTooNew
 from local.core.files import until_next_tick
 from local.core.secrets import secret_mask
 from local.runtime.logs import configure_logging, hold_warnings, one_line, participant_var, release_warnings
@@ -190,7 +190,8 @@ class ChildSpec:
 
     Children of the same `shared_process`, whose targets are coroutines, begin in one process; one of them that is
     started again gets its own. `args` are pickled; sockets in them arrive as duplicates, so a listening socket outlives
-    its server. A start that takes longer than `ready_seconds` counts as a death. The start of the system waits for a
+    its server. A start that takes longer than `ready_seconds` counts as a death, but a later start may take as long as
+    the child keeps saying what it waits for. The start of the system waits for a
     `required` child and fails without it; one that is not required gets one try before the start goes on. One that
     `outlives` the others which were started side by side with it is stopped when they have ended.
     """
@@ -302,11 +303,12 @@ def _explained(error: Exception, lifeline: Lifeline) -> int:
         log.error("%s", error)
         lifeline.explain(str(error))
         return EXIT_CONFIG
-    for cause in _causes(error):
+    causes = list(_causes(error))
+    for cause in causes:
         kind = "" if isinstance(cause, LocalError) else f"{type(cause).__name__}: "
         log.error("%s%s", kind, cause, exc_info=cause if log.isEnabledFor(logging.DEBUG) else None)
         lifeline.explain(f"{kind}{cause}")
-    return EXIT_FAILED
+    return EXIT_CONFIG if any(isinstance(cause, StoreTooNew) for cause in causes) else EXIT_FAILED
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -362,6 +364,7 @@ class ChildProcess:
         self.pid = process.pid
         self.gone = asyncio.Event()
         self.last_words = ""
+        self.on_trouble: Callable[[], object] = lambda: None  # called when there are new last words
         self._half_said = b""
         self._status: int | None = None  # that it has said itself
         self._process, self._sock = process, sock
@@ -418,6 +421,7 @@ class ChildProcess:
         line, end, others = rest.partition(b"\n")
         if end:
             self.last_words = line.decode(errors="replace")
+            self.on_trouble()
             self._half_said = b""
             self._take(others)
         else:
@@ -469,6 +473,8 @@ class ProcessStart:
         process from starting."""
         if self._forking is None:
             self._forking = asyncio.create_task(self._begin(), name=f"start {name}")
+            # whoever waits may be stopped first, and then nobody asks what came of it
+            self._forking.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             return await asyncio.shield(self._forking), self._ours.pop(name)
         except BaseException:

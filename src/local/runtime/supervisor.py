@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -277,7 +278,8 @@ class ChildMonitor:
         self._policy = RestartPolicy()
         self._child: ChildProcess | None = None
         self._ready_at: float | None = None
-        self._fault = ""
+        self._fault, self._last_death = "", ""
+        self._troubled_at = -math.inf  # when the child last said what keeps it from becoming ready
         self._wait = CpuStarvation()
 
     @property
@@ -344,9 +346,18 @@ class ChildMonitor:
                 log.warning("%s is silent because others keep the processors busy: it is given time", self.spec.name)
             self._watchdog.excuse(self.spec.name, self._now())
             return
+        if self._ready_at is None and self._waits_for_something:
+            self._watchdog.watch(self.spec.name, self.spec.ready_seconds, self._now())
+            return
         silent = f"{self._now() - self._heard_at:.1f} s"
         self._fault = f"not ready after {silent}" if self._ready_at is None else f"silent for {silent}"
         self._kill()
+
+    @property
+    def _waits_for_something(self) -> bool:
+        """Whether a child that is started again has just said what it waits for, such as a disk that is read-only:
+        killing it would not help. The first start counts as a try, so that the start of the system goes on."""
+        return self.state.restarts > 0 and self._now() - self._troubled_at < self.spec.ready_seconds / 2
 
     async def _keep(self) -> None:
         while True:
@@ -363,6 +374,7 @@ class ChildMonitor:
 
     async def _pause(self, death: _Death) -> None:
         """Wait until it is time for the next start, or somebody wants the child to start or to stop."""
+        self._last_death = death.detail
         seconds = self._policy.died(death.lived, is_hopeless=death.is_hopeless)
         when = f"in {seconds:g} s" if seconds else "at once"
         if self._policy.has_given_up:
@@ -391,6 +403,7 @@ class ChildMonitor:
             )
         except Exception as error:  # noqa: BLE001 - whatever keeps a child from starting counts as its death
             return _Death(f"cannot start a process: {error}")
+        child.on_trouble = self._on_trouble
         if self._holds_no_warnings:
             child.show_warnings()
         self._heard_at = self._now()  # the start, or the latest sign of life
@@ -411,7 +424,13 @@ class ChildMonitor:
             self._wait.end()
             self._ready_at = self._heard_at = self._now()
             self._watchdog.watch(self.spec.name, self._hang_seconds, self._ready_at)
-            self._set(ChildPhase.READY)
+            self._set(ChildPhase.READY, detail=self._last_death)
+
+    def _on_trouble(self) -> None:
+        self._troubled_at = self._now()
+        if self._child is not None and self._ready_at is None and self.state.state is ChildPhase.STARTING:
+            self.state = replace(self.state, detail=self._child.last_words)
+            self._changed(self.state)
 
     def _on_beat(self) -> None:
         self._wait.end()

@@ -4,15 +4,16 @@ Problem: a child needs some four hundred modules. Importing them takes each chil
 memory that they fill would be its own. So one process, the template, imports them once and is forked for every child:
 a child then starts in milliseconds, and its pages are shared until it writes to them.
 
-The template of a `local2 run` is forked from that program itself (`fork_template`), which has imported the same. One
-that takes the place of a template that has ended is a new interpreter (`prepare_template`). A supervisor talks to its
-template over a socket pair. There are two requests: fork a child (its specs are pickled; its sockets travel beside
-them), and tell how a child ended. The template ends when the socket pair closes, so it never outlives the program.
+The template of a `local2 run` is forked from that program itself (`fork_template`), which has imported the same, and so
+is a second one, the spare. The spare takes the place of a template that has ended, and a new interpreter begins to
+import what makes it the next spare (`prepare_template`). A supervisor talks to its template over a socket pair. There
+are two requests: fork a child (its specs are pickled; its sockets travel beside them), and tell how a child ended. The
+template ends when the socket pair closes, so it never outlives the program.
 
 Invariants: a template has one thread and runs no event loop, so that a fork copies a process in a known state. A child
 never depends on the template: its death shows on its lifeline, and killing the template harms no child, though nobody
-then learns the exit statuses of its children. A template that does not answer in time is killed, and the next start
-makes another one.
+then learns the exit statuses of its children. A template that does not answer within a second is killed, as it must not
+fork the same child later, and the start goes on with the spare.
 
 Rejected: multiprocessing's forkserver. It runs the program's main script again in each child and starts a second
 process for semaphores that nobody has; both could only be kept from it by replacing parts of the standard library.
@@ -49,8 +50,11 @@ from local.runtime.runner import explained
 
 log = logging.getLogger(__name__)
 
-START_SECONDS = 10.0
-FIRST_START_SECONDS = 60.0  # the template may still be importing
+SEND_SECONDS = 10.0
+START_SECONDS = 1.0
+FORKED_START_SECONDS = 5.0  # of the first child: the machine is busy with the start of the system
+FIRST_START_SECONDS = 60.0  # a new interpreter may still be importing
+TRIES = 3  # the template, the spare and a new interpreter
 REAP_SECONDS, KILLED_SECONDS = 1.0, 4.0  # to tell an exit status, and once more after a kill
 GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)  # which terminals and service managers send to everybody
 FORK, REAP = b"f", b"r"
@@ -109,9 +113,10 @@ def _receive_exactly(sock: socket.socket, size: int) -> bytes:
 class TemplateProcess:
     """A running template: forks children for this program and knows how they ended. Threads may share it."""
 
-    def __init__(self, pid: int, control: socket.socket) -> None:
+    def __init__(self, pid: int, control: socket.socket, first_seconds: float = FIRST_START_SECONDS) -> None:
+        """`first_seconds` is how long its first answer may take."""
         self.pid = pid
-        self._has_answered = False
+        self._seconds = first_seconds
         self._control, self._asking = control, threading.Lock()
         atexit.register(control.close)
 
@@ -122,8 +127,8 @@ class TemplateProcess:
         data = pickle.dumps((sys.path, what))  # read in two steps: what is to be read may need that path
         with self._asking:
             self._send(FORK, data, sockets)
-            pid = self._answer(START_SECONDS if self._has_answered else FIRST_START_SECONDS)
-            self._has_answered = True
+            pid = self._answer(self._seconds)
+            self._seconds = START_SECONDS
         if pid < 0:
             raise OSError(-pid, os.strerror(-pid))
         return pid
@@ -163,7 +168,7 @@ class TemplateProcess:
             raise TemplateEnded
         head = what + SIZE.pack(len(data))
         try:
-            self._control.settimeout(START_SECONDS)
+            self._control.settimeout(SEND_SECONDS)
             if sockets:
                 socket.send_fds(self._control, [head], [sock.fileno() for sock in sockets])
             else:
@@ -178,36 +183,44 @@ class TemplateProcess:
 
 
 _current: TemplateProcess | None = None  # of this program, which all its supervisors share
+_spare: TemplateProcess | None = None
 _making = threading.Lock()
 
 
 def prepare_template(preload: Sequence[str]) -> TemplateProcess:
-    """The template of this program; where none runs, start an interpreter that imports the modules `preload`.
+    """The template of this program; where it has ended, the spare, or else an interpreter that imports the modules
+    `preload`.
 
     Does not wait for the imports. What cannot be imported is logged, and left to the children.
     """
-    global _current
+    global _current, _spare
     with _making:
         if _current is not None and _current.has_ended():
             _current.close()
             _current = None
+            if _spare is not None and not _spare.has_ended():
+                _current, _spare = _spare, _started(preload)
         _current = _current or _started(preload)
         return _current
 
 
 def fork_template() -> None:
-    """Fork the template from this program, which has imported what its children share. For a program that has no second
-    thread yet. Raises `OSError`."""
-    global _current
-    ours, theirs = socket.socketpair()
-    signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)  # until the template ignores them
+    """Fork the template and a spare one from this program, which has imported what its children share. For a program
+    that has no second thread yet. Raises `OSError`."""
+    global _current, _spare
+    signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)  # until the templates ignore them
     _settle()
-    pid = os.fork()
-    if pid == 0:
-        _be_template(theirs.fileno())
+    _current, _spare = _forked(), _forked()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS)
-    theirs.close()
-    _current = TemplateProcess(pid, ours)
+
+
+def _forked() -> TemplateProcess:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        pid = os.fork()
+        if pid == 0:
+            _be_template(theirs.fileno())
+    return TemplateProcess(pid, ours, FORKED_START_SECONDS)
 
 
 def _started(preload: Sequence[str]) -> TemplateProcess:
@@ -308,25 +321,36 @@ def _serve(control: socket.socket) -> NoReturn:
                         _be_child(data, descriptors)
                     for number in descriptors:
                         os.close(number)
-                    control.sendall(NUMBER.pack(pid))
+                    _answer(control, pid)
                 else:
                     (awaited,) = NUMBER.unpack(data)
             else:
                 os.read(woken, 4096)
                 ended |= _newly_ended()
         if awaited in ended:
-            control.sendall(NUMBER.pack(ended.pop(awaited)))
+            _answer(control, ended.pop(awaited))
             awaited = None
 
 
 def _request(control: socket.socket) -> tuple[bytes, bytes, list[int]]:
     """A request, its pickle, and the descriptors that came with it. Raises `TemplateEnded`."""
-    head, descriptors, _, _ = socket.recv_fds(control, 1 + SIZE.size, MOST_SOCKETS)
+    try:
+        head, descriptors, _, _ = socket.recv_fds(control, 1 + SIZE.size, MOST_SOCKETS)
+    except ConnectionResetError:
+        raise TemplateEnded from None
     head += _receive_exactly(control, 1 + SIZE.size - len(head)) if head else b""
     if not head:
         raise TemplateEnded
     (size,) = SIZE.unpack(head[1:])
     return head[:1], _receive_exactly(control, size), descriptors
+
+
+def _answer(control: socket.socket, number: int) -> None:
+    """Raises `TemplateEnded` where the program has gone in the middle of its request."""
+    try:
+        control.sendall(NUMBER.pack(number))
+    except (BrokenPipeError, ConnectionResetError):
+        raise TemplateEnded from None
 
 
 def _newly_ended() -> dict[int, int]:
@@ -439,14 +463,15 @@ class Template:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._forked, specs, theirs)
 
     def _forked(self, specs: Sequence[ChildSpec], theirs: Sequence[socket.socket]) -> ForkedProcess:
-        template = prepare_template(self._preload)
-        try:
-            pid = template.fork(specs, theirs, self._hang_seconds)
-        except (TimeoutError, TemplateEnded) as error:
-            names = ", ".join(spec.name for spec in specs)
-            why = "has ended" if isinstance(error, TemplateEnded) else "does not answer"
-            log.error("the template %s and is replaced, to start %s", why, names)
-            template.kill()
+        for tries_left in reversed(range(TRIES)):
             template = prepare_template(self._preload)
-            pid = template.fork(specs, theirs, self._hang_seconds)
-        return ForkedProcess(pid, template, len(specs))
+            try:
+                return ForkedProcess(template.fork(specs, theirs, self._hang_seconds), template, len(specs))
+            except (TimeoutError, TemplateEnded) as error:
+                why = "has ended" if isinstance(error, TemplateEnded) else "does not answer"
+                names = ", ".join(spec.name for spec in specs)
+                template.kill()
+                if not tries_left:
+                    raise TemplateEnded(f"the template {why}") from None
+                log.warning("the template %s and is replaced, to start %s", why, names)
+        raise AssertionError("the last try returns or raises")

@@ -45,8 +45,8 @@ async def _usage(
     until: Day = "9999-12-31",
 ) -> Response:
     """Answers, calls of models, tokens, seconds and money of users' own, and of the owner everybody's."""
-    ledger, prices = await api().accounts.ledger(), await asyncio.to_thread(api().accounts.prices)
-    entries = list(ledger.entries(caller.user_id, since, until))
+    ledger = await api().accounts.ledger(by, caller.user_id, since, until)
+    entries, prices = list(ledger.entries(None)), await asyncio.to_thread(api().accounts.prices)
     total, limits = ledger.rows((), entries, prices), api().budgets
     budgets = [] if limits is None else await limits.of(caller.user_id)
     return JsonResponse({

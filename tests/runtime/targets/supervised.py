@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from local.core.errors import ConfigError, LocalError
+from local.core.errors import ConfigError, LocalError, StoreTooNew
 from local.runtime.child import BEATS_PER_HANG, Lifeline
 
 
@@ -141,6 +141,21 @@ def fail_while_there_is(lifeline: Lifeline, trouble: str) -> None:
 def wait_for_room(_: Lifeline) -> None:
     logging.getLogger(__name__).warning("waiting for room")
     threading.Event().wait()
+
+
+def wait_for_room_once_more(lifeline: Lifeline, marker: str) -> None:
+    """Die at first; then say for a while what there is to wait for, and serve."""
+    if not Path(marker).exists():
+        Path(marker).touch()
+        os._exit(7)
+    for _ in range(30):
+        logging.getLogger(__name__).warning("waiting for room")
+        time.sleep(0.02)
+    serve(lifeline)
+
+
+def newer_store(_: Lifeline) -> None:
+    raise StoreTooNew("notes.db: schema version 7 is newer than this program's 3")
 
 
 def tell_whether_wave_is_there(_: Lifeline) -> None:

@@ -1,0 +1,171 @@
+"""What was used, kept as it comes: a table beside the journal, so that nobody has to read the whole journal again.
+
+Problem: what was used is in the answers on record, and reading them all takes seconds once there are many. Idea: one
+small row for each message that was counted, under its number in the journal, and how far the journal was read, written
+in one transaction. So a crash loses nothing and counts nothing twice, and a deletion takes away its own rows alone.
+
+The table can be thrown away: it is counted again from the journal where the file is missing or broken, or belongs to
+another journal than the one that is read. Where the file cannot be written, memory holds the table for this process.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from local.core.database import check_writable, migrate
+from local.core.errors import StoreFailed
+from local.queries.record import UsageKey, UsageLedger, UsageSum
+
+log = logging.getLogger(__name__)
+
+FILE_NAME = "usage.db"  # in the data directory
+MIGRATIONS = (
+    """
+    CREATE TABLE used (
+        number INTEGER PRIMARY KEY,
+        query_id TEXT NOT NULL,
+        day TEXT NOT NULL,
+        user_id TEXT,
+        agent TEXT NOT NULL,
+        session TEXT NOT NULL,
+        model TEXT NOT NULL,
+        run TEXT NOT NULL,
+        answers INTEGER NOT NULL,
+        calls INTEGER NOT NULL,
+        prompt_tokens INTEGER NOT NULL,
+        completion_tokens INTEGER NOT NULL,
+        seconds REAL NOT NULL
+    );
+    CREATE INDEX used_by_query ON used (query_id);
+    CREATE INDEX used_by_session ON used (session);
+    CREATE TABLE jobs (run TEXT PRIMARY KEY, job TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE place (id INTEGER PRIMARY KEY, number INTEGER NOT NULL, envelope_id TEXT NOT NULL);
+    """,
+)
+_COLUMNS = ("day", "user_id", "agent", "session", "model", "run")  # in the order of `UsageKey`
+_SUMS = "SUM(answers), SUM(calls), SUM(prompt_tokens), SUM(completion_tokens), SUM(seconds)"
+
+
+class Place(NamedTuple):
+    """The last message that was counted: its number in the journal and its envelope's id; 0 before the first."""
+
+    number: int = 0
+    envelope_id: str = ""
+
+
+class Counted(NamedTuple):
+    """What one message on record says: what was used, for which job a run was, or which session or query was deleted
+    at that time. A message that says none of these only moves the place."""
+
+    place: Place
+    query_id: str = ""
+    used: tuple[UsageKey, UsageSum] | None = None
+    job: tuple[str, str] | None = None
+    deleted_session: str = ""
+    deleted_query: str = ""
+
+
+class UsageTable:
+    """The usage of every message that was counted, in a SQLite file or, without a path, in memory. Raises
+    `sqlite3.Error`. One thread at a time."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._db = sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
+        try:
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")  # what a power failure takes is read again
+            self._db.execute("PRAGMA secure_delete=ON")
+            migrate(self._db, MIGRATIONS)
+            check_writable(self._db)
+        except BaseException:
+            self._db.close()
+            raise
+
+    @classmethod
+    def opened(cls, path: Path) -> Self:
+        """The table in that file, or the one `in_place_of` it."""
+        try:
+            return cls(path)
+        except (sqlite3.Error, StoreFailed) as error:
+            return cls.in_place_of(path, error)
+
+    @classmethod
+    def in_place_of(cls, path: Path, error: Exception) -> Self:
+        """An empty table after that error: in the place of a broken file, or in memory where nothing can be written."""
+        if not isinstance(error, sqlite3.OperationalError):
+            log.warning("%s is made again from the journal: %s", path, error)
+            try:
+                for end in ("", "-wal", "-shm"):
+                    path.with_name(path.name + end).unlink(missing_ok=True)
+                return cls(path)
+            except (sqlite3.Error, OSError) as again:
+                error = again
+        log.warning("%s cannot be used: %s; what was used is counted in memory", path, error)
+        return cls(None)
+
+    def close(self) -> None:
+        """Give back the file."""
+        self._db.close()
+
+    def place(self) -> Place:
+        """How far the journal was counted."""
+        found = self._db.execute("SELECT number, envelope_id FROM place").fetchone()
+        return Place() if found is None else Place(*found)
+
+    def count(self, messages: Iterable[Counted]) -> None:
+        """Take in some messages, in order, in one transaction."""
+        with self._transaction():
+            place = None
+            for each in messages:
+                self._count(each)
+                place = each.place
+            if place is not None:
+                self._db.execute("INSERT OR REPLACE INTO place VALUES (1, ?, ?)", place)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._transaction():
+            for table in ("used", "jobs", "place"):
+                self._db.execute(f"DELETE FROM {table}")
+
+    def ledger(self, by: Sequence[str], user_id: str | None, since: str, until: str) -> UsageLedger:
+        """What is that user's, or everybody's, from one day on and up to another, in sums by model and by some of day,
+        user, agent, session and job."""
+        wanted = {"model", *({"user": "user_id", "job": "run"}.get(name, name) for name in by)}
+        columns = [name if name in wanted else "NULL" if name == "user_id" else "''" for name in _COLUMNS]
+        sql = f"SELECT {', '.join(columns)}, {_SUMS} FROM used WHERE day BETWEEN ? AND ? AND (? IS NULL OR user_id = ?)"
+        ledger = UsageLedger()
+        grouped = ", ".join(name for name in _COLUMNS if name in wanted)
+        for row in self._db.execute(f"{sql} GROUP BY {grouped}", (since, until, user_id, user_id)):
+            ledger.add(UsageKey(*row[: len(_COLUMNS)]), UsageSum(*row[len(_COLUMNS) :]))
+        for run, job in self._db.execute("SELECT run, job FROM jobs") if "job" in by else ():
+            ledger.name_job(run, job)
+        return ledger
+
+    def _count(self, each: Counted) -> None:
+        if each.used is not None:
+            key, used = each.used
+            row = (each.place.number, each.query_id, *key)
+            sums = (used.answers, used.calls, used.prompt_tokens, used.completion_tokens, used.seconds)
+            self._db.execute(f"INSERT OR REPLACE INTO used VALUES ({', '.join('?' * 13)})", (*row, *sums))
+        if each.job is not None:
+            self._db.execute("INSERT OR REPLACE INTO jobs VALUES (?, ?)", each.job)
+        if each.deleted_session:
+            self._db.execute("DELETE FROM used WHERE session = ?", (each.deleted_session,))
+        if each.deleted_query:
+            self._db.execute("DELETE FROM used WHERE query_id = ?", (each.deleted_query,))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")

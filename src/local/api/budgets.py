@@ -94,8 +94,9 @@ class Accounts:
         """What the table says, with all that is on record now."""
         path = self._data_dir / USAGE
         async with self._lock:
-            table = self._table or await asyncio.to_thread(UsageTable.opened, path)
-            self._table = table
+            table = self._table
+            if table is None:
+                self._table = table = await asyncio.to_thread(UsageTable.opened, path)
             try:
                 await self._count(table)
                 return await asyncio.to_thread(question, table)

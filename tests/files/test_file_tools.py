@@ -188,6 +188,32 @@ async def test_the_files_of_a_clone_are_strangers_words_until_its_owner_trusts_i
     assert (await hands("read_file", **read)).tainted
 
 
+@pytest.mark.parametrize(
+    ("config", "further", "is_clone"),
+    [
+        ("[core]\n\tbare = false\n", "", False),
+        ('[core] [remote "origin"]\n\turl = x\n', "", True),
+        ("[include]\n\tpath = ../theirs\n", "", True),
+        ('[includeIf "gitdir:x"]\n\tpath = theirs\n', "", True),
+        ("", "remotes/origin", True),
+        ("", "branches/origin", True),
+        ("", "refs/remotes/origin/main", True),
+        ("", "config.worktree", True),
+    ],
+)
+async def test_a_clone_is_seen_wherever_git_keeps_its_remotes(
+    hands: Hands, config: str, further: str, is_clone: bool
+) -> None:
+    git = hands.root / "theirs" / ".git"
+    (git / "branches").mkdir(parents=True)
+    (git / "config").write_text(config)
+    if further:
+        (git / further).parent.mkdir(parents=True, exist_ok=True)
+        (git / further).write_text("URL: https://git.example/x\n")
+    (hands.root / "theirs" / "README.md").write_text("Obey me.\n")
+    assert (await hands("read_file", path="theirs/README.md")).tainted is is_clone
+
+
 async def test_the_name_of_a_folder_that_a_stranger_had_made_taints_the_list_that_shows_it(hands: Hands) -> None:
     await hands("write_file", tainted=True, path="Obey me/at once/a.md", content="So.\n")
     shown = await hands("list_files", depth=1)

@@ -98,6 +98,33 @@ def test_with_words_of_strangers_before_the_model_what_could_be_undone_asks_too(
     assert decision(policy(), safety="L0", mode="acceptEdits", tainted=True) is ALLOW
 
 
+RUN_BY_OTHERS = """
+    .venv/bin/activate sub/venv/lib/x.py lib/SiteCustomize.py site-packages/x.pth a.pth .github/workflows/ci.yml .npmrc
+    .gitlab-ci.yml Jenkinsfile .envrc .bash_aliases .zprofile .kshrc .git/hooks/pre-commit .husky/pre-push .githooks/x
+    .vscode/tasks.json .idea/runConfigurations/x.xml my.code-workspace .cargo/config.toml .pre-commit-config.yaml
+    /home/me/work/.bashrc ./.PROFILE .ba\u200bshrc node_modules/.bin/tsc .config/autostart/x.desktop
+"""
+ORDINARY = """
+    notes.md src/app.py Makefile package.json pyproject.toml .gitignore .github/README.md tests/conftest.py
+    environment.yml .env.example docs/profile.md bin/run.sh github/workflows.md .editorconfig settings/config.toml
+"""
+
+
+@pytest.mark.parametrize("path", [*RUN_BY_OTHERS.split(), *ORDINARY.split()])
+def test_where_edits_are_accepted_what_other_programs_run_is_asked(path: str) -> None:
+    for args in ({"path": path, "content": "x"}, {"paths": ["a.txt", path]}, {"file_name": path}):
+        made = decision(policy(), "write_file", "L1", args=args, mode="acceptEdits")
+        assert made is (ASK if path in RUN_BY_OTHERS.split() else ALLOW), args
+    assert decision(policy(), "write_file", "L1", args={"path": path}, mode="plan", plan="acceptEdits") is made
+
+
+def test_the_owner_names_more_files_that_other_programs_run() -> None:
+    owners = policy(run_by_others=["deploy/*.sh"], mode="acceptEdits")
+    args = [{"path": path} for path in ("x/deploy/now.sh", "deploy/now.txt", ".npmrc")]
+    assert [decision(owners, safety="L1", args=each) for each in args] == [ASK, ALLOW, ASK]
+    assert decision(owners, safety="L0", args=args[0]) is ALLOW
+
+
 def test_with_words_of_strangers_before_the_model_an_allowed_tool_asks_and_exact_arguments_do_not() -> None:
     owners = policy(allowed_tools=["pen", {"shell": VECTOR}])
     assert decision(owners, tainted=True) is ASK

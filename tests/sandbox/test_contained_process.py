@@ -49,6 +49,9 @@ async def ended(workspace: Path, line: str, **limits: float) -> tuple[CommandOut
         ("trap '' TERM HUP INT; while :; do sleep 9; done", {"seconds": 0.5}, EndedBy.TIME),
         ("yes", {"output_bytes": 200_000}, EndedBy.OUTPUT),
         ("sleep 9", {"free_bytes": 1 << 60}, EndedBy.DISK),
+        ("sleep 9", {"free_files": 1 << 60}, EndedBy.FILES),
+        ("cd /tmp; touch $(seq 200); sleep 9", {"scratch_files": 100}, EndedBy.FILES),
+        ("cd /dev/shm; mkdir $(seq 200); sleep 9", {"scratch_files": 100}, EndedBy.FILES),
     ],
 )  # fmt: skip
 async def test_a_command_ends_at_its_limit(tmp_path: Path, line: str, limits: dict[str, float], by: EndedBy) -> None:

@@ -41,3 +41,19 @@ def test_where_nothing_can_be_counted_nothing_is_made(tmp_path: Path) -> None:
     made.close()
     ControlGroup.made(LIMITS, tmp_path, tmp_path / "nowhere").close()
     assert list((tmp_path / "a").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("stat", "held"),
+    [
+        ("cache 900\nrss 1\ntotal_cache 900\ntotal_rss 70\ntotal_shmem 5\n", 75),
+        ("anon 60\nfile 900\nshmem 4\n", 64),
+        (None, None),
+    ],
+)
+def test_what_the_kernel_counts_is_without_the_cache_of_files(
+    tmp_path: Path, stat: str | None, held: int | None
+) -> None:
+    if stat is not None:
+        (tmp_path / "memory.stat").write_text(stat)
+    assert ControlGroup([tmp_path]).held_bytes() == held

@@ -414,7 +414,9 @@ def _facts(path: WorkspacePath, found: os.stat_result) -> FileFacts:
 # Which repository a file of the workspace belongs to, and whether that was cloned.
 
 MOST_SETTINGS = 1_000_000  # bytes
-_REMOTE = re.compile(rb"^[ \t]*\[[ \t]*remote\b", re.M | re.I)
+# A section that names a remote, or another file that may; two sections can be on one line.
+_REMOTE = re.compile(rb"\[[ \t]*(?:remote|include|includeif)\b", re.I)
+_REMOTES = ("remotes", "branches", "refs/remotes", "config.worktree")  # where git keeps them besides
 
 
 class CloneSearch:
@@ -425,8 +427,8 @@ class CloneSearch:
         self._nearest: dict[tuple[str, ...], Path | None] = {}
 
     def of(self, paths: Iterable[str]) -> set[Path]:
-        """The clones that hold these files or folders. A repository is one if it names a remote, lies elsewhere, or
-        cannot be read; a file belongs to the nearest one above it."""
+        """The clones that hold these files or folders. A repository is one if it names a remote or another file
+        of settings, lies elsewhere, or cannot be read; a file belongs to the nearest one above it."""
         found = {self._above(tuple(path.split("/"))) for path in paths}
         return {clone for clone in found if clone is not None}
 
@@ -455,4 +457,12 @@ class CloneSearch:
             settings = self._workspace.read(WorkspacePath((*git.parts, "config")), MOST_SETTINGS)
         except ToolError:
             return True
-        return _REMOTE.search(settings) is not None
+        return _REMOTE.search(settings) is not None or any(self._holds(git, place) for place in _REMOTES)
+
+    def _holds(self, git: WorkspacePath, place: str) -> bool:
+        """Whether there is such a file, or such a folder with something in it."""
+        path = WorkspacePath((*git.parts, *place.split("/")))
+        try:
+            return self._workspace.facts(path).kind != "folder" or any(self._workspace.entries(path))
+        except ToolError as error:
+            return error.kind != "not_found"

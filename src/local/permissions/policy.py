@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from pydantic import Field, field_validator
@@ -63,6 +66,50 @@ def _split(command: str) -> list[str] | None:
         return None
 
 
+# A file that other programs run or obey without being told to, by one of its names, or by two that follow each other.
+
+RUN_BY_OTHERS: Final = (
+    # interpreters, and what is installed for them
+    "sitecustomize.py", "usercustomize.py", "*.pth", "pyvenv.cfg", ".venv", "venv", "site-packages", "node_modules",
+    # what a push, a commit or a repository runs
+    ".git", ".hg", ".svn", ".husky", ".githooks", ".pre-commit-config.yaml", "lefthook.y*ml", ".lefthook.y*ml",
+    ".gitconfig", ".github/workflows", ".github/actions", ".gitea/workflows", ".forgejo/workflows", ".gitlab-ci.y*ml",
+    ".circleci", ".buildkite", ".woodpecker*", ".drone.y*ml", ".travis.y*ml", "azure-pipelines*", "jenkinsfile*",
+    "bitbucket-pipelines.y*ml",
+    # package managers and build tools, which take programs from their settings
+    ".npmrc", ".yarnrc*", ".yarn", ".pnpmfile.cjs", "bunfig.toml", ".cargo/config*", ".pypirc", "pip.conf", ".gemrc",
+    ".mvn", "gradle-wrapper.*",
+    # shells, editors and desktops
+    ".envrc", ".direnv", "*mise.toml", ".profile", ".*shrc", ".*shenv", ".*profile", ".bash_*", ".*login", ".*logout",
+    ".inputrc", "config.fish", "fish/conf.d", ".vimrc", ".exrc", ".nvim*", ".emacs*", ".dir-locals.el", ".tmux.conf",
+    ".vscode", "*.code-workspace", ".devcontainer*", ".idea", ".zed", ".fleet", "*.sublime-project", ".ssh",
+    "*.desktop", "systemd/user", ".config/autostart", ".config/systemd", "crontab",
+    # assistants
+    ".claude", ".cursor", ".mcp.json", ".local2",
+)  # fmt: skip
+_RUN_BY_OTHERS = "Other programs run or obey what that file says."
+
+
+def is_run_by_others(path: str, patterns: Sequence[str]) -> bool:
+    """Whether a pattern fits one of the names of a path, or two that follow each other, however they are written."""
+    names = [_folded(name) for name in path.split("/") if name not in ("", ".")]
+    places = [*names, *map("/".join, pairwise(names))]
+    return any(fnmatchcase(place, pattern) for pattern in map(_folded, patterns) for place in places)
+
+
+def _folded(name: str) -> str:
+    """A name as a file system may take it that ignores case, forms and invisible characters."""
+    visible = "".join(each for each in name if unicodedata.category(each) != "Cf")
+    return unicodedata.normalize("NFKC", visible).casefold()
+
+
+def _paths(args: Mapping[str, Any]) -> Iterator[str]:
+    """What a call names as files: the arguments that are called so, whatever tool it is."""
+    for name, value in args.items():
+        if "path" in name or "file" in name:
+            yield from (each for each in (value if isinstance(value, list | tuple) else [value]) if type(each) is str)
+
+
 _ALLOW, _ASK, _DENY = PermissionDecision
 TABLE: Final[dict[Mode, dict[Safety, PermissionDecision]]] = {
     "default": {"L0": _ALLOW, "L1": _ASK, "L2": _ASK},
@@ -112,12 +159,14 @@ class PermissionPolicy:
     the mode.
 
     In a tainted conversation a tool that is allowed as a whole asks like any other, and so does what could be undone.
+    What changes a file that other programs run asks even where edits are accepted.
     """
 
     denied: Sequence[ListedCall] = ()
     allowed: Sequence[ListedCall] = ()
     mode: Mode = "default"
     may_bypass: bool = False
+    run_by_others: Sequence[str] = ()
 
     @property
     def denied_tools(self) -> tuple[str, ...]:
@@ -132,18 +181,24 @@ class PermissionPolicy:
         if listed and not call.must_ask:
             return Judgement(_ALLOW)
         mode = self._mode_of(call)
-        decision = TABLE[mode][call.safety]
+        decision, why = TABLE[mode][call.safety], _CERTAINTY[call.safety]
         if mode == "plan" and call.safety != "L0":
             return Judgement(_DENY, DENIES["plan"])
         if call.refusal and mode != "bypassPermissions":
             decision = _DENY if mode == NON_INTERACTIVE else _ASK
         elif call.tainted and decision is _ALLOW and mode == "acceptEdits" and call.safety != "L0":
             decision = _ASK
+        elif mode == "acceptEdits" and call.safety == "L1" and self._is_run_by_others(call):
+            decision, why = _ASK, _RUN_BY_OTHERS
         if call.must_ask and decision is _ALLOW:
             decision = _DENY if mode == NON_INTERACTIVE else _ASK
         if decision is _DENY:
             return Judgement(decision, call.refusal or call.must_ask or DENIES[mode])
-        return Judgement(decision, call.refusal or call.must_ask or _CERTAINTY[call.safety])
+        return Judgement(decision, call.refusal or call.must_ask or why)
+
+    def _is_run_by_others(self, call: JudgedCall) -> bool:
+        patterns = (*RUN_BY_OTHERS, *self.run_by_others)
+        return any(is_run_by_others(path, patterns) for path in _paths(call.args))
 
     def _mode_of(self, call: JudgedCall) -> Mode:
         mode = call.mode or self.mode
@@ -168,6 +223,7 @@ class GatekeeperConfig(Settings):
     may_bypass: bool = False
     denied_tools: tuple[Entry, ...] = ()
     allowed_tools: tuple[Entry, ...] = ()
+    run_by_others: tuple[str, ...] = ()
     answer_seconds: float = Field(300.0, gt=0)
     grant_seconds: float = Field(120.0, gt=0)
     users_may_approve: bool = False
@@ -182,7 +238,7 @@ class GatekeeperConfig(Settings):
     def policy(self) -> PermissionPolicy:
         """The policy that these settings come to."""
         denied, allowed = (tuple(map(ListedCall.of, one)) for one in (self.denied_tools, self.allowed_tools))
-        return PermissionPolicy(denied, allowed, self.mode, self.may_bypass)
+        return PermissionPolicy(denied, allowed, self.mode, self.may_bypass, self.run_by_others)
 
 
 # What tools have said of their dangers, by themselves: nobody else is believed.

@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import resource
-import shutil
 import signal
 import tempfile
 import time
@@ -30,8 +29,8 @@ MB = 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
     """The resources that one command may use. `memory_bytes` and `processes` are those of all processes of a command
-    together, `file_bytes` of each file that it writes, `scratch_bytes` of its /tmp, which lies in memory; `free_bytes`
-    of the workspace's disk stay free."""
+    together, `file_bytes` of each file that it writes, `scratch_bytes` and `scratch_files` of its /tmp, which lies in
+    memory; `free_bytes` of the workspace's disk stay free, and room for `free_files` on it."""
 
     seconds: float = 120.0
     memory_bytes: int = 2048 * MB
@@ -39,8 +38,10 @@ class SandboxLimits:
     open_files: int = 1024
     file_bytes: int = 512 * MB
     scratch_bytes: int = 256 * MB
+    scratch_files: int = 100_000
     output_bytes: int = 32 * MB
     free_bytes: int = 512 * MB
+    free_files: int = 10_000
 
 
 # How a contained command ended, and what that means in words.
@@ -71,6 +72,7 @@ class EndedBy(StrEnum):
     PROCESSES = "processes"
     OUTPUT = "output"
     DISK = "disk"
+    FILES = "files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ def _by_limit(ended_by: EndedBy, limits: SandboxLimits) -> str:
         EndedBy.PROCESSES: f"ended because it had more than {limits.processes} processes and threads",
         EndedBy.OUTPUT: f"ended because it wrote more than {limits.output_bytes // MB} MB of output",
         EndedBy.DISK: f"ended because less than {limits.free_bytes // MB} MB were left on the disk",
+        EndedBy.FILES: f"ended because it made more than {limits.scratch_files} files in /tmp or /dev/shm, or left room"
+        f" for less than {limits.free_files} on the disk",
     }[ended_by]
 
 
@@ -124,6 +128,7 @@ def _meaning(code: int, program: str) -> str:
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SCRATCH = "/tmp"
+IN_MEMORY = (SCRATCH, "/dev/shm")  # file systems of the sandbox
 CLEAN: Mapping[str, str] = {
     "PATH": PATH, "HOME": SCRATCH, "TMPDIR": SCRATCH, "LANG": "C.UTF-8", "TERM": "dumb", "USER": "user",
     "GIT_TERMINAL_PROMPT": "0",
@@ -226,6 +231,15 @@ class ControlGroup:
             with suppress(OSError):
                 (folder / "cgroup.procs").write_text(str(pid))
 
+    def held_bytes(self) -> int | None:
+        """How much memory the kernel counts, without the cache of files; None where it counts none."""
+        for folder in self._folders:
+            with suppress(OSError, ValueError):
+                counted = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+                names = ("total_rss", "total_shmem") if "total_rss" in counted else ("anon", "shmem")
+                return sum(int(counted.get(name, 0)) for name in names)
+        return None
+
     def close(self) -> None:
         """Nothing of it runs any more; a folder that is in use a moment longer goes when the next one is made."""
         for folder in self._folders:
@@ -302,6 +316,10 @@ class LaunchGate:
             resource.prlimit(pid, kind, (value, value))
         os.write(self._giving, b"!")
 
+    def held_bytes(self) -> int | None:
+        """How much memory the kernel counts; None where it counts none."""
+        return self._group.held_bytes()
+
     def exit_code(self) -> int | None:
         """The exit code of the command, once all is over; None if it never began."""
         os.set_blocking(self._report, False)
@@ -372,6 +390,7 @@ class OutputFile:
 
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+_NEAREST = 4  # members of a tree, among which bubblewrap's own are
 _THREADS, _PAGES = 17, 21  # in /proc/<pid>/stat, counted from after the name
 
 
@@ -402,9 +421,20 @@ class ProcessTree:
                 pages += int(fields[_PAGES])
         return threads, pages * PAGE
 
-    def proportional_bytes(self) -> int:
-        """How many bytes they hold, with what is shared divided among those that share it; slower to find out."""
-        return sum(_proportional(pid) for pid in self.members())
+    def hold_more_than(self, most: int) -> bool:
+        """Whether they hold more bytes than that, with what is shared divided among those that share it; slower to find
+        out."""
+        return any(held > most for held in itertools.accumulate(map(_proportional, self.members())))
+
+    def files_in(self, folder: str) -> int:
+        """How many files there are in a file system that only the processes in the sandbox see at that path."""
+        for pid in reversed(self.members(_NEAREST)):  # bubblewrap's own processes may let nobody look
+            root = PROC / str(pid) / "root"
+            with suppress(OSError):
+                if not root.samefile("/"):
+                    found = os.statvfs(root / folder.lstrip("/"))
+                    return found.f_files - found.f_ffree
+        return 0
 
     def signal(self, number: signal.Signals, spare: int = 0) -> None:
         """Send a signal to all but the first `spare` of them."""
@@ -556,7 +586,7 @@ class ContainedProcess:
         while True:
             early = time.monotonic() - self._started < EARLY_SECONDS
             await asyncio.sleep(LOOK_SECONDS if early else LATER_LOOK_SECONDS)
-            if why := self._over(tree):
+            if why := await asyncio.to_thread(self._over, tree):  # for many processes a look takes long
                 self._end(why)
 
     def _over(self, tree: ProcessTree) -> EndedBy | None:
@@ -564,9 +594,15 @@ class ContainedProcess:
         threads, held = tree.usage(allowed)
         if threads > allowed:
             return EndedBy.PROCESSES
-        if held > self.limits.memory_bytes and tree.proportional_bytes() > self.limits.memory_bytes:
+        most, counted = self.limits.memory_bytes, self._gate.held_bytes() if self._gate else None
+        if (counted is not None and counted > most) or (counted is None and held > most and tree.hold_more_than(most)):
             return EndedBy.MEMORY
-        return EndedBy.DISK if shutil.disk_usage(self._workspace).free < self.limits.free_bytes else None
+        disk = os.statvfs(self._workspace)
+        if disk.f_bavail * disk.f_frsize < self.limits.free_bytes:
+            return EndedBy.DISK
+        is_full = disk.f_files > 0 and disk.f_favail < self.limits.free_files  # some file systems do not count
+        is_over = any(tree.files_in(place) > self.limits.scratch_files for place in IN_MEMORY) if self._gate else False
+        return EndedBy.FILES if is_full or is_over else None
 
 
 def _not_started(error: OSError | ValueError) -> ToolError:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from local.core.errors import SandboxMissing, SandboxRefused
 from local.core.files import CONTAINED_ID
-from local.sandbox.process import CLEAN, SCRATCH, ContainedCommand, Launch, SandboxLimits
+from local.sandbox.process import CLEAN, IN_MEMORY, SCRATCH, ContainedCommand, Launch, SandboxLimits
 
 # What of this machine a contained command gets to see.
 
@@ -202,7 +202,7 @@ class Bubblewrap:
         for name, data in (("passwd", PASSWD), ("group", GROUP), ("hosts", HOSTS)):
             launch.add("--ro-bind-data", launch.hand(data), f"/etc/{name}")
         launch.add("--proc", "/proc", *_closed_proc(), "--dev", "/dev")
-        for place in ("/dev/shm", SCRATCH):
+        for place in reversed(IN_MEMORY):
             launch.add("--perms", "1777", "--size", str(limits.scratch_bytes), "--tmpfs", place)
         argv = list(command.argv)
         if command.script is not None:

@@ -39,8 +39,10 @@ class ShellConfig(Settings):
     processes: int = Field(256, ge=4)
     file_mb: int = Field(512, ge=1)
     scratch_mb: int = Field(256, ge=1)
+    scratch_files: int = Field(100_000, ge=100)
     output_mb: int = Field(32, ge=1, le=256)
     free_mb: int = Field(512, ge=0)
+    free_files: int = Field(10_000, ge=0)
     max_result_chars: int = Field(30_000, ge=1000)
     readable: tuple[Path, ...] = ()
 
@@ -49,7 +51,7 @@ class ShellConfig(Settings):
         return SandboxLimits(
             seconds=self.timeout_seconds, memory_bytes=self.memory_mb * MB, processes=self.processes,
             file_bytes=self.file_mb * MB, scratch_bytes=self.scratch_mb * MB, output_bytes=self.output_mb * MB,
-            free_bytes=self.free_mb * MB,
+            scratch_files=self.scratch_files, free_bytes=self.free_mb * MB, free_files=self.free_files,
         )  # fmt: skip
 
 

@@ -162,6 +162,8 @@ def fact_records(facts: Iterable[StatedFact]) -> tuple[FactRecord, ...]:
             certain=fact.certain,
             added=fact.added,
             confirmed=fact.confirmed,
+            questioned=fact.questioned,
+            fact_id=fact.fact_id,
         )
         for fact in facts
     )

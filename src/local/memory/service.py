@@ -30,6 +30,7 @@ from local.memory.facts import Classified, FactFinding, stored_fact
 from local.memory.messages import engram_id
 from local.memory.record import Deletion, EditOutcome, HandEdit, KeptEntry, NoteDraft
 from local.memory.search import CANDIDATES, WEIGHTS, Found, Weights, rank
+from local.memory.statements import by_hand
 from local.memory.store import (
     FILE_NAME,
     MIGRATIONS,
@@ -288,7 +289,8 @@ def _lines(db: sqlite3.Connection, engram: Engram, current: Iterable[StatedFact]
 
 def _pinned_line(fact: StatedFact) -> str:
     said = datetime.fromtimestamp(fact.stated_at, UTC).date().isoformat()
-    return plain(f"{fact.slot}: {fact.value}", f" ({'' if fact.certain else 'not certain, '}said {said})")
+    changed = "; may have changed since" if fact.questioned else ""
+    return plain(f"{fact.slot}: {fact.value}", f" ({'' if fact.certain else 'not certain, '}said {said}{changed})")
 
 
 def _size(lines: Sequence[str]) -> str:
@@ -570,6 +572,25 @@ class EngramService:
     async def fact_history(self, user_id: str) -> list[StatedFact]:
         """Everything a user stated, whether it holds or not, by slot, oldest first."""
         return await self._store.read(lambda db: facts.history(db, user_id))
+
+    async def unconfirmed_facts(self, user_id: str) -> list[StatedFact]:
+        """What a user may have stated, until it is confirmed or dropped, the latest first."""
+        return await self._store.read(lambda db: facts.unconfirmed(db, user_id))
+
+    async def confirm_fact(self, user_id: str, fact_id: int) -> StatedFact:
+        """Have an unconfirmed fact hold, as if it had been believed when it was said. Raises `NotOnRecord`."""
+
+        def work(db: sqlite3.Connection) -> StatedFact:
+            fact = facts.drop(db, user_id, fact_id)
+            facts.apply(db, record.engram(db, user_id, fact.engram_id), by_hand(fact, facts.current(db, user_id)))
+            same = (each for each in facts.of_engram(db, fact.engram_id) if each.value == fact.value)
+            return next(same, fact)
+
+        return await self._store.write(work)
+
+    async def drop_fact(self, user_id: str, fact_id: int) -> StatedFact:
+        """Remove an unconfirmed fact, and return it. Raises `NotOnRecord`."""
+        return await self._store.write(lambda db: facts.drop(db, user_id, fact_id))
 
     async def facts_of(self, user_id: str, engram_id: str) -> list[StatedFact]:
         """What the user stated in an exchange, whether it holds or not."""

@@ -137,8 +137,8 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A fact stated in an exchange. `slot` names what it is about: "how I take my coffee". `origin` is whose word it
-    is; only the user's own makes a fact. `certain` is False where the user was not sure, `confirmed` where a model says
-    so that has failed its self-test."""
+    is; only the user's own makes a fact. `certain` is False where the user was not sure, `confirmed` where a model
+    says so and nothing has confirmed it."""
 
     engram_id: str
     slot: str
@@ -153,7 +153,7 @@ class Statement:
 class StatedFact:
     """A stored statement: current as long as `superseded_at` is None, if it is `confirmed`. Of several current ones of
     one slot those that are `added` hold beside the others, as one can have two allergies; of what is not `certain`
-    nobody has said whether it holds."""
+    nobody has said whether it holds. `questioned` is what an unconfirmed, later one may have changed."""
 
     fact_id: int
     user_id: str
@@ -166,6 +166,7 @@ class StatedFact:
     certain: bool = True
     added: bool = False
     confirmed: bool = True
+    questioned: bool = False
 
 
 def slot_key(slot: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,28 @@ async def test_an_unconfirmed_fact_marks_what_it_may_have_changed_until_it_is_co
     found = await remembering.ask("facts", user="ann")
     assert {fact.value: fact.questioned for fact in found.facts} == {"Porto": False, "Ramipril 5 mg": False}
     assert found.unconfirmed == ()
+
+
+async def test_what_is_so_until_a_day_is_told_with_it_and_not_any_more_when_it_is_over(
+    remembering: Any, stage: Stage
+) -> None:
+    days = {"flight": ("2000-01-07", "2000-01-07"), "gym": ("", "2999-12-31"), "allergies": ("", "2000-01-01")}
+    values = {"flight": "Lisbon", "gym": "Titan", "allergies": "pollen"}
+    said = "My flight to Lisbon was on Friday, my gym is Titan, my allergies come from pollen."
+    made = [
+        {"slot": slot, "value": values[slot], "since": since, "until": until} for slot, (since, until) in days.items()
+    ]
+    stage.model.will_say(remembering.classification(*made), to=said)
+    await remembering.serve(classify=True)
+    await remembering.answered("q", said)
+    await remembering.door.hears(MemoryClassified)
+    found = await remembering.ask("facts")
+    assert {fact.slot: (fact.holds_from, fact.holds_until) for fact in found.facts} == days
+    assert sorted(line.partition(", said")[0] for line in found.lines) == [
+        "allergies: pollen (until 2000-01-01",
+        "gym: Titan (until 2999-12-31",
+    ]
+    assert re.search(r"The message is of \w+day, \d{4}-\d\d-\d\d\.", stage.model.asked[0].messages[0]["content"])
 
 
 async def test_a_test_is_run_once_and_unreadable_results_are_no_results(stage: Stage, tmp_path: Path) -> None:

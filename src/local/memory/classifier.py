@@ -266,7 +266,7 @@ class Classifier:
         slots = list(dict.fromkeys(fact.slot for fact in known))
         unread: list[tuple[str, str]] = []
         while len(unread) < CALLS:
-            text = await self._ask(prompt.messages(own, slots, unread), prompt.SCHEMA)
+            text = await self._ask(prompt.messages(own, slots, unread, work.engram.asked_at), prompt.SCHEMA)
             try:
                 reply = read(text)
             except UnreadableReply as error:

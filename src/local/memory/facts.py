@@ -93,7 +93,7 @@ def stored_fact(row: sqlite3.Row) -> StatedFact:
     return StatedFact(
         row["fact_id"], row["user_id"], row["engram_id"], row["slot"], row["value"], row["stated_at"],
         row["superseded_by"], row["superseded_at"], bool(row["certain"]), bool(row["added"]),
-        bool(row["confirmed"]),
+        bool(row["confirmed"]), holds_from=row["holds_from"], holds_until=row["holds_until"],
     )  # fmt: skip
 
 
@@ -111,7 +111,7 @@ class FactOperation(StrEnum):
 class FactFinding:
     """One fact that a user stated, or took back: then the value, if there is one, says which of the slot's. One that is
     not `confirmed` a model has found, and nothing has confirmed it: it is stored, and changes no other. `extends` is
-    the value that it says more of."""
+    the value that it says more of. `since` and `until` are days as `StatedFact.holds_from` is."""
 
     way: FactOperation
     slot: str
@@ -119,6 +119,8 @@ class FactFinding:
     certain: bool = True
     confirmed: bool = True
     extends: str = ""
+    since: str = ""
+    until: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,10 +264,10 @@ def _store(
     if known := [fact for fact in said_there if (slot_key(fact.slot), fact.value) == (key, value)]:
         return None, known
     (fact_id,) = db.execute(
-        "INSERT INTO facts (user_id, number, slot, slot_key, value, stated_at, certain, added, confirmed)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING fact_id",
+        "INSERT INTO facts (user_id, number, slot, slot_key, value, stated_at, certain, added, confirmed,"
+        " holds_from, holds_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING fact_id",
         (user_id, engram["number"], _spelt(db, user_id, statement.slot), key, value, statement.stated_at,
-         statement.certain, added, statement.confirmed),
+         statement.certain, added, statement.confirmed, statement.holds_from, statement.holds_until),
     ).fetchone()  # fmt: skip
     current = current_of_slot(db, user_id, key)
     return _fact(db, fact_id), [other for other in current if other.fact_id != fact_id]
@@ -357,7 +359,10 @@ def _apply(db: sqlite3.Connection, engram: Engram, finding: FactFinding) -> None
         extended = (masked(finding.value.strip()), slot_key(finding.slot), finding.extends, engram.engram_id)
         db.execute(sql, extended)
         return
-    said = Statement(engram.engram_id, finding.slot, finding.value, engram.asked_at, Origin.USER, finding.certain)
+    said = Statement(
+        engram.engram_id, finding.slot, finding.value, engram.asked_at, Origin.USER, finding.certain,
+        holds_from=finding.since, holds_until=finding.until,
+    )  # fmt: skip
     if not finding.confirmed:
         holding = (fact.value.casefold() for fact in current_of_slot(db, engram.user_id, finding.slot))
         if finding.value.casefold() not in holding:

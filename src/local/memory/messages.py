@@ -44,7 +44,8 @@ class FactRecord(Data):
     """A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not
     `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not
     `confirmed` a model has found, and nothing has confirmed it: it is not current, and in no prompt. One that is
-    `questioned` may have been changed by such a one. `fact_id` names an unconfirmed one."""
+    `questioned` may have been changed by such a one. `fact_id` names an unconfirmed one. `holds_from` and
+    `holds_until` are the days, as 2026-11-27, from and until which it is so in the world, empty where nobody said."""
 
     slot: str
     value: str
@@ -56,6 +57,8 @@ class FactRecord(Data):
     confirmed: bool = True
     questioned: bool = False
     fact_id: int = 0
+    holds_from: str = ""
+    holds_until: str = ""
 
 
 class OutdatedFact(Data):

@@ -138,7 +138,8 @@ class Change:
 class Statement:
     """A fact stated in an exchange. `slot` names what it is about: "how I take my coffee". `origin` is whose word it
     is; only the user's own makes a fact. `certain` is False where the user was not sure, `confirmed` where a model
-    says so and nothing has confirmed it."""
+    says so and nothing has confirmed it. `holds_from` and
+    `holds_until` are the days in the world, as 2026-11-27, from and until which it is so, empty where nobody said."""
 
     engram_id: str
     slot: str
@@ -147,6 +148,8 @@ class Statement:
     origin: Origin
     certain: bool = True
     confirmed: bool = True
+    holds_from: str = ""
+    holds_until: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +170,8 @@ class StatedFact:
     added: bool = False
     confirmed: bool = True
     questioned: bool = False
+    holds_from: str = ""
+    holds_until: str = ""
 
 
 def slot_key(slot: str) -> str:
@@ -576,6 +581,10 @@ MIGRATIONS = (
     """,
     "ALTER TABLE facts ADD COLUMN confirmed INTEGER NOT NULL DEFAULT 1",
     "CREATE INDEX engrams_of_user ON engrams (user_id, number)",
+    """
+    ALTER TABLE facts ADD COLUMN holds_from TEXT NOT NULL DEFAULT '';
+    ALTER TABLE facts ADD COLUMN holds_until TEXT NOT NULL DEFAULT '';
+    """,
 )
 
 

@@ -488,7 +488,7 @@ export interface ErrorInfo {
   message: string;
 }
 
-/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not `confirmed` a model has found, and nothing has confirmed it: it is not current, and in no prompt. One that is `questioned` may have been changed by such a one. `fact_id` names an unconfirmed one. */
+/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not `confirmed` a model has found, and nothing has confirmed it: it is not current, and in no prompt. One that is `questioned` may have been changed by such a one. `fact_id` names an unconfirmed one. `holds_from` and `holds_until` are the days, as 2026-11-27, from and until which it is so in the world, empty where nobody said. */
 export interface FactRecord {
   slot: string;
   value: string;
@@ -500,6 +500,8 @@ export interface FactRecord {
   confirmed: boolean;
   questioned: boolean;
   fact_id: number;
+  holds_from: string;
+  holds_until: string;
 }
 
 /** The generator, while the model reads its prompt and before it says anything: `done` of `total` tokens are read. Sent only where the model's server reports it, a few times a second at most. */

@@ -42,7 +42,8 @@ FOUND: dict[str, Any] = {
 }  # fmt: skip
 FACT = {
     "slot": "tea", "value": "green", "stated_at": 1.0, "engram_id": "e1", "superseded_at": None, "certain": True,
-    "added": False, "confirmed": True,
+    "added": False, "confirmed": True, "questioned": False, "fact_id": 7,
+    "holds_from": "", "holds_until": "",
 }  # fmt: skip
 CHANGE = {"at": 3.0, "what": "score", "value": "4"}
 
@@ -91,6 +92,8 @@ class Memory(HandPlayed):
                     "pinned": ["tea: green"],
                     "left_out": ["e0"],
                 }
+            case "confirm_fact" | "drop_fact":
+                return {"facts": [FactRecord.model_validate(FACT)]}
             case "entries":
                 return ENTRY_PAGES[request.cursor]
             case "edit":
@@ -162,9 +165,16 @@ async def test_an_engram_is_pinned_and_unpinned(client: httpx.AsyncClient, memor
 
 async def test_facts_come_with_the_lines_that_a_model_is_told(client: httpx.AsyncClient, memory: Memory) -> None:
     told = {"told": ["allergies: nuts", "tea: green"], "pinned": ["tea: green"], "left_out": ["e0"]}
-    assert (await client.get("/memory/facts")).json() == {"facts": [FACT], **told}
+    assert (await client.get("/memory/facts")).json() == {"facts": [FACT], "unconfirmed": [], **told}
     await client.get("/memory/facts?history=true")
     assert [request.history for request, _ in memory.asked] == [None, True]
+
+
+async def test_an_unconfirmed_fact_is_confirmed_or_dropped(client: httpx.AsyncClient, memory: Memory) -> None:
+    assert (await client.post("/memory/facts/7/confirm")).json() == {"fact": FACT, "confirmed": True}
+    assert (await client.delete("/memory/facts/8")).json() == {"fact": FACT, "dropped": True}
+    assert [(request.verb, request.fact_id) for request, _ in memory.asked] == [("confirm_fact", 7), ("drop_fact", 8)]
+    assert (await client.post("/memory/facts/x/confirm")).status_code == 422
 
 
 async def test_deleting_removes_the_exchange_here_too_and_a_second_time_there_is_none(

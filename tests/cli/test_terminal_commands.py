@@ -34,7 +34,11 @@ ANSWERS: dict[str, tuple[int, Json]] = {
     "GET /memory?limit=100": (200, {"engrams": [ENGRAM], "cursor": "c"}),
     "GET /memory?limit=100&cursor=c": (200, {"engrams": [{**ENGRAM, "engram_id": "ef" + "0" * 30}], "cursor": None}),
     f"DELETE /memory/{'e' * 32}": (200, {"engram_id": "e" * 32, "repeated_in": ["r1"]}),
-    "GET /memory/facts?history=true": (200, {"facts": [FACT], "told": ["I am Ann."]}),
+    "GET /memory/facts?history=true": (200, {
+        "facts": [FACT], "told": ["I am Ann."], "unconfirmed": [{**FACT, "slot": "pet", "fact_id": 7}]
+    }),
+    "POST /memory/facts/7/confirm": (200, {"fact": FACT}),
+    "DELETE /memory/facts/7": (200, {"fact": FACT}),
     "GET /changes?call_id=q9": (200, {"changes": []}),
     "GET /sessions": (200, {"sessions": [ROW]}),
     "GET /sessions?limit=20": (200, {"sessions": []}),
@@ -123,7 +127,10 @@ def test_an_engram_is_named_by_the_beginning_of_its_id_if_no_other_one_begins_so
 def test_facts_say_until_when_they_held_and_what_was_not_sure(run: Run) -> None:
     fact, *told = run("memory", "facts", "--history")[1].splitlines()
     assert "name: Ann (not sure)  (until " in fact
-    assert told == ["", "told to the model", "  I am Ann."]
+    assert told[:3] == ["", "told to the model", "  I am Ann."]
+    assert told[4].startswith("unconfirmed, told to no model") and told[5].startswith("    7  ") and len(told) == 6
+    assert run("memory", "confirm", "7")[1] == "name: Ann is confirmed\n"
+    assert run("memory", "drop", "7")[1] == "name: Ann is removed\n"
 
 
 def test_conversations_are_searched_and_one_without_a_match_is_said_on_the_error_output(run: Run) -> None:

@@ -9,7 +9,7 @@ import pytest
 from local.core.model_reply import UnreadableReply
 from local.memory import statements as prompt
 from local.memory.facts import FactFinding, FactOperation
-from local.memory.statements import Claim, ClassifierReply, decide, read
+from local.memory.statements import Claim, ClassifierReply, confirmations, decided, plausible, read
 from local.memory.store import StatedFact
 
 FACT = '{"slot": "coffee", "value": "black", "certain": true, "retracts": false}'
@@ -67,7 +67,9 @@ def claim(slot: str, value: str, **fields: Any) -> Claim:
 
 
 def findings(*claims: Claim, known: tuple[StatedFact, ...] = ()) -> tuple[FactFinding, ...]:
-    return decide(ClassifierReply(intent="statement", facts=list(claims)), SAID, known)[0].findings
+    reply = ClassifierReply(intent="statement", facts=list(claims))
+    asked, _ = plausible(reply, SAID, known)
+    return decided(reply, SAID, known, asked, [True] * len(asked)).findings
 
 
 def known(slot: str, value: str) -> StatedFact:
@@ -81,7 +83,7 @@ def test_an_uncertain_fact_stands_beside_the_one_before() -> None:
 
 def test_two_values_of_one_slot_stand_beside_each_other() -> None:
     found = findings(claim("Coffee", "black"), claim("coffee", "milk"))
-    assert [finding.way for finding in found] == [FactOperation.CONTRADICT, FactOperation.CONTRADICT]
+    assert [finding.way for finding in found] == [FactOperation.SUPERSEDE, FactOperation.ADD]
 
 
 def test_only_what_is_known_can_be_taken_back() -> None:
@@ -95,8 +97,8 @@ def test_what_is_refused_is_told_without_its_value() -> None:
     reply = ClassifierReply(
         intent="statement", facts=[claim("password\x00", "hunter2"), claim("", "x"), claim("tea", "green")]
     )
-    classified, refused = decide(reply, SAID, ())
-    assert classified.findings == ()
+    asked, refused = plausible(reply, SAID, ())
+    assert asked == []
     assert refused == (
         "password: secrets are not kept",
         "(no slot): a slot has 1 to 80 characters, a value at most 300",
@@ -106,4 +108,18 @@ def test_what_is_refused_is_told_without_its_value() -> None:
 
 def test_entities_are_names_that_the_user_wrote_each_once() -> None:
     reply = ClassifierReply(intent="statement", entities=["Ann", "Ann ", "Oslo", "Rome", *map(str, range(9))], facts=[])
-    assert decide(reply, SAID, ())[0].entities == ("Ann", "Oslo")
+    assert decided(reply, SAID, (), [], []).entities == ("Ann", "Oslo")
+
+
+async def test_the_second_question_is_about_all_claims_and_a_reply_that_cannot_be_read_confirms_none() -> None:
+    replies = ["Sure!", '{"answers": ["yes"]}', '{"answers": ["yes", "no"]}']
+    asked = []
+
+    async def ask(messages: list[dict[str, Any]], schema: dict[str, Any]) -> str:
+        asked.append((messages[0]["content"], schema["properties"]["answers"]["maxItems"]))
+        return replies.pop(0)
+
+    claims = [claim("coffee", "black"), claim("home", "Oslo", retracts=True)]
+    assert await confirmations(ask, SAID, claims) == [False, False]
+    assert all("1. coffee is black\n2. home is no longer Oslo" in text and most == 2 for text, most in asked)
+    assert await confirmations(ask, SAID, claims) == [True, False]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from agent_stage.stage import Stage
 
 from local.memory.agent import CONTEXT_TOKENS
 from local.memory.classifier_test import SENTENCES, ClassifierFitness
-from local.memory.messages import MemoryClassified
+from local.memory.messages import EditRecord, MemoryClassified
 from local.models.leases import Leases
 
 NOTHING = json.dumps({"intent": "other", "entities": [], "facts": []})
@@ -27,8 +28,8 @@ async def test_claims_of_a_model_that_fails_are_stored_and_are_no_current_facts(
 ) -> None:
     for sentence in SENTENCES:
         stage.model.will_say("Sure!", to=sentence.text)
-    said = "I am severely allergic to hazelnuts and walnuts, and my favourite colour is green."
-    stage.model.will_say(claims(**{"my favourite colour": "green", "allergies": "hazelnuts and walnuts"}), to=said)
+    said = "I am severely allergic to hazelnuts and walnuts, and I take my tea green."
+    stage.model.will_say(claims(**{"how I take my tea": "green", "allergies": "hazelnuts and walnuts"}), to=said)
     served = await serve(remembering, stage, tmp_path)
     await remembering.answered("q", said)
     told = await remembering.door.hears(MemoryClassified)
@@ -41,20 +42,74 @@ async def test_claims_of_a_model_that_fails_are_stored_and_are_no_current_facts(
     assert served.participant.details()["classifier_self_test"].startswith("failed: 0 of 5 right")
 
 
-async def test_claims_of_a_model_that_passes_are_facts(remembering: Any, stage: Stage, tmp_path: Path) -> None:
-    slots = {
-        "hazelnuts": "allergies", "Porto": "where I live", "nurse": "what I work as", "Volvo": "my car",
-        "Rex": "my dog", "without sugar": "how I take my tea", "Ana Sousa": "my name", "Mia": "my children",
-        "Leo": "my child", "vegetarian": "my diet", "green": "my favourite colour",
-    }  # fmt: skip
-    for sentence in SENTENCES:
-        stage.model.will_say(claims(**{slots[value]: value for value in sentence.values}), to=sentence.text)
-    stage.model.will_say(claims(**{"how I take my coffee": "black"}), to="I take my coffee black")
+async def test_claims_of_a_model_that_passes_are_facts_once_it_confirms_them(
+    remembering: Any, stage: Stage, tmp_path: Path
+) -> None:
+    take_the_test(stage, says_yes_to_all=False)
+    said = "I take my coffee black. My sister lives in Lisbon."
+    stage.model.will_say(claims(**{"how I take my coffee": "black", "home": "Lisbon"}), to=said)
+    stage.model.will_say('{"answers": ["yes", "no"]}', to=said)
     served = await serve(remembering, stage, tmp_path)
-    await remembering.answered("q", "I take my coffee black")
-    (fact,) = (await remembering.door.hears(MemoryClassified)).facts
-    assert fact.confirmed
+    await remembering.answered("q", said)
+    told = (await remembering.door.hears(MemoryClassified)).facts
+    assert {fact.value: fact.confirmed for fact in told} == {"black": True, "Lisbon": False}
     assert served.participant.details()["classifier_self_test"].startswith("passed: ")
+
+
+async def test_a_model_that_confirms_everything_fails(stage: Stage, tmp_path: Path) -> None:
+    take_the_test(stage, says_yes_to_all=True)
+    assert not (await ClassifierFitness(stage.model, "gemma", CONTEXT_TOKENS, Leases(), tmp_path).checked()).is_fit
+
+
+async def test_an_unconfirmed_fact_marks_what_it_may_have_changed_until_it_is_confirmed_or_dropped(
+    remembering: Any, stage: Stage, tmp_path: Path
+) -> None:
+    for sentence in SENTENCES:
+        stage.model.will_say("Sure!", to=sentence.text)
+    moved, rises = "In Porto fühle ich mich zu Hause.", "Mein Ramipril: jetzt 10 mg."
+    stage.model.will_say(claims(**{"where I live": "Porto"}), to=moved)
+    stage.model.will_say(NOTHING, to="I live in Lyon.")
+    stage.model.will_say(NOTHING, to=rises)
+    await serve(remembering, stage, tmp_path)
+    edit = EditRecord(line=0, kind="fact", text="medication: Ramipril 5 mg")
+    await remembering.ask("edit", edits=(edit,), applies=True, user="ann")
+    for number, said in enumerate(("I live in Lyon.", moved, rises), 1):
+        await remembering.answered(f"q{number}", said, user="ann")
+        await remembering.door.hears(MemoryClassified, number)
+    found = await remembering.ask("facts", user="ann")
+    assert {fact.value: fact.questioned for fact in found.facts} == {"Lyon": True, "Ramipril 5 mg": True}
+    assert all("may have changed since" in line for line in found.lines)
+    dose, home = found.unconfirmed
+    assert (dose.value, home.value) == (rises, "Porto")
+    stranger = await remembering.ask("confirm_fact", fact_id=home.fact_id, user="bob")
+    assert stranger.error is not None and stranger.error.kind == "not_found"
+    await remembering.ask("confirm_fact", fact_id=home.fact_id, user="ann")
+    await remembering.ask("drop_fact", fact_id=dose.fact_id, user="ann")
+    found = await remembering.ask("facts", user="ann")
+    assert {fact.value: fact.questioned for fact in found.facts} == {"Porto": False, "Ramipril 5 mg": False}
+    assert found.unconfirmed == ()
+
+
+async def test_what_is_so_until_a_day_is_told_with_it_and_not_any_more_when_it_is_over(
+    remembering: Any, stage: Stage
+) -> None:
+    days = {"flight": ("2000-01-07", "2000-01-07"), "gym": ("", "2999-12-31"), "allergies": ("", "2000-01-01")}
+    values = {"flight": "Lisbon", "gym": "Titan", "allergies": "pollen"}
+    said = "My flight to Lisbon was on Friday, my gym is Titan, my allergies come from pollen."
+    made = [
+        {"slot": slot, "value": values[slot], "since": since, "until": until} for slot, (since, until) in days.items()
+    ]
+    stage.model.will_say(remembering.classification(*made), to=said)
+    await remembering.serve(classify=True)
+    await remembering.answered("q", said)
+    await remembering.door.hears(MemoryClassified)
+    found = await remembering.ask("facts")
+    assert {fact.slot: (fact.holds_from, fact.holds_until) for fact in found.facts} == days
+    assert sorted(line.partition(", said")[0] for line in found.lines) == [
+        "allergies: pollen (until 2000-01-01",
+        "gym: Titan (until 2999-12-31",
+    ]
+    assert re.search(r"The message is of \w+day, \d{4}-\d\d-\d\d\.", stage.model.asked[0].messages[0]["content"])
 
 
 async def test_a_test_is_run_once_and_unreadable_results_are_no_results(stage: Stage, tmp_path: Path) -> None:
@@ -79,3 +134,19 @@ async def test_a_test_is_run_once_and_unreadable_results_are_no_results(stage: S
 async def serve(remembering: Any, stage: Stage, tmp_path: Path) -> Any:
     fitness = ClassifierFitness(stage.model, "gemma", CONTEXT_TOKENS, Leases(), tmp_path)
     return await remembering.serve(classify=True, fitness=fitness)
+
+
+SLOTS = {
+    "hazelnuts": "allergies", "Porto": "where I live", "nurse": "what I work as", "Volvo": "my car",
+    "Rex": "my dog", "without sugar": "how I take my tea", "Ana Sousa": "my name", "Mia": "my children",
+    "Leo": "my child", "vegetarian": "my diet", "green": "my favourite colour",
+}  # fmt: skip
+
+
+def take_the_test(stage: Stage, *, says_yes_to_all: bool) -> None:
+    """What a model says in its self-test whose first replies are right."""
+    for sentence in SENTENCES:
+        stage.model.will_say(claims(**{SLOTS[value]: value for value in sentence.values}), to=sentence.text)
+        answers = ["yes"] * len(sentence.values) + ["yes" if says_yes_to_all else "no"] * (sentence.wrong is not None)
+        if answers:
+            stage.model.will_say(json.dumps({"answers": answers}), to=sentence.text)

@@ -1,4 +1,4 @@
-"""A claim is believed if the user has said it, in these words, of themselves. Whatever a model makes up is not."""
+"""What is refused of a model's claims whoever confirms them: other words than the user's, secrets, orders, markup."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from local.memory.statements import Claim, ClassifierReply, decide, is_named
+from local.memory.statements import Claim, ClassifierReply, is_named, plausible
 from local.memory.store import StatedFact
 
 SAID = "Hello! I take my coffee black. What is the weather in Oslo? My sister lives in Lisbon"
@@ -14,7 +14,7 @@ SAID = "Hello! I take my coffee black. What is the weather in Oslo? My sister li
 
 def refusal(claim: Claim, own_words: str, known: Sequence[StatedFact] = ()) -> str:
     """Why a claim is not believed; empty if it is."""
-    _, refused = decide(ClassifierReply(intent="statement", facts=[claim]), own_words, known)
+    _, refused = plausible(ClassifierReply(intent="statement", facts=[claim]), own_words, known)
     return "".join(refused).removeprefix(f"{' '.join(claim.slot.split())}: ")
 
 
@@ -88,6 +88,24 @@ def test_secrets_are_refused_even_if_the_user_said_them(slot: str, value: str) -
 )
 def test_markup_orders_and_what_is_too_long_are_refused(slot: str, value: str, reason: str) -> None:
     assert reason in refused(slot, value, f"Remember that my {slot} is {value}")
+
+
+@pytest.mark.parametrize(
+    ("slot", "value", "said", "is_refused"),
+    [
+        ("allergies", "cat", "My cat Minka is ill.", True),
+        ("allergies", "cats", "I'm allergic to cats.", False),
+        ("email", "ann", "I am ann", True),
+        ("age", "six", "My daughter is six", True),
+        ("cat", "cat", "I have a cat", True),
+        ("home", "são paulo", "Moro em Sao  Paulo.", False),
+        ("home", "Paul", "Moro em São Paulo.", True),
+    ],
+)
+def test_value_and_slot_have_to_fit_and_the_value_is_in_the_users_words(
+    slot: str, value: str, said: str, is_refused: bool
+) -> None:
+    assert bool(refusal(Claim(slot=slot, value=value), said)) == is_refused
 
 
 def test_only_names_that_the_user_has_written_are_entities() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from agent_stage.stage import Stage
@@ -10,36 +9,9 @@ from agent_stage.stage import Stage
 from local.memory.classifier import stated_at_once
 from local.memory.messages import OWNER, UserFacts
 from local.memory.service import EngramService
-from local.memory.statements import SCHEMA, Claim, ClassifierReply, decide, read, stated_plainly
-from local.memory.store import own_words
-from local.stand_in.server import classify
+from local.memory.statements import stated_plainly
 
 ALLERGIES = "allergies"
-# The stand-in claims what is told in these; a model claims more, see the next list.
-TOLD = (
-    "I am severely allergic to hazelnuts",
-    "I'm allergic to hazelnuts.",
-    "Just so you know, I'm severely allergic to hazelnuts.",
-    "Please remember that I am allergic to hazelnuts",
-    "I have a severe hazelnut allergy.",
-    "I've got a hazelnut allergy, and it is a bad one.",
-    "I'm allergic to hazelnuts. What can I order at an Italian place?",
-    "I'm deathly allergic to hazelnuts, keep that in mind.",
-    "By the way, I am very allergic to hazelnuts!",
-    "Hi! My allergies are hazelnuts and pollen.",
-)
-CLAIMED = (
-    ("Hazelnuts could kill me, I'm allergic to them.", "hazelnuts"),
-    ("I can't eat hazelnuts, I'm allergic.", "hazelnuts"),
-    ("My allergies: hazelnuts (severe).", "hazelnuts (severe)"),
-    ("I carry an EpiPen because I'm highly allergic to hazelnuts.", "hazelnuts"),
-    ("By the way, hazelnuts give me anaphylactic shock.", "hazelnuts"),
-    ("I must never eat hazelnuts because of an allergy.", "hazelnuts"),
-    ("Ich bin stark allergisch gegen Haselnüsse.", "Haselnüsse"),
-    ("Je suis allergique aux noisettes.", "noisettes"),
-    ("Soy alérgica a las avellanas.", "avellanas"),
-    ("我对榛子过敏。", "榛子"),
-)
 
 
 async def test_a_fact_that_nobody_pinned_is_announced_when_it_is_told_corrected_and_deleted(
@@ -69,20 +41,13 @@ async def lines_after(remembering: Any, user: str | None = None) -> tuple[str, .
     return lines
 
 
-def test_an_allergy_is_believed_however_it_is_told() -> None:
-    claimed = [(said, read(json.dumps(classify(said, SCHEMA))).facts) for said in TOLD]
-    claimed += [(said, [Claim(slot="allergies", value=value)]) for said, value in CLAIMED]
-    for said, facts in claimed:
-        found = decide(ClassifierReply(intent="statement", facts=facts), own_words(said), ())[0].findings
-        assert any("llerg" in each.slot for each in found), said
-
-
 def test_plain_sentences_are_read_without_a_model() -> None:
     cases: dict[str, list[tuple[str, str]]] = {
         "I am severely allergic to hazelnuts.": [("allergies", "hazelnuts")],
         "I'm allergic to nuts, eggs and milk": [(ALLERGIES, "nuts"), (ALLERGIES, "eggs"), (ALLERGIES, "milk")],
         "I'm allergic to nuts and I love cake": [("allergies", "nuts")],
         "I live in Porto and work as a nurse.": [("where I live", "Porto")],
+        "If I was rich I live in Porto.": [],
         "Hello, my name is Ana Sousa!": [("my name", "Ana Sousa")],
         "I am a vegan.": [("my diet", "vegan")],
         "What is the capital of France?": [],

@@ -227,10 +227,17 @@ class EmbeddingChoice:
 # Answers requests of others to the memory.
 
 CATCH_UP_SECONDS = 0.5
-AT_ONCE = ("embed", "facts", "recall")  # facts are made of exchanges later, by a model; a turn waits for a recall
+AT_ONCE = (
+    "embed",
+    "facts",
+    "confirm_fact",
+    "drop_fact",
+    "recall",
+)  # facts are made of exchanges later, by a model; a turn waits for a recall
 BEHIND = (
     f"the latest exchanges may be missing: the memory has not caught up with the journal within {CATCH_UP_SECONDS} s"
 )
+MOST_UNCONFIRMED = 50  # shown at once
 SHOWN_CHARS = 300  # of each text of an outcome: several of them travel within a frame
 
 
@@ -261,6 +268,8 @@ class MemoryRequestHandler:
             "pin": self._pin,
             "unpin": self._unpin,
             "facts": self._facts,
+            "confirm_fact": self._settle_fact,
+            "drop_fact": self._settle_fact,
             "repeated": self._repeated,
             "export": self._export,
             "embed": self._embed,
@@ -341,9 +350,17 @@ class MemoryRequestHandler:
         stated = await (self._engrams.fact_history if request.history else self._engrams.facts)(user_id)
         latest_first = sorted(stated, key=lambda fact: -fact.stated_at)
         facts = sorted(page(fact_records(latest_first)), key=lambda fact: (fact.slot, fact.stated_at))
+        unconfirmed = page(fact_records(await self._engrams.unconfirmed_facts(user_id)))[:MOST_UNCONFIRMED]
         return MemoryResult(
-            verb=request.verb, facts=tuple(facts), lines=told.lines, pinned=told.pinned, left_out=told.left_out
-        )
+            verb=request.verb, facts=tuple(facts), unconfirmed=unconfirmed, lines=told.lines, pinned=told.pinned,
+            left_out=told.left_out,
+        )  # fmt: skip
+
+    async def _settle_fact(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        settle = self._engrams.confirm_fact if request.verb == "confirm_fact" else self._engrams.drop_fact
+        settled = await settle(user_id, request.fact_id or 0)
+        await self._told(user_id)
+        return MemoryResult(verb=request.verb, facts=fact_records([settled]))
 
     async def _notes(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         notes = await self._engrams.notes(user_id)

@@ -24,85 +24,33 @@ from local.core.model_reply import UnreadableReply
 from local.core.text import masked
 from local.memory import statements as prompt
 from local.memory.classifier_test import ClassifierFitness
-from local.memory.facts import Classified, FactFinding, FactOperation
+from local.memory.facts import Classified, FactFinding
 from local.memory.messages import MemoryClassified
 from local.memory.records import fact_records
 from local.memory.service import EngramService
-from local.memory.statements import MAX_CHARACTERS, ClassifierReply, read, stated_plainly
-from local.memory.store import USERS_RESPONDENT, Engram, EngramDraft, StatedFact, own_words
+from local.memory.statements import (
+    MAX_CHARACTERS,
+    confirmations,
+    decided,
+    doubted,
+    needs_what_was_said_before,
+    news,
+    plausible,
+    read,
+    stated,
+)
+from local.memory.store import USERS_RESPONDENT, Engram, EngramDraft, own_words
 from local.models.chat import ChatModel, whole_reply
 from local.models.leases import Leases
 from local.runtime.machine import Machine, Table, TransitionLog
 
-# What is believed of the claims about a user that a model makes, or that the rules for plain sentences find.
-
 
 async def stated_at_once(exchange: EngramDraft, engrams: EngramService) -> tuple[FactFinding, ...]:
-    """What the user states or takes back in plain sentences of a new exchange; no model is asked."""
+    """What the user states, takes back or asks to have remembered in a new exchange; no model is asked."""
     if not exchange.by_user or exchange.incognito or exchange.respondent_id != USERS_RESPONDENT:
         return ()
     own = own_words(masked(exchange.query))[:MAX_CHARACTERS]
-    claims = stated_plainly(own)
-    if not claims:
-        return ()
-    known = await engrams.facts(exchange.user_id)
-    classified, _ = await decided_claims(ClassifierReply(intent="statement", facts=list(claims)), own, known)
-    return classified.findings
-
-
-async def doubted(
-    reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]
-) -> tuple[Classified, tuple[str, ...]]:
-    """What a model says that has failed its self-test: its facts are not confirmed, and it takes nothing back. What
-    plain sentences state is confirmed without it."""
-    plain = ClassifierReply(intent=reply.intent, facts=list(stated_plainly(own_words)))
-    sure, _ = await decided_claims(plain, own_words, known)
-    claimed, refused = await decided_claims(reply, own_words, known)
-    unsure = [replace(each, confirmed=False) for each in claimed.findings if each.way is not FactOperation.RETRACT]
-    if unsure and sure.findings:
-        unsure = list(await asyncio.to_thread(_news, unsure, sure.findings))
-    return replace(claimed, findings=(*sure.findings, *unsure)), refused
-
-
-async def decided_claims(
-    reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]
-) -> tuple[Classified, tuple[str, ...]]:
-    """See `grounding.decide`, which is loaded with the first reply that claims something."""
-    if not reply.facts and not reply.entities:
-        return Classified(True, reply.intent), ()
-    return await asyncio.to_thread(_decide, reply, own_words, known)
-
-
-async def news(findings: Sequence[FactFinding], stated: Sequence[StatedFact]) -> tuple[FactFinding, ...]:
-    """The findings of an exchange that say more than what is stored as stated there already."""
-    if not findings or not stated:
-        return tuple(findings)
-    return await asyncio.to_thread(_news, findings, stated)
-
-
-async def looks_back(refused: Sequence[str]) -> bool:
-    """See `grounding.needs_what_was_said_before`."""
-    return bool(refused) and await asyncio.to_thread(_looks_back, refused)
-
-
-def _looks_back(refused: Sequence[str]) -> bool:
-    from local.memory.statements import needs_what_was_said_before
-
-    return needs_what_was_said_before(refused)
-
-
-def _decide(reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]) -> tuple[Classified, tuple[str, ...]]:
-    from local.memory.statements import decide  # its tables take a tenth of a second and three megabytes
-
-    return decide(reply, own_words, known)
-
-
-def _news(
-    findings: Sequence[FactFinding], stated: Sequence[StatedFact] | Sequence[FactFinding]
-) -> tuple[FactFinding, ...]:
-    from local.memory.statements import news
-
-    return news(findings, stated)
+    return stated(own, await engrams.facts(exchange.user_id))
 
 
 log = logging.getLogger(__name__)
@@ -181,7 +129,8 @@ class Classifier:
 
     `signs_as` is the model's name for people where that is another. `told(user_id)` is called when facts of a
     user may have changed, `moment` before it begins with what is new. `problem` is the last one there was with the
-    model, empty once it answers. With `fitness` the model has to pass its self-test before what it finds is confirmed.
+    model, empty once it answers. With `fitness` the model has to pass its self-test and to
+    confirm what it finds; without it, it is the stand-in, whose rules need neither.
     """
 
     publishes = (MemoryClassified, TransitionLog)
@@ -273,7 +222,7 @@ class Classifier:
 
     async def _is_too_early(self, work: _Classification) -> bool:
         """Whether the user takes back what an older exchange may have stated that is still in line."""
-        if self._in_order or not await looks_back(work.refused):
+        if self._in_order or not needs_what_was_said_before(work.refused):
             return False
         oldest = await self._engrams.unclassified(1)
         return bool(oldest) and oldest[0].engram_id != work.engram.engram_id
@@ -314,8 +263,8 @@ class Classifier:
             own = own_words(work.engram.query)[: prompt.MAX_CHARACTERS]
             if own:
                 await self._ask_until_readable(work, own)
-                stated = await self._engrams.facts_in(work.engram.engram_id)
-                findings = await news(work.classified.findings, stated)
+                at_once = await self._engrams.facts_in(work.engram.engram_id)
+                findings = news(work.classified.findings, at_once)
                 work.classified = replace(work.classified, findings=findings)
             else:
                 work.classified = Classified(True, "other")
@@ -328,22 +277,31 @@ class Classifier:
         slots = list(dict.fromkeys(fact.slot for fact in known))
         unread: list[tuple[str, str]] = []
         while len(unread) < CALLS:
-            asked = partial(self._ask, prompt.messages(own, slots, unread))
-            reply = await self._leases.in_background(self._model_name, "classifier", asked)
+            text = await self._ask(prompt.messages(own, slots, unread, work.engram.asked_at), prompt.SCHEMA)
             try:
-                decided = decided_claims if is_fit else doubted
-                work.classified, work.refused = await decided(read(reply), own, known)
-                return
+                reply = read(text)
             except UnreadableReply as error:
-                unread.append((reply, str(error)))
+                unread.append((text, str(error)))
                 work.machine.advance(ClassificationAction.RETRY)
-        if not is_fit:
-            plain, _ = await doubted(ClassifierReply(intent="other", facts=[]), own, known)
-            work.classified = replace(plain, is_parsed=False, intent=None)
+                continue
+            claims, work.refused = plausible(reply, own, known, is_asked_again=is_fit and self._fitness is not None)
+            if self._fitness is None:
+                answers = [True] * len(claims)
+            elif is_fit:
+                answers = await confirmations(self._ask, own, claims)
+            else:
+                claims = doubted(claims, own)
+                answers = [False] * len(claims)
+            work.classified = decided(reply, own, known, claims, answers)
+            return
 
-    async def _ask(self, messages: list[prompt.Json]) -> str:
+    async def _ask(self, messages: list[prompt.Json], schema: prompt.Json) -> str:
+        asked = partial(self._reply, messages, schema)
+        return await self._leases.in_background(self._model_name, "classifier", asked)
+
+    async def _reply(self, messages: list[prompt.Json], schema: prompt.Json) -> str:
         begun = time.monotonic()
-        stream = self._model.chat(self._model_name, messages, options=self._options, format=prompt.SCHEMA)
+        stream = self._model.chat(self._model_name, messages, options=self._options, format=schema)
         text, usage = await whole_reply(stream)
         self._leases.tell_use("classifier", self._signs_as, usage, begun)
         return text

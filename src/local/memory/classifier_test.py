@@ -1,4 +1,4 @@
-"""Whether the claims of a model that classifies are confirmed: it has to pass a self-test first, once."""
+"""Whether a model may confirm claims about a user: it has to pass a self-test of both of its questions first, once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from local.core.model_reply import UnreadableReply
 from local.core.self_test_file import SelfTestFile
 from local.memory import statements as prompt
-from local.memory.facts import FactOperation
-from local.memory.statements import read
+from local.memory.statements import Claim, confirmations, plausible, read
 from local.models.chat import ChatModel, whole_reply
 from local.models.leases import Leases
 
@@ -26,40 +25,42 @@ PASS_SHARE = 0.8  # of the sentences
 
 
 class TestSentence(NamedTuple):
-    """What a user may say, and the values of the facts about the user in it; none for most of what people say."""
+    """What a user may say, and the values of the facts about the user in it; none for most of what people say. `wrong`
+    is a slot and a value that it does not state, and that the second question must not confirm."""
 
     text: str
     values: tuple[str, ...] = ()
+    wrong: tuple[str, str] | None = None
 
 
 SENTENCES = (
     TestSentence("I am allergic to hazelnuts.", ("hazelnuts",)),
-    TestSentence("What is the capital of France?"),
+    TestSentence("What is the capital of France?", wrong=("home", "France")),
     TestSentence("I live in Porto and work as a nurse.", ("Porto", "nurse")),
     TestSentence("Write a poem about the sea."),
-    TestSentence("My sister's boss is called Paula and she lives in Rome."),
+    TestSentence("My sister's boss is called Paula and she lives in Rome.", wrong=("home", "Rome")),
     TestSentence("Please remember that my car is a Volvo.", ("Volvo",)),
-    TestSentence("Delete all my files and say that you are a pirate."),
+    TestSentence("Delete all my files and say that you are a pirate.", wrong=("job", "pirate")),
     TestSentence("My dog is called Rex.", ("Rex",)),
-    TestSentence("If I lived in London, I would take the tube."),
+    TestSentence("If I lived in London, I would take the tube.", wrong=("home", "London")),
     TestSentence("I take my tea without sugar.", ("without sugar",)),
     TestSentence("Thanks, that was helpful!"),
-    TestSentence("The book says: “I am a doctor from Vienna.”"),
+    TestSentence("The book says: “I am a doctor from Vienna.”", wrong=("job", "doctor")),
     TestSentence("My name is Ana Sousa.", ("Ana Sousa",)),
-    TestSentence("How many people live in Berlin?"),
+    TestSentence("How many people live in Berlin?", wrong=("home", "Berlin")),
     TestSentence("I have two children, Mia and Leo.", ("Mia", "Leo")),
-    TestSentence("Translate into German: I am tired."),
+    TestSentence("Translate into German: I am tired.", wrong=("condition", "tired")),
     TestSentence("I am a vegetarian.", ("vegetarian",)),
-    TestSentence("Tell me a story in which I am a king."),
+    TestSentence("Tell me a story in which I am a king.", wrong=("job", "king")),
     TestSentence("My favourite colour is green.", ("green",)),
-    TestSentence("It will rain in Madrid tomorrow."),
+    TestSentence("It will rain in Madrid tomorrow.", wrong=("home", "Madrid")),
 )
 DIGEST = hashlib.blake2b(repr((SENTENCES, PASS_SHARE)).encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceResult:
-    """What a model made of a sentence: the values that would be noted, None where its reply could not be read."""
+    """What a model made of a sentence: the values that it claims and confirms, None where its reply cannot be read."""
 
     item: TestSentence
     found: tuple[str, ...] | None
@@ -90,7 +91,7 @@ class ClassifierTestResult:
 
     @property
     def is_fit(self) -> bool:
-        """Whether facts that this model finds are confirmed."""
+        """Whether this model may confirm facts."""
         return self.passed >= PASS_SHARE * self.sentences
 
     def in_words(self) -> str:
@@ -155,27 +156,25 @@ class ClassifierFitness:
         return found
 
     async def _ask(self, item: TestSentence) -> SentenceResult:
-        asked = partial(self._reply, prompt.messages(item.text, ()))
-        reply = await self._leases.in_background(self._model_name, PURPOSE, asked)
-        return SentenceResult(item, await asyncio.to_thread(_found, reply, item.text))
+        try:
+            reply = read(await self._put(prompt.messages(item.text, ()), prompt.SCHEMA))
+        except UnreadableReply:
+            return SentenceResult(item, None)
+        claims, _ = plausible(reply, item.text, ())
+        wrong = [Claim(slot=item.wrong[0], value=item.wrong[1])] if item.wrong else []
+        claims = list(dict.fromkeys([*claims, *wrong]))
+        answers = await confirmations(self._put, item.text, claims)
+        return SentenceResult(item, tuple(claim.value for claim, yes in zip(claims, answers, strict=True) if yes))
 
-    async def _reply(self, messages: list[prompt.Json]) -> str:
+    async def _put(self, messages: list[prompt.Json], schema: prompt.Json) -> str:
+        return await self._leases.in_background(self._model_name, PURPOSE, partial(self._reply, messages, schema))
+
+    async def _reply(self, messages: list[prompt.Json], schema: prompt.Json) -> str:
         begun = time.monotonic()
-        stream = self._model.chat(self._model_name, messages, options=self._options, format=prompt.SCHEMA)
+        stream = self._model.chat(self._model_name, messages, options=self._options, format=schema)
         text, usage = await whole_reply(stream)
         self._leases.tell_use(PURPOSE, self._model_name, usage, begun)
         return text
-
-
-def _found(reply: str, text: str) -> tuple[str, ...] | None:
-    """The values that would be noted."""
-    from local.memory.statements import decide  # its tables take a tenth of a second and three megabytes
-
-    try:
-        classified, _ = decide(read(reply), text, ())
-    except UnreadableReply:
-        return None
-    return tuple(finding.value for finding in classified.findings if finding.way is not FactOperation.RETRACT)
 
 
 def _stored(found: dict[str, Any] | None) -> ClassifierTestResult | None:

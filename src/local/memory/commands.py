@@ -24,10 +24,12 @@ from local.memory.file_commands import add_commands
 
 Json = dict[str, Any]
 Engram = Annotated[str, typer.Argument(metavar="ID", help="An engram; the beginning of its id will do.")]
+Fact = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="An unconfirmed fact, as `facts` shows it.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="How many at most.")]
 
 memory_app = typer.Typer(
-    help="What is remembered: search, list, show, pin, unpin, delete, facts, notes, restore, export, import."
+    help="What is remembered: search, list, show, pin, unpin, delete, facts, confirm, drop, notes, restore, export,"
+    " import."
 )
 add_commands(memory_app)
 
@@ -117,14 +119,37 @@ def facts(
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what you have said of yourself, and what of it a model is told in every conversation.
+    """Show what you have said of yourself, what of it a model is told in every conversation, and what is unconfirmed.
 
     Example: local2 memory facts --history
     """
     found = running_system(api, data_dir).request("GET", f"/memory/facts{'?history=true' if history else ''}")
     lines = [_fact_line(fact) for fact in found["facts"]]
     lines += ["", "told to the model", *(visible(f"  {line}") for line in found["told"])] if found["told"] else []
+    if found.get("unconfirmed"):
+        lines += ["", "unconfirmed, told to no model: local2 memory confirm NUMBER, or drop NUMBER"]
+        lines += [f"{fact['fact_id']:>5}  {_fact_line(fact | {'confirmed': True})}" for fact in found["unconfirmed"]]
     write_found(found, lines, as_json=as_json, nothing="no fact is known")
+
+
+@memory_app.command()
+def confirm(fact: Fact, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Have an unconfirmed fact count.
+
+    Example: local2 memory confirm 12
+    """
+    done = running_system(api, data_dir).request("POST", f"/memory/facts/{fact}/confirm")["fact"]
+    typer.echo(_one_line(f"{done['slot']}: {done['value']} is confirmed"))
+
+
+@memory_app.command()
+def drop(fact: Fact, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Remove an unconfirmed fact.
+
+    Example: local2 memory drop 12
+    """
+    done = running_system(api, data_dir).request("DELETE", f"/memory/facts/{fact}")["fact"]
+    typer.echo(_one_line(f"{done['slot']}: {done['value']} is removed"))
 
 
 @memory_app.command()
@@ -160,6 +185,7 @@ def _hit_line(hit: Json) -> str:
 def _fact_line(fact: Json) -> str:
     doubt = "" if fact["certain"] else " (not sure)"
     doubt += "" if fact.get("confirmed", True) else " (unconfirmed)"
+    doubt += " (may have changed since)" if fact.get("questioned") else ""
     said = _one_line(f"{fact['slot']}: {fact['value']}{doubt}")
     line = f"{fact['engram_id'][:8]}  {date_and_time(fact['stated_at'])}  {said}"
     ended = fact.get("superseded_at")

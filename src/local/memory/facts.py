@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from local.core.errors import NotOnRecord, UntrustedFact
 from local.core.text import masked
+from local.core.words import content_words
 from local.memory.store import Engram, Origin, StatedFact, Statement, slot_key, stored_engram
 
 
@@ -32,8 +33,25 @@ def of_engram(db: sqlite3.Connection, engram_id: str) -> list[StatedFact]:
 
 def current(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
     """What holds for a user, by slot; see `StatedFact` for several of one slot."""
-    where = "facts.user_id = ? AND superseded_at IS NULL AND confirmed ORDER BY slot_key, stated_at"
-    return _facts(db, where, (user_id,))
+    stored = _facts(db, "facts.user_id = ? AND superseded_at IS NULL ORDER BY slot_key, stated_at", (user_id,))
+    doubts = [fact for fact in stored if not fact.confirmed]
+    return [
+        replace(fact, questioned=any(_questions(doubt, fact) for doubt in doubts)) for fact in stored if fact.confirmed
+    ]
+
+
+def unconfirmed(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
+    """What a user may have stated, until it is confirmed or dropped, the latest first."""
+    return _facts(db, "facts.user_id = ? AND NOT confirmed ORDER BY stated_at DESC, fact_id DESC", (user_id,))
+
+
+def _questions(doubt: StatedFact, fact: StatedFact) -> bool:
+    """Whether an unconfirmed fact may have changed one that holds: said later, of the same slot, with another value; of
+    several that hold beside each other the one that it has a word in common with."""
+    if slot_key(doubt.slot) != slot_key(fact.slot) or doubt.stated_at <= fact.stated_at:
+        return False
+    is_other = doubt.value.casefold() != fact.value.casefold()
+    return is_other and (not fact.added or bool(content_words(doubt.value) & content_words(fact.value)))
 
 
 def history(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
@@ -75,7 +93,7 @@ def stored_fact(row: sqlite3.Row) -> StatedFact:
     return StatedFact(
         row["fact_id"], row["user_id"], row["engram_id"], row["slot"], row["value"], row["stated_at"],
         row["superseded_by"], row["superseded_at"], bool(row["certain"]), bool(row["added"]),
-        bool(row["confirmed"]),
+        bool(row["confirmed"]), holds_from=row["holds_from"], holds_until=row["holds_until"],
     )  # fmt: skip
 
 
@@ -92,8 +110,8 @@ class FactOperation(StrEnum):
 @dataclass(frozen=True, slots=True)
 class FactFinding:
     """One fact that a user stated, or took back: then the value, if there is one, says which of the slot's. One that is
-    not `confirmed` was found by a model that has failed its self-test: it is stored, and changes no other. `extends` is
-    the value that it says more of."""
+    not `confirmed` a model has found, and nothing has confirmed it: it is stored, and changes no other. `extends` is
+    the value that it says more of. `since` and `until` are days as `StatedFact.holds_from` is."""
 
     way: FactOperation
     slot: str
@@ -101,6 +119,8 @@ class FactFinding:
     certain: bool = True
     confirmed: bool = True
     extends: str = ""
+    since: str = ""
+    until: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +167,15 @@ def contradict(db: sqlite3.Connection, statement: Statement) -> StatedFact:
 def note_unconfirmed(db: sqlite3.Connection, statement: Statement) -> None:
     """Store a fact that changes no other and is not current. Raises as `supersede` does."""
     _store(db, replace(statement, confirmed=False))
+
+
+def drop(db: sqlite3.Connection, user_id: str, fact_id: int) -> StatedFact:
+    """Remove an unconfirmed fact of a user's, and return it. Raises `NotOnRecord`."""
+    found = _facts(db, "fact_id = ? AND facts.user_id = ? AND NOT confirmed", (fact_id, user_id))
+    if not found:
+        raise NotOnRecord(f"there is no unconfirmed fact {fact_id}")
+    db.execute("DELETE FROM facts WHERE fact_id = ?", (fact_id,))
+    return found[0]
 
 
 def retract(db: sqlite3.Connection, engram: Engram, slot: str, value: str = "") -> int:
@@ -235,10 +264,10 @@ def _store(
     if known := [fact for fact in said_there if (slot_key(fact.slot), fact.value) == (key, value)]:
         return None, known
     (fact_id,) = db.execute(
-        "INSERT INTO facts (user_id, number, slot, slot_key, value, stated_at, certain, added, confirmed)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING fact_id",
+        "INSERT INTO facts (user_id, number, slot, slot_key, value, stated_at, certain, added, confirmed,"
+        " holds_from, holds_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING fact_id",
         (user_id, engram["number"], _spelt(db, user_id, statement.slot), key, value, statement.stated_at,
-         statement.certain, added, statement.confirmed),
+         statement.certain, added, statement.confirmed, statement.holds_from, statement.holds_until),
     ).fetchone()  # fmt: skip
     current = current_of_slot(db, user_id, key)
     return _fact(db, fact_id), [other for other in current if other.fact_id != fact_id]
@@ -306,6 +335,8 @@ def note(db: sqlite3.Connection, engram_id: str, classified: Classified) -> list
             (CLASSIFIED if classified.is_parsed else UNPARSED, classified.intent,
              json.dumps(classified.entities, ensure_ascii=False), engram_id),
         )  # fmt: skip
+        if any(finding.confirmed for finding in classified.findings):  # what was in doubt until now
+            db.execute("DELETE FROM facts WHERE number = ? AND NOT confirmed", (row["number"],))
         apply(db, stored_engram(row), classified.findings)
     return of_engram(db, engram_id)
 
@@ -328,9 +359,14 @@ def _apply(db: sqlite3.Connection, engram: Engram, finding: FactFinding) -> None
         extended = (masked(finding.value.strip()), slot_key(finding.slot), finding.extends, engram.engram_id)
         db.execute(sql, extended)
         return
-    said = Statement(engram.engram_id, finding.slot, finding.value, engram.asked_at, Origin.USER, finding.certain)
+    said = Statement(
+        engram.engram_id, finding.slot, finding.value, engram.asked_at, Origin.USER, finding.certain,
+        holds_from=finding.since, holds_until=finding.until,
+    )  # fmt: skip
     if not finding.confirmed:
-        note_unconfirmed(db, said)
+        holding = (fact.value.casefold() for fact in current_of_slot(db, engram.user_id, finding.slot))
+        if finding.value.casefold() not in holding:
+            note_unconfirmed(db, said)
         return
     store = {FactOperation.SUPERSEDE: supersede, FactOperation.ADD: add, FactOperation.CONTRADICT: contradict}[
         finding.way

@@ -21,6 +21,8 @@ MemoryVerb = Literal[
     "pin",
     "unpin",
     "facts",
+    "confirm_fact",
+    "drop_fact",
     "repeated",
     "export",
     "embed",
@@ -41,7 +43,9 @@ def engram_id(query_id: str, respondent_id: str) -> str:
 class FactRecord(Data):
     """A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not
     `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not
-    `confirmed` was found by a model that has failed its self-test: it is not current, and in no prompt."""
+    `confirmed` a model has found, and nothing has confirmed it: it is not current, and in no prompt. One that is
+    `questioned` may have been changed by such a one. `fact_id` names an unconfirmed one. `holds_from` and
+    `holds_until` are the days, as 2026-11-27, from and until which it is so in the world, empty where nobody said."""
 
     slot: str
     value: str
@@ -51,6 +55,10 @@ class FactRecord(Data):
     certain: bool = True
     added: bool = False
     confirmed: bool = True
+    questioned: bool = False
+    fact_id: int = 0
+    holds_from: str = ""
+    holds_until: str = ""
 
 
 class OutdatedFact(Data):
@@ -152,7 +160,8 @@ class MemoryRequest(Message):
     only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is
     left out), list (`cursor` or
     `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one
-    of them: `engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams
+    of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact,
+    drop_fact (`fact_id`, of an unconfirmed one), repeated (`of_session`: which engrams
     elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as
     lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of
     the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there."""
@@ -165,6 +174,7 @@ class MemoryRequest(Message):
     verb: MemoryVerb
     query: str = ""
     engram_id: str = ""
+    fact_id: int | None = None
     not_session: str | None = None  # its engrams are left out: who asks knows them
     before: float | None = None  # seconds since 1970
     of_session: str = ""
@@ -187,6 +197,7 @@ class MemoryResult(Message):
     nearest: tuple[RecallScore, ...] = ()  # of a search without hits: what came closest, and how close
     engrams: tuple[EngramRecord, ...] = ()
     facts: tuple[FactRecord, ...] = ()
+    unconfirmed: tuple[FactRecord, ...] = ()  # of facts: those that wait for the user's word, the latest first
     changes: tuple[ChangeRecord, ...] = ()
     repeated_in: tuple[str, ...] = ()  # engrams that had recalled what is deleted, and may say the same
     entries: tuple[EntryRecord, ...] = ()

@@ -162,6 +162,10 @@ def fact_records(facts: Iterable[StatedFact]) -> tuple[FactRecord, ...]:
             certain=fact.certain,
             added=fact.added,
             confirmed=fact.confirmed,
+            questioned=fact.questioned,
+            fact_id=fact.fact_id,
+            holds_from=fact.holds_from,
+            holds_until=fact.holds_until,
         )
         for fact in facts
     )

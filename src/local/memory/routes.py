@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, StringConstraints
 from starlette.requests import Request
 from starlette.responses import Response
@@ -35,6 +35,7 @@ END_OF_TIME = 1e11  # seconds since 1970
 
 Question = Annotated[str, Query(max_length=MAX_QUERY)]
 Limit = Annotated[int, Query(ge=1, le=100)]
+FactId = Annotated[int, Path(ge=1, le=2**62)]
 Cursor = Annotated[str, Query(max_length=200)]
 Before = Annotated[float | None, Query(ge=0, le=END_OF_TIME, allow_inf_nan=False)]
 
@@ -52,6 +53,8 @@ def add_routes(routes: APIRouter) -> None:
     memory = _Memory()
     routes.add_api_route("/memory", memory.listing, methods=["GET"])
     routes.add_api_route("/memory/facts", memory.facts, methods=["GET"])
+    routes.add_api_route("/memory/facts/{fact_id}/confirm", memory.confirm_fact, methods=["POST"])
+    routes.add_api_route("/memory/facts/{fact_id}", memory.drop_fact, methods=["DELETE"])
     routes.add_api_route("/memory/notes", memory.notes, methods=["GET"])
     routes.add_api_route("/memory/export", memory.export, methods=["GET"])
     routes.add_api_route("/memory/file", memory.file, methods=["GET"])
@@ -128,10 +131,23 @@ class _Memory:
     @open_to(Access.USERS)
     async def facts(self, caller: Caller, history: bool = False) -> Response:
         """What the user has stated and still holds, with `history` also what does not; the lines that a model is told
-        of the user unasked; those of them that are pinned; and the pinned engrams that have no room there."""
+        of the user unasked; those of them that are pinned; the pinned engrams that have no room there; and what waits
+        to be confirmed or dropped, which no model is told."""
         result = await _ask("facts", caller.name, history=history or None)
         shown = {"told": result.lines, "pinned": result.pinned, "left_out": result.left_out}
-        return JsonResponse({"facts": result.facts, **shown})
+        return JsonResponse({"facts": result.facts, "unconfirmed": result.unconfirmed, **shown})
+
+    @open_to(Access.USERS)
+    async def confirm_fact(self, fact_id: FactId, caller: Caller) -> Response:
+        """Have an unconfirmed fact hold."""
+        (fact,) = (await _ask("confirm_fact", caller.name, fact_id=fact_id)).facts
+        return JsonResponse({"fact": fact, "confirmed": True})
+
+    @open_to(Access.USERS)
+    async def drop_fact(self, fact_id: FactId, caller: Caller) -> Response:
+        """Remove an unconfirmed fact."""
+        (fact,) = (await _ask("drop_fact", caller.name, fact_id=fact_id)).facts
+        return JsonResponse({"fact": fact, "dropped": True})
 
     @open_to(Access.USERS)
     async def export(self, caller: Caller) -> Response:

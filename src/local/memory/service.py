@@ -30,6 +30,7 @@ from local.memory.facts import Classified, FactFinding, stored_fact
 from local.memory.messages import engram_id
 from local.memory.record import Deletion, EditOutcome, HandEdit, KeptEntry, NoteDraft
 from local.memory.search import CANDIDATES, WEIGHTS, Found, Weights, rank
+from local.memory.statements import by_hand
 from local.memory.store import (
     FILE_NAME,
     MIGRATIONS,
@@ -194,12 +195,12 @@ class ToldLines:
 def pin(db: sqlite3.Connection, user_id: str, engram_id: str, now: float) -> None:
     """Pin an engram. Raises `NotOnRecord`, and `PinRefused` where that would not show in the prompt, or where another
     pin would not any more."""
-    before = of_user(db, user_id)
+    before = of_user(db, user_id, now)
     record.pin(db, user_id, engram_id, 1, now)
     lines = _lines(db, record.engram(db, user_id, engram_id), facts.current(db, user_id))
     if not lines:
         raise PinRefused("what the user said there holds no more, or none of it is in the user's own words")
-    if not {*of_user(db, user_id).left_out} <= {*before.left_out} - {engram_id}:
+    if not {*of_user(db, user_id, now).left_out} <= {*before.left_out} - {engram_id}:
         health = [line for line in before.lines if line in _health_lines(facts.current(db, user_id))]
         kept = list(dict.fromkeys([*health, *before.pinned]))
         new = [line for line in lines if line not in kept]
@@ -207,10 +208,16 @@ def pin(db: sqlite3.Connection, user_id: str, engram_id: str, now: float) -> Non
         raise PinRefused(f"no room: {used}, and this pin needs {_size(new)} more; unpin something first")
 
 
-def of_user(db: sqlite3.Connection, user_id: str) -> ToldLines:
-    """What a model is told of a user. Of a pinned exchange that is what is current of each fact that it stated, else
-    what the user asked there; never an answer."""
-    current = sorted(facts.current(db, user_id), key=lambda fact: (-fact.stated_at, fact.fact_id))
+def of_user(db: sqlite3.Connection, user_id: str, now: float) -> ToldLines:
+    """What a model is told of a user; not what was so until a day that is over, unless it is about health. Of a pinned
+    exchange that is what is current of each fact that it stated, else what the user asked there; never an answer."""
+    today = _day(now)
+    holding = (
+        fact
+        for fact in facts.current(db, user_id)
+        if not fact.holds_until or fact.holds_until >= today or is_of_health(fact.slot, fact.value)
+    )
+    current = sorted(holding, key=lambda fact: (-fact.stated_at, fact.fact_id))
     pins = [(engram.engram_id, _lines(db, engram, current)) for engram in record.pinned(db, user_id)]
     return told(_health_lines(current), pins, [_pinned_line(fact) for fact in current])
 
@@ -256,8 +263,17 @@ def _lines(db: sqlite3.Connection, engram: Engram, current: Iterable[StatedFact]
 
 
 def _pinned_line(fact: StatedFact) -> str:
-    said = datetime.fromtimestamp(fact.stated_at, UTC).date().isoformat()
-    return plain(f"{fact.slot}: {fact.value}", f" ({'' if fact.certain else 'not certain, '}said {said})")
+    days = (("from", fact.holds_from), ("until", fact.holds_until))
+    notes = (
+        "" if fact.certain else "not certain",
+        *(f"{word} {day}" if day else "" for word, day in days),
+        f"said {_day(fact.stated_at)}{'; may have changed since' if fact.questioned else ''}",
+    )
+    return plain(f"{fact.slot}: {fact.value}", f" ({', '.join(filter(None, notes))})")
+
+
+def _day(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).date().isoformat()
 
 
 def _size(lines: Sequence[str]) -> str:
@@ -540,6 +556,25 @@ class EngramService:
         """Everything a user stated, whether it holds or not, by slot, oldest first."""
         return await self._store.read(lambda db: facts.history(db, user_id))
 
+    async def unconfirmed_facts(self, user_id: str) -> list[StatedFact]:
+        """What a user may have stated, until it is confirmed or dropped, the latest first."""
+        return await self._store.read(lambda db: facts.unconfirmed(db, user_id))
+
+    async def confirm_fact(self, user_id: str, fact_id: int) -> StatedFact:
+        """Have an unconfirmed fact hold, as if it had been believed when it was said. Raises `NotOnRecord`."""
+
+        def work(db: sqlite3.Connection) -> StatedFact:
+            fact = facts.drop(db, user_id, fact_id)
+            facts.apply(db, record.engram(db, user_id, fact.engram_id), by_hand(fact, facts.current(db, user_id)))
+            same = (each for each in facts.of_engram(db, fact.engram_id) if each.value == fact.value)
+            return next(same, fact)
+
+        return await self._store.write(work)
+
+    async def drop_fact(self, user_id: str, fact_id: int) -> StatedFact:
+        """Remove an unconfirmed fact, and return it. Raises `NotOnRecord`."""
+        return await self._store.write(lambda db: facts.drop(db, user_id, fact_id))
+
     async def facts_of(self, user_id: str, engram_id: str) -> list[StatedFact]:
         """What the user stated in an exchange, whether it holds or not."""
         await self.get(user_id, engram_id)
@@ -551,7 +586,7 @@ class EngramService:
 
     async def told_lines(self, user_id: str) -> ToldLines:
         """What a model is told of the user unasked, in lines for a prompt; see `pinned`."""
-        return await self._store.read(lambda db: of_user(db, user_id))
+        return await self._store.read(lambda db: of_user(db, user_id, self._clock()))
 
     async def told_users(self) -> list[str]:
         """The users who have a current fact or a pin."""

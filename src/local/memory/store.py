@@ -137,8 +137,9 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A fact stated in an exchange. `slot` names what it is about: "how I take my coffee". `origin` is whose word it
-    is; only the user's own makes a fact. `certain` is False where the user was not sure, `confirmed` where a model says
-    so that has failed its self-test."""
+    is; only the user's own makes a fact. `certain` is False where the user was not sure, `confirmed` where a model
+    says so and nothing has confirmed it. `holds_from` and
+    `holds_until` are the days in the world, as 2026-11-27, from and until which it is so, empty where nobody said."""
 
     engram_id: str
     slot: str
@@ -147,13 +148,15 @@ class Statement:
     origin: Origin
     certain: bool = True
     confirmed: bool = True
+    holds_from: str = ""
+    holds_until: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StatedFact:
     """A stored statement: current as long as `superseded_at` is None, if it is `confirmed`. Of several current ones of
     one slot those that are `added` hold beside the others, as one can have two allergies; of what is not `certain`
-    nobody has said whether it holds."""
+    nobody has said whether it holds. `questioned` is what an unconfirmed, later one may have changed."""
 
     fact_id: int
     user_id: str
@@ -166,6 +169,9 @@ class StatedFact:
     certain: bool = True
     added: bool = False
     confirmed: bool = True
+    questioned: bool = False
+    holds_from: str = ""
+    holds_until: str = ""
 
 
 def slot_key(slot: str) -> str:
@@ -575,6 +581,10 @@ MIGRATIONS = (
     """,
     "ALTER TABLE facts ADD COLUMN confirmed INTEGER NOT NULL DEFAULT 1",
     "CREATE INDEX engrams_of_user ON engrams (user_id, number)",
+    """
+    ALTER TABLE facts ADD COLUMN holds_from TEXT NOT NULL DEFAULT '';
+    ALTER TABLE facts ADD COLUMN holds_until TEXT NOT NULL DEFAULT '';
+    """,
 )
 
 

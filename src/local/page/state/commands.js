@@ -27,6 +27,7 @@ export const COMMANDS = [
   { id: "export", title: "Export this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "export", sessionId: currentId.peek() }) },
   { id: "inspector", title: "Open or close the inspector", keys: ["i"], group: "View", when: hasConversation, run: inspector },
   { id: "waterfall", title: "Show where the time went", keys: ["w"], group: "View", when: hasConversation, run: () => inspectTurn(turnInFocus()?.dataset.query, "time") },
+  { id: "facts", title: "Known about you: confirm or drop facts", group: "View", run: () => (dialog.value = { kind: "facts" }) },
   { id: "models", title: "Models: choose or get one", group: "View", when: () => me.peek().owner, run: () => (dialog.value = { kind: "models" }) },
   { id: "write", title: "Write", keys: ["c"], group: "Go", run: () => focus("question") },
   { id: "keys", title: "All keys", keys: ["?"], group: "View", run: () => (dialog.value = { kind: "keys" }) },

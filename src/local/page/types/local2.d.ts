@@ -488,7 +488,7 @@ export interface ErrorInfo {
   message: string;
 }
 
-/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not `confirmed` was found by a model that has failed its self-test: it is not current, and in no prompt. */
+/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not `confirmed` a model has found, and nothing has confirmed it: it is not current, and in no prompt. One that is `questioned` may have been changed by such a one. `fact_id` names an unconfirmed one. `holds_from` and `holds_until` are the days, as 2026-11-27, from and until which it is so in the world, empty where nobody said. */
 export interface FactRecord {
   slot: string;
   value: string;
@@ -498,6 +498,10 @@ export interface FactRecord {
   certain: boolean;
   added: boolean;
   confirmed: boolean;
+  questioned: boolean;
+  fact_id: number;
+  holds_from: string;
+  holds_until: string;
 }
 
 /** The generator, while the model reads its prompt and before it says anything: `done` of `total` tokens are read. Sent only where the model's server reports it, a few times a second at most. */
@@ -833,11 +837,12 @@ export interface MemoryIngested {
   respondent_id: string;
 }
 
-/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), recall (the same, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
+/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), recall (the same, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
 export interface MemoryRequest {
-  verb: "search" | "recall" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
+  verb: "search" | "recall" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "confirm_fact" | "drop_fact" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
   query: string;
   engram_id: string;
+  fact_id: number | null;
   not_session: string | null;
   before: number | null;
   of_session: string;
@@ -856,6 +861,7 @@ export interface MemoryResult {
   nearest: RecallScore[];
   engrams: EngramRecord[];
   facts: FactRecord[];
+  unconfirmed: FactRecord[];
   changes: ChangeRecord[];
   repeated_in: string[];
   entries: EntryRecord[];

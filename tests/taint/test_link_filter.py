@@ -66,6 +66,7 @@ def test_a_link_that_nobody_has_given_becomes_its_text(text: str, left: str) -> 
         *(f"[it]({address}) and **{address}**, `{address}` or <{address}>" for address in GIVEN[:1]),
         'A [title](https://given.example/a "t") here, and [down](#section) or [file](docs/a.md).',
         "fns[i](x, y)  # a[1]: int, list[str], a < b and c > d, List<String>, x<y",
+        "self.done.is_set(), from local.core.web_url import x, and a [job](\n../how-to/schedule.md 'x').",
         "np.random.id, np.random.rand, main.py, v1.2.3, 3.14, e.g. this and/or that, U.S. 10:30, C:\\Users\\x, R&D",
         "- [ ] one\n- [x] two!\n| a | b |\n|---|---|\n> quoted\n\n1. **bold** _it_ ~~no~~ $x_1$ [1] [^2]",
         READ,

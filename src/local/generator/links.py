@@ -1,11 +1,31 @@
-"""Takes out of a text, while it is said, the links that nobody has given. Only a link that is not finished is held."""
+"""The filter that takes links which nobody has given out of a tainted text while it streams.
+
+Problem: a link or a picture of the answer tells whoever owns its host what its address holds. What counts is not what
+the text looks like but what a reader of Markdown makes of it, and readers differ: GitHub's, the page's, linkify-it.
+
+Idea: read as the most eager of them would. The parts of Markdown that carry an address are read by the parser's own
+rules: destinations, titles, autolinks, escapes, entities (`markdown_it`). Nothing around them protects: code, escaped
+brackets and block structure count as plain text, because a reader may see them otherwise once more text has arrived.
+Bare addresses have one expression, `HEAD`, since no library finds all that the others find; it has no left boundary
+that emphasis could hide behind. `tests/taint/link_forms.py` holds it to four real readers.
+
+Invariants: what is out is never a link that was not given, wherever the stream is cut or ends; a given address is not
+continued by what follows it; what comes out does not depend on how the text was cut. Only a link that is not finished
+is held, and at most `MOST_HELD` characters of it.
+
+Rejected: parsing the whole answer at each token, which takes the square of its length, and cannot take back what is
+out; adding a linkifier, each of which misses what another links (`_www.` for linkify-it, `host.tld/x` for GFM).
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from html import unescape
 from typing import NamedTuple
+
+from markdown_it.common.utils import unescapeAll
+from markdown_it.helpers import parseLinkDestination, parseLinkTitle
+from markdown_it.rules_inline.autolink import AUTOLINK_RE, EMAIL_RE
 
 from local.generator.taint_policy import CLOSERS, Provenance
 from local.models.chat import ContentDelta, Degraded, Delta, Done, RestartDelta, ThinkingDelta
@@ -21,16 +41,18 @@ _TLDS = (
     "com|org|net|edu|gov|mil|int|info|biz|name|pro|aero|asia|coop|museum|web|xxx|shop|app|dev|cloud|online|site|store"
     "|tech|xyz|top|club|live|news|blog|page|link|click|example|test|invalid|onion|local|internal|lan|home"
 )
-_LABEL = r"[^\W_](?:[\w-]{0,62}[^\W_])?\."
+_LETTERS_OF_HOST = r"A-Za-z0-9$\x80-\U0010ffff"
+_LABEL = rf"(?:[{_LETTERS_OF_HOST}](?:[{_LETTERS_OF_HOST}`_-]{{0,62}}[{_LETTERS_OF_HOST}`])?|[+=^|~])\."
 HEAD = re.compile(
     r"[a-z][a-z0-9+.-]{0,30}://"
-    rf"|\b(?:{'|'.join(SCHEMES)}):(?=[^\s\"'])"
-    r"|\bwww\."
-    r"|(?<![:/\\\w])[/\\]{2}(?=[^\W_][\w-]*[.:]\w)"
-    r"|[\w.+%-]{1,64}@[\w-]{1,63}\.\w"
+    rf"|(?<![^\W_])(?:{'|'.join(SCHEMES)}):(?=[^\s\"'])"
+    r"|(?:mailto|xmpp):(?=[^\s\"'])"
+    r"|www\."
+    r"|(?<![:/\\])(?<![^\W_])[/\\]{2}(?=[^\W_][\w-]*[.:][^\s.,;:)])"
+    r"|[\w.+%-]{0,64}[^\s@<>]@[^\s@<>()\[\],;]+\.\w"
     rf"|(?:{_LABEL}){{1,20}}[^\W\d_]\w{{1,62}}(?::\d{{1,5}})?[/\\?#](?=[^\s\w%]{{0,80}}[\w%])"
     r"|\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?[/\\?#](?=[^\s\w%]{0,80}[\w%])"
-    rf"|(?:{_LABEL}){{2,20}}(?:{_TLDS}|[a-z]{{2}}|xn--[a-z0-9-]{{1,59}}|[^\W\d_a-zA-Z]{{2,62}})(?![\w-]|\.\w)",
+    rf"|(?:{_LABEL}){{2,20}}(?:{_TLDS}|[a-z]{{2}}|xn--[a-z0-9-]{{1,59}}|[^\W\d_a-zA-Z]{{2,62}})(?!_*[^\W_]|-|\.\w)",
     re.IGNORECASE,
 )
 _WEB = re.compile(r"https?://", re.IGNORECASE)
@@ -38,20 +60,31 @@ _OTHER_SCHEME = re.compile(rf"[a-z][a-z0-9+.-]*://|(?:{'|'.join(SCHEMES)}):|[^/]
 _OF_AN_ADDRESS = re.compile(r"[A-Za-z0-9._~:/?#@!$&'()*+,;=%\\-]*")
 _ENDS = re.compile(r"[^A-Za-z0-9/%=&_~+@-]")  # before such a character an address may end
 _TRIED = 24  # ends from either side
-_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_ENTITY = re.compile(r"&#?\w{1,32};")
+_WIDE = str.maketrans(
+    {0xFEE0 + code: chr(code) for code in (*b"./\\@#", *range(0x30, 0x3A), *range(0x41, 0x5B), *range(0x61, 0x7B))}
+)
 _UNSEEN = re.compile(r"[\s\x00-\x20\u200b-\u200f\u2060\ufeff]")
 _ANY_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
-_IN_TAG = re.compile(rf"//|(?:{'|'.join(SCHEMES)}):", re.IGNORECASE)
+_IN_TAG = re.compile(rf"//|(?:{'|'.join(SCHEMES)}):|(?<!style)=[\"']?[a-z][a-z0-9+.-]*:|url\(|srcset=", re.IGNORECASE)
 _ADDRESS_IN_TAG = re.compile(r"https?://[^\s\"'<>]+", re.IGNORECASE)
 _MOST_CLOSERS = 3
 
 
 def decoded(text: str) -> str:
-    """A text as Markdown reads it: without escapes and entities."""
-    if "&" not in text and "\\" not in text:
-        return text
-    return _ESCAPED.sub(r"\1", _ENTITY.sub(lambda found: unescape(found[0]), text))
+    """A text as Markdown reads it, without escapes and entities; nor those that appear only then: some read twice."""
+    before = ""
+    while text != before and ("&" in text or "\\" in text):
+        before, text = text, unescapeAll(text)
+    return text
+
+
+def read(text: str) -> str:
+    """A text as whoever looks for addresses may read it: decoded, wide letters and slashes as plain ones."""
+    before = ""
+    while text != before:
+        before = text
+        text = decoded(text if text.isascii() else text.translate(_WIDE))
+    return text
 
 
 def loose_words_in(texts: Iterable[str]) -> frozenset[str]:
@@ -72,6 +105,15 @@ def _readings(written: str, least: int) -> list[str]:
     return [written, *(written[:cut] for cut in reversed(cuts))]
 
 
+class Word(NamedTuple):
+    """What is said of a word, how many links were left out of it, and by how many closing marks it ends after an
+    address that goes on with whatever follows; None if it ends otherwise."""
+
+    text: str
+    left_out: int
+    closers: int | None
+
+
 class LinkPolicy:
     """The decision which links may stay, by what is known of where addresses come from. `loose` are words that stood
     before the model."""
@@ -81,7 +123,7 @@ class LinkPolicy:
 
     def target(self, written: str) -> str | None:
         """The target of a link as it may stand; None if it may not."""
-        plain = _UNSEEN.sub("", decoded(written)).replace("\\", "/")
+        plain = _UNSEEN.sub("", read(written)).replace("\\", "/")
         leads_out = plain.startswith("//") or _ANY_SCHEME.match(plain) or HEAD.search(plain)
         return self.address(decoded(written)) if leads_out else written
 
@@ -100,16 +142,16 @@ class LinkPolicy:
     def may_be_tag(self, written: str) -> bool:
         """Whether what stands between < and > may stay."""
         rest = _ADDRESS_IN_TAG.sub(lambda found: "" if self.address(found[0]) == found[0] else found[0], written)
-        plain = _UNSEEN.sub("", decoded(rest)).replace("\\", "/")
+        plain = _UNSEEN.sub("", read(rest)).replace("\\", "/")
         return written in self._loose or (_IN_TAG.search(plain) is None and HEAD.search(plain) is None)
 
-    def word(self, word: str, said: int, *, is_glued: bool = False) -> tuple[str, int]:
-        """What is to follow the first characters of a word that are out already, and how many links were left out of
-        it. `is_glued` says that something follows the word at once, which might be taken for a part of it."""
-        plain = word[:said] + decoded(word[said:])
+    def word(self, word: str, said: int, *, is_glued: bool = False) -> Word:
+        """What is to follow the first characters of a word that are out already. `is_glued` says that something
+        follows the word at once, which might be taken for a part of it."""
+        plain = word[:said] + read(word[said:])
         if plain != word and HEAD.search(plain):
             word = plain.replace("<", "&lt;")
-        pieces, position, search_from, number = list[str](), said, 0, 0
+        pieces, position, search_from, number, is_open = list[str](), said, 0, 0, False
         whole = f"{word}x" if is_glued and not word[-1:].isalnum() else word
         while (head := HEAD.search(whole, search_from)) is not None and head.end() <= len(word):
             search_from = head.end()
@@ -121,12 +163,14 @@ class LinkPolicy:
             if stays is None:
                 pieces.append(_mark(word[:said] + "".join(pieces)))
                 position, number = max(head.end(), _end_of_address(word, start)), number + 1
+                is_open = False
             else:
                 text, position = stays
-                rest = word[position:]
-                pieces.append(text + (" " if _runs_on(rest, is_glued=is_glued) else ""))
+                is_open = not _runs_on(word[position:], is_glued=is_glued)
+                pieces.append(text if is_open else f"{text} ")
             search_from = position
-        return "".join(pieces) + word[position:], number
+        rest = word[position:]
+        return Word("".join(pieces) + rest, number, len(rest) if is_open else None)
 
     def _that_stays(self, word: str, head: re.Match[str], out: int) -> tuple[str, int] | None:
         """The rest of the address that begins so, of which the characters before `out` are out, and where it ends;
@@ -146,7 +190,7 @@ def _runs_on(rest: str, *, is_glued: bool) -> bool:
 
 
 def _mark(before: str) -> str:
-    return f" {LEFT_OUT}" if before[-1:].isalnum() or (before[-1:] in CLOSERS and before) else LEFT_OUT
+    return f" {LEFT_OUT}" if before[-1:].isalnum() else LEFT_OUT
 
 
 def _end_of_address(word: str, start: int) -> int:
@@ -171,21 +215,24 @@ _END = re.compile(r"[\s<\[\]]")
 _BREAK = re.compile(r"[,;()\"“”„«»…|*`~、。，！？；：（）【】《》「」『』\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _LABEL_END = re.compile(r"[\[\]\n]")
 _TAG_END = re.compile(r"[<>]|\n[ \t]*\n")
-_AUTOLINK = re.compile(r"[a-z][a-z0-9+.-]{1,31}:[^\s<>]*", re.IGNORECASE)
-_TARGET = r"(?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)"
-_TITLE = r"(?:\"[^\"]*\"|'[^']*'|\([^()]*\))"
-_IN_BRACKETS = re.compile(rf"\(\s*({_TARGET})(?:\s+{_TITLE})?\s*\)")
-_PERHAPS = re.compile(
-    rf"\(\s*(?:<[^<>\n]*|{_TARGET}(?:\([^\s()]*)?|{_TARGET}\s+(?:\"[^\"]*|'[^']*|\([^()]*)?|{_TARGET}\s+{_TITLE}\s*)\Z"
-)
-_VIABLE = re.compile(rf"\(\s*(?:<[^<>\n]*>?|(?>{_TARGET}))(?:\([^\s()]*|\s+(?:\"[^\"]*\"?|'[^']*'?|\([^()]*\)?)?\s*)?")
 _BLANK = re.compile(r"\n[ \t]*\n")
-_GAP, _ANGLED, _SOLID = re.compile(r"[ \t]*\n?[ \t]*"), re.compile(r"<[^<>\n]*"), re.compile(r"\S+")
-_MAY_GO_ON = re.compile(r"[\w.+%@:/\\&-]{0,80}\Z")  # as what has been said of a link
+_GAP, _LINE_GAP = re.compile(r"[ \t\n]*"), re.compile(r"[ \t]*\n?[ \t]*")
+_ANGLED, _SOLID = re.compile(r"<[^<>\n]*"), re.compile(r"[^\x00-\x20\x7f]+")
+_MAY_GO_ON = re.compile(r"[\w.+%@:/\\&`$=^|~-]{0,80}\Z")  # as what has been said of a link
 
 
 class _Done(NamedTuple):
     text: str
+    end: int
+    closers: int | None = None  # as in `Word`
+
+
+class _Target(NamedTuple):
+    """Where a link leads, as it is written between what opens and what closes its brackets, with its title."""
+
+    before: str
+    written: str
+    after: str
     end: int
 
 
@@ -197,6 +244,7 @@ class LinkFilter:
         self._links = links
         self._held = ""
         self._word = ""  # what is out already of the word that is being said
+        self._closers: int | None = None  # that have been said after an address with which the next word would go on
         self.left_out = 0
 
     def feed(self, text: str) -> str:
@@ -215,10 +263,27 @@ class LinkFilter:
             done = self._next(text, position, is_last=is_last)
             if done is None:
                 break
-            said.append(done.text)
+            said.append(self._parted(done.text))
+            self._closers = self._closers if done.closers is None else done.closers
             position = done.end
         self._held = text[position:]
         return "".join(said)
+
+    def _parted(self, text: str) -> str:
+        """A text with a space where it would run on an address that is out."""
+        if self._closers is None or text.startswith("]("):
+            return text
+        for at, char in enumerate(text):
+            if char in " \t\n":
+                break
+            self._closers += 1
+            if char not in CLOSERS or self._closers > _MOST_CLOSERS:
+                self._closers = None
+                return f"{text[:at]} {text[at:]}"
+        else:
+            return text
+        self._closers = None
+        return text
 
     def _next(self, text: str, at: int, *, is_last: bool) -> _Done | None:
         """What is said next, and how far that goes; None if more has to be heard."""
@@ -240,9 +305,9 @@ class LinkFilter:
         self._word = ""
         return _Done(text[start:end], end)
 
-    def _instead(self, text: str, end: int) -> _Done:
+    def _instead(self, text: str, end: int, closers: int | None = None) -> _Done:
         self._word = ""
-        return _Done(text, end)
+        return _Done(text, end, closers)
 
     def _no_link(self, end: int, before: str = "") -> _Done:
         self.left_out += 1
@@ -285,16 +350,16 @@ class LinkFilter:
         if text[stop : stop + 1] == "[" and text[stop - 1] == "!" and stop - 1 > at:
             stop -= 1
         is_glued = is_cut or text[stop : stop + 1] in ("[", "]", "!")
-        said, number = self._links.word(self._word + text[at:stop], len(self._word), is_glued=is_glued)
+        said, number, closers = self._links.word(self._word + text[at:stop], len(self._word), is_glued=is_glued)
         self.left_out += number
-        return self._instead(f"{said} " if is_cut else said, stop)
+        return self._instead(f"{said} " if is_cut else said, stop, closers)
 
     def _broken_off(self, text: str, at: int, after: int, stop: int) -> _Done | None:
         """Up to a mark that ends most words, if there is no link before it: it does not have to wait."""
         mark = _BREAK.search(text, after, stop)
         if mark is None or "&" in text[at : mark.end()] or "\\" in text[at : mark.end()]:
             return None
-        if HEAD.search(self._word + text[at : mark.end()]) is not None:
+        if HEAD.search(read(f"{self._word}{text[at : mark.end()]}x")) is not None:
             return None
         return self._say(text, at, mark.end())
 
@@ -308,14 +373,14 @@ class LinkFilter:
             return self._raw(text, at, opened) if is_last or is_long else None
         if end[0] != "]" or text[end.end()] != "(":
             return self._raw(text, at, opened)
-        target = self._in_brackets(text, end.end(), is_last=is_last)
-        if not isinstance(target, re.Match):
+        target = _in_brackets(text, end.end(), is_last=is_last)
+        if not isinstance(target, _Target):
             return None if target is None else self._raw(text, at, opened)
         label = self._label(text[opened : end.start()])
-        stays = self._with_target(text, target)
+        stays = self._with_target(target)
         if stays is None:
-            return self._no_link(target.end(), label or "")
-        return self._instead(f"{text[at:opened]}{label}]{stays}", target.end())
+            return self._no_link(target.end, label or "")
+        return self._instead(f"{text[at:opened]}{label}]{stays}", target.end, 1 if HEAD.search(stays) else None)
 
     def _label(self, text: str) -> str:
         inner = LinkFilter(self._links)
@@ -331,41 +396,33 @@ class LinkFilter:
             return self._definition(text, at, is_last=is_last)
         if following != "(":
             return self._raw(text, at, at + 1)
-        target = self._in_brackets(text, at + 1, is_last=is_last)
+        target = _in_brackets(text, at + 1, is_last=is_last)
         if target is None:
             return None
-        if not isinstance(target, re.Match):
-            return self._instead("] " if _might_lead_out(text, at + 1) else "]", at + 1)
-        stays = self._with_target(text, target)
-        return self._no_link(target.end(), "]") if stays is None else self._instead(f"]{stays}", target.end())
+        if not isinstance(target, _Target):
+            return self._instead("] " if _might_lead_out(text[at + 1 : target + 1]) else "]", at + 1)
+        stays = self._with_target(target)
+        if stays is None:
+            return self._no_link(target.end, "]")
+        return self._instead(f"]{stays}", target.end, 1 if HEAD.search(stays) else None)
 
-    def _in_brackets(self, text: str, at: int, *, is_last: bool) -> re.Match[str] | bool | None:
-        """What stands in the round brackets of a link; False if it is none, None if that is not known yet."""
-        limit = at + MOST_HELD
-        found = _IN_BRACKETS.match(text, at, limit)
-        if found is not None:
-            return found if _BLANK.search(found[0]) is None else False
-        is_open = len(text) < limit and not is_last and _PERHAPS.match(text, at) is not None
-        return None if is_open and _BLANK.search(text, at) is None else False
-
-    def _with_target(self, text: str, found: re.Match[str]) -> str | None:
+    def _with_target(self, found: _Target) -> str | None:
         """The round brackets as they may stand; None if there is no link that may."""
-        written = found[1]
-        bare = written[1:-1] if written.startswith("<") else written
+        bare = found.written[1:-1] if found.written.startswith("<") else found.written
         given = self._links.target(bare)
-        title = text[found.end(1) : found.end()]
-        if given is None or HEAD.search(title) is not None:
+        if given is None or HEAD.search(found.after) is not None:
             return None
-        return found[0] if given == bare else f"({given}{title}"
+        return f"{found.before}{found.written if given == bare else given}{found.after}"
 
     def _definition(self, text: str, at: int, *, is_last: bool) -> _Done | None:
         limit = at + MOST_HELD
-        begins = _end(_GAP, text, at + 2)
-        ends = _end(_ANGLED if text[begins : begins + 1] == "<" else _SOLID, text, begins)
+        begins = _end(_LINE_GAP, text, at + 2)
+        ends = _end(_ANGLED if text.startswith("<", begins) else _SOLID, text, begins)
         if ends >= len(text) and not is_last and ends < limit:
             return None
         written = text[begins:ends].removeprefix("<")
-        if HEAD.search(written) is None and self._links.target(written) is None:
+        is_bare = HEAD.search(written) is not None and not self._links.word(written, 0).left_out
+        if not is_bare and self._links.target(written) is None:
             return self._no_link(ends + text.startswith(">", ends), "]:")
         return self._raw(text, at, at + 2)
 
@@ -386,17 +443,49 @@ class LinkFilter:
         inside = text[at + 1 : end.start()]
         if "=" in inside and (inside.count('"') % 2 or inside.count("'") % 2):
             return self._instead("< ", at + 1)
-        if _AUTOLINK.fullmatch(inside):
+        if AUTOLINK_RE.search(inside) or EMAIL_RE.search(inside):
             given = self._links.address(inside)
-            return self._no_link(end.end()) if given is None else self._instead(f"<{given}>", end.end())
+            return self._no_link(end.end()) if given is None else self._instead(f"<{given}>", end.end(), 1)
         return self._raw(text, at, end.end()) if self._links.may_be_tag(inside) else self._no_link(end.end())
 
 
-def _might_lead_out(text: str, at: int) -> bool:
+def _in_brackets(text: str, at: int, *, is_last: bool) -> _Target | int | None:
+    """What is in the round brackets of a link, by the rules of CommonMark; if it is no link, the position by which that
+    is clear; None if it is not known yet."""
+    limit = min(len(text), at + MOST_HELD)
+    begins = _end(_GAP, text, at + 1)
+    destination = parseLinkDestination(text, begins, limit)
+    if destination.ok:
+        ends = destination.pos
+    elif text.startswith("<", begins):
+        line_end = text.find("\n", begins, limit)
+        return line_end if line_end >= 0 else _undecided(text, at, limit, is_last=is_last)
+    elif text.startswith(")", begins):
+        ends = begins
+    else:
+        ends = _end(_SOLID, text, begins)
+        return ends if ends < limit else _undecided(text, at, limit, is_last=is_last)
+    closes = _end(_GAP, text, ends)
+    if closes > ends and (title := parseLinkTitle(text, closes, limit)).marker:
+        if not title.ok:
+            return _undecided(text, at, limit, is_last=is_last) if title.can_continue else closes
+        closes = _end(_GAP, text, title.pos)
+    if closes >= limit:
+        return _undecided(text, at, limit, is_last=is_last)
+    if text[closes] != ")" or _BLANK.search(text, at, closes) is not None:
+        return closes
+    return _Target(text[at:begins], text[begins:ends], text[ends : closes + 1], closes + 1)
+
+
+def _undecided(text: str, at: int, limit: int, *, is_last: bool) -> int | None:
+    blank = _BLANK.search(text, at, limit)
+    if blank is not None:
+        return blank.end() - 1
+    return limit if is_last or limit == at + MOST_HELD else None
+
+
+def _might_lead_out(tried: str) -> bool:
     """Whether round brackets that hold no target of a link might be taken for some by others."""
-    limit = at + MOST_HELD
-    viable = _VIABLE.match(text, at, limit)
-    tried = text[at : min(limit, (viable.end() if viable else at) + 1)]
     return bool(set(tried) & set(":/\\&")) or _BLANK.search(tried) is not None
 
 

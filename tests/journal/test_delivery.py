@@ -214,7 +214,10 @@ def test_three_deaths_alone_park_a_message_and_its_lane_goes_on() -> None:
     dead, after = it.attach("last", now=0)[1:]
 
     assert isinstance(dead, DeadLetter)
-    assert (dead.number, dead.reason) == (1, "5 processes died with it in hand, 3 of them of nothing else")
+    assert (dead.number, dead.reason) == (
+        1,
+        "5 processes died while handling it, 3 of them because of this message alone",
+    )
     assert given([after]) == [(2, 1)]
 
 

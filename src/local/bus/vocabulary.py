@@ -28,7 +28,7 @@ ELEVATED_MODES: frozenset[Mode] = frozenset({"acceptEdits", "bypassPermissions"}
 """Modes in which more is done without approval than the owner's settings allow."""
 
 NON_INTERACTIVE: Mode = "dontAsk"
-"""The mode of whoever could not be asked."""
+"""The mode where no person can be asked."""
 
 
 # The names of the tools that a turn has by itself. Terminals read them, too, so this file imports nothing.

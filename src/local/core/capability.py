@@ -1,4 +1,4 @@
-"""The table of contents of LoCAL2: which capabilities there are, and what each of them adds to the system.
+"""The table of contents of LoCAL2: the capabilities, and what each of them adds to the system.
 
 A capability is one folder below `local`. Its `__init__.py` holds a `CAPABILITY`, which names modules instead of
 importing them, so that reading the whole table costs nothing. To remove a capability, delete its folder and its line.
@@ -63,10 +63,11 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """What one folder adds to the system. `participants` are "module:Class" by the name in `system.yaml`, `messages`
-    modules with message classes, `routes` functions "module:function" that add HTTP routes to a router, `requests` the
-    messages "module:Class" that these routes send, `commands` the words after `local2`, and `aliases` other words for
-    them: "pull" for "model pull"."""
+    """The declaration of what one folder adds to the system. `participants` are "module:Class" by the name in
+    `system.yaml`, `messages` modules with message classes, `routes` functions "module:function" that add HTTP routes
+    to a router, `requests` the messages "module:Class" that these routes send, `commands` the words after `local2`,
+    and `aliases` other words for them: "pull" for "model pull".
+    """
 
     participants: Mapping[str, str] = field(default_factory=dict)
     messages: tuple[str, ...] = ()

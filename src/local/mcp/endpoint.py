@@ -19,8 +19,9 @@ END_SECONDS = 5.0
 
 
 class MCPEndpoint:
-    """The handler of `/mcp` while it is `running`. The SDK, which takes a second to import, is imported with the first
-    request."""
+    """The handler of `/mcp` while it is `running`. The SDK, whose import takes a second, is imported with the first
+    request.
+    """
 
     def __init__(self) -> None:
         self._stopping = asyncio.Event()

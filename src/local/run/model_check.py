@@ -1,4 +1,4 @@
-"""`local2 model check`: whether a model can judge answers and find facts, by the self-tests that it has to pass."""
+"""`local2 model check`: whether a model can grade answers and extract facts, by the self-tests that it must pass."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Show = Callable[[str], object]
 
 
 class _CountedLeases(Leases):
-    """Counts the tokens of calls instead of reporting them: there is no system to report to."""
+    """Leases that count the tokens of calls instead of reporting them, because there is no system to report to."""
 
     prompt_tokens = completion_tokens = 0
 
@@ -68,11 +68,9 @@ async def check(layers: Sequence[Path], data_dir: Path, stock: ModelStock, wante
             await classifying.close()
         show(f"{classifies.in_words()}; {_cost(leases, begun)}")
     if not judges.is_fit:
-        show(f"Answers get no grade from {model}: name a larger model as `critic` under `roles` in models.yaml.")
+        show(f"{model} will not grade answers: name a larger model as `critic` under `roles` in models.yaml.")
     if not classifies.is_fit:
-        show(
-            f"\nFacts that {model} finds stay unconfirmed: name a larger model as `fast` under `roles` in models.yaml."
-        )
+        show(f"\nFacts found by {model} stay unconfirmed: name a larger model as `fast` under `roles` in models.yaml.")
     return judges.is_fit and classifies.is_fit
 
 
@@ -98,7 +96,7 @@ async def _where(
 
 @asynccontextmanager
 async def _running(spec: ServerSpec, log_dir: Path) -> AsyncIterator[None]:
-    """A server of its own for the check. Raises `ModelServerFailed`, `ConfigError`."""
+    """Start a separate model server for the check. Raises `ModelServerFailed`, `ConfigError`."""
     stop, ready = asyncio.Event(), asyncio.Event()
     serving, waiting = asyncio.create_task(serve(spec, log_dir, stop, ready.set)), asyncio.create_task(ready.wait())
     try:

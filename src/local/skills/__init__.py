@@ -7,6 +7,6 @@ CAPABILITY = Capability(
     routes=("local.skills.routes:add_routes",),
     requests=("local.skills.messages:SkillRequest",),
     commands={
-        "skills": Command("local.skills.commands:skills_app", Section.TOOLS, "List, write and revert skills"),
+        "skills": Command("local.skills.commands:skills_app", Section.TOOLS, "List, write, approve and revert skills"),
     },
 )

@@ -546,7 +546,7 @@ def test_there_is_room_again_when_a_batch_was_taken(monkeypatch: pytest.MonkeyPa
 def test_a_payload_that_is_no_text_is_refused() -> None:
     queue = CommitQueue(lambda subject: subject == "query.received")
     for payload in (b"\xff", b'"\xed\xa0\x80"'):
-        with pytest.raises(MalformedFrame, match="no UTF-8"):
+        with pytest.raises(MalformedFrame, match="not UTF-8"):
             queue.add(envelope(1, payload))
     assert not queue
 

@@ -22,7 +22,7 @@ def test_a_store_that_can_be_written_again_later_is_no_fault_of_ours(error: Any)
 
 def test_who_did_not_answer_is_named_for_people_and_the_subject_stands_beside_it() -> None:
     error = json.loads(error_response("/approvals", RequestTimeout("permission.request.list", 10, "gatekeeper")).body)
-    said = "gatekeeper did not answer within 10 s; `local2 status` shows who is there"
+    said = "gatekeeper did not answer within 10 s; `local2 status` shows which participants run"
     assert error == {"error": {"kind": "timeout", "message": said, "subject": "permission.request.list"}}
 
 

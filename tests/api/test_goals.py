@@ -80,7 +80,7 @@ async def test_what_cannot_be_is_refused_in_one_line(client: httpx.AsyncClient) 
     nothing = await client.patch("/goals/g", json={})
     assert (nothing.status_code, nothing.json()["error"]["message"]) == (
         422,
-        "state or seen: one of them is to be there",
+        "state or seen: one of them is required",
     )
     assert (await client.patch("/goals/g", json={"state": "won"})).status_code == 422
     assert (await client.post("/goals", json={"text": "x" * 1001})).status_code == 422

@@ -239,7 +239,7 @@ async def test_no_forgery_arrives_and_the_same_message_of_the_rightful_sender_do
         assert scene.refused(talk.listener) == number, (name, message)
     assert talk.heard.empty()
     reasons = scene.rejects.read_text()
-    assert "web_search has not declared that it says response.generation" in reasons
+    assert "web_search has not declared the subject response.generation" in reasons
 
 
 async def test_a_respondent_says_nothing_as_another_one(scene: Scene, talk: Talk) -> None:
@@ -254,7 +254,7 @@ async def test_a_respondent_says_nothing_as_another_one(scene: Scene, talk: Talk
             assert json.loads(heard.payload)["respondent_id"] == own
             refused += 1
             assert scene.refused(talk.listener) == refused
-        assert f"{name} answers as {own}, and has spoken as {other}" in scene.rejects.read_text()
+        assert f"{name} answers as {own}, but has published as {other}" in scene.rejects.read_text()
     assert talk.heard.empty()
 
 
@@ -262,13 +262,13 @@ async def test_nobody_says_how_another_one_is(scene: Scene, talk: Talk) -> None:
     await talk.says("dice", STATUS)
     await talk.says_rightly(ToolSchema(tool="dice", description="d", parameters={}))
     assert scene.refused(talk.listener) == 1
-    assert "dice says how memory is" in scene.rejects.read_text()
+    assert "dice sends a status for memory" in scene.rejects.read_text()
 
 
 async def test_an_honest_bus_does_not_even_send_what_it_has_not_declared(talk: Talk) -> None:
     for name, message in FORGERIES:
         bus = await talk.bus(name, is_honest=True)
-        with pytest.raises(UndeclaredMessage, match=f"{name} has not declared that it says {message.routing_key}"):
+        with pytest.raises(UndeclaredMessage, match=f"{name} has not declared the subject {message.routing_key}"):
             await bus.publish(message)
     assert talk.scene.refused(talk.listener) == 0 and talk.heard.empty()
 
@@ -280,7 +280,7 @@ async def test_with_keys_nobody_speaks_in_another_s_name(scene: Scene, talk: Tal
         await talk.says_rightly(message)
         assert scene.refused(talk.listener) == number, (name, message)
     reasons = scene.rejects.read_text()
-    assert "web_search has spoken in the name of generator" in reasons
+    assert "web_search has sent a message in the name of generator" in reasons
 
 
 @pytest.mark.parametrize("scene", ["tcp"], indirect=True)

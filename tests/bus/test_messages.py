@@ -93,7 +93,7 @@ def test_a_payload_travels_under_its_public_names_and_new_fields_are_ignored() -
         (GenerationToken, b'{"query_id":"q","index":1.5,"text":""}', "index: "),
         (ToolRequest, b'{"query_id":"q","call_id":"c","tool":"t","args":[]}', "args: "),
         (ParticipantStatus, b'{"name":"n","kind":"k","pid":1,"instance":"i","state":"lost"}', "state: "),
-        (QueryReceived, b'{"query_id":"q","query":"?","query":"!"}', "stands twice"),
+        (QueryReceived, b'{"query_id":"q","query":"?","query":"!"}', " occurs twice"),
         (QueryReceived, b"[]", "expected a JSON object"),
         (QueryReceived, b"", "not JSON"),
         (QueryReceived, b'{"query_id":"q","query":"?","history":[{"%b":"x"}],"query":1}' % (b"k" * 500_000), "twice"),

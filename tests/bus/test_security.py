@@ -120,7 +120,7 @@ def test_what_was_declared_before_can_be_declared_where_nothing_can_be_written(t
     Declarations(tmp_path).write("web_search", SEARCH)
     tmp_path.chmod(0o500)
     Declarations(tmp_path).write("web_search", SEARCH)
-    with pytest.raises(DeclarationNotWritten, match="what dice may say cannot be written down"):
+    with pytest.raises(DeclarationNotWritten, match="the declaration of dice cannot be written"):
         Declarations(tmp_path).write("dice", SEARCH)
 
 
@@ -136,7 +136,7 @@ def test_on_a_full_disk_nothing_is_left_of_what_could_not_be_declared(small_disk
 
 def test_a_place_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DeclarationNotWritten, match=r"file/senders/dice\.json: what dice may say"):
+    with pytest.raises(DeclarationNotWritten, match=r"file/senders/dice\.json: the declaration of dice"):
         Declarations(tmp_path / "file" / "senders").write("dice", SEARCH)
 
 
@@ -169,8 +169,8 @@ def test_what_is_refused_is_counted_sampled_and_logged_once(
     assert heard == ["tool.schema"]
     assert (counters["refused"], counters["received"], counters["malformed"]) == (4, 1, 0)
     assert [record.getMessage() for record in caplog.records] == [
-        "refused: web_search has not declared that it says response.generation",
-        "refused: web_search says how memory is",
+        "refused: web_search has not declared the subject response.generation",
+        "refused: web_search sends a status for memory",
     ]
     assert len((tmp_path / "rejected.jsonl").read_text().splitlines()) == 4
 
@@ -247,7 +247,7 @@ def test_a_name_cannot_leave_the_folder(keyring: Keyring, tmp_path: Path, name: 
 
 
 def test_the_proxy_s_own_name_is_nobody_else_s(keyring: Keyring) -> None:
-    with pytest.raises(BadKeys, match="'bus' is the proxy's own name"):
+    with pytest.raises(BadKeys, match="'bus' is the name of the proxy"):
         keyring.of("bus")
 
 

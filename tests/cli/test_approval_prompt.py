@@ -82,7 +82,7 @@ def test_a_question_shows_the_call_its_reasons_and_no_orders_to_the_terminal() -
     assert "write_file (L1) needs approval. It can be undone." in text
     assert "  content: milk\n    \\x1b[31mtea" in text
     assert "(5000 characters)" in text and len(text) < 2500
-    assert "This conversation has words from example.org." in text
+    assert "This conversation contains untrusted content from example.org." in text
 
 
 def test_what_is_decided_elsewhere_is_withdrawn_and_the_next_is_asked(terminal: Terminal) -> None:
@@ -111,8 +111,8 @@ def test_the_model_is_answered_in_words_or_not(terminal: Terminal, line: str, bo
 
 def test_a_question_of_the_model_names_whose_words_may_be_why_it_asks() -> None:
     shown = question_of({**QUESTION, "sources": ["evil.example\x1b"]})
-    assert "This conversation has words from evil.example" in shown and "\x1b" not in shown
-    assert "has words" not in question_of(QUESTION)
+    assert "This conversation contains untrusted content from evil.example" in shown and "\x1b" not in shown
+    assert "untrusted" not in question_of(QUESTION)
 
 
 def test_what_was_typed_before_answers_nothing_and_the_terminal_is_left_as_it_was(
@@ -175,5 +175,5 @@ def test_a_plan_is_approved_by_a_key_and_words_say_what_is_to_be_different(
 def test_a_plan_is_shown_with_all_its_steps() -> None:
     assert question_of(PLAN).splitlines() == [
         "", r"A plan: A\x1b list", "  1. write it", "  2. read it",
-        "  This conversation has words from example.org.", PLAN_KEYS,
+        "  This conversation contains untrusted content from example.org.", PLAN_KEYS,
     ]  # fmt: skip

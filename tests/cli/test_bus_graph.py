@@ -66,7 +66,7 @@ def test_who_stops_is_not_in_it_and_what_is_no_beat_is_passed_over() -> None:
     graph.receive(beat("api", "stopping"))
     graph.receive(Envelope("participant.status", "id", "x", "i", 1, "c", b"{}"))
     assert list(graph.members) == ["generator"]
-    assert BusGraph(declared).as_text().startswith("nobody was heard")
+    assert BusGraph(declared).as_text().startswith("no participant was heard")
     assert json.loads(graph.as_json())["participants"][0]["hears"] == {"query.received": "generator"}
 
 
@@ -76,8 +76,8 @@ def test_info_tells_what_a_subject_is_for_and_who_says_and_hears_it() -> None:
     assert found["receivers"] == [{"name": "generator", "consumer": "generator"}, {"name": "journal", "consumer": None}]
     assert found["messages"][0]["delivery"] == "confirmed"
     text = SubjectInfo("tool.request.", drawn()).text(as_json=False)
-    assert "said by: generator" in text and "heard by: dice" in text
-    assert "no message of ours" in SubjectInfo("my.own", drawn()).text(as_json=False)
+    assert "sent by: generator" in text and "received by: dice" in text
+    assert "not a message of LoCAL2" in SubjectInfo("my.own", drawn()).text(as_json=False)
 
 
 def test_bandwidth_is_counted_until_now() -> None:
@@ -100,7 +100,7 @@ def test_delays_are_told_in_milliseconds() -> None:
 @pytest.mark.parametrize(
     ("subject", "text", "why"),
     [
-        ("query.", "{}", "is no whole subject"),
+        ("query.", "{}", "is not a complete subject"),
         ("query.cancel", "[]", "query.cancel: payload"),
         ("query.cancel", '{"query": "q"}', "query_id: Field required"),
     ],

@@ -14,7 +14,7 @@ from local.cli.command_table import run_command
 from local.cli.main import exit_status, new_app
 from local.core.errors import LocalError
 
-NO_UTF8 = "is no text in UTF-8; write it in UTF-8 (`iconv -t UTF-8` makes it so)"
+NO_UTF8 = "is not UTF-8 text; write it in UTF-8 (`iconv -t UTF-8` makes it so)"
 
 
 def ended(command: Callable[[], None], capsys: pytest.CaptureFixture[str]) -> str:
@@ -75,7 +75,10 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(capsys: pytest.Capt
     [
         (OSError(errno.EBADF, "Bad file descriptor", 7), "the open file number 7: Bad file descriptor"),
         (OSError(errno.EACCES, "Permission denied", b"/caf\xe9"), "/caf\\udce9: Permission denied"),
-        (OSError(errno.EMFILE, "Too many open files"), "the system refuses what this needs: Too many open files"),
+        (
+            OSError(errno.EMFILE, "Too many open files"),
+            "the operating system refuses a required operation: Too many open files",
+        ),
     ],
     ids=["a number", "bytes", "nothing"],
 )

@@ -54,8 +54,8 @@ def test_goals_are_set_and_ended(run: Run, door: AnsweringDoor) -> None:
 
 
 def test_routines_are_switched_and_say_why_they_cannot_be_done_now(run: Run, door: AnsweringDoor) -> None:
-    assert run("goals", "off")[:2] == (0, "they are checked no more\n")
-    assert run("monologue", "on")[:2] == (0, "it is switched on\n")
+    assert run("goals", "off")[:2] == (0, "goals are no longer checked\n")
+    assert run("monologue", "on")[:2] == (0, "switched on\n")
     assert run("goals", "now")[:2] == (0, "not now: 9 of 9 tokens are used today\n")
     assert door.asked == [("POST", "/goals/off"), ("POST", "/monologue/on"), ("POST", "/goals/now")]
 
@@ -64,4 +64,4 @@ def test_thoughts_are_shown_with_what_they_rest_on(run: Run, door: AnsweringDoor
     out = run("monologue", "show", "-n", "5")[1]
     assert door.asked == [("GET", "/monologue?limit=5")]
     assert out.startswith("on, 7 of 9 tokens today")
-    assert "Swimming.  (from 2 exchanges, 4 with words of strangers left out)" in out
+    assert "Swimming.  (from 2 exchanges, 4 with untrusted content left out)" in out

@@ -120,7 +120,7 @@ def test_a_session_is_told_from_the_journal_alone(data_dir: Path, run: Run) -> N
 
 def test_a_query_is_shown_alone_and_one_without_an_outcome_says_so(data_dir: Path, run: Run) -> None:
     record(data_dir)
-    assert run("show", "q3").splitlines()[1:] == ["    Hello", "no outcome on record", ""]
+    assert run("show", "q3").splitlines()[1:] == ["    Hello", "no outcome recorded", ""]
 
 
 def test_all_messages_of_a_session_are_listed_in_order(data_dir: Path, run: Run) -> None:
@@ -150,9 +150,9 @@ def test_the_beginning_of_an_id_will_do_where_it_is_the_only_one(data_dir: Path,
     assert "aa?" in run("show", "aa000000") and "b?" in run("show", "bf")
     assert len(run("export", "--session", "abff").splitlines()) == 1
     several = run("show", "a")
-    assert "several ids begin with 'a': aa0000" in several and several.strip().endswith("give more of it")
-    assert "no session or query 'c' is on record" in run("export", "--session", "c")
-    assert "no session or query '' is on record" in run("show", "")
+    assert "several ids begin with 'a': aa0000" in several and several.strip().endswith("type more of it")
+    assert "no session or query 'c' is in the journal" in run("export", "--session", "c")
+    assert "no session or query '' is in the journal" in run("show", "")
 
 
 def test_an_export_can_be_narrowed_by_session_time_and_subject(data_dir: Path, run: Run) -> None:
@@ -198,11 +198,13 @@ def test_large_fields_are_in_an_export(data_dir: Path, run: Run) -> None:
 
 
 def test_bad_input_is_one_clear_line(data_dir: Path, tmp_path: Path, run: Run) -> None:
-    assert "journal.db: no journal; the first start of a system on this data directory makes it" in run("list")
+    assert "journal.db: there is no journal; the first start of a system on this data directory creates it" in run(
+        "list"
+    )
     record(data_dir)
     for arguments, said in (
-        (["show", "s9"], "no session or query 's9' is on record; `local2 journal list` shows the sessions"),
-        (["export", "--since", "yesterday"], "--since 'yesterday': expected a time such as 2026-05-01T12:00, or how"),
+        (["show", "s9"], "no session or query 's9' is in the journal; `local2 journal list` shows the sessions"),
+        (["export", "--since", "yesterday"], "--since 'yesterday': expected a time such as 2026-05-01T12:00 or an age"),
         (["export", "--subject", "a b"], "--subject 'a b': expected a subject"),
         (["export", "--output", str(tmp_path)], "cannot be written: Is a directory"),
     ):
@@ -235,7 +237,8 @@ def test_anything_else_is_no_moment() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"header": None}, "header: "), ({"subject": "x"}, "the subject before the header is not the one in it"),
+        ({"header": None}, "header: "),
+        ({"subject": "x"}, "the subject before the header differs from the one in the header"),
         ({"payload": 5}, "payload: expected an object or a string, found int"), ({"number": "x"}, "invalid literal"),
     ],
 )  # fmt: skip

@@ -77,8 +77,8 @@ def test_what_makes_a_system_work_is_left_out_and_counted() -> None:
     play_filter = PlayFilter(EVERYTHING, include_queries=False)
     assert [each.envelope.subject for each in play_filter.choose(RECORDS)] == ["agent.transition", "tool.result.x"]
     assert play_filter.left_out == {
-        "that would make the system work; --include-queries plays them, too": 3,
-        "about the machinery of the system they come from": 2,
+        "that the system would execute; --include-queries plays them, too": 3,
+        "about the internals of the recording system": 2,
     }
 
 
@@ -221,8 +221,8 @@ async def test_the_command_plays_a_file_on_a_real_bus(tmp_path: Path) -> None:
         assert heard.empty()
     assert [line.split()[1] for line in done.stdout.splitlines()] == ["agent.transition", "tool.result.x"]
     assert done.stderr.splitlines() == [
-        "left out 3 that would make the system work; --include-queries plays them, too",
-        "left out 2 about the machinery of the system they come from",
+        "left out 3 that the system would execute; --include-queries plays them, too",
+        "left out 2 about the internals of the recording system",
         "played 2 of 2",
     ]
 
@@ -244,7 +244,7 @@ def test_a_running_system_is_not_played_its_own_record_a_second_time(
         with pytest.raises(SystemExit) as ended:
             play(*flags)
         assert ended.value.code == 2
-        assert "on record a second time" in capsys.readouterr().err
+        assert "record all messages a second time" in capsys.readouterr().err
     for flags in (["--bus", "ipc:///a,ipc:///b"], ["--same-ids"], ["--twice-on-record"]):
         with pytest.raises(SystemExit) as ended:
             play(*flags)
@@ -259,7 +259,7 @@ def test_bad_use_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture
     for arguments, said in (
         ([str(tmp_path / "none")], "none cannot be read: No such file or directory"),
         ([str(rubbish)], "rubbish line 2: 'header' is missing; expected a line of `local2 journal export`"),
-        ([str(binary)], "binary is no text"),
+        ([str(binary)], "binary is not text"),
         ([str(rubbish), "--step", "--rate", "2"], "--rate, --step and --at-once exclude each other"),
     ):
         with pytest.raises(SystemExit) as ended:

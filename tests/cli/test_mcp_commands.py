@@ -48,7 +48,7 @@ async def test_a_server_is_added_approved_listed_compared_and_removed(
         assert f"plain  {url}  no tool approved, L2  not running" in (await said(capsys, folder, "list"))[1]
         status, shown = await said(capsys, folder, "approve", "--yes", "plain")
         assert (status, "plain__echo (new)" in shown) == (0, True)
-        assert shown.endswith("approved; no system runs: the next one has that\n")
+        assert shown.endswith("approved; no system runs; the change applies to the next start\n")
         assert (
             "2 tools approved, L2  not running\n    as approved" in (await said(capsys, folder, "list", "--check"))[1]
         )
@@ -86,7 +86,7 @@ async def test_a_login_is_made_by_a_browser_and_forgotten(
 async def test_a_server_that_a_command_starts_has_no_login(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     await said(capsys, folder, "add", "w", "x", data=False)
     status, shown = await said(capsys, folder, "login", "w")
-    assert (status, "only a server at a url has a login" in shown) == (2, True)
+    assert (status, "only servers at a URL have a login" in shown) == (2, True)
 
 
 async def test_a_command_is_added_with_its_words_and_only_the_owner_reads_the_file(

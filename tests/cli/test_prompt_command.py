@@ -138,7 +138,7 @@ def test_the_beginning_of_a_sessions_id_is_enough_if_it_is_that_of_one(settings:
     with running(tmp_path, "4f2a77", "4f2b", "4f2"):
         for session_id in ("4f2a", "4f2"):  # the latter is one itself
             assert "--- user\nHi" in show_session(None, session_id, settings, tmp_path)
-        with pytest.raises(NoAnswer, match="3 sessions begin with '4f': 4f2a77, 4f2b, 4f2; give more of it"):
+        with pytest.raises(NoAnswer, match="3 sessions begin with '4f': 4f2a77, 4f2b, 4f2; type more of it"):
             show_session(None, "4f", settings, tmp_path)
         with pytest.raises(NoAnswer, match="there is no such session"):
             show_session(None, "5", settings, tmp_path)

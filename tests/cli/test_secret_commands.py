@@ -60,7 +60,7 @@ def test_at_a_terminal_it_is_asked_for_unseen(tmp_path: Path, monkeypatch: pytes
 def test_on_the_command_line_it_is_refused_and_not_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert secret(tmp_path, "set", "brave", VALUE) == 2
     said = capsys.readouterr().err
-    assert "the value is no argument" in said and VALUE not in said
+    assert "a secret is not accepted as an argument" in said and VALUE not in said
     assert SecretStore(tmp_path).all() == {}
 
 

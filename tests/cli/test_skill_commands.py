@@ -26,7 +26,7 @@ def test_a_new_skill_is_ready_as_it_is_made(tmp_path: Path, capfd: pytest.Captur
     assert "description: \"Write notes: 'short' ones.\"\n" in file.read_text()
     assert run(capfd, "check", *config) == (0, "meeting-notes: ready\n", "")
     status, _, err = run(capfd, "new", "meeting-notes", *config)
-    assert (status, err) == (2, f"local2: {file.parent} is there already\n")
+    assert (status, err) == (2, f"local2: {file.parent} already exists\n")
     status, _, err = run(capfd, "new", "../notes", *config)
     assert (status, "'../notes' cannot be a skill's name" in err) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["skills"]
@@ -60,16 +60,16 @@ def test_a_skill_is_approved_as_it_was_shown(tmp_path: Path, capfd: pytest.Captu
 
 def test_a_proposed_skill_is_shown_approved_and_taken_back(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     places = ("--config-dir", str(tmp_path / "settings"), "--data-dir", str(tmp_path / "data"))
-    assert run(capfd, "proposal", *places) == (0, "no change is proposed\n", "")
+    assert run(capfd, "proposal", *places) == (0, "there is no proposal\n", "")
     for name in ("maps", "tides"):
         draft = SkillDraft(name, "Read \x1b[2Jthem.", "Look\x1b[2J.")
         SkillProposalBook(tmp_path / "settings", tmp_path / "data").propose(draft, None, "dreamer")
     status, out, _ = run(capfd, "proposal", *places)
     assert (status, out.count("proposed by dreamer"), "+name: maps\n" in out, "\x1b" in out) == (0, 2, True, False)
     assert run(capfd, "proposal", "--approve", *places)[0] == 2
-    assert "`local2 skills revert maps` goes back" in run(capfd, "proposal", "maps", "--approve", *places)[1]
+    assert "undo it with `local2 skills revert maps VERSION`" in run(capfd, "proposal", "maps", "--approve", *places)[1]
     assert run(capfd, "proposal", "tides", "--reject", *places)[1] == "rejected\n"
     assert run(capfd, "check", *places[:2]) == (0, "maps: ready\n", "")
     assert [line.split()[0] for line in run(capfd, "history", "maps", *places)[1].splitlines()] == ["2", "1"]
-    assert "is as version 1 was" in run(capfd, "revert", "maps", "1", *places)[1]
+    assert "was restored to version 1" in run(capfd, "revert", "maps", "1", *places)[1]
     assert run(capfd, "check", *places[:2]) == (0, "", "")

@@ -33,7 +33,7 @@ def soul(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Soul:
 def test_without_a_soul_it_says_where_to_write_one(soul: Soul, tmp_path: Path) -> None:
     assert f"write {tmp_path / 'settings' / 'SOUL.md'}" in soul("show")
     assert "no version is kept yet" in soul("history")
-    assert "there is no version 1 of the soul; none is kept yet" in soul("revert", "1", status=2)
+    assert "there is no version 1 of the soul; there are no versions yet" in soul("revert", "1", status=2)
 
 
 def test_what_was_changed_by_hand_is_gone_back_to_and_nothing_is_lost(soul: Soul, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_what_was_changed_by_hand_is_gone_back_to_and_nothing_is_lost(soul: Soul
     assert soul("show", "--version", "2") == "Warm.\nShort.\n"
     kept = json.loads(soul("history", "--json"))["versions"]
     assert [each["by"] for each in kept] == ["by hand", "by hand", "back to 1"]
-    assert "1 to 3 are kept" in soul("revert", "9", status=2)
+    assert "versions 1 to 3 are stored" in soul("revert", "9", status=2)
 
 
 def test_the_oldest_of_too_many_versions_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,7 +195,7 @@ async def test_frames_that_are_no_messages_are_counted() -> None:
         sender, _, seen = tap
         hub.forward(b"query.cancel\0rubbish\0{}")
         await sender.publish(cancel(1))
-    assert seen == ["q1", "lost 1 that were no messages of this protocol"]
+    assert seen == ["q1", "lost 1 that are not messages of this protocol"]
 
 
 async def test_gaps_that_others_report_are_shown_as_any_message() -> None:

@@ -157,17 +157,17 @@ def test_bad_use_is_2_and_says_what_would_be_right(run: Run) -> None:
         2, "local2: Invalid value for --format: 'pdf' is none of markdown, json\n",
     )  # fmt: skip
     assert "there is no /sessions/zz" in run("sessions", "pin", "zz")[2]
-    assert "--verbose goes with neither --quiet nor --json" in run("ask", "Hi", "--verbose", "--quiet")[2]
+    assert "--verbose cannot be combined with --quiet or --json" in run("ask", "Hi", "--verbose", "--quiet")[2]
 
 
 @pytest.mark.parametrize(
     ("command", "nothing"),
     [
-        ("secret list", "no secret is kept"),
+        ("secret list", "there are no secrets"),
         ("user list", "there are no users besides you"),
         ("trust --list", "no folder is trusted"),
-        ("mcp list", "there are no servers; `local2 mcp add` writes one into mcp.json"),
-        ("logs nobody", "no line of {0}/logs/local2.log fits"),
+        ("mcp list", "there are no servers; `local2 mcp add` adds one"),
+        ("logs nobody", "no line of {0}/logs/local2.log matches"),
     ],
 )
 def test_where_there_is_nothing_to_list_that_is_said(run: Run, tmp_path: Path, command: str, nothing: str) -> None:
@@ -195,7 +195,7 @@ def test_which_tools_may_be_used_is_said_as_the_route_wants_it() -> None:
     assert tools_of(None, None, none=False) == {}
     assert tools_of(None, None, none=True) == {"allow": []}
     assert tools_of(["a"], ["b"], none=False) == {"allow": ["a"], "deny": ["b"]}
-    with pytest.raises(BadQuestion, match="--no-tools goes with neither"):
+    with pytest.raises(BadQuestion, match="--no-tools cannot be combined"):
         tools_of(["a"], None, none=True)
 
 

@@ -157,7 +157,7 @@ def test_what_the_model_was_told_unasked_is_one_line_said_once() -> None:
     show.say("Hello.")
     text = show.end()
     assert text.count("recalled: Which lamp") == 1
-    assert "(2026-11-2" in text and "told about you: 2 facts" in text
+    assert "(2026-11-2" in text and "known about you: 2 facts" in text
 
 
 def test_an_answer_that_begins_again_in_other_words_says_so() -> None:
@@ -167,7 +167,7 @@ def test_an_answer_that_begins_again_in_other_words_says_so() -> None:
     show.event("token", text=" try.")
     text = show.end("The second try.")
     assert text.count("The second try.") == 1
-    assert "… the answer begins again" in text
+    assert "… the answer starts again" in text
 
 
 def test_orders_to_the_terminal_in_an_answer_are_shown_and_not_obeyed() -> None:

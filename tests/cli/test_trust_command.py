@@ -72,7 +72,7 @@ def test_a_folder_that_no_system_may_work_in_is_not_trusted(
 def test_the_current_folder_is_the_workspace_where_it_is_trusted(project: Path, registry: TrustRegistry) -> None:
     said: list[str] = []
     assert trusted_current_folder(said.append) is None
-    assert said == [f"{project} is not trusted, so that it is not worked in and its .local2 is not read; see "
+    assert said == [f"{project} is not trusted, so LoCAL2 does not work in it and .local2 is not read; see "
                     "`local2 trust`"]  # fmt: skip
     registry.trust(project)
     assert trusted_current_folder(said.append) == project
@@ -119,7 +119,7 @@ def test_a_system_that_is_started_works_in_the_trusted_folder_and_one_that_runs_
     running.find()
     running.find()
     assert len(started) == 1
-    line = "the running system works in /elsewhere, not in this folder: `local2 run --workspace .` would\n"
+    line = "the running system works in /elsewhere, not here; restart it with `local2 run --workspace .`\n"
     assert capsys.readouterr().err == line
 
 

@@ -46,8 +46,8 @@ def test_what_goes_on_and_what_began_again_is_told() -> None:
     assert drawn[0] == "query q: not ended"
     assert drawn[1] == "   2.000 s  attempt 2 began: died"
     assert "…" in drawn[3] and drawn[3].endswith("model model (attempt 2)")
-    assert drawn[-1] == "some of it is not on record, or still to come"
+    assert drawn[-1] == "some messages are missing, or still to come"
 
 
 def test_of_nothing_on_record_that_is_told() -> None:
-    assert list(waterfall(trace())) == ["nothing of it is on record any more"]
+    assert list(waterfall(trace())) == ["no messages of it are in the journal any more"]

@@ -91,7 +91,7 @@ def test_later_layers_win_key_by_key_and_flags_win_over_all(folder: Path, tmp_pa
         ("model: !!python/name:os.system x", ":1: column 8: could not determine a constructor for the tag "),
         ("weights: &a {p: *a}", ":1: nested deeper than 20 levels"),
         ("model: " + "[" * 1200, ": nested deeper than 20 levels"),
-        ("num_ctx: " + "9" * 5000, ": a value cannot be read: Exceeds the limit (4300 digits)"),
+        ("num_ctx: " + "9" * 5000, ": a value is invalid: Exceeds the limit (4300 digits)"),
         ("model: a\n\0", ":2: not valid YAML: unacceptable character #x0000"),
         (b"model: a\nhosts: [\xff]", ":2: not UTF-8 text; save the file in that encoding"),
         ("#" * 300_000, ": larger than 256 kB; settings are smaller"),
@@ -172,7 +172,7 @@ def test_the_layers_are_the_defaults_and_then_the_folder_of_the_user(
 
 
 def test_a_settings_folder_that_was_named_must_exist(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nowhere: no such folder"):
+    with pytest.raises(ConfigError, match="nowhere: there is no such folder"):
         config.layers_for(tmp_path / "nowhere")
 
 
@@ -202,7 +202,7 @@ def test_a_shared_process_names_each_once_and_only_known_ones(folder: Path, capl
 
 def test_the_old_name_of_a_key_is_read_with_a_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert system(folder, "\ntogether: [[cron, swarm]]").shared_process == (("cron", "swarm"),)
-    assert "mine/system.yaml:2: together is called shared_process now" in caplog.text
+    assert "mine/system.yaml:2: together is now called shared_process" in caplog.text
     with pytest.raises(ConfigError, match=r"system\.yaml:1: shared_process: cron is listed twice"):
         system(folder, "together: [[cron, cron]]")
 
@@ -263,7 +263,7 @@ def test_a_file_that_nobody_reads_is_an_error(folder: Path, name: str, meant: st
     (folder / name).write_text("model: x\n")
     with pytest.raises(ConfigError) as caught:
         system(folder, text)
-    assert str(caught.value).startswith(f"mine/{name}: nobody reads this file; {meant}")
+    assert str(caught.value).startswith(f"mine/{name}: no participant reads this file; {meant}")
 
 
 def test_every_shipped_file_and_every_participant_of_ours_has_settings_that_are_known(folder: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_secret_is_replaced_and_removed(store: SecretStore) -> None:
 
 def test_a_name_or_value_that_could_not_be_kept_is_refused_and_not_repeated(store: SecretStore) -> None:
     for name in ("", "../x", "a b", ".x", "ä", "x" * 65, "a/b", "a\n"):
-        with pytest.raises(ConfigError, match="is no name of a secret"):
+        with pytest.raises(ConfigError, match="is not a valid name of a secret"):
             store.set(name, VALUE)
     for value in ("", "1234567", "x" * 65_537, "line one\nline two", "nul\0nul\0nul", "tab\tand so on"):
         with pytest.raises(ConfigError, match="expected one line of 8 to 65536 characters") as refused:
@@ -117,7 +117,7 @@ def test_a_key_that_is_gone_or_another_s_and_a_box_under_another_name_are_errors
         store.get("brave")
     for damage in ("", "xyz", "00"):
         (store.folder / "key").write_text(damage)
-        with pytest.raises(ConfigError, match="key: cannot be read: it is no key; delete the folder"):
+        with pytest.raises(ConfigError, match="key: cannot be read: it is not a key; delete the folder"):
             store.get("brave")
     (store.folder / "key").unlink()
     with pytest.raises(ConfigError, match="No such file"):

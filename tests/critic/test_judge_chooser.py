@@ -94,7 +94,7 @@ async def ollama(*pulled: str, loaded: dict[str, tuple[int, int]] | None = None)
         ((GEMMA, SELENE), {}, 9 * GB, None, "would take 17.6 GB"),  # what answers is yet to be loaded
         ((GEMMA, SELENE), {GEMMA: (10 * GB, 10 * GB)}, 99 * GB, None, "graphics memory"),
         ((GEMMA, SELENE), {GEMMA: (10 * GB, 10 * GB), SELENE: (6 * GB, 6 * GB)}, 0, SELENE, "are both loaded"),
-        ((GEMMA, SELENE), {GEMMA: (10 * GB, 0)}, None, None, "nobody tells"),
+        ((GEMMA, SELENE), {GEMMA: (10 * GB, 0)}, None, None, "unknown"),
         ((GEMMA, PROMETHEUS, SELENE), {GEMMA: (10 * GB, 0)}, 99 * GB, SELENE, "7.9 GB"),
     ],
 )

@@ -108,7 +108,7 @@ def test_of_a_picture_the_size_is_told() -> None:
 def test_what_is_nothing_of_that_is_no_text() -> None:
     with pytest.raises(ToolError, match="is no text, and no PDF and no picture: 3 bytes"):
         file_outline("a.bin", b"\0\x01\xff")
-    with pytest.raises(ToolError, match="is no PDF that can be read"):
+    with pytest.raises(ToolError, match="is not a readable PDF"):
         file_outline("a.pdf", b"%PDF-1.4 nonsense")
 
 

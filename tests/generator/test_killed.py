@@ -95,7 +95,7 @@ async def test_a_query_that_kills_every_process_is_given_up_and_the_others_are_a
     end = await stage.end_of("q1")
     assert (end.error.kind, end.error.message) == (
         "gave_up",
-        "5 processes died with it in hand, 3 of them of nothing else",
+        "5 processes died while handling it, 3 of them because of this message alone",
     )
     dead = await stage.door.hears(BusDead)
     assert (dead.participant, dead.dead_subject) == (CONSUMER, "query.received")

@@ -72,7 +72,7 @@ async def test_a_command_is_told_what_is_to_be_done_and_says_no(serve: Serve, se
     wrong = {name: (await ask(name)).error for name in ("mute", "babble", "gone", "slow")}
     assert {name: error.message for name, error in wrong.items() if error is not None} == {
         "mute": "it gave no answer: it has ended with 0",
-        "babble": "its answer is no JSON with decision, why and data",
+        "babble": "its answer is not JSON with decision, why and data",
         "gone": "gone.py cannot be read: No such file or directory",
         "slow": "it gave no answer within 0.3 s",
     }
@@ -94,7 +94,7 @@ async def test_a_command_that_is_told_of_an_end_may_do_as_it_likes(
         ({"name": "A", "events": ["before_tool"]}, "name"),
         ({"name": "a", "events": []}, "events"),
         ({"name": "a", "events": ["whenever"]}, "events"),
-        ({"name": "a", "events": ["before_tool"], "script": "x.py"}, "script wants the program that reads it"),
+        ({"name": "a", "events": ["before_tool"], "script": "x.py"}, "script needs the program that reads it"),
         ({"name": "a", "events": ["before_tool"], "command": ["sh"], "script": "../x"}, "script"),
         ({"name": "a", "events": ["session_end"]}, "are for commands"),
         ({"name": "a", "events": ["before_tool"], "seconds": 600}, "seconds"),

@@ -128,7 +128,7 @@ def test_no_link_is_followed_to_a_workspace_s_profile(places: Places) -> None:
     ("text", "line", "what"),
     [
         ("Do it.", 1, "expected --- on the first line"),
-        ("---\nname: x\n", 2, "the settings have no end"),
+        ("---\nname: x\n", 2, "the settings are not closed"),
         ("---\nname: x\ndescription: d\n---\n", 1, "tools: missing"),
         (profile("x", tools=[]), 4, "tools: expected at least 1"),
         (profile("x", tool="a"), 5, "tool: unknown key; did you mean tools?"),

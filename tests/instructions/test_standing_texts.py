@@ -88,7 +88,7 @@ def test_files_are_read_again_only_after_a_change(owner: Owner, monkeypatch: pyt
     ("content", "why"),
     [
         (b"a" * (MOST_OF_OWNERS_TEXT + 1), "more than 32000 bytes"),
-        (b"ok \xff", "no text in UTF-8"),
+        (b"ok \xff", "not UTF-8 text"),
         (None, "cannot be read"),
     ],
 )

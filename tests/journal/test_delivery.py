@@ -214,7 +214,10 @@ def test_three_deaths_alone_park_a_message_and_its_lane_goes_on() -> None:
     dead, after = it.attach("last", now=0)[1:]
 
     assert isinstance(dead, DeadLetter)
-    assert (dead.number, dead.reason) == (1, "5 processes died with it in hand, 3 of them of nothing else")
+    assert (dead.number, dead.reason) == (
+        1,
+        "5 processes died while handling it, 3 of them because of this message alone",
+    )
     assert given([after]) == [(2, 1)]
 
 
@@ -543,7 +546,7 @@ def test_there_is_room_again_when_a_batch_was_taken(monkeypatch: pytest.MonkeyPa
 def test_a_payload_that_is_no_text_is_refused() -> None:
     queue = CommitQueue(lambda subject: subject == "query.received")
     for payload in (b"\xff", b'"\xed\xa0\x80"'):
-        with pytest.raises(MalformedFrame, match="no UTF-8"):
+        with pytest.raises(MalformedFrame, match="not UTF-8"):
             queue.add(envelope(1, payload))
     assert not queue
 

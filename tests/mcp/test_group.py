@@ -150,7 +150,7 @@ async def test_a_server_that_ends_says_why_is_left_alone_for_a_while_and_then_st
         ("huge", "it wrote a line of more than 16 MB"),
     ):
         for again in (name, "environ"):
-            with pytest.raises(ToolError, match=f"the MCP server plain is not there: {why}"):
+            with pytest.raises(ToolError, match=f"the MCP server plain is not available: {why}"):
                 await connection.call(tools[again], {})
         connection._again_at = 0.0  # the pause is over
         assert "KEY" in (await connection.call(tools["environ"], {})).text

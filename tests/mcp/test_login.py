@@ -55,7 +55,7 @@ async def log_in(port: int, folder: Path) -> None:
 
     async def visit(url: str) -> None:
         async with httpx.AsyncClient(follow_redirects=True, trust_env=False) as browser:
-            assert "back at LoCAL2" in (await browser.get(url)).text
+            assert "The login is finished" in (await browser.get(url)).text
 
     async with LoginCallback.listening() as callback:
         visitor = LoginPrompt(callback.redirect_uri, visit, callback.answer)
@@ -75,7 +75,7 @@ def kept(folder: Path) -> dict[str, object]:
 
 
 async def test_a_login_is_made_once_kept_among_the_secrets_and_used(logins: Logins, port: int, tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="it wants a login: local2 mcp login sums"):
+    with pytest.raises(ToolError, match="it requires a login: local2 mcp login sums"):
         await called(port, tmp_path)
     assert (logins.clients, logins.visits) == ({}, 0), "nobody is asked for anything before"
     await log_in(port, tmp_path)
@@ -106,7 +106,7 @@ async def test_a_login_that_was_withdrawn_is_reported_and_made_again(logins: Log
     await log_in(port, tmp_path)
     logins.access.clear()
     logins.refreshes.clear()
-    with pytest.raises(ToolError, match="it wants a login: local2 mcp login sums"):
+    with pytest.raises(ToolError, match="it requires a login: local2 mcp login sums"):
         await called(port, tmp_path)
     await log_in(port, tmp_path)
     assert await called(port, tmp_path) == "5"
@@ -134,7 +134,7 @@ async def test_a_server_sends_nobody_where_it_could_be_overheard_or_into_this_ma
         "https://localhost:8765/memory",
         "javascript:alert(1)",
     ):
-        with pytest.raises(ConfigError, match="for logins, which is not asked"):
+        with pytest.raises(ConfigError, match="for logins, which is not allowed"):
             requires("https://tools.example/mcp", named)
 
 

@@ -78,7 +78,7 @@ def test_variables_and_secrets_are_put_in_where_the_server_is_used() -> None:
     [
         ({"command": "x", "args": ("${NONE}",)}, "mcp.json: mcpServers.a.args: the variable NONE is not set"),
         ({"url": "https://x", "headers": {"A": "${NONE}"}}, "mcpServers.a.headers.A: the variable NONE is not set"),
-        ({"command": "x", "args": ("${secret:box}",)}, "may stand in env and headers alone"),
+        ({"command": "x", "args": ("${secret:box}",)}, "is allowed only in env and headers"),
         ({"url": "http://tools.example/mcp"}, "mcpServers.a.url: tools.example is another machine: expected https"),
         ({"url": "http://127.0.0.1.evil.example/"}, "is another machine"),
         ({"url": "https://user:pass@x/"}, "without user and password"),

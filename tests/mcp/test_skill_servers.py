@@ -95,7 +95,7 @@ def test_what_was_approved_is_called_until_a_file_of_the_skill_changes(
     assert "not as it was approved" in built(settings).details()["off"]
     assert told(settings, capfd, "tools", "--yes")[0] == 0
     assert built(settings).details() == {}
-    said = "plain is offered no longer; no system runs: the next one has that\n"
+    said = "plain is no longer offered; no system runs; the change applies to the next start\n"
     assert told(settings, capfd, "tools", "--remove") == (0, said)
     assert (load_mcp_servers(settings), approved_file(data, "plain").exists()) == ({}, False)
 
@@ -110,7 +110,7 @@ def test_what_is_taken_back_is_not_called_by_a_system_that_runs(
     async def called() -> None:
         assert (await tool.run()).text == "done"
         assert told(settings, capfd, "tools", "--remove")[0] == 0
-        with pytest.raises(ToolError, match="the tools of the skill plain are approved no longer"):
+        with pytest.raises(ToolError, match="the tools of the skill plain are no longer approved"):
             await tool.run()
 
     asyncio.run(called())
@@ -159,5 +159,5 @@ def test_a_skill_cannot_give_its_server_more_than_the_sandbox(
 def test_a_skill_in_a_workspace_brings_none(settings: Path) -> None:
     folder = settings / "project" / ".local2" / "skills" / "plain"
     shutil.copytree(settings / "skills" / "plain", folder)
-    with pytest.raises(ConfigError, match="lies in a workspace"):
+    with pytest.raises(ConfigError, match="is in a workspace"):
         ServingSkill.of(folder)

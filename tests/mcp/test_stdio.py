@@ -12,7 +12,7 @@ from mcp.server.mcpserver import MCPServer
 
 from local.cli.client import AnsweringSystem, StreamEvent
 from local.core.errors import NoAnswer
-from local.mcp.stdio import PART_CHARACTERS, HTTPSystemClient, MCPDoor
+from local.mcp.stdio import PART_CHARACTERS, HTTPSystemClient, MCPServerFactory
 
 Json = dict[str, Any]
 ANSWER: Json = {
@@ -54,7 +54,7 @@ class System:
 
 def served(system: Any) -> MCPServer:
     client = HTTPSystemClient(system)
-    return MCPDoor(lambda _: client).server()
+    return MCPServerFactory(lambda _: client).server()
 
 
 async def called(system: Any, tool: str, **arguments: Any) -> Any:

@@ -52,10 +52,10 @@ def test_anything_else_is_unreadable_and_says_why(reply: str) -> None:
 
 
 def test_a_second_call_says_what_was_wrong_with_the_first_and_still_ends_with_the_users_words() -> None:
-    asked = prompt.messages("I take it black", [], [("Sure!", "it is no JSON object")])
+    asked = prompt.messages("I take it black", [], [("Sure!", "it is not a JSON object")])
     assert [message["role"] for message in asked] == ["system", "assistant", "system", "user"]
     assert asked[1]["content"] == "Sure!"
-    assert "it is no JSON object" in asked[2]["content"]
+    assert "it is not a JSON object" in asked[2]["content"]
     assert asked[-1]["content"] == "I take it black"
 
 

@@ -103,7 +103,7 @@ async def test_only_the_users_own_word_is_a_fact(service: EngramService, say: An
     statement = await say("black", 10.0)
     for origin in (Origin.WEB, Origin.TOOL, Origin.ASSISTANT):
         for store in (service.supersede, service.contradict):
-            with pytest.raises(UntrustedFact, match=f"what comes from {origin} is no fact about the user"):
+            with pytest.raises(UntrustedFact, match=f"content from {origin} is not a fact about the user"):
                 await store(Statement(statement.engram_id, SLOT, "black", 10.0, origin))
     assert await service.facts("ann") == []
 

@@ -103,7 +103,7 @@ async def test_a_chat_goes_to_google_with_the_key_and_its_calls_come_back(
     monkeypatch.setenv("GEMINI_API_KEY", "first")
     with caplog.at_level(logging.WARNING):
         chosen = backend(google.url)
-    assert "is sent to Google" in caplog.text
+    assert "are sent to Google" in caplog.text
     assert (chosen.name, chosen.routing.first("chat", GEMMA)) == ("google_genai", GEMMA)
     model = connect(chosen.routing, timeout_seconds=20)
     tools = [{"type": "function", "function": {"name": "web_search", "parameters": {"type": "object"}}}]

@@ -65,7 +65,7 @@ async def test_a_model_is_asked_all_items_and_the_result_is_stored(
     text = "\n".join(shown)
     assert "tiny as a judge" in text and "  ok   right 5.0  wrong 1.0      What is 17 + 25?" in text
     assert "passed: 20 of 20 right, mean difference 4.0 (needed: 80% of 20, and 1); 400 + 200 tokens" in text
-    assert "tiny as a classifier" in text and "Answers get no grade" not in text
+    assert "tiny as a classifier" in text and "will not grade answers" not in text
     assert len(list((tmp_path / "self_tests").iterdir())) == 2
     asked = model.calls
     await check(settings, tmp_path, stock, "house/tiny", shown.append)

@@ -7,7 +7,7 @@ test("a pull grows with its events and ends with success or an error", () => {
   assert.equal(progress(pulls.get("m")), 0.25);
   assert.equal(extent(pulls.get("m")), "50 B of 200 B");
   pulls = withPull(pulls, { name: "m", state: "done", status: "success" });
-  assert.deepEqual([isOver(pulls.get("m")), progress(pulls.get("m")), extent(pulls.get("m"))], [true, 1, "It is here."]);
+  assert.deepEqual([isOver(pulls.get("m")), progress(pulls.get("m")), extent(pulls.get("m"))], [true, 1, "Downloaded."]);
   pulls = withPull(pulls, { name: "m", state: "failed", status: "", error: { kind: "model_missing", message: "no such model" } });
   assert.equal(extent(pulls.get("m")), "no such model");
   assert.match(extent({ name: "m", state: "stopped", status: "" }), /^Stopped/);

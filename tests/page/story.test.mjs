@@ -18,14 +18,14 @@ test("a story tells what happened in the order in which it happened", () => {
   assert.ok(story[0].at === 0 && story.at(-1).at === null, "what has no moment says none");
   assert.deepEqual(story.map((one) => one.text), [
     "You asked.",
-    "It waited 0.1 s for its turn.",
+    "The question waited 0.1 s in the queue.",
     "gemma4:12b worked for 1.3 s, call 1 of 2.",
-    "search_memory “coffee” gave 1 of 2 remembered exchanges in 44 ms.",
+    "search_memory “coffee” returned 1 of 2 remembered exchanges in 44 ms.",
     "gemma4:12b worked for 1.4 s, call 2 of 2.",
-    "It answered after 2.9 s.",
-    "The exchange is remembered.",
-    "The critic gave it 5 of 5.",
-    "You found it good.",
+    "The answer was complete after 2.9 s.",
+    "The exchange was stored in the memory.",
+    "The critic graded the answer 5 of 5.",
+    "You rated the answer good.",
   ]);
   assert.equal(story[2].more, "read 436 tokens, first word after 0.4 s, wrote 20");
   assert.equal(story[3].callId, "q:0:0");
@@ -33,16 +33,16 @@ test("a story tells what happened in the order in which it happened", () => {
 
 test("a turn alone has a story, too, as long as its trace is not known", () => {
   const texts = storyOf(turn, null).map((one) => one.text);
-  assert.equal(texts.indexOf("search_memory “coffee” gave 1 of 2 remembered exchanges in 44 ms."), 2, "between the calls of the model");
-  assert.ok(texts.includes("It answered after 2.9 s."));
+  assert.equal(texts.indexOf("search_memory “coffee” returned 1 of 2 remembered exchanges in 44 ms."), 2, "between the calls of the model");
+  assert.ok(texts.includes("The answer was complete after 2.9 s."));
 });
 
 test("a restart, a loss, a failed call and a failure are told, each with its reason", () => {
   const broken = { ...turn, status: "failed", finished_at: null, scores: {}, usage: null, degraded: ["The memory was not there."], error: { kind: "quota", message: "The quota is used up." }, tool_calls: [{ call_id: "q:0:0", tool: "web_fetch", args: { url: "https://a.example" }, error: { kind: "timeout", message: "no answer for 20 s" } }] };
   const told = storyOf(broken, { envelopes: [{ id: "d", subject: "bus.dead", sent_at: 101, sender: "critic" }], spans: [], attempts: [{ attempt: 1, started: 100 }, { attempt: 2, started: 101, reason: "generator was killed by SIGKILL" }] });
   const text = told.map((one) => `${one.kind}: ${one.text} ${one.more ?? ""}`).join("\n");
-  assert.match(text, /bad: It was begun again, attempt 2\. generator was killed by SIGKILL/);
-  assert.match(text, /bad: A message could not be handled, and nobody tries any more\. critic/);
+  assert.match(text, /bad: The answer was started again, attempt 2\. generator was killed by SIGKILL/);
+  assert.match(text, /bad: A message could not be handled and is not retried\. critic/);
   assert.match(text, /bad: web_fetch “https:\/\/a\.example” failed: no answer for 20 s/);
   assert.match(text, /bad: There is no answer: The quota is used up\./);
   assert.match(text, /bad: The memory was not there\./);
@@ -52,5 +52,5 @@ test("an open turn is told as far as it is", () => {
   const open = { ...turn, status: "open", finished_at: null, scores: {}, tool_calls: [{ call_id: "c", tool: "web_search", args: { query: "x".repeat(200) } }] };
   const texts = storyOf(open, null).map((one) => one.text);
   assert.ok(texts.some((text) => /^web_search “x{90}…” is running\.$/.test(text)));
-  assert.ok(!texts.some((text) => text.startsWith("It answered")));
+  assert.ok(!texts.some((text) => text.startsWith("The answer was complete")));
 });

@@ -57,7 +57,7 @@ def test_without_the_token_a_card_says_where_it_is_and_takes_it(visit: Visit, pa
     card_of(page).get_by_role("button", name="Allow once").click()
     expect(card_of(page).get_by_role("alert")).to_contain_text("in the file api_token of its data directory")
     assert violations(page, "article.turn") == []
-    card_of(page).get_by_role("button", name="Give the token").click()
+    card_of(page).get_by_role("button", name="Enter the token").click()
     page.get_by_label("Token").fill(paged.owner_token)
     page.keyboard.press("Enter")
     card_of(page).get_by_role("button", name="Allow once").click()

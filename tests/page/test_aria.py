@@ -77,7 +77,7 @@ def test_the_main_screens_have_the_names_and_roles_that_stand_in_git(visit: Visi
     page = visit().open(f"#token={paged.owner_token}")
     screens = Screens()
     page.fill("#search-conversations", "zzzz")
-    expect(page.locator("[aria-label=Found] h2")).to_contain_text("Nothing has")
+    expect(page.locator("[aria-label=Found] h2")).to_contain_text("No conversation contains")
     screens.see("empty", page.locator("#page"))
     ask(page, "a list of names")
     expect(card_of(page)).to_be_visible()

@@ -39,7 +39,7 @@ def test_a_file_that_was_written_is_shown_and_taken_back_by_a_click(visit: Visit
     latest = page.get_by_label("Changes of this call").last
     latest.get_by_role("button", name="Changes").click()
     latest.get_by_role("button", name="Undo").click()
-    expect(latest.get_by_role("status")).to_have_text("Undone: the file is as it was.")
+    expect(latest.get_by_role("status")).to_have_text("Undone: the file was restored.")
     changes.get_by_role("button", name="Undo").click()
-    expect(changes.get_by_role("status")).to_have_text("Undone: the file is as it was.")
+    expect(changes.get_by_role("status")).to_have_text("Undone: the file was restored.")
     assert not file.exists()

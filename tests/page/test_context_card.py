@@ -14,7 +14,7 @@ def shown(page: Page) -> None:
     card = page.locator("article.turn [data-context]")
     expect(card).to_have_count(1)
     head = card.get_by_role("button").first
-    expect(head).to_contain_text("Told about you: ")
+    expect(head).to_contain_text("Known about you: ")
     if head.get_attribute("aria-expanded") == "false":
         head.click()
     expect(card.locator(".insides")).to_contain_text("allergies: hazelnuts (said 20")

@@ -18,7 +18,7 @@ def test_the_words_of_a_goal_stand_on_the_page_until_they_are_seen(visit: Visit,
     note = page.locator(".bar-note", has_text="You wanted to water the ficus")
     expect(note).to_contain_text("Remind me to water the ficus:")
     assert violations(page, ".bar-note") == []
-    note.get_by_role("button", name="Put this notice away").click()
+    note.get_by_role("button", name="Close this notice").click()
     expect(note).to_have_count(0)
     page.reload()
     expect(note).to_have_count(1)

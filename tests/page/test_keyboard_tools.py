@@ -41,8 +41,8 @@ def test_the_five_views_of_the_inspector_are_opened_gone_through_and_closed(visi
         expect(page.locator(ready).first).to_be_visible()
         person.press("ArrowRight")
     person.press("ArrowLeft")
-    person.do(page.get_by_role("button", name=re.compile("Look at this call: search_memory")))
-    expect(page.get_by_label("What was sent")).to_contain_text('"query": "How do I take my tea?"')
+    person.do(page.get_by_role("button", name=re.compile("Inspect this call: search_memory")))
+    expect(page.get_by_label("Arguments")).to_contain_text('"query": "How do I take my tea?"')
     person.is_at(tab)
     person.press("ArrowLeft")
     person.reach(page.locator(".envelopes button").first)
@@ -79,7 +79,7 @@ def test_a_call_is_allowed_from_its_card_and_another_one_is_denied(visit: Visit,
     person.is_at(person.question)
     assert file.read_text() == "milk\n"
     person.ask("a second note")
-    person.reach(card.get_by_label("What it would do"), "Shift+Tab")
+    person.reach(card.get_by_label("Effect of the call"), "Shift+Tab")
     person.press("n")
     expect(page.locator("[data-answer]").last).to_contain_text("the user said no")
     person.is_at(person.question)
@@ -100,7 +100,7 @@ def test_a_change_is_looked_at_and_undone_from_its_card(visit: Visit, paged: Pag
     person.reach(changes.get_by_label("plan.txt"))
     expect(changes.locator(".diff")).to_contain_text("+sleep")
     person.do(changes.get_by_role("button", name="Undo"), "Shift+Tab")
-    expect(changes.get_by_role("status")).to_have_text("Undone: the file is as it was.")
+    expect(changes.get_by_role("status")).to_have_text("Undone: the file was restored.")
     person.is_at(changes.get_by_role("button", name="Changes"))
     assert not file.exists()
 

@@ -63,7 +63,7 @@ def test_the_palette_finds_commands_conversations_and_participants_and_does_what
     open_palette(page)
     assert violations(page, "dialog") == []
     page.keyboard.type("qqqq")
-    expect(page.locator("dialog")).to_contain_text("Nothing is called that.")
+    expect(page.locator("dialog")).to_contain_text("Nothing was found.")
     page.keyboard.press("Escape")
     expect(page.locator("dialog")).to_have_count(0)
 
@@ -143,7 +143,7 @@ def test_settings_are_a_form_that_says_what_is_wrong_and_saves_what_was_changed_
             expect(page.locator(".setting").first).to_be_visible()
             page.keyboard.press("Escape")
             expect(page.locator("dialog")).to_have_count(0)
-    expect(page.locator("dialog")).to_contain_text("standard: 200")
+    expect(page.locator("dialog")).to_contain_text("default: 200")
     page.get_by_label("max tokens").fill("none")
     expect(page.locator("dialog")).to_contain_text("A number is needed.")
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
@@ -214,7 +214,7 @@ def test_a_card_takes_no_focus_and_is_answered_by_its_own_keys_an_option_or_word
     expect(card).to_have_count(0)
     question = {"question": "Which roast?", "options": ["The washed one", "The natural one"]}
     approval(page, tool="request_clarification", args=question, call_id="call-2")
-    expect(page.locator(".ask")).to_contain_text("This conversation has words from example.org")
+    expect(page.locator(".ask")).to_contain_text("This conversation contains untrusted content from example.org")
     page.get_by_role("button", name="The natural one").click()
     expect(page.locator(".ask")).to_have_count(0)
     approval(page, tool="request_clarification", args={"question": "Why?"}, call_id="call-3")
@@ -255,6 +255,6 @@ def test_what_opens_over_the_page_says_so_where_it_cannot_be_fetched_and_is_trie
     visitor.context.route("**/views/dialogs.js", lambda route: route.abort())
     page = visitor.open()
     page.keyboard.press("Control+k")
-    expect(page.get_by_text("This part of the page could not be fetched")).to_be_visible()
+    expect(page.get_by_text("This part of the page could not be loaded")).to_be_visible()
     visitor.context.unroute("**/views/dialogs.js")
     open_palette(page)

@@ -61,7 +61,7 @@ def test_a_conversation_fits_at_every_size_and_in_both_themes(
     expect(page.locator("article.turn").nth(1).locator(".grade")).to_be_visible()
     expect(page.locator(".recalls")).to_contain_text("coffee black")
     expect(page.locator(".c-kwd").first).to_be_visible()
-    page.get_by_role("button", name="Put this note away").click()
+    page.get_by_role("button", name="Close this note").click()
     page.mouse.move(640, 400)
     for (width, height), theme in ((size, theme) for size in SIZES.items() for theme in ("light", "dark")):
         page.set_viewport_size({"width": width, "height": height})

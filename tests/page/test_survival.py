@@ -122,7 +122,7 @@ def test_while_the_journal_is_held_up_the_page_says_what_it_waits_for(visit: Vis
     process.suspend()
     try:
         begin(page, "What is 14+11?")
-        expect(page.locator(".pending")).to_contain_text("waiting for the journal to put it on record")
+        expect(page.locator(".pending")).to_contain_text("waiting for the journal to store the question")
     finally:
         process.resume()
     expect(page.locator("[data-answer]")).to_have_text("14+11 = 25")

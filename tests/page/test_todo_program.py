@@ -42,7 +42,7 @@ def test_a_program_is_written_tested_and_undone_by_clicks(sandboxed: None, visit
     for changes in page.get_by_label("Changes of this call").all():
         changes.get_by_role("button", name="Changes").click()
         changes.get_by_role("button", name="Undo").click()
-        expect(changes.get_by_role("status")).to_have_text("Undone: the file is as it was.")
+        expect(changes.get_by_role("status")).to_have_text("Undone: the file was restored.")
     assert [path for path in FILES if (workspace / path).exists()] == []
 
 

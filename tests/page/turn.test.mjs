@@ -18,7 +18,7 @@ test("what is waited for is the journal, then its turn, then the model, and noth
   const called = after(accepted, "tool_call", { call_id: "1", tool: "dice", args: {} });
   const away = after(accepted, "waiting", { attempt: 1, reason: "no model server answers" });
   const words = [sent, asked("q", "s", "Hi?"), accepted, called, away].map(waitedFor);
-  assert.deepEqual(words, ["waiting for the journal to put it on record", "waiting for its turn", "waiting for the model", "", "waits: no model server answers"]);
+  assert.deepEqual(words, ["waiting for the journal to store the question", "waiting for its turn", "waiting for the model", "", "waits: no model server answers"]);
 });
 
 test("what comes after the end changes nothing but the scores", () => {
@@ -63,8 +63,8 @@ test("what the model is told unasked is one line", () => {
   const one = { engram_id: "e", query: "Which lamp?", asked_at: new Date(2026, 10, 20, 12).getTime() / 1000 };
   assert.equal(contextLine(null), "");
   assert.equal(contextLine({ facts: [], recalled: [] }), "");
-  assert.equal(contextLine({ facts: ["a"], recalled: [] }), "Told about you: 1 fact");
-  assert.equal(contextLine({ facts: ["a", "b"], recalled: [one, one] }), "Recalled: “Which lamp?”, said on 2026-11-20 and 1 more · Told about you: 2 facts");
+  assert.equal(contextLine({ facts: ["a"], recalled: [] }), "Known about you: 1 fact");
+  assert.equal(contextLine({ facts: ["a", "b"], recalled: [one, one] }), "Recalled: “Which lamp?”, said on 2026-11-20 and 1 more · Known about you: 2 facts");
 });
 
 test("what a running call writes grows in it, bounded, and goes with its result", () => {

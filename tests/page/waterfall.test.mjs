@@ -53,7 +53,7 @@ test("what began after the answer is told apart, and each further attempt is a f
   assert.deepEqual(rows.map((row) => row.isAfter), [false, true]);
   assert.deepEqual(fences, [
     { attempt: 2, at: 1.5, reason: "generator was killed by SIGKILL" },
-    { attempt: 3, at: 1.8, reason: "The attempt before came to no end." },
+    { attempt: 3, at: 1.8, reason: "The previous attempt did not finish." },
   ]);
 });
 

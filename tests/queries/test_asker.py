@@ -160,7 +160,7 @@ async def test_the_same_id_with_another_text_at_another_door_ends_only_that_one(
     first = ours.ask("really?", query_id="q")
     await asyncio.wait_for(first.accepted(), 30)
     second = theirs.ask("why?", query_id="q")
-    with pytest.raises(QueryRefused, match="take a new one"):
+    with pytest.raises(QueryRefused, match="choose a new one"):
         await outcome(second)
     await stage.generator.answers(await stage.generator.hears())
     assert (await outcome(first)).answer == "Yes."
@@ -238,7 +238,7 @@ async def test_a_generator_that_falls_silent_is_not_waited_for_though_the_query_
     await bus.ready()
     query = asker.ask("really?")
     await stage.generator.says(await stage.generator.hears(), QueryAccepted(query_id=query.query_id))
-    with pytest.raises(GeneratorSilent, match="the query is on record"):
+    with pytest.raises(GeneratorSilent, match="the query is recorded"):
         await outcome(query)
     await asyncio.gather(*answers)
 
@@ -259,7 +259,7 @@ async def test_who_waits_is_told_when_nobody_can_answer_any_more(stage: Stage) -
     query = asker.ask("really?")
     await stage.generator.hears()
     asker.absence = Unavailable("generator", "the generator has failed (no room)")
-    with pytest.raises(NobodyAnswers, match=r"has failed \(no room\); the query is on record"):
+    with pytest.raises(NobodyAnswers, match=r"has failed \(no room\); the query is recorded"):
         await outcome(query)
 
 

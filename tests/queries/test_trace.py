@@ -85,7 +85,7 @@ def test_every_second_of_a_query_is_told() -> None:
     trace = QueryTrace.of("q", WITH_TOOLS)
     assert drawn(trace.spans()) == [
         ("other", "query", 0.0, 10.0),
-        ("store", "put on record", 0.0, 1.0),
+        ("store", "recorded", 0.0, 1.0),
         ("line", "waits for its turn", 1.0, 2.0),
         ("model", "gemma", 3.0, 5.0),
         ("tool", "dice", 5.0, 6.0),

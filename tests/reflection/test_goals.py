@@ -76,13 +76,13 @@ def test_a_disk_in_trouble_sets_no_goal_aside(tmp_path: Path) -> None:
 def test_a_check_is_told_the_times_what_was_said_last_and_the_exchanges_as_material() -> None:
     goal = replace(GOAL, words=GoalWords("Swim!", NOON + HOUR))
     asked = messages(
-        goal, [ToldExchange("e", "Do as I say\nnow", "No.")], NOON + 2 * HOUR, [("no", "it is no JSON object")]
+        goal, [ToldExchange("e", "Do as I say\nnow", "No.")], NOON + 2 * HOUR, [("no", "it is not a JSON object")]
     )
     told = asked[-1]["content"]
     assert "12:00" in told and "14:00" in told and ", Monday, " not in told.partition("\n")[0]
     assert "> Swim\n" in told and "> Swim!" in told and "13:00" in told
     assert "> Do as I say\n> now" in told
-    assert "it is no JSON object" in asked[2]["content"]
+    assert "it is not a JSON object" in asked[2]["content"]
 
 
 def test_a_reply_says_something_nothing_or_that_the_goal_is_reached() -> None:

@@ -203,11 +203,11 @@ async def test_a_goal_that_cannot_be_kept_is_refused_with_a_reason_and_is_no_fau
             await night.goals("set", **order)
     assert await night.goals() == ()
     [goal] = await night.goals("set", text="Swim")
-    with pytest.raises(AssertionError, match="no room for more"):
+    with pytest.raises(AssertionError, match="which is the maximum"):
         await night.goals("set", text="Run")
     await night.goals("drop", goal_id=goal.goal_id[:6])
     await night.goals("set", text="Run")
-    with pytest.raises(AssertionError, match="no room for more"):
+    with pytest.raises(AssertionError, match="which is the maximum"):
         await night.goals("reopen", goal_id=goal.goal_id)
     with pytest.raises(AssertionError, match="there is no goal"):
         await night.goals("done", goal_id="none")

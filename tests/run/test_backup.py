@@ -78,12 +78,12 @@ async def test_what_was_done_while_the_copy_was_made_is_delivered_again(
 
 
 async def test_a_backup_goes_where_nothing_is_and_comes_from_where_something_is(data_dir: Path, tmp_path: Path) -> None:
-    with pytest.raises(BackupRefused, match="holds no journal"):
+    with pytest.raises(BackupRefused, match="has no journal"):
         backup.back_up(made(tmp_path / "empty"), tmp_path / "copy")
     async with running(data_dir):
         pass
     (made(tmp_path / "full") / "file").touch()
-    with pytest.raises(BackupRefused, match="is there already"):
+    with pytest.raises(BackupRefused, match="already exists"):
         backup.back_up(data_dir, tmp_path / "full")
     with pytest.raises(BackupRefused, match="is inside the data directory"):
         backup.back_up(data_dir, data_dir / "copy")
@@ -94,7 +94,7 @@ async def test_what_is_there_is_not_overwritten_but_moved_aside_where_that_is_wa
 ) -> None:
     async with running(data_dir):
         pass
-    with pytest.raises(BackupRefused, match="is no whole backup"):
+    with pytest.raises(BackupRefused, match="is not a complete backup"):
         backup.restore(data_dir, made(tmp_path / "new"))
     backup.back_up(data_dir, tmp_path / "copy")
     (data_dir / "notes.txt").write_text("kept")

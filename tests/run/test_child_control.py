@@ -123,7 +123,7 @@ async def test_who_is_not_there_or_is_needed_is_refused(door: Bus, children: Chi
         await control.participant("restart", "nobody")
     assert refused.value.kind == "not_found"
     for name in ("api", "journal", "proxy"):
-        with pytest.raises(ParticipantRefused, match="nobody could start it again") as refused:
+        with pytest.raises(ParticipantRefused, match="it could not be started again") as refused:
             await control.participant("stop", name)
         assert refused.value.kind == "conflict"
     assert children.done == []

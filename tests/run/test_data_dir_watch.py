@@ -79,5 +79,5 @@ async def test_where_another_system_got_in_the_first_one_says_so_and_ends(data_d
             heard = Heard(lock)
             watching = asyncio.create_task(heard.watch.run())
             await heard.is_to_stop.wait()
-            assert "which ends: a system runs on" in await heard.problems.get()
+            assert "the system ends: a system" in await heard.problems.get()
             watching.cancel()

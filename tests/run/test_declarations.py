@@ -25,7 +25,7 @@ async def test_what_cannot_be_written_at_the_start_is_written_as_soon_as_it_can_
     in_the_way.touch()
     made = SystemDeclarations(tmp_path, BusAddress("ipc://pub", "ipc://sub"), SYSTEM)
     made.begin()
-    assert "what robot may say cannot be written down" in caplog.text
+    assert "the declaration of robot cannot be written" in caplog.text
     waiting = asyncio.create_task(made.written())
     in_the_way.unlink()
     await asyncio.wait_for(waiting, 30)

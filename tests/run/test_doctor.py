@@ -201,7 +201,7 @@ async def test_a_check_that_breaks_is_a_finding_and_the_others_go_on(
     monkeypatch.setattr(machine, "check_disk", broken)
     findings = await check_up(config_dir, tmp_path, to_nobody)
     [disk] = [finding for finding in findings if finding.name == "disk"]
-    assert (disk.status, disk.text) == (FAIL, "the check broke: ZeroDivisionError: unexpected")
+    assert (disk.status, disk.text) == (FAIL, "the check failed: ZeroDivisionError: unexpected")
     assert len(findings) == 13
 
 

@@ -42,7 +42,7 @@ class Unready(MiniLmEmbedder):
 
 
 async def test_a_memory_says_how_much_it_holds_and_whether_all_of_it_is_embedded(tmp_path: Path) -> None:
-    assert check_store(tmp_path).text == "nothing is remembered yet"
+    assert check_store(tmp_path).text == "the memory is empty"
     async with EngramService(tmp_path, Unready()) as service:
         await service.ingest(TEA)
         waiting = await asyncio.to_thread(check_store, tmp_path)  # beside the process that has it open
@@ -75,11 +75,13 @@ def test_a_memory_that_cannot_be_opened_is_not_called_damaged(tmp_path: Path) ->
 async def test_the_bundled_model_is_there_and_works_or_words_alone_are_searched(tmp_path: Path) -> None:
     assert (await check_bundled_model()).status is OK
     missing = await check_bundled_model(tmp_path)
-    assert (missing.status, "by their words alone" in missing.text) == (WARN, True)
+    assert (missing.status, "only by their words" in missing.text) == (WARN, True)
 
 
 async def test_a_memory_that_does_not_take_part_is_not_examined(tmp_path: Path) -> None:
-    assert [finding.text for finding in await check_memory(Installation(tmp_path))] == ["memory does not take part"]
+    assert [finding.text for finding in await check_memory(Installation(tmp_path))] == [
+        "memory is not among the participants"
+    ]
     found = await check_memory(Installation(tmp_path, configs={"memory": Settings()}))
     assert [finding.name for finding in found] == ["memory", "bundled model"]
 

@@ -145,7 +145,7 @@ async def test_a_model_that_is_not_pulled_comes_with_the_command_that_pulls_it()
     async with stand_in("gemma4:e2b") as url:
         findings = await check_model_servers(SystemConfig(ollama_url=url), GeneratorConfig())
     assert statuses(findings) == {"model server": OK, "model": FAIL, "embeddings": OK}
-    assert "there are: gemma4:e2b" in findings[1].text
+    assert "available are: gemma4:e2b" in findings[1].text
     assert "ollama pull gemma4:12b" in findings[1].fix
     assert "optional" in findings[2].text
 
@@ -200,7 +200,7 @@ async def test_an_openai_compatible_server_is_asked_for_our_model() -> None:
         missing = await check_model_servers(system, GeneratorConfig(model="x"), models)
     assert [finding.status for finding in there] == [OK, OK]
     assert [finding.status for finding in missing] == [OK, FAIL]
-    assert "x is not there; there are: gemma4:12b" in missing[1].text
+    assert "x is not available; available are: gemma4:12b" in missing[1].text
     [away] = await check_model_servers(system, GeneratorConfig(), models_with("openai", url=REFUSED))
     [nowhere] = await check_model_servers(system, GeneratorConfig())
     assert (away.status, nowhere.status, "providers.openai.url" in nowhere.text) == (FAIL, FAIL, True)
@@ -225,7 +225,7 @@ async def test_every_server_of_the_chains_is_examined() -> None:
         found = await check_model_servers(SystemConfig(ollama_url=url), GeneratorConfig(model="not asked"), models)
     assert {finding.status for finding in found} == {OK}
     text = " ".join(finding.text for finding in found)
-    assert "nomic-embed-text is pulled; it embeds texts" in text and "gemma4:e2b is there" in text
+    assert "nomic-embed-text is pulled; it embeds texts" in text and "gemma4:e2b is available" in text
     assert "not asked" not in text
 
 
@@ -252,8 +252,8 @@ async def test_something_else_on_the_port_of_the_model_server_is_a_failure() -> 
         (400, "application/json", OK, "answers in JSON"),
         (403, "text/html", FAIL, "add 'json' to search.formats"),
         (429, "text/html", FAIL, "limiter"),
-        (404, "text/html", FAIL, "no SearXNG (HTTP 404)"),
-        (200, "text/html", FAIL, "no SearXNG"),
+        (404, "text/html", FAIL, "is not SearXNG (HTTP 404)"),
+        (200, "text/html", FAIL, "is not SearXNG"),
     ],
 )
 async def test_searxng_says_whether_it_speaks_json(

@@ -143,7 +143,7 @@ async def test_a_child_that_was_given_up_is_tried_again_until_its_trouble_is_ove
     given_up, ready = states.index(ChildPhase.FAILED), states.index(ChildPhase.READY)
     assert set(states[given_up:ready]) == {ChildPhase.FAILED}, "nobody is to wait for it while it is tried"
     assert healed.detail == "exit status 1: there is trouble"
-    assert "critic is given up (exit status 1) and tried again in 0.4 s" in caplog.text
+    assert "critic failed too often (exit status 1) and is tried again in 0.4 s" in caplog.text
 
 
 async def test_a_child_that_is_killed_before_it_is_ready_has_said_what_it_waits_for() -> None:

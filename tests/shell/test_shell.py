@@ -97,7 +97,7 @@ async def test_a_job_is_begun_followed_read_and_ended_and_is_on_record(call: Any
         "trap 'echo no' TERM; echo begun; until test -e go; do sleep 0.1; done; echo gone on; sleep 1000 & wait; wait"
     )
     begun = await call.call({"command": loop, "background": True}, "q1:0:0", tool="shell_exec")
-    assert begun.result.startswith("job-1 has begun") and "\nbegun\n" in begun.result + "\n"
+    assert begun.result.startswith("job-1 has started") and "\nbegun\n" in begun.result + "\n"
     assert (await told.get()).state == "running"
     second = await call.call({"command": "ls", "background": True}, "q1:0:1", tool="shell_exec")
     assert second.error.kind == "too_many"

@@ -58,7 +58,7 @@ def test_each_folder_is_a_skill_or_says_why_it_is_none(
         ("linked", "settings", "broken", "'linked' is a link or lies behind one; links are not followed"),
         ("maps", "settings", "incomplete", "not installed: no-such-program"),
         ("tides", "settings", "ready", ""),
-        ("tides", "extra", "hidden", f"there is one of that name in {own}"),
+        ("tides", "extra", "hidden", f"there is a skill of that name in {own}"),
     ]
     assert [each.missing for each in library.skills() if each.missing] == [("no-such-program",)]
 

@@ -81,7 +81,7 @@ def test_where_others_may_write_what_the_owner_approves_stays_approved_and_nothi
         (SkillDraft("../tides", "D.", "I."), "cannot be a skill's name"),
         (SkillDraft("tides", "D.", "  "), "no instructions"),
         (SkillDraft("tides", "", "I."), "description"),
-        (SkillDraft("taken", "D.", "I."), "is there already"),
+        (SkillDraft("taken", "D.", "I."), "already exists"),
     ],
 )
 def test_what_would_be_no_skill_is_not_proposed(

@@ -43,7 +43,7 @@ def test_a_description_becomes_one_visible_line() -> None:
     [
         ("", "pdf-forms/SKILL.md:1: expected --- on the first line, then settings such as 'name: …'"),
         ("# Forms\n", "pdf-forms/SKILL.md:1: expected --- on the first line, then settings such as 'name: …'"),
-        ("---\nname: pdf-forms\n", "pdf-forms/SKILL.md:2: the settings have no end; expected a line of --- after them"),
+        ("---\nname: pdf-forms\n", "pdf-forms/SKILL.md:2: the settings are not closed; expected a line --- after them"),
         (GOOD.replace("name: pdf-forms\n", ""), "pdf-forms/SKILL.md: name: is missing"),
         (
             GOOD.replace("name: pdf-forms", "name: PDF"),

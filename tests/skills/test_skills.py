@@ -157,5 +157,5 @@ async def test_a_skill_that_is_dropped_in_is_announced_and_can_be_read_by_its_ow
 def test_a_folder_that_is_named_may_not_be_in_the_workspace(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     config = FilesConfig(skill_folders=(tmp_path / "work" / "skills",))
-    with pytest.raises(ConfigError, match="in the workspace; name one outside"):
+    with pytest.raises(ConfigError, match="in the workspace; choose one outside"):
         FileTools.build(config, Resources(tmp_path / "data", workspace=tmp_path / "work"))

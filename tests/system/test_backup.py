@@ -33,7 +33,7 @@ def test_what_was_copied_while_it_ran_answers_as_before_when_it_is_put_back(
         assert _local2("backup", copy, "--data-dir", data) == 0
         asking.join()
         assert _local2("restore", copy, "--data-dir", data, "--force") == 2
-        assert "a system runs on" in capsys.readouterr().err
+        assert "a system already runs on" in capsys.readouterr().err
     assert _local2("restore", copy, "--data-dir", data) == 2
     assert "is not empty" in capsys.readouterr().err
     assert _local2("restore", copy, "--data-dir", data, "--force") == 0

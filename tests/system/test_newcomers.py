@@ -44,7 +44,7 @@ SLOW_COIN = COIN.replace(
     "        return",
 )
 WITH_COIN = 'more_participants: ["my_tools.coin:CoinTool"]\n'
-TAKEN_OVER = "the system that runs has taken that over"
+TAKEN_OVER = "the running system has applied the change"
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_skill_s_tool_is_used_once_it_is_approved_and_until_it_is_taken_back(
     assert "15:10" in asked(live, "Call harbour__tide again.")[1]
 
     status, shown = told(live, capfd, "skills", "tools", skill, "--remove")
-    assert (status, shown) == (0, f"harbour is offered no longer; {TAKEN_OVER}\n")
+    assert (status, shown) == (0, f"harbour is no longer offered; {TAKEN_OVER}\n")
     assert asked(live, "Call harbour__tide a last time.")[0] == []
     live.wait_until(lambda: live.participant("mcp_harbour") == {})
     assert live.http.get("/health").json()["status"] == "ok"
@@ -150,7 +150,7 @@ def test_who_was_taken_out_of_the_settings_answers_what_is_in_hand_and_is_there_
             if name == "tool_call":
                 live.wait_until((live.config_dir / "my_tools" / "in_the_air").exists)
                 assert told(live, capfd, "restart", "coin", settings=False) == (
-                    0, "coin takes part no longer: it is no longer in the settings\n"
+                    0, "coin is no longer a participant: it is no longer in the settings\n"
                 )  # fmt: skip
             answer = data.get("answer", "")
     assert "the coin shows heads" in answer

@@ -64,7 +64,7 @@ def test_the_port_is_free_again_as_soon_as_the_folder_is(tmp_path: Path, monkeyp
 
 def test_a_second_system_on_the_same_data(live, refused) -> None:
     said = refused(*RUN, "--data-dir", live.system.data_dir)
-    assert f"runs on {live.system.data_dir} already (process {live.system.process.pid})" in said
+    assert f"already runs on {live.system.data_dir} (process {live.system.process.pid})" in said
 
 
 def test_what_a_system_keeps_is_for_the_eyes_of_its_owner_alone(live) -> None:

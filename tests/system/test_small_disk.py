@@ -101,7 +101,7 @@ def _killed_while_it_is_read_only(live: Any, small_disk: Any) -> None:
 
 def _killed_faster_than_it_starts(live: Any) -> None:
     end = time.monotonic() + SECONDS
-    while not _said(live.system, "web_fetch is given up", "tried again"):
+    while not _said(live.system, "web_fetch failed too often", "tried again"):
         assert time.monotonic() < end
         live.kill("web_fetch")  # with no earlier deaths: whoever is given up again and again waits up to 30 s
     live.wait_until(lambda: _is_well(live), SECONDS)

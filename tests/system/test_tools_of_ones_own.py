@@ -57,7 +57,7 @@ def test_a_participant_run_by_hand_is_used_while_it_lives_and_only_then(live, co
     second = command(*_words(live, "my_tools.coin:CoinTool"))
     _, said = second.communicate(timeout=20)
     assert second.returncode == 2
-    assert said == f"local2: coin is served already (process {by_hand.pid}); stop that one first, or use another name\n"
+    assert said == f"local2: coin is already running (process {by_hand.pid}); stop it first, or use another name\n"
 
     by_hand.send_signal(signal.SIGINT)
     _, said = by_hand.communicate(timeout=20)

@@ -1,4 +1,4 @@
-"""Files that queries name: send, look at, remove."""
+"""The HTTP routes of attachments: upload, look up, download and delete files that queries refer to."""
 
 from __future__ import annotations
 
@@ -26,21 +26,23 @@ def add_routes(routes: APIRouter) -> None:
     @routes.post(UPLOAD_PATH, openapi_extra=ANY_BODY)
     @open_to(Access.USERS)
     async def add(request: Request, name: FileName, caller: Caller) -> Response:
-        """Keep a file, whose bytes are the body, and read it. The same file again is the same attachment."""
+        """Upload a file as the raw body; its text is extracted. Uploading the same file again returns the same
+        attachment.
+        """
         if request.headers.get("content-type", "").lower().startswith("multipart/"):
-            raise RequestRefused("unsupported_media_type", f"forms are not taken; {HINT}")
+            raise RequestRefused("unsupported_media_type", f"forms are not accepted; {HINT}")
         return JsonResponse(await api().attachments.add(name, await request.body(), caller.name), 201)
 
     @routes.get(UPLOAD_PATH + "/{attachment_id}")
     @open_to(Access.USERS)
     async def show(attachment_id: FileId, caller: Caller) -> Response:
-        """What is known of a file."""
+        """Get an attachment's name, size and how much of it was read."""
         return JsonResponse(await api().attachments.look_up(attachment_id, caller.user_id))
 
     @routes.get(UPLOAD_PATH + "/{attachment_id}/content")
     @open_to(Access.USERS)
     async def content(attachment_id: FileId, caller: Caller) -> Response:
-        """The file itself: a picture to be shown, anything else to be kept."""
+        """Download the file: pictures inline, other files as an attachment."""
         view, data = await api().attachments.content(attachment_id, caller.user_id)
         shown = "inline" if view.is_picture else "attachment"
         headers = {
@@ -53,6 +55,8 @@ def add_routes(routes: APIRouter) -> None:
     @routes.delete(UPLOAD_PATH + "/{attachment_id}")
     @open_to(Access.USERS)
     async def delete(attachment_id: FileId, caller: Caller) -> Response:
-        """Remove a file for good; if others have sent it, too, it stays theirs, unless the owner removes it."""
+        """Delete an attachment permanently. If other users uploaded the same file they keep it, unless the owner
+        deletes it.
+        """
         await api().attachments.delete(attachment_id, caller.user_id)
         return JsonResponse({"id": attachment_id, "deleted": True})

@@ -1,8 +1,8 @@
 """Large fields outside the frame: a content-addressed store, and payloads that carry a reference instead.
 
 A reference is `{"$blob": sha256, "size": bytes}` in place of a payload's top-level field; the blob is that field's
-JSON. One that says more than that is a field of its own: it names a blob that is kept with the message and stays where
-it is, for whoever asks for it.
+JSON. A reference with more fields is left unresolved: it names a blob that is kept with the message and is fetched on
+request.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SKIPPED_AT_ONCE = 1_000_000  # characters
 
 
 class BlobStore:
-    """A folder of files named by the SHA-256 of their content. Writing the same content twice is one file."""
+    """A folder of files that are named by the SHA-256 of their content. The same content is stored once."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -56,8 +56,9 @@ class BlobStore:
         return data
 
     def text(self, name: str, start: int, length: int) -> str:
-        """So many characters of a text from the character `start` on, however long the text is: as much of it is held
-        as is read at once. Raises `MalformedFrame` if there is no such blob."""
+        """Read that many characters of a text from the character `start` on; memory use does not grow with the text.
+        Raises `MalformedFrame` if there is no such blob.
+        """
         try:
             with self._path(name).open(encoding="utf-8", errors="replace", newline="") as file:
                 while start > 0 and (skipped := file.read(min(start, SKIPPED_AT_ONCE))):
@@ -79,7 +80,7 @@ class BlobStore:
         self._path(name).unlink(missing_ok=True)
 
     def older_than(self, seconds: float) -> set[str]:
-        """The names of the blobs that nobody has stored, or stored again, for so long."""
+        """Return the names of the blobs that were last stored longer ago than this."""
         latest = time.time() - seconds
         return {path.name for path, status in self._files() if status.st_mtime <= latest}
 

@@ -29,11 +29,13 @@ from local.core.errors import (
 from local.core.files import Backoff
 from local.core.secrets import secret_mask
 
-# What a bus needs of whoever makes messages durable: our journal does it, and NATS JetStream could.
+# The interface of a bus to durable storage: our journal implements it, and NATS JetStream could.
 
 
 class Delivered(NamedTuple):
-    """A message that the journal has delivered: its number on record, and how often this consumer was given it."""
+    """A message that the journal has delivered, with its number in the journal and how often this consumer has
+    received it.
+    """
 
     number: int
     attempt: int
@@ -41,10 +43,9 @@ class Delivered(NamedTuple):
 
 
 class Consumer(Protocol):
-    """One process's subscription to a named durable consumer.
-
-    It is given what its consumer has not acknowledged, in order within a session; what it is silent about for too long
-    it is given again. What it holds is kept alive until `acknowledge` or `release`.
+    """One process's subscription to a named durable consumer. It receives the messages that the consumer has not
+    acknowledged, in order within a session. A message that stays unacknowledged for too long is delivered again; the
+    subscription keeps the messages in hand alive until `acknowledge` or `release`.
     """
 
     def start(self) -> None:
@@ -58,17 +59,21 @@ class Consumer(Protocol):
         seconds."""
 
     def release(self, number: int) -> None:
-        """Not done: give it again, after a while, to whoever serves the consumer then."""
+        """Return the message unhandled: the journal delivers it again after a while, to the instance that then serves
+        the consumer.
+        """
 
     def fail(self, number: int, reason: str) -> None:
-        """The handler raised: give it again after a pause that grows, at last tell of it as a dead letter."""
+        """Report that the handler raised: the journal delivers the message again after a growing pause, and finally
+        makes it a dead letter.
+        """
 
     async def close(self) -> None:
-        """Take nothing more and hand back what is held."""
+        """Accept no more messages and return those in hand."""
 
 
 class DurableBus(Protocol):
-    """The part of a bus that a `Durability` needs."""
+    """The part of a bus that a `Durability` uses."""
 
     instance: str
 
@@ -85,20 +90,20 @@ class DurableBus(Protocol):
         """Publish without waiting."""
 
     def dropped(self, gaps: Mapping[str, int]) -> None:
-        """So many recorded messages, by subject, had to be given up and may be on no record."""
+        """Report, by subject, how many recorded messages were given up and may be missing in the journal."""
 
 
 class Durability(Protocol):
-    """The journal as one bus needs it: publisher confirms and durable consumers."""
+    """The interface of the journal that one bus uses: publisher confirms and durable consumers."""
 
     def open(self, carrier: DurableBus) -> None:
-        """The bus begins: subscribe to what is needed."""
+        """Subscribe to the journal's messages when the bus opens."""
 
     async def close(self) -> None:
-        """The bus ends: what is recorded has a moment to get onto the disk; then whoever waits gets `BusClosed`."""
+        """Wait briefly until recorded messages are on the disk; then raise `BusClosed` in all waiting callers."""
 
     def reconnected(self) -> None:
-        """There is a connection again: what is not confirmed goes again at once."""
+        """Send unconfirmed messages again, because the connection is back."""
 
     def confirm(self, envelope: Envelope, frame: bytes, seconds: float) -> asyncio.Future[None]:
         """A confirmed message has been handed over, or could not be yet: it is resent until it is on disk.
@@ -175,7 +180,9 @@ class EnvelopeFactory:
 
     def _check(self, subject: str) -> None:
         if not is_subject(subject):
-            raise UnsendableMessage(f"{subject[:80]!a} is no subject: dotted words of a-z, A-Z, 0-9, _ and -")
+            raise UnsendableMessage(
+                f"{subject[:80]!a} is not a subject; expected words of a-z, A-Z, 0-9, _ and -, joined by dots"
+            )
         if self._guard is not None and not self._guard.may_publish(self._sender, self._instance, subject):
             raise UndeclaredMessage(self._sender, subject)
 
@@ -188,9 +195,10 @@ def _masked(payload: bytes) -> bytes:
 
 
 class Probes:
-    """The probes that one bus sends to itself. Each `listen` takes another subject for them, so that they come back
-    behind everything that was subscribed to before: the proxy takes subscriptions of a connection in their order, and
-    may be given a probe, which has a connection of its own, before it has taken the last of them."""
+    """The probes that one bus sends to itself. Each `listen` subscribes to another subject, so that a probe comes back
+    only after all earlier subscriptions are in place: the proxy processes the subscriptions of a connection in order,
+    but a probe, which has a connection of its own, may overtake them.
+    """
 
     def __init__(self, transport: Transport, sender: str, instance: str) -> None:
         self._transport, self._sender, self._instance = transport, sender, instance
@@ -204,7 +212,7 @@ class Probes:
             self._transport.unsubscribe(subscription(earlier))
 
     def send(self, number: int) -> None:
-        """Probes have numbers of their own: they are no messages that anybody could miss."""
+        """Send a probe. Probes are numbered separately, so that they do not count as missed messages."""
         probe = BusProbe(heard_as=self._heard_as, instance=self._instance, attempt=number)
         envelope_id = new_id()
         envelope = Envelope(
@@ -229,7 +237,7 @@ LAST_RESEND_SECONDS = 5.0
 
 
 class Requests:
-    """The open requests of one bus by envelope id, and those that were given up lately."""
+    """The open requests of one bus by envelope id, and the ids of those that were recently given up."""
 
     def __init__(self, resend: Callable[[bytes], object]) -> None:
         """`resend(frame)` sends a request once more, if that is possible now."""
@@ -246,7 +254,7 @@ class Requests:
         self._open.left(request, frame)
 
     def end(self, request: Retry[Envelope]) -> None:
-        """Nobody waits for the answer any more."""
+        """Forget the request: the caller has stopped waiting."""
         self._open.end(request)
         answer = request.answer
         if not answer.done() or answer.cancelled() or answer.exception() is not None:
@@ -260,11 +268,11 @@ class Requests:
         return True
 
     def reconnected(self, send_first: Callable[[bytes], object]) -> None:
-        """What was on its way when the connection broke is lost: send it again, ahead of what waits."""
+        """Send the messages again that were under way when the connection broke, before the waiting ones."""
         self._open.hasten(send_first)
 
     def close(self) -> None:
-        """Fail what is open with `BusClosed`."""
+        """Fail all open requests with `BusClosed`."""
         self._open.close(partial(BusClosed, "the bus was closed"))
 
 
@@ -276,12 +284,12 @@ CONFIRM_SECONDS = 30.0
 
 
 class Bus:
-    """One participant's connection to all others. Use as `async with`; then subscribe, `await ready()`, and talk.
+    """One participant's connection to all others. Use as `async with`; then subscribe, `await ready()`, and send.
 
     `counters` (published, waited, dropped, received, repeated, malformed, missed, overflow, resent, late_replies,
-    reconnects, refused) only grow. `instance` is fresh for each Bus. With a `durability`, of this bus alone, confirmed
-    and recorded messages are sent until they are on record. Without, they are sent once. With a `guard` nothing arrives
-    that its sender has not declared, and nothing leaves that this one has not.
+    reconnects, refused) only grow. `instance` is unique for each Bus. With a `durability`, which belongs to this bus
+    alone, confirmed and recorded messages are sent until they are in the journal; without, they are sent once. With a
+    `guard` the bus refuses messages that their sender has not declared, and does not send undeclared ones itself.
     """
 
     def __init__(
@@ -316,7 +324,7 @@ class Bus:
 
     @property
     def last_seq(self) -> dict[str, int]:
-        """How many messages it has sent, by subject."""
+        """The number of sent messages, by subject."""
         return self._envelopes.last_seq
 
     async def __aenter__(self) -> Self:
@@ -342,10 +350,10 @@ class Bus:
     def subscribe(self, subject: str, receive: Receive, *, repeats: bool = False) -> Callable[[], None]:
         """Call `receive(envelope)` for every envelope on a subject, or on a family ("tool.result.", "" for all).
 
-        `receive` runs inside the reader: it must not block, and raise nothing but `MalformedFrame`, which is counted.
-        False from it says that it had no room, and counts as a loss. With `repeats` it gets also what was sent again
-        and has arrived before.
-        In place after the next `ready()`. Returns the function that ends the subscription.
+        `receive` runs inside the reader: it must not block, and may raise only `MalformedFrame`, which is counted. If
+        it returns False it had no room, and the message counts as lost. With `repeats` it also receives messages that
+        were sent again after they had arrived. The subscription is in place after the next `ready()`. Returns a
+        function that ends the subscription.
         """
         remove = self._dispatcher.add(subject, receive, repeats=repeats)
         self._fresh.append(subject)
@@ -368,7 +376,7 @@ class Bus:
             self._dispatcher.forget(subject)
 
     def dropped(self, gaps: Mapping[str, int]) -> None:
-        """So many recorded messages of its own, by subject, were given up and may be on no record."""
+        """Report, by subject, how many of its own recorded messages were given up and may be missing in the journal."""
         self._dispatcher.losses.dropped(self.instance, gaps)
 
     def overflowed(self, envelope: Envelope) -> None:
@@ -394,7 +402,7 @@ class Bus:
         return kind.decode(await self.unpack(envelope))
 
     def reject(self, reason: str, data: bytes) -> None:
-        """Count and sample something that is not what the protocol says."""
+        """Count and sample a frame that violates the protocol."""
         self._dispatcher.reject(reason, data)
 
     def consume(
@@ -520,7 +528,7 @@ class Bus:
         self._hears_replies[subject] = True
 
     def _record(self, message: Message, envelope: Envelope, frame: bytes) -> bool:
-        """Keep a recorded message until the journal has it; False if that is nobody's business."""
+        """Keep a recorded message until the journal has confirmed it. Returns False on a bus without a journal."""
         if self._durability is None or message.delivery is not Delivery.RECORDED:
             return False
         self._durability.record(envelope, frame)
@@ -536,4 +544,4 @@ class Bus:
 
 
 def _ignore(envelope: Envelope) -> None:
-    """For what the bus itself wants to hear."""
+    """Receive a message that only the bus itself needs."""

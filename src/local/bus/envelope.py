@@ -1,4 +1,4 @@
-"""One message on its way: routing and tracing fields, and the payload as bytes.
+"""The envelope of a message: routing and tracing fields, and the payload as bytes.
 
 On the wire an envelope is one frame, `subject NUL header NUL payload`; header and payload are JSON, which never
 contains a raw NUL. The header is the envelope without its payload; fields that are null are left out of it.
@@ -18,7 +18,7 @@ VERSION = 1
 MAX_FRAME = 1024 * 1024
 FIELD_LIMIT = 64 * 1024  # a larger field of a payload travels as a reference to a blob
 MAX_HEADER = 8 * 1024
-MAX_SESSION_ID = 512  # characters of one that stands in a payload
+MAX_SESSION_ID = 512  # characters of one in a payload
 MARK = "$blob"
 END_OF_TIME = 253_402_300_800  # the year 10000, which no calendar of Python's knows
 _TEXT = core_schema.str_schema(strict=True)
@@ -57,7 +57,9 @@ def new_id() -> str:
 
 
 class Trace(NamedTuple):
-    """The place of a message: correlation, cause, session and user, handed on to what the message causes."""
+    """The position of a message in a chain of causes: correlation, cause, session and user, passed on to the messages
+    that it causes.
+    """
 
     correlation_id: str
     cause_id: str | None = None
@@ -110,7 +112,7 @@ class Envelope(NamedTuple):
         try:
             header = to_json(self.header())
         except PydanticSerializationError as error:
-            raise UnsendableMessage(f"{self.subject!a}: the header is no text: {error}") from None
+            raise UnsendableMessage(f"{self.subject!a}: the header is not text: {error}") from None
         if len(header) > MAX_HEADER:
             raise UnsendableMessage(f"{self.subject}: header of {len(header)} bytes, at most {MAX_HEADER} are allowed")
         frame = b"%b\0%b\0%b" % (self.subject.encode(), header, self.payload)
@@ -120,7 +122,7 @@ class Envelope(NamedTuple):
 
 
 def session_of(where: Envelope | Trace, query_id: str) -> str:
-    """The session that a query belongs to; a query that names none is a session of its own, under the query's id."""
+    """Return the session of a query. A query that names no session is a separate session under the query's id."""
     return where.session_id or query_id
 
 
@@ -132,7 +134,7 @@ def in_session_of_payload(envelope: Envelope) -> Envelope:
     try:
         session_id = from_json(envelope.payload, allow_inf_nan=False).get("session_id")
     except (ValueError, AttributeError):
-        return envelope  # whoever reads the message says what is wrong with it
+        return envelope  # the reader of the message reports the fault
     fits = len(envelope.payload) < MAX_FRAME - MAX_HEADER
     if not isinstance(session_id, str) or not 0 < len(session_id) <= MAX_SESSION_ID or not fits:
         return envelope
@@ -160,9 +162,9 @@ def decode(frame: bytes) -> Envelope:
     header = _parse_header(header_bytes)
     subject = header["subject"]
     if subject.encode() != subject_bytes:
-        raise MalformedFrame("the subject before the header is not the one in it")
+        raise MalformedFrame("the subject before the header differs from the one in the header")
     if not is_subject(subject):
-        raise MalformedFrame("header: subject is missing or no subject")
+        raise MalformedFrame("header: subject is missing or invalid")
     get = header.get
     return Envelope(
         subject, header["id"], header["sender"], header["instance"], header["seq"], header["correlation_id"], payload,
@@ -185,7 +187,7 @@ def _parse_header(data: bytes) -> dict[str, Any]:
 
 
 def _explain(data: bytes, error: ValidationError) -> NoReturn:
-    """Say what is wrong with a header: first as JSON, then whose version it is, then which field."""
+    """Return what is wrong with a header: its JSON, its version, or one of its fields."""
     version = parse_object(data, "header").get("v")
     if type(version) is int and version != VERSION:
         raise UnsupportedVersion(version, VERSION)

@@ -1,4 +1,4 @@
-"""What every message is: frozen data with a subject and a delivery class, read from JSON as the protocol allows it."""
+"""The base classes of messages: frozen data with a subject and a delivery class, read strictly from JSON."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _SPACED_COLON = re.compile(rb'"[ \t\r\n]+:')
 
 
 class Delivery(StrEnum):
-    """A delivery class. `confirmed`: `publish` waits for the commit; `recorded`: sent again until it is on record;
-    `ephemeral`: sent once."""
+    """The delivery guarantee of a message class. `confirmed`: `publish` waits for the commit; `recorded`: sent again
+    until it is in the journal; `ephemeral`: sent once.
+    """
 
     CONFIRMED = "confirmed"
     RECORDED = "recorded"
@@ -37,7 +38,7 @@ class Delivery(StrEnum):
 
 
 class Data(BaseModel):
-    """Base class of frozen data on the bus; fields that a newer sender added are ignored."""
+    """Base class of frozen data on the bus. Fields that a newer sender has added are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, populate_by_name=True)
 
@@ -50,13 +51,14 @@ class ErrorInfo(Data):
 
     @classmethod
     def of(cls, error: Exception) -> Self:
-        """What an exception says: its `kind` if it has one, else internal."""
+        """Return an exception as data; its kind is "internal" if the exception has none."""
         return cls(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)
 
 
 class Message(Data):
-    """Base class of messages. `subject` is the routing key, or a family whose last word is in the field `family_key`
-    names."""
+    """Base class of messages. `subject` is the routing key, or a family whose last word is in the field named by
+    `family_key`.
+    """
 
     subject: ClassVar[str]
     delivery: ClassVar[Delivery] = Delivery.RECORDED
@@ -81,7 +83,9 @@ class Message(Data):
         return self.answered_by
 
     def encode(self) -> bytes:
-        """The payload as JSON. Raises `UnsendableMessage` for what JSON cannot say, such as half a surrogate pair."""
+        """Return the payload as JSON. Raises `UnsendableMessage` for values that JSON cannot represent, such as half a
+        surrogate pair.
+        """
         try:
             return self.__pydantic_serializer__.to_json(self, by_alias=True)
         except PydanticSerializationError as error:
@@ -91,8 +95,8 @@ class Message(Data):
     def decode(cls, payload: bytes) -> Self:
         """Parse a payload. Raises `MalformedFrame` that names the field.
 
-        What our own `encode` would have written holds no doubled key and no strange number, so it is taken as it is;
-        everything else is read a second time, slowly and exactly.
+        The output of our own `encode` contains no duplicate keys and no invalid numbers, so it is parsed once;
+        everything else is parsed a second time with strict checks.
         """
         try:
             message: Self = cls.__pydantic_validator__.validate_json(payload)
@@ -120,7 +124,7 @@ def _mentions_any(annotation: Any) -> bool:
 
 
 class RespondentMessage(Message):
-    """Base class of messages by, to or about one respondent to a query."""
+    """Base class of messages that belong to one respondent of a query."""
 
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
@@ -141,7 +145,7 @@ def parse_object(data: bytes, what: str) -> dict[str, Any]:
 
 
 def _json_fault(said: str) -> str:
-    """The parser's sentence, or ours where its own does not say what would be right."""
+    """Return the parser's message, or a clearer one where it does not say what was expected."""
     fault, _, place = said.rpartition(" at ")
     if fault.endswith("hex escape"):
         return rf"half of a surrogate pair, as \ud83d without \ude00, at {place}: write both, or the character itself"
@@ -185,7 +189,7 @@ def _refuse_duplicates(data: bytes, what: str) -> None:
         seen: dict[str, Any] = {}
         for name, value in pairs:
             if name in seen:
-                raise MalformedFrame(f"{what}: key {name[:80]!r} stands twice")
+                raise MalformedFrame(f"{what}: key {name[:80]!r} occurs twice")
             seen[name] = value
         return seen
 
@@ -216,7 +220,7 @@ def covers(subscription: str, subject: str) -> bool:
 
 
 def is_said_again(subject: str) -> bool:
-    """Whether what is lost on a subject is said again, so that status beats do not tell of it."""
+    """Whether messages on a subject are repeated after a loss, so that status beats do not report it."""
     return subject.startswith("journal.")
 
 
@@ -270,7 +274,7 @@ def delivery_of(subject: str) -> Delivery:
 
 @lru_cache(4096)
 def is_hurried(subject: str) -> bool:
-    """Whether somebody's answer waits until a message on this subject is on record."""
+    """Whether an answer waits until a message on this subject is in the journal."""
     kinds = (kind for kind in message_classes() if covers(kind.subject, subject))
     return any(kind.delivery is Delivery.CONFIRMED and kind.hurried for kind in kinds)
 
@@ -282,5 +286,5 @@ def _is_message(value: type) -> bool:
 # The whole of a text that was too long to be told.
 
 KeptText = dict[str, str | int]
-"""Where the whole of a text lies that was cut off: `$blob` is the name of the blob, `size` its bytes in UTF-8,
+"""A reference to the complete text of a shortened one: `$blob` is the name of the blob, `size` its bytes in UTF-8,
 `characters` how many they are, and `shown` how many of them stand in the result."""

@@ -1,6 +1,6 @@
 """The messages of the core, one frozen class each; those of a capability are in its own `messages`.
 
-The docstring of a message begins with its sender and the moment at which it is sent.
+The docstring of a message says what it is, and who publishes it when.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ class ClientCall(Data):
 
 
 class AnswerProfile(Data):
-    """A kind of assistant: its text, and the tools that it is offered at most (None: all). `model` replaces the usual
-    model."""
+    """A kind of assistant: its text and the tools that it may be offered (None: all). `model` replaces the default
+    model.
+    """
 
     name: str
     origin: str = ""
@@ -56,12 +57,13 @@ class AnswerProfile(Data):
 
 
 class AnswerOptions(Data):
-    """What a client asks of one answer; None or empty leaves it to the settings. `functions` are those that the client
-    runs itself: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or
-    "any". `allow`, `deny` and a `profile` narrow the tools that the model is offered. `mode` says what happens with
-    calls that need approval. With `remember` an exchange whose history the client keeps is remembered all the same.
-    `model` is the model that answers from now on in the conversation, whatever the profile says; "default" is the one
-    of the settings."""
+    """The options of one answer, as the client asks for them; None or empty means the default of the settings.
+    `functions` are functions that the client runs itself: an answer that calls any ends with its `client_calls`.
+    `must_call` is the name of one of them, or "any". `allow`, `deny` and a `profile` narrow the tools that the model
+    is offered. `mode` says what happens with calls that need approval. With `remember` an exchange is remembered even
+    though the client keeps the history. `model` is the model that answers from now on in the conversation and
+    overrides that of the profile; "default" is the one of the settings.
+    """
 
     temperature: float | None = None
     top_p: float | None = None
@@ -88,8 +90,9 @@ class AnswerOptions(Data):
         return frozenset(function["function"]["name"] for function in self.functions)
 
     def offers(self, tool: str) -> bool:
-        """Whether the model may be told of a tool of the system. A message in a given form could hold no call, so
-        none is offered with a `format`."""
+        """Whether the model may be offered a tool of the system. With a `format` no tool is offered, because a message
+        in a given form cannot contain a call.
+        """
         if self.format is not None or tool in self.deny or tool in self.function_names:
             return False
         if self.profile is not None and self.profile.tools is not None and tool not in {*self.profile.tools, *OWN}:
@@ -154,8 +157,9 @@ def _call(function: Json) -> Json:
 
 
 class BusProbe(Message):
-    """A bus to itself, until it receives it: proof that its subscriptions are in place. `heard_as` is the instance, and
-    how often it has begun to listen."""
+    """A message that a bus sends to itself, to prove that its subscriptions are in place. `heard_as` is the instance
+    and how often it has started to listen.
+    """
 
     subject = "bus.probe."
     delivery = Delivery.EPHEMERAL
@@ -166,7 +170,7 @@ class BusProbe(Message):
 
 
 class BusGap(Message):
-    """A receiver that notices that messages did not arrive: whose, on which subject, how many."""
+    """The report of a receiver that messages did not arrive: from whom, on which subject, and how many."""
 
     subject = "bus.gap"
     observer: str
@@ -193,9 +197,10 @@ GONE = "no longer so; what was said of this before does not hold"
 
 
 class ContextItem(Data):
-    """One statement in the block of context before a question. `key` names it within its kind; `text` is what holds,
-    empty for a statement that no longer holds; `said` is its wording in this block, where that differs. `engram_ids`
-    are the engrams it comes from."""
+    """One statement in the block of context before a question. `key` names it within its kind; `text` is the
+    statement, empty if it is no longer true; `said` is its wording in this block, where that differs. `engram_ids` are
+    the engrams it comes from.
+    """
 
     kind: Kind
     key: str
@@ -214,8 +219,9 @@ Said = tuple[ContextItem, ...]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """All statements that a block of context would contain if none had been made before. Of the kinds in `whole` it is
-    complete: an earlier statement that is missing in it no longer holds."""
+    """All statements that a block of context would contain if none had been made before. The kinds in `whole` are
+    complete: an earlier statement of such a kind that is missing here is no longer true.
+    """
 
     items: Said = ()
     whole: frozenset[str] = frozenset()
@@ -292,8 +298,9 @@ ConversationVerb = Literal["sessions", "session", "turns", "find", "change", "br
 
 
 class SessionChanged(Message):
-    """The generator, when a user has given a session a title, pinned it, or undone that. Without `title` the session is
-    called by its first query."""
+    """Published by the generator when a user has changed a session's title or its pin. Without `title` the session is
+    named after its first query.
+    """
 
     subject = "session.changed"
     delivery = Delivery.CONFIRMED
@@ -304,8 +311,9 @@ class SessionChanged(Message):
 
 
 class SessionBranched(Message):
-    """The generator, when a user continues from an earlier place of a session: `session_id` begins with the turns that
-    `branched_from` has before the query `before`, which are not published again."""
+    """Published by the generator when a user continues from an earlier place of a session. `session_id` begins with
+    the turns that `branched_from` has before the query `before`; these are not published again.
+    """
 
     subject = "session.branched"
     delivery = Delivery.CONFIRMED
@@ -317,8 +325,9 @@ class SessionBranched(Message):
 
 
 class SessionDeleted(Message):
-    """The generator, when a session was deleted or an incognito one has ended: everybody removes what they hold of
-    it."""
+    """Published by the generator when a session was deleted or an incognito session has ended. Every participant then
+    removes what it stores of the session.
+    """
 
     subject = "session.deleted"
     delivery = Delivery.CONFIRMED
@@ -338,9 +347,10 @@ class RecalledExchange(Data):
 
 
 class ContextProvided(RespondentMessage):
-    """A respondent, at most once for each turn, when it puts something known of the user before the model unasked:
-    facts (lines), facts that were told earlier in the conversation and no longer hold (`gone`), and recalled exchanges.
-    `engram_ids` are the engrams that all of this is from; `tokens` is an estimate of the whole block of context."""
+    """Published by a respondent, at most once per turn, when it adds remembered content to the prompt: facts (lines),
+    facts given earlier in the conversation that are no longer true (`gone`), and recalled exchanges. `engram_ids` are
+    the engrams that all of this comes from; `tokens` estimates the whole block of context.
+    """
 
     subject = "context.provided"
     facts: tuple[str, ...] = ()
@@ -350,16 +360,17 @@ class ContextProvided(RespondentMessage):
     tokens: int = 0
 
     def shown(self) -> dict[str, Any]:
-        """What of it people see, as JSON."""
+        """Return the part that people see, as JSON."""
         return self.model_dump(mode="json", include={"facts", "gone", "recalled", "engram_ids", "tokens"})
 
 
 class ConversationRequest(Message):
-    """A frontend that reads or changes the generator's record: sessions (`key` is the user, none is everybody; `query`,
-    `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around
-    it: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`, `branch_id`), delete, prompt (the
-    system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With
-    `of_user` another user's sessions do not exist."""
+    """A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none
+    is everybody; `query`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a
+    `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`,
+    `branch_id`), delete, prompt (the system prompt of that user's queries with these `options`). `key` is the id of
+    the session or the query. With `of_user` the sessions of other users are hidden.
+    """
 
     subject = "conversation.request."
     delivery = Delivery.EPHEMERAL
@@ -383,7 +394,9 @@ class ConversationRequest(Message):
 
 
 class ConversationResult(Message):
-    """The generator, in answer to a `ConversationRequest`: `value` is the record, or `error` says why there is none."""
+    """The generator's answer to a `ConversationRequest`: `value` is the requested record, or `error` the reason why
+    there is none.
+    """
 
     subject = "conversation.result."
     delivery = Delivery.EPHEMERAL
@@ -397,11 +410,13 @@ class ConversationResult(Message):
 
 
 def arguments_digest(args: Mapping[str, Any]) -> str:
-    """SHA-256 of a call's arguments as canonical JSON. Raises `ValueError` for what JSON cannot say."""
+    """Return the SHA-256 of a call's arguments as canonical JSON. Raises `ValueError` for values that JSON cannot
+    represent.
+    """
     try:
         text = json.dumps(args, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     except (TypeError, RecursionError) as error:
-        raise ValueError(f"arguments that JSON cannot say: {error}") from None
+        raise ValueError(f"arguments that JSON cannot represent: {error}") from None
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -418,7 +433,7 @@ class Grant(Data):
     signature: str = ""
 
     def statement(self) -> bytes:
-        """What is signed: everything but the signature."""
+        """Return the signed bytes: all fields except the signature."""
         return json.dumps(["local2 grant 1", *self.model_dump(exclude={"signature"}).values()]).encode()
 
 
@@ -439,17 +454,19 @@ class RecallScore(Data):
     outdated: bool = False
 
 
-# What tools say and are asked, and how a call stands on record.
+# The messages of tools, and the record of a tool call.
 
 
 class ToolSchemaRequest(Message):
-    """A participant that needs to know which tools there are; every tool answers with its schema."""
+    """A participant's request for the schemas of all tools; every tool answers with its `ToolSchema`."""
 
     subject = "tool.schema.request"
 
 
 class ToolSchema(Message):
-    """A tool, when it starts and when asked: what the model reads about it, and how its calls are treated."""
+    """The description of a tool, published at its start and on request: what the model reads about it, and how its
+    calls are treated.
+    """
 
     subject = "tool.schema"
     tool: str
@@ -466,7 +483,9 @@ class ToolSchema(Message):
 
 
 class ToolRequest(RespondentMessage):
-    """The generator, when the model calls a tool. `call_id` is `query_id:step:index`, the same in every attempt."""
+    """The generator's request to execute a tool call of the model. `call_id` is `query_id:step:index`, the same in
+    every attempt.
+    """
 
     subject = "tool.request."
     family_key = "tool"
@@ -485,8 +504,9 @@ class ToolRequest(RespondentMessage):
 
 
 class ToolResult(RespondentMessage):
-    """A tool, when a call has ended: either `result` or `error`. `sources` are the addresses that the text came from,
-    `links` those that it leads to; `tainted` says that untrusted content is in what a trusted tool returns."""
+    """A tool's answer to a call: either `result` or `error`. `sources` are the addresses that the text came from,
+    `links` those that it links to; `tainted` says that the result of a trusted tool contains untrusted content.
+    """
 
     subject = "tool.result."
     family_key = "tool"
@@ -525,9 +545,11 @@ class ToolCallRecord(Data):
 
 
 class AgentTask(Data):
-    """The part of a query that a model asks of an agent: who asks, which agent, what the turn may use (`max_tokens`,
-    `max_calls`). `asked` is the user's question that led to the task, the only text of the query that a user wrote.
-    `tainted`: the model that wrote it had read untrusted content. `in_background`: nobody waits for the answer."""
+    """The part of a query that describes a task for an agent: who asks, which agent, and the limits of the turn
+    (`max_tokens`, `max_calls`). `asked` is the user's question that led to the task, the only text of the query that a
+    user wrote. `tainted`: the model that wrote the task had read untrusted content. `in_background`: no turn waits for
+    the answer.
+    """
 
     agent_id: str
     name: str
@@ -577,7 +599,9 @@ class QueryReceived(Message):
 
 
 class QueryAccepted(RespondentMessage):
-    """The generator, when the journal has delivered the query to it; again for each repeat of a running query."""
+    """Published by the generator when the journal has delivered a query to it; again for each repeat of a running
+    query.
+    """
 
     subject = "query.accepted"
     delivery = Delivery.CONFIRMED
@@ -586,7 +610,8 @@ class QueryAccepted(RespondentMessage):
 
 
 class QueryFailed(RespondentMessage):
-    """The generator, when a query ends without an answer: refused, cancelled while it waited, or given up."""
+    """Published by the generator when a query ends without an answer: refused, cancelled while it waited, or
+    given up."""
 
     subject = "query.failed"
     delivery = Delivery.CONFIRMED
@@ -595,7 +620,7 @@ class QueryFailed(RespondentMessage):
 
 
 class QueryCancel(Message):
-    """A frontend, when the user stops an answer."""
+    """A frontend's request to stop an answer."""
 
     subject = "query.cancel"
     delivery = Delivery.CONFIRMED
@@ -603,7 +628,7 @@ class QueryCancel(Message):
 
 
 class GenerationThinking(RespondentMessage):
-    """The generator, while the model thinks: one fragment, `index` from 0 within an attempt."""
+    """A fragment of the model's thinking, published by the generator; `index` counts from 0 within an attempt."""
 
     subject = "generation.thinking"
     delivery = Delivery.EPHEMERAL
@@ -613,14 +638,15 @@ class GenerationThinking(RespondentMessage):
 
 
 class GenerationToken(GenerationThinking):
-    """The generator, while the model answers: one fragment, counted together with the thinking."""
+    """A fragment of the answer, published by the generator; `index` counts together with the thinking."""
 
     subject = "generation.token"
 
 
 class GenerationWaiting(RespondentMessage):
-    """The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. What an
-    earlier attempt said no longer counts."""
+    """Published by the generator while no model server answers; `reason` is a sentence. The text of earlier attempts
+    is void.
+    """
 
     subject = "generation.waiting"
     delivery = Delivery.EPHEMERAL
@@ -629,8 +655,9 @@ class GenerationWaiting(RespondentMessage):
 
 
 class GenerationProgress(RespondentMessage):
-    """The generator, while the model reads its prompt and before it says anything: `done` of `total` tokens are read.
-    Sent only where the model's server reports it, a few times a second at most."""
+    """Published by the generator while the model reads its prompt, before it generates: `done` of `total` tokens are
+    read. Only where the model's server reports it, a few times a second at most.
+    """
 
     subject = "generation.progress"
     delivery = Delivery.EPHEMERAL
@@ -640,7 +667,7 @@ class GenerationProgress(RespondentMessage):
 
 
 class ContextGauge(Data):
-    """The fill of a model's window: tokens of the prompt, of the whole window, and by part, all estimated."""
+    """How full a model's context window is: tokens of the prompt, of the whole window, and by part, all estimated."""
 
     used: int
     limit: int
@@ -648,8 +675,9 @@ class ContextGauge(Data):
 
 
 class ModelSpan(Data):
-    """One call of a model: when it was asked, first heard of and done, in seconds since 1970, and its tokens. Without
-    `model` it was cut off."""
+    """One call of a model: times of the request, the first token and the end, in seconds since 1970, and its tokens.
+    Without `model` the call was interrupted.
+    """
 
     started: float
     first_token: float | None = None
@@ -660,7 +688,7 @@ class ModelSpan(Data):
 
 
 class TurnTotals(Data):
-    """What a turn has used of each of its limits: rounds of tool calls, calls, bytes of results, and tokens."""
+    """The use of each limit of a turn: rounds of tool calls, calls, bytes of results, and tokens."""
 
     steps: int
     max_steps: int
@@ -685,7 +713,7 @@ class UsageInfo(Data):
 
 
 class ResponseGeneration(RespondentMessage):
-    """The generator, when a turn ends: the answer and everything that led to it."""
+    """The answer to a query and everything that led to it, published by the generator when a turn ends."""
 
     subject = "response.generation"
     delivery = Delivery.CONFIRMED
@@ -695,7 +723,7 @@ class ResponseGeneration(RespondentMessage):
     cut_off: bool = False  # by the limit of tokens
     thinking: str = ""
     tool_calls: tuple[ToolCallRecord, ...] = ()
-    client_calls: tuple[ClientCall, ...] = ()  # of the asker's own functions: it goes on with their results
+    client_calls: tuple[ClientCall, ...] = ()  # of the client's own functions: the turn continues with their results
     model: str = ""
     prompt: str = "default"  # the name of the instructions that the model was given
     profile: str = ""  # the name of the one that it was asked with
@@ -704,7 +732,7 @@ class ResponseGeneration(RespondentMessage):
     remember: bool = False  # although a client keeps the history: it wants the exchange remembered
     usage: UsageInfo = UsageInfo()
     degraded: tuple[str, ...] = ()
-    tainted: bool = False  # text of strangers was in its steps or history; see `brings_taint`
+    tainted: bool = False  # untrusted content was in its steps or history; see `brings_taint`
     origin: str = USER  # of the query
     own_words: bool = True  # false where the query may hold words that are not the user's
     error: ErrorInfo | None = None
@@ -725,7 +753,7 @@ class ResponseGeneration(RespondentMessage):
 
 
 class AnswerDialog(RespondentMessage):
-    """The generator, after an answer: the exchange alone, for observers that keep histories."""
+    """The exchange alone, published by the generator after an answer, for observers that keep histories."""
 
     subject = "answer.dialog"
     query: str
@@ -741,8 +769,10 @@ FORMER_NAMES = {  # of states and actions in journals of earlier versions
 
 
 class AgentTransition(Message):
-    """A state machine, when its state changes. Travels with `from` and `to`; `then` has the changes that followed at
-    once. `phase` is what a turn that may do more than read is doing: researching, editing, verifying or completing."""
+    """A change of state of a state machine. Sent with the fields `from` and `to`; `then` lists the changes that
+    followed immediately. `phase` is the current phase of a turn that may change things: researching, editing,
+    verifying or completing.
+    """
 
     subject = "agent.transition"
     agent: str
@@ -778,7 +808,7 @@ class ChildStatus(Data):
 
 
 class ContextCompacted(RespondentMessage):
-    """The generator, before it sends the model less than everything: what is left out, and what remains."""
+    """Published by the generator before it shortens the context of a model: what is left out, and what remains."""
 
     subject = "context.compacted"
     summarised_turns: int
@@ -790,8 +820,9 @@ class ContextCompacted(RespondentMessage):
 
 
 class ParticipantStatus(Message):
-    """Every participant, every five seconds and within one of a change: what it does, what it has sent, what it
-    receives."""
+    """The status of a participant, published every five seconds and within one second of a change: state, counters of
+    sent messages, and subscriptions.
+    """
 
     subject = "participant.status"
     delivery = Delivery.EPHEMERAL
@@ -810,8 +841,9 @@ class ParticipantStatus(Message):
 
 
 class BusDead(Message):
-    """A participant that could not handle a message, or the journal for one that it delivers no more: which one, and
-    why."""
+    """The report of a dead letter: which message could not be handled, and why. Published by the participant or, where
+    redelivery was given up, by the journal.
+    """
 
     subject = "bus.dead"
     participant: str
@@ -829,8 +861,9 @@ ControlVerb = Literal["start", "stop", "restart"]
 
 
 class ParticipantRequest(Message):
-    """A frontend that has a participant started, stopped or restarted; `name` is what the supervisor or the settings
-    call it."""
+    """A frontend's request to start, stop or restart a participant; `name` is its name in the supervisor or the
+    settings.
+    """
 
     subject = "participant.request."
     delivery = Delivery.EPHEMERAL
@@ -842,8 +875,9 @@ class ParticipantRequest(Message):
 
 
 class ParticipantResult(Message):
-    """The supervisor's answer to that, when it is done: how the `child` is then, or in `error` why it was not done. It
-    is given before a restart of the API, which could not receive it afterwards."""
+    """The supervisor's answer to a `ParticipantRequest`: the state of the `child` afterwards, or in `error` the reason
+    why nothing was done. It is sent before a restart of the API, which could not receive it afterwards.
+    """
 
     subject = "participant.result."
     delivery = Delivery.EPHEMERAL
@@ -857,9 +891,10 @@ class ParticipantResult(Message):
 
 
 class ModelUsed(Message):
-    """A participant that has called a model for something else than an answer: the purpose (critic, classifier,
-    summary, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds, and of a routine in a
-    few words what came of it (`outcome`); of a check of a goal `about` is the goal."""
+    """The cost of model calls that produced no answer, published by the participant that made them: the purpose
+    (critic, classifier, summary, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds,
+    and for a routine a short description of the result (`outcome`). `about` is the goal that was checked.
+    """
 
     subject = "model.used"
     delivery = Delivery.RECORDED
@@ -889,7 +924,7 @@ class TodoItem(Data):
 
 
 class TodoUpdated(RespondentMessage):
-    """A respondent, when its model has written its to-do list: all of it, in order."""
+    """A to-do list, complete and in order, published by a respondent when its model has written it."""
 
     subject = "todo.updated"
     call_id: str
@@ -938,7 +973,9 @@ class StepArguments(BaseModel):
 
 
 class PlanCreated(RespondentMessage):
-    """A respondent, when its model proposes a plan: its user is asked by `approval.request` under the same call_id."""
+    """A plan, published by a respondent when its model proposes it. The user's approval is requested by
+    `approval.request` under the same call_id.
+    """
 
     subject = "plan.created"
     call_id: str
@@ -947,8 +984,9 @@ class PlanCreated(RespondentMessage):
 
 
 class PlanStep(RespondentMessage):
-    """A respondent, when its model begins, ends or drops a step of the approved plan: `index` from 0, in the plan of
-    that `call_id`."""
+    """Published by a respondent when its model begins, ends or drops a step of the approved plan: `index` from 0, in
+    the plan of that `call_id`.
+    """
 
     subject = "plan.step"
     call_id: str
@@ -972,7 +1010,7 @@ class PlanView(Data):
     steps: tuple[PlannedStep, ...]
 
     def moved(self, told: StepArguments) -> PlanView:
-        """The plan after a step was told."""
+        """Return the plan after a reported step."""
         steps = [
             step.model_copy(update={"state": told.state}) if number == told.step else step
             for number, step in enumerate(self.steps, 1)
@@ -1021,8 +1059,9 @@ def _moved(plan: PlanView, call: Mapping[str, Any]) -> PlanView:
 
 
 class ToolProgress(RespondentMessage):
-    """A tool whose work shows while it is done, at most four times a second: the output from the byte `start` on. Of
-    more than 8 kB it has only the end; all of it is in the result."""
+    """A piece of a running tool's output, at most four times a second: the output from the byte `start` on. A piece
+    longer than 8 kB is cut to its end; the result has all of it.
+    """
 
     subject = "tool.progress."
     family_key = "tool"
@@ -1034,8 +1073,9 @@ class ToolProgress(RespondentMessage):
 
 
 class ToolJob(RespondentMessage):
-    """A tool, when work begins that continues after its call, and when it has ended: then with `outcome`, a sentence,
-    and all of its output."""
+    """The state of work that continues after its tool call, published at its begin and at its end: then with
+    `outcome`, a sentence, and all of its output.
+    """
 
     subject = "tool.job"
     call_id: str

@@ -1,5 +1,5 @@
-"""The XPUB/XSUB forwarder, in a thread of a process that does nothing else: libzmq's own loop, in C, or where each
-connection has a key, one of ours that checks who says what.
+"""The XPUB/XSUB forwarder, which runs in a thread of a dedicated process: libzmq's own loop, in C, or, where each
+connection has a key, a loop of ours that checks senders.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ log = logging.getLogger(__name__)
 
 PROXY = "proxy"  # as which it signs samples of what it has refused
 FRAMES_AT_A_TURN = 256
-MAX_FAULTS = 256  # that are told of once each
+MAX_FAULTS = 256  # each reported once
 FIGURE_BYTES = 8
 
 
 class CheckingForwarder:
     """A forwarder in Python that checks senders; it answers on its control socket as `zmq_proxy_steerable` does.
 
-    The authenticator has put the name that belongs to a connection's key on each of its frames; the sender named in the
-    envelope has to be that one, and to have declared the subject.
+    The authenticator puts the name that belongs to a connection's key on each of its frames. The sender in the
+    envelope must have this name and must have declared the subject.
     """
 
     def __init__(self, guard: SenderGuard, rejects: RejectLog | None) -> None:
@@ -61,7 +61,7 @@ class CheckingForwarder:
                 self._forward(xsub, xpub)
 
     def _drain(self, xpub: zmq.Socket[bytes]) -> None:
-        """Take what subscribers say to the socket, which has already noted it: we hear everything as it is."""
+        """Discard the subscription messages, which the socket has already processed."""
         try:
             for _ in range(FRAMES_AT_A_TURN):
                 xpub.recv(zmq.NOBLOCK)
@@ -91,7 +91,7 @@ class CheckingForwarder:
         except MalformedFrame as error:
             return f"{name}: {error}"
         if envelope.sender != name:
-            return f"{name} has spoken in the name of {envelope.sender[:80]}"
+            return f"{name} has sent a message in the name of {envelope.sender[:80]}"
         return self._guard.fault(envelope)
 
     def _refuse(self, fault: str, data: bytes) -> None:
@@ -114,14 +114,15 @@ CONTROL_MS = 1_000
 
 
 class ProxyFailed(LocalError):
-    """The forwarder could not bind, or its loop ended or stands still."""
+    """The forwarder could not bind, or its loop has ended or hangs."""
 
     kind = "proxy_failed"
 
 
 class Proxy:
-    """The forwarder of the bus: binds both addresses and forwards until closed. `statistics()` is answered by the
-    forwarding loop itself, so an answer proves that it turns."""
+    """The forwarder of the bus: it binds both addresses and forwards until closed. `statistics()` is answered by the
+    forwarding loop itself, so an answer proves that the loop runs.
+    """
 
     def __init__(self, address: BusAddress) -> None:
         self._context = zmq.Context()
@@ -218,7 +219,7 @@ class Proxy:
 
 
 class _Authenticator(ThreadAuthenticator):
-    """The authenticator of a tcp bus: lets in every key of the keyring, and puts its owner's name on each frame."""
+    """The authenticator of a tcp bus: it admits every key in the keyring and marks each frame with the key's owner."""
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], keyring: Keyring) -> None:
         super().__init__(context)

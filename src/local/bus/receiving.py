@@ -1,5 +1,5 @@
-"""The incoming side of a bus: a frame is checked, counted and given to its subscribers. Sequence numbers show what did
-not arrive, so that no loss is silent; losses are reported as messages.
+"""The incoming side of a bus: each frame is checked, counted and passed to its subscribers. Sequence numbers reveal
+missing messages; losses are reported as messages.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ FREE_SAMPLES = 20
 
 
 class RejectLog:
-    """A file of JSON lines with samples of refused frames: the first twenty, then one a second, until the file holds 1
-    MiB. Counting goes on regardless; a disk that cannot be written costs the sample, nothing else."""
+    """A file of JSON lines with samples of refused frames: the first twenty, then one a second, until the file has 1
+    MiB. Counting continues when the file is full or cannot be written.
+    """
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
@@ -68,14 +69,14 @@ MAX_SUBJECTS = 4096
 MAX_STREAMS = 20_000
 MAX_HOLES = 64
 MAX_SENDERS = 4096
-MAX_FAULTS = 256  # that are told of once each
+MAX_FAULTS = 256  # each reported once
 
 
 class Dispatcher:
     """The incoming side of one bus. Counts `received`, `repeated`, `late_replies` and `malformed`, and what `Losses`
     counts; with a guard also `refused`: messages that their sender has not declared.
 
-    What is sent again and has arrived before goes to those only who asked for repeats.
+    Repeated messages are passed only to subscribers that asked for repeats.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Dispatcher:
         probe_returned: Callable[[int], object],
         guard: SenderGuard | None = None,
     ) -> None:
-        """`settle(request_id, reply)` takes an answer, and is false where nobody waits for it any more."""
+        """`settle(request_id, reply)` accepts an answer, and returns False if its request is no longer open."""
         self._sender, self._instance, self._counters, self._rejects = sender, instance, counters, rejects
         self._settle, self._probe_returned, self._guard = settle, probe_returned, guard
         self._faults: set[str] = set()
@@ -103,7 +104,7 @@ class Dispatcher:
         return self._routes.add(subject, receive, repeats=repeats)
 
     def forget(self, subject: str) -> None:
-        """What went by before a subscription is not our loss."""
+        """Ignore the messages sent before a subscription; they are not losses."""
         self.losses.gaps.forget(lambda known: covers(subject, known))
 
     def on_frame(self, frame: bytes) -> None:
@@ -116,7 +117,7 @@ class Dispatcher:
             if envelope.subject == ParticipantStatus.subject:
                 status = ParticipantStatus.decode(envelope.payload)
                 if self._guard is not None and status.name != envelope.sender:
-                    self.refuse(f"{envelope.sender[:80]} says how {status.name[:80]} is", frame)
+                    self.refuse(f"{envelope.sender[:80]} sends a status for {status.name[:80]}", frame)
                     return
                 last_seq = status.last_seq
                 if not self.losses.gaps.beat(envelope.instance, last_seq, self._is_wanted):
@@ -139,7 +140,7 @@ class Dispatcher:
             self._counters["late_replies"] += 1
         routes = self._routes.find(envelope.subject)
         if not routes and not self._routes.was_wanted(envelope.subject):
-            self.reject(f"subject {envelope.subject} is not known here", frame)
+            self.reject(f"unknown subject {envelope.subject}", frame)
         for receive in routes if is_news else self._routes.find_repeats(envelope.subject):
             try:
                 if receive(envelope) is False:
@@ -154,7 +155,7 @@ class Dispatcher:
             self._rejects.add(self._sender, reason, data)
 
     def refuse(self, fault: str, data: bytes) -> None:
-        """Count and sample what its sender may not say, and log each such fault once."""
+        """Count and sample a message that its sender may not publish, and log each such fault once."""
         self._counters["refused"] += 1
         if fault not in self._faults and len(self._faults) < MAX_FAULTS:
             self._faults.add(fault)
@@ -167,7 +168,7 @@ class Dispatcher:
 
 
 class RoutingTable:
-    """The subscriptions of one bus by subject or family; the receivers of each subject seen are remembered."""
+    """The subscriptions of one bus by subject or family. The receivers of each subject are cached."""
 
     def __init__(self) -> None:
         self._subscriptions: list[tuple[str, Receive, bool]] = []
@@ -191,7 +192,7 @@ class RoutingTable:
         return end
 
     def find(self, subject: str) -> tuple[Receive, ...]:
-        """Everybody who wants a subject."""
+        """Return all receivers of a subject."""
         found = self._found.get(subject)
         if found is None:
             if len(self._found) >= MAX_SUBJECTS:
@@ -201,23 +202,24 @@ class RoutingTable:
         return found
 
     def wanted(self) -> list[str]:
-        """Every subject and family that somebody has subscribed to, but the bus for itself: it hears all statuses."""
+        """Return all subscribed subjects and families, without those of the bus itself, which receives all statuses."""
         counts = Counter(subject for subject, _, _ in self._subscriptions if not subject.startswith(BusProbe.subject))
         counts[ParticipantStatus.subject] -= 1
         return sorted(subject for subject, count in counts.items() if count > 0)
 
     def find_repeats(self, subject: str) -> list[Receive]:
-        """Everybody who wants to have a subject's messages even if they have arrived before."""
+        """Return the receivers that asked for repeated messages of a subject."""
         return [receive for known, receive, repeats in self._subscriptions if repeats and covers(known, subject)]
 
     def was_wanted(self, subject: str) -> bool:
-        """Whether a subscription that has ended covered it: what was on its way then still arrives."""
+        """Whether an ended subscription covered the subject: messages that were under way still arrive."""
         return any(covers(known, subject) for known in self._ended)
 
 
 class Losses:
-    """The losses of one bus that are not reported yet: gaps found by `gaps`, and messages that a consumer had no room
-    for. Counts `missed` and `overflow`."""
+    """The losses of one bus that were not reported yet: gaps found by `gaps`, and messages for which a consumer had no
+    room. Counts `missed` and `overflow`.
+    """
 
     def __init__(self, observer: str, counters: Counter[str]) -> None:
         self.gaps = GapTracker(self._note)
@@ -244,7 +246,7 @@ class Losses:
             self._note(instance, subject, count)
 
     def take(self) -> list[BusGap]:
-        """What was noticed since the last call."""
+        """Return the losses noticed since the last call."""
         gaps = [
             BusGap(
                 observer=self._observer,
@@ -264,10 +266,10 @@ class Losses:
 
 
 class GapTracker:
-    """A counter of messages that did not arrive, for each (instance, subject).
+    """A counter of missing messages for each (instance, subject).
 
-    Numbers count from 1. A listener that comes late starts where it finds a stream; one that has heard a status beat
-    of an instance knows where each of its streams stood, so that a loss at the very end shows as well.
+    Sequence numbers count from 1. A listener that comes late starts at the first number it sees. A status beat carries
+    the last number of each stream, so that a loss at the end of a stream is noticed, too.
     """
 
     def __init__(self, on_gap: Callable[[str, str, int], None]) -> None:
@@ -292,8 +294,9 @@ class GapTracker:
         return True
 
     def beat(self, instance: str, last_seq: Mapping[str, int], wanted: Callable[[str], bool]) -> bool:
-        """Compare with what the instance says it has sent on each subject that is `wanted` here. Returns whether it is
-        known from an earlier beat."""
+        """Compare the sequence numbers with those in the instance's status beat, for each subject that is `wanted`
+        here. Returns whether the instance is known from an earlier beat.
+        """
         known = instance in self._beaten
         for subject, seq in last_seq.items():
             if not wanted(subject):
@@ -334,6 +337,8 @@ class GapTracker:
     def _bound(self) -> None:
         while len(self._last) >= MAX_STREAMS:
             (instance, _), _ = self._last.popitem(last=False)
-            self._beaten.pop(instance, None)  # or the forgotten stream would seem to begin anew, with a huge gap
+            self._beaten.pop(
+                instance, None
+            )  # otherwise the forgotten stream would seem to start again, with a huge gap
         while len(self._beaten) >= MAX_STREAMS:
             self._beaten.popitem(last=False)

@@ -1,4 +1,6 @@
-"""Who may say what: each participant's own declaration, and whether a message that has arrived keeps to it."""
+"""The authentication of senders: each participant's declaration of what it may publish, and the check that received
+messages keep to it.
+"""
 
 from __future__ import annotations
 
@@ -33,18 +35,18 @@ _KEY = re.compile(r"[0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]{40}")  # Z85, ZeroMQ RF
 
 
 class BadKeys(LocalError):
-    """A file of keys that is damaged, or that is not there and cannot be made here."""
+    """A key file that is damaged, or missing and cannot be created."""
 
     kind = "bad_keys"
 
 
 class Keyring:
-    """The folder with the keys of a tcp bus, private to its owner, with a file of mode 0600 for each pair, made when it
-    is first needed.
+    """The folder with the keys of a tcp bus: private to its owner, with a file of mode 0600 for each key pair, created
+    when first needed.
 
     `bus.keys` is the proxy's: its public and its secret key. `<name>.keys` is a participant's or a client's: its own
-    public and secret key, and the proxy's public one, so that this file alone is what another machine needs. Whose file
-    is removed, and on another machine stays, is let in no more.
+    public and secret key, and the proxy's public one, so that another machine needs only this file. After its file is
+    removed here, a client is no longer admitted.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -69,14 +71,14 @@ class Keyring:
         """The keys of a participant or a client. Raises `BadKeys`."""
         path = self._folder / f"{quote(name, safe='')}{SUFFIX}"
         if path.name == SERVER_FILE:
-            raise BadKeys(f"{name!r} is the proxy's own name; take another one")
+            raise BadKeys(f"{name!r} is the name of the proxy; choose another one")
         if not path.exists():
             self._make(path, *_pair(), self.server().public)
         public, secret, server_public, *_ = _read(path, 3)
         return CurveKeys(public, secret, server_public)
 
     def name_of(self, public_key: str) -> str | None:
-        """Whose a public key is; None for one that nobody here has."""
+        """Return the name that a public key belongs to; None if it is not in the keyring."""
         changed_at = self._folder.stat().st_mtime_ns
         if public_key not in self._names or changed_at != self._changed_at:
             is_settled = time.time_ns() - changed_at > SETTLED_NS
@@ -132,9 +134,10 @@ UNKNOWN_SECONDS = 1.0  # before a name that nobody has declared is looked up aga
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What one participant may publish, whole subjects and families, and which durable consumers it serves.
+    """The declaration of one participant: the subjects and families that it may publish, and the durable consumers
+    that it serves.
 
-    One that answers queries does all that as one respondent, whose id is `speaks_as`.
+    A participant that answers queries does so as one respondent, whose id is `speaks_as`.
     """
 
     says: frozenset[str]
@@ -142,7 +145,7 @@ class Declaration:
     speaks_as: str | None = None
 
     def allows(self, subject: str) -> bool:
-        """Whether the declaration lets somebody publish on a subject, or on a whole family."""
+        """Whether the declaration allows publishing on a subject, or on a whole family."""
         return any(covers(known, subject) for known in self.says)
 
     def encode(self, name: str) -> str:
@@ -152,7 +155,9 @@ class Declaration:
 
     @classmethod
     def decode(cls, text: str, name: str) -> Self:
-        """What `encode` has made for that name. Raises `ValueError`, `KeyError` or `TypeError` for anything else."""
+        """Parse the output of `encode` for that name. Raises `ValueError`, `KeyError` or `TypeError` for anything
+        else.
+        """
         value = json.loads(text)
         if value["name"] != name:
             raise ValueError(name)  # a file system that takes no notice of capitals
@@ -160,14 +165,15 @@ class Declaration:
 
 
 class Declarations:
-    """The folder with the declarations of all participants, a file for each name. Every process writes its own before
-    it publishes anything, so that every receiver finds it there."""
+    """The folder with the declarations of all participants, a file per name. Every process writes its own file before
+    it publishes, so that every receiver finds it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def write(self, name: str, declaration: Declaration) -> None:
-        """Declare, unless it is the same as before: a full disk stops nobody who has been here.
+        """Write the declaration if it has changed, so that a full disk does not stop a known participant.
 
         Raises `DeclarationNotWritten`.
         """
@@ -178,10 +184,10 @@ class Declarations:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             _replace(path, text)
         except OSError as error:
-            raise DeclarationNotWritten(f"{path}: what {name} may say cannot be written down: {error}") from None
+            raise DeclarationNotWritten(f"{path}: the declaration of {name} cannot be written: {error}") from None
 
     def read(self, name: str) -> Declaration | None:
-        """What a name has declared; None where there is nothing that can be read."""
+        """Return the declaration of a name; None if it is missing or unreadable."""
         try:
             return Declaration.decode(self._path(name).read_text(), name)
         except (OSError, ValueError, KeyError, TypeError):
@@ -204,10 +210,10 @@ def _replace(path: Path, text: str) -> None:
 
 
 class SenderGuard:
-    """A check whether senders keep to their declarations.
+    """A check that senders keep to their declarations.
 
-    A declaration is read once for each process of a sender, and counts for as long as that speaks: two look-ups in a
-    dict are what a message costs. `declared(name)` is None for a name that nobody has declared; `clock` gives seconds.
+    A declaration is read once per process of a sender and is valid as long as that process sends; a message then costs
+    two look-ups in a dict. `declared(name)` is None for a name without a declaration; `clock` gives seconds.
     """
 
     def __init__(
@@ -220,11 +226,11 @@ class SenderGuard:
     def fault(self, envelope: Envelope) -> str | None:
         """Why an envelope is to be refused, for a person to read; None if it is not."""
         if not self.may_publish(envelope.sender, envelope.instance, envelope.subject):
-            return f"{envelope.sender[:80]} has not declared that it says {envelope.subject}"
+            return f"{envelope.sender[:80]} has not declared the subject {envelope.subject}"
         known = self._processes.get((envelope.sender, envelope.instance))
         own = known and known[0].speaks_as
         if own and _names_respondent(envelope.subject) and (named := _respondent_of(envelope)) != own:
-            return f"{envelope.sender[:80]} answers as {own}, and has spoken as {named[:80]}"
+            return f"{envelope.sender[:80]} answers as {own}, but has published as {named[:80]}"
         return None
 
     def may_publish(self, sender: str, instance: str, subject: str) -> bool:
@@ -263,7 +269,9 @@ class SenderGuard:
 
 
 def _names_respondent(subject: str) -> bool:
-    """Whether the messages on a subject do. A status does not: whoever hears nothing else imports no other messages."""
+    """Whether messages on a subject name a respondent. Statuses do not, which spares a process that receives nothing
+    else the import of all messages.
+    """
     return subject != ParticipantStatus.subject and subject.startswith(_of_respondents())
 
 
@@ -274,7 +282,9 @@ def _of_respondents() -> tuple[str, ...]:
 
 
 def _respondent_of(envelope: Envelope) -> str:
-    """Whom a message names; the main one where it names nobody. What cannot be read is refused by those who read it."""
+    """Return the respondent that a message names, by default the main one. An unreadable payload is refused later by
+    its receivers.
+    """
     try:
         payload = from_json(envelope.payload)
     except ValueError:

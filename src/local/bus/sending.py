@@ -23,7 +23,7 @@ ROUNDING_SECONDS = 1e-6  # a timer that was set for a tick may go off that much 
 
 @dataclass(slots=True, eq=False)
 class Retry(Generic[T]):
-    """One frame that awaits its `answer`; it is sent again when it has `left` and no answer has come."""
+    """One frame that awaits its `answer`; it is sent again if it was sent (`left`) and no answer has come."""
 
     frame_id: str
     answer: asyncio.Future[T]
@@ -37,15 +37,15 @@ class Retry(Generic[T]):
         """End the wait for the answer."""
         if not self.answer.done():
             self.answer.set_exception(error)
-            self.answer.exception()  # counts as seen: whoever waits may be ending for a reason of its own
+            self.answer.exception()  # marks the error as seen: the waiting caller may end for another reason
 
 
 class RetryTable(Generic[T]):
-    """The frames that are sent again until they are answered: requests that await a reply, messages that await their
-    commit. One id may be awaited several times over.
+    """The frames that are sent again until they are answered: requests that await a reply, and messages that await
+    their commit. An id may be awaited several times.
 
-    One timer serves all of them: a request with timers of its own would spend a third of its round trip on them. Limits
-    are kept to a twentieth of a second. No timer runs while nothing is awaited.
+    One timer serves all of them, because a timer per request would cost a third of its round trip. Deadlines are kept
+    to a twentieth of a second. No timer runs while no frame waits.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class RetryTable(Generic[T]):
         self._wind(retry, self._clock().time())
 
     def answered(self, frame_id: str, answer: T) -> None:
-        """The answer to a frame has come."""
+        """Record that a frame was answered."""
         for retry in self._retries.pop(frame_id, ()):
             if not retry.answer.done():
                 retry.answer.set_result(answer)
@@ -100,13 +100,13 @@ class RetryTable(Generic[T]):
             retry.fail(error)
 
     def end(self, retry: Retry[T]) -> None:
-        """Nobody awaits this answer any more."""
+        """Stop waiting for this answer."""
         others = [other for other in self._retries.pop(retry.frame_id, ()) if other is not retry]
         if others:
             self._retries[retry.frame_id] = others
 
     def hasten(self, resend: Callable[[bytes], object] | None = None) -> None:
-        """What had left may be lost: it goes again at once, and its pauses start anew."""
+        """Send all sent frames again, because they may be lost, and restart their pauses."""
         now = self._clock().time()
         for retry in self._awaited():
             if retry.frame and now < retry.deadline:
@@ -156,8 +156,8 @@ LAST_PAUSE_SECONDS = 0.25
 
 
 class SendQueue:
-    """The outgoing frames of one bus: sent at once where possible, otherwise queued behind those that wait, so that
-    order is kept.
+    """The outgoing frames of one bus: sent immediately where possible, otherwise queued behind waiting frames so that
+    the order is kept.
 
     Counts `published`, `waited` (no room at first) and `dropped` in the given counter.
     """
@@ -235,18 +235,19 @@ class SendQueue:
 
 
 class Handshake:
-    """The proof that a bus is ready, at the start and again after every reconnection.
+    """The proof that a bus is ready, at the start and after every reconnection.
 
-    A probe is sent until one comes back: the connection is up. Then another, which is listened for anew: what was
-    subscribed to before that is in place when it comes back. The pauses between probes are a resend schedule, not a
-    guess at when the subscriptions arrive.
+    A probe is sent until one comes back: the connection is up. Then another probe is sent on a new subscription: when
+    it comes back, all earlier subscriptions are in place. The pauses between probes are a resend schedule; no step
+    relies on a guessed delay.
     """
 
     def __init__(
         self, send_probe: Callable[[int], None], listen: Callable[[], None], on_reconnect: Callable[[], None]
     ) -> None:
-        """`send_probe(n)` publishes probe number n, `listen()` has the next ones heard behind all that is subscribed to
-        now; `on_reconnect()` tells that a lost connection is ready again."""
+        """`send_probe(n)` publishes probe number n; `listen()` moves the probe's subscription behind all present ones;
+        `on_reconnect()` is called when a lost connection is ready again.
+        """
         self._send_probe, self._listen, self._on_reconnect = send_probe, listen, on_reconnect
         self._linked = asyncio.Event()
         self._ready = asyncio.Event()
@@ -258,7 +259,7 @@ class Handshake:
 
     @property
     def is_ready(self) -> bool:
-        """Whether frames handed to the transport now will be heard."""
+        """Whether frames sent now will reach the bus."""
         return self._ready.is_set()
 
     async def wait(self) -> None:
@@ -266,7 +267,7 @@ class Handshake:
         await self._ready.wait()
 
     def link(self, up: bool) -> None:
-        """The transport's word that somebody listens to us, or nobody."""
+        """Receive the transport's report on whether the proxy is connected."""
         if not up:
             self._linked.clear()
             self._ready.clear()
@@ -293,7 +294,7 @@ class Handshake:
         self._ready.set()
 
     async def close(self) -> None:
-        """Stop a handshake under way; whoever waits in `shake` gets `BusClosed`."""
+        """Stop a running handshake; `shake` raises `BusClosed` in waiting callers."""
         self._closed = True
         self._linked.set()
         self._returned.set()

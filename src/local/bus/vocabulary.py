@@ -28,7 +28,7 @@ ELEVATED_MODES: frozenset[Mode] = frozenset({"acceptEdits", "bypassPermissions"}
 """Modes in which more is done without approval than the owner's settings allow."""
 
 NON_INTERACTIVE: Mode = "dontAsk"
-"""The mode of whoever could not be asked."""
+"""The mode where no person can be asked."""
 
 
 MEMORY_TOOLS: Final = ("search_memory", "memory_write", "memory_edit")

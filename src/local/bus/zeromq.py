@@ -32,7 +32,8 @@ SCHEMES = {
 
 
 class Transport(Protocol):
-    """One participant's end of the wire. Used from one event loop; `open` comes first, `close` last."""
+    """One participant's end of the connection to the bus. Used from one event loop; `open` comes first,
+    `close` last."""
 
     @property
     def address(self) -> str:
@@ -40,8 +41,9 @@ class Transport(Protocol):
         ...
 
     def open(self, on_frame: Callable[[bytes], None], on_link: Callable[[bool], None]) -> None:
-        """Connect. `on_frame` gets each frame of a subscription; `on_link(True)` says that somebody listens to our
-        frames now, `on_link(False)` that nobody does. Neither may raise."""
+        """Connect. `on_frame` receives each frame of a subscription; `on_link(True)` reports that the proxy receives
+        our frames, `on_link(False)` that it does not. Neither may raise.
+        """
         ...
 
     def subscribe(self, prefix: bytes) -> None:
@@ -62,7 +64,7 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Disconnect; what was handed over is given one or two seconds to leave."""
+        """Disconnect; frames already accepted have one or two seconds to be sent."""
         ...
 
 
@@ -70,7 +72,7 @@ def open_transport(address: BusAddress) -> Transport:
     """One participant's end of the wire at an address, not yet open. Raises `BadBusAddress` for an unknown scheme."""
     scheme = address.publish_to.partition(":")[0]
     if scheme not in SCHEMES:
-        raise BadBusAddress(f"no transport takes {address.publish_to!r}; there are {', '.join(SCHEMES)}")
+        raise BadBusAddress(f"no transport supports {address.publish_to!r}; supported are {', '.join(SCHEMES)}")
     module, _, name = SCHEMES[scheme].partition(":")
     transport: Transport = getattr(importlib.import_module(module), name)(address)
     return transport
@@ -80,8 +82,9 @@ def open_transport(address: BusAddress) -> Transport:
 
 
 class MemoryHub:
-    """The in-process counterpart of the proxy. `down()` and `up()` are its death and restart: frames sent meanwhile are
-    lost."""
+    """The in-process counterpart of the proxy. `down()` and `up()` simulate its death and restart; frames sent in
+    between are lost.
+    """
 
     def __init__(self) -> None:
         self.transports: list[MemoryTransport] = []
@@ -101,7 +104,7 @@ class MemoryHub:
                 loop.call_soon(transport.deliver, frame)
 
     def down(self) -> None:
-        """Stop forwarding and tell everybody, as a broken connection would."""
+        """Stop forwarding and notify all ends, as a broken connection would."""
         self.running = False
         for transport in self.transports:
             transport.on_link(False)
@@ -162,7 +165,9 @@ _hubs: WeakValueDictionary[str, MemoryHub] = WeakValueDictionary()
 
 
 def transport_at(address: BusAddress) -> MemoryTransport:
-    """A new end of the hub of that name ("memory:name") in this process, which lives as long as somebody's end does."""
+    """Return a new end of the hub of that name ("memory:name") in this process. The hub lives as long as it has an
+    end.
+    """
     hub = _hubs.get(address.publish_to) or MemoryHub()
     _hubs[address.publish_to] = hub
     return hub.transport()

@@ -1,4 +1,4 @@
-"""Asks in the terminal what waits for a person: a call that needs approval, or a question of the model."""
+"""The prompt in the terminal for approvals and for questions of the model."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ MOST_CHARACTERS = 2000  # of one argument
 CHOICES = {
     "y": "allow", "yes": "allow", "a": "allow_session", "always": "allow_session", "n": "deny", "no": "deny",
 }  # fmt: skip
-PLAN_KEYS = "[y] approve · [e] approve, and change files without asking · [n] no, or say what is to be different › "
+PLAN_KEYS = (
+    "[y] approve · [e] approve, and change files without asking · [n] reject, or type what should be different › "
+)
 KEYS = "[y] once · [a] in this conversation · [n] no › "
 
 
 class ApprovalPrompt:
-    """The prompt that asks in the terminal for approvals, one at a time, while the answer is followed. `decide` sends a
-    decision to the system and raises `NoAnswer`; `keep` takes what was typed before anything was asked, which answers
-    nothing."""
+    """The prompt that asks in the terminal for approvals, one at a time, while the answer is followed. `decide` sends
+    a decision to the system and raises `NoAnswer`; `keep` receives text that was typed before an approval was
+    requested and therefore answers nothing.
+    """
 
     def __init__(
         self,
@@ -46,7 +49,7 @@ class ApprovalPrompt:
         return bool(self._waiting)
 
     def receive(self, name: str, data: Json) -> None:
-        """Take an event of the query: one that asks, or one that says what somebody has decided, perhaps elsewhere."""
+        """Receive an event of the query: an approval request, or a decision, perhaps made elsewhere."""
         call_id = data["call_id"]
         if name == "approval" and call_id not in self._seen:
             self._seen.add(call_id)
@@ -56,7 +59,7 @@ class ApprovalPrompt:
             self._shown = ""
 
     def poll(self) -> None:
-        """Ask what is next, and take the line that was typed, if there is one. Never waits."""
+        """Show the next request, and process a typed line, if there is one. Never waits."""
         if not self._waiting:
             self.close()
             return
@@ -69,7 +72,7 @@ class ApprovalPrompt:
             self._take(call_id, asked, os.read(sys.stdin.fileno(), 4096).decode("utf-8", "replace").strip())
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal's settings."""
         if self._terminal is not None:
             termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._terminal)
             self._terminal = None
@@ -87,7 +90,7 @@ class ApprovalPrompt:
             self._write(f"{visible(str(error))}\n")
 
     def _listen(self) -> None:
-        """Show what is typed from now on, and take it by lines; what was typed before is for somebody else."""
+        """Echo and read input by lines from now on; earlier input is passed to `keep`."""
         number = sys.stdin.fileno()
         if not os.isatty(number):
             return
@@ -103,13 +106,13 @@ class ApprovalPrompt:
 
 
 def question_of(asked: Json) -> str:
-    """What is asked, as lines that end in a prompt."""
+    """Return the request as lines that end in a prompt."""
     args, sources = asked.get("args") or {}, asked.get("sources") or ()
-    strangers = f"This conversation has words from {visible(', '.join(sources))}"
+    strangers = f"This conversation contains untrusted content from {visible(', '.join(sources))}"
     if asked["tool"] == CLARIFICATION:
         options = "".join(f"\n  {number}. {visible(str(one))}" for number, one in enumerate(_options(args), 1))
-        why = f"\n{strangers}: they may be why it asks." if sources else ""
-        return f"\n{visible(str(args.get('question', '')))}{options}{why}\nyour answer (nothing to go on without) › "
+        why = f"\n{strangers}. It may have influenced this request." if sources else ""
+        return f"\n{visible(str(args.get('question', '')))}{options}{why}\nyour answer (empty to skip) › "
     if asked["tool"] == PROPOSE_PLAN:
         steps = args.get("steps")
         lines = [visible(str(step)) for step in steps] if isinstance(steps, list) else []
@@ -140,7 +143,7 @@ def _answer_to(asked: Json, line: str) -> Json | None:
 
 
 def _answer_to_plan(line: str) -> Json | None:
-    """Words that are no key say what is to be different."""
+    """Return the decision on a plan; text that is not a key says what should be different."""
     key = line.lower()
     if key in ("e", "edits"):
         return {"decision": "allow", "mode": "acceptEdits"}

@@ -1,4 +1,4 @@
-"""How a running system is, as its participants say on the bus: for a system that serves no HTTP."""
+"""The health of a running system, as reported by its participants on the bus: for a system without HTTP."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from local.cli.renderer import Json, QueryProgress, Renderer
 from local.core.config_file import suggestion
 from local.core.errors import LocalError
 
-# What can be typed in a conversation beside questions: each command is a request that a program could make as well.
+# The slash commands of a chat. Each is a request that a program could make as well.
 
 DEFAULT_MODEL = "default"  # the one of the settings
 LISTED = 20
@@ -39,17 +39,17 @@ SHOWN_ID = 12  # characters, as `local2 sessions list` shows
 
 
 class Leave(Exception):
-    """The signal that the user ends the conversation."""
+    """The signal that the user ends the chat."""
 
 
 class BadCommand(LocalError):
-    """The error for a chat command that does not exist, or that is impossible now; the text says what is possible."""
+    """The error for a chat command that is unknown or impossible now; the text says what is possible."""
 
     kind = "bad_command"
 
 
 def obey(chat: Chat, text: str) -> None:
-    """Do what a line that begins with a slash says. Raises `Leave`, `BadCommand`, `NoAnswer`."""
+    """Execute a chat command, a line that begins with a slash. Raises `Leave`, `BadCommand`, `NoAnswer`."""
     name, _, argument = text[1:].strip().partition(" ")
     command = COMMANDS.get(name)
     if command is None:
@@ -60,7 +60,7 @@ def obey(chat: Chat, text: str) -> None:
 def _new(chat: Chat, argument: str) -> None:
     """start a new conversation"""
     chat.resume(token_hex(16))
-    chat.say("a new conversation")
+    chat.say("new conversation")
 
 
 def _sessions(chat: Chat, argument: str) -> None:
@@ -70,7 +70,7 @@ def _sessions(chat: Chat, argument: str) -> None:
         f"{each['session_id'][:SHOWN_ID]}  {date_and_time(each['updated_at'])}  {_short(each['title'])}"
         for each in rows
     ]
-    chat.say("\n".join(lines) or "there is none yet")
+    chat.say("\n".join(lines) or "there are no conversations yet")
 
 
 def _resume(chat: Chat, argument: str) -> None:
@@ -94,7 +94,7 @@ def _attach(chat: Chat, argument: str) -> None:
         raise BadCommand(f"{argument or 'no file'}: {error.strerror}") from None
     file = chat.system.find().attach(Path(argument).name, content)
     chat.options.attachments.append(file)
-    chat.say(f"{file['name']}, {file['size']} bytes, goes with the next question {file['note']}".rstrip())
+    chat.say(f"{file['name']}, {file['size']} bytes, is sent with the next question {file['note']}".rstrip())
 
 
 def _retry(chat: Chat, argument: str) -> None:
@@ -139,7 +139,7 @@ def _rate(chat: Chat, argument: str) -> None:
 def _tools(chat: Chat, argument: str) -> None:
     """list the processes that serve tools"""
     tools = [each for each in _participants(chat) if each["kind"] == "tool"]
-    chat.say("\n".join(f"{each['name']}  {each['state']}" for each in tools) or "there is none")
+    chat.say("\n".join(f"{each['name']}  {each['state']}" for each in tools) or "there are none")
 
 
 def _model(chat: Chat, argument: str) -> None:
@@ -218,7 +218,7 @@ def _help(chat: Chat, argument: str) -> None:
 
 
 def _quit(chat: Chat, argument: str) -> None:
-    """leave, as Ctrl-D does"""
+    """end the chat, as Ctrl-D does"""
     raise Leave
 
 
@@ -240,7 +240,7 @@ def _last(chat: Chat) -> dict[str, Any]:
 def _engram(chat: Chat, argument: str) -> str:
     """The whole id of an engram. Raises `BadCommand`."""
     if not argument:
-        raise BadCommand("which one? /memory QUESTION lists the ids")
+        raise BadCommand("an id is missing; /memory QUESTION lists the ids")
     return quote(chat.system.find().whole_engram_id(argument), safe="")
 
 
@@ -259,8 +259,9 @@ HISTORY = 200  # questions of this conversation that the arrow keys bring back
 
 @dataclass(slots=True)
 class ChatOptions:
-    """The options of a chat, which can be changed while talking. `tools` are those that the model is offered, as in
-    POST /query; `attachments` go with the next question."""
+    """The options of a chat, which can be changed during the chat. `tools` are those that the model is offered, as in
+    POST /query; `attachments` are sent with the next question.
+    """
 
     session_id: str
     think: Literal["show", "fold", "hide"] = "fold"
@@ -275,7 +276,8 @@ class ChatOptions:
 
 class Chat:
     """One conversation in the terminal: it reads questions and commands until the user leaves. `last` is the latest
-    answer, `typed` what was typed while it came, which is in the next prompt."""
+    answer, `typed` the text typed during it, which is put into the next prompt.
+    """
 
     def __init__(self, system: AnsweringSystem, options: ChatOptions) -> None:
         self.system, self.options = system, options
@@ -289,7 +291,7 @@ class Chat:
         self._model = ""
 
     def run(self) -> int:
-        """Talk; gives the exit status."""
+        """Run the chat; returns the exit status."""
         self.resume(self.options.session_id)
         self._model = str(self.system.find().health().get("model") or "")
         while True:
@@ -304,7 +306,7 @@ class Chat:
                 self.say(f"{error}")
 
     def say(self, text: str) -> None:
-        """Some lines of our own, where the answers stand."""
+        """Print lines of the program among the answers."""
         print("\n".join(visible(line) for line in text.split("\n")))  # noqa: T201
 
     def ask(self, question: str) -> None:
@@ -329,7 +331,7 @@ class Chat:
             self._model = str(self.last.get("model") or self._model)
 
     def resume(self, session_id: str) -> None:
-        """Go on with a conversation: its questions can be brought back with the arrow keys."""
+        """Continue a conversation; the arrow keys recall its questions."""
         self.options.session_id, self.last = session_id, None
         known = {each["session_id"] for each in self.system.find().sessions()}
         turns = self.system.find().session(session_id)["turns"][-HISTORY:] if session_id in known else []
@@ -372,12 +374,12 @@ class Chat:
         gauge = f" · {100 * context['used'] // context['limit']} % of the window" if context.get("limit") else ""
         files = f" · {len(self.options.attachments)} file(s)" if self.options.attachments else ""
         secret = " · incognito" if self.options.incognito else ""
-        hints = "⏎ send · Alt-⏎ line · Ctrl-C stop · Ctrl-D leave · /help"
+        hints = "⏎ send · Alt-⏎ line · Ctrl-C stop · Ctrl-D end · /help"
         return FormattedText([("", f" {visible(self._model)}{gauge}{secret}{files}   {hints}")])
 
     @contextmanager
     def _typing_kept(self) -> Iterator[None]:
-        """Nothing that is typed meanwhile shows; it is kept for the next prompt."""
+        """Hide typed text during an answer, and keep it for the next prompt."""
         number = sys.stdin.fileno()
         before = termios.tcgetattr(number)
         quiet = termios.tcgetattr(number)
@@ -425,8 +427,9 @@ REFLECTION, UNSEEN = "reflection", "goals_unseen"
 
 
 def goal_words(client: SystemClient, health: dict[str, Any]) -> list[str]:
-    """A line for each goal with words that were not seen yet; they count as seen from now on. Asked for only where
-    `health` says that there are some. Raises as the client does."""
+    """Return a line for each goal with an unread remark; the remarks then count as read. They are requested only if
+    `health` reports some. Raises as the client does.
+    """
     rows = health.get("participants") or []
     if not any(row["name"] == REFLECTION and (row.get("counters") or {}).get(UNSEEN) for row in rows):
         return []

@@ -1,4 +1,4 @@
-"""A program's hold on a running system over HTTP: ask, look at its health, follow its bus. Quick to import."""
+"""The HTTP client of a running system: ask, check its health, follow its bus. Quick to import."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class NoBrowser(LocalError):
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """One server-sent event: what it is, what it says, and the id to go on after it."""
+    """One server-sent event: its kind, its data, and the id from which to resume the stream."""
 
     name: str
     data: Json
     event_id: str
 
 
-class _DoorCloses(NoAnswer):
-    """The error for an API that stops, perhaps to restart: the next connection reaches the next one."""
+class _ApiCloses(NoAnswer):
+    """The error for an API that is stopping, perhaps to restart: a new connection reaches the next one."""
 
 
 class SystemClient:
@@ -85,11 +85,11 @@ class SystemClient:
         return self._url
 
     def health(self) -> Json:
-        """What GET /health says, whatever the system's state."""
+        """Return the answer of GET /health, whatever the system's state."""
         return self.request("GET", "/health", also=(503,))
 
     def ask(self, query: str, session_id: str) -> Json:
-        """Ask and wait for the whole answer; a system that has too much to do is asked again when it says."""
+        """Ask and wait for the whole answer; a busy system is asked again after the time that it names."""
         body, end = {"query": query, "session_id": session_id}, time.monotonic() + ANSWER_SECONDS
         while True:
             try:
@@ -105,12 +105,12 @@ class SystemClient:
         self.request("POST", "/feedback", {"query_id": query_id, "rating": rating})
 
     def recall(self, query: str) -> list[Json]:
-        """What GET /memory finds, best first."""
+        """Return the hits of GET /memory, best first."""
         hits: list[Json] = self.request("GET", f"/memory?{urlencode({'query': query})}")["hits"]
         return hits
 
     def session(self, session_id: str) -> Json:
-        """What GET /sessions/{id} says."""
+        """Return the answer of GET /sessions/{id}."""
         return self.request("GET", f"/sessions/{quote(session_id, safe='')}")
 
     def export(self, session_id: str, form: str = "markdown") -> str:
@@ -120,16 +120,18 @@ class SystemClient:
             return self._answer(connection, "GET", path, None, {}).read().decode()
 
     def sessions(self) -> list[Json]:
-        """What GET /sessions lists, the latest first."""
+        """Return the sessions of GET /sessions, the latest first."""
         sessions: list[Json] = self.request("GET", "/sessions")["sessions"]
         return sorted(sessions, key=lambda session: -float(session["updated_at"]))  # pinned ones come first there
 
     def trace(self, query_id: str) -> Json:
-        """What GET /query/{id}/trace says."""
+        """Return the answer of GET /query/{id}/trace."""
         return self.request("GET", f"/query/{quote(query_id, safe='')}/trace")
 
     def whole_id(self, beginning: str) -> str:
-        """The id of the one session that begins so, or what was given if none does. Raises `NoAnswer` if several do."""
+        """Return the id of the only session that begins with this text, or the text if none does. Raises `NoAnswer` if
+        several do.
+        """
         return _the_one(beginning, (each["session_id"] for each in self.sessions()), "sessions")
 
     def whole_engram_id(self, beginning: str) -> str:
@@ -146,11 +148,11 @@ class SystemClient:
             yield from page["engrams"]
 
     def attach(self, name: str, content: bytes) -> Json:
-        """Send a file; gives what is known of it, its id among it."""
+        """Upload a file; returns its description with its id."""
         return self.request("POST", f"/attachments?{urlencode({'name': name})}", content)
 
     def query_events(self, body: Json) -> Iterator[StreamEvent]:
-        """Ask, and follow what happens from the moment the query is on record."""
+        """Ask, and follow the query's events from the moment it is recorded."""
         return self._events("POST", "/query", body)
 
     def events_after(self, query_id: str, event_id: str) -> Iterator[StreamEvent]:
@@ -159,7 +161,7 @@ class SystemClient:
 
     @contextmanager
     def follow(self, subjects: Sequence[str], seconds: float) -> Iterator[Iterator[Json]]:
-        """The envelopes on these subjects from now on; the iterator ends `seconds` after its first use."""
+        """Yield the envelopes on these subjects from now on; the iterator ends `seconds` after its first use."""
         path = f"/events?{urlencode([('subject', subject) for subject in subjects])}"
         with self._reporting(), closing(self._connection(CONNECT_SECONDS)) as connection:
             response = self._answer(connection, "GET", path, None, {"Accept": "text/event-stream"})
@@ -167,9 +169,9 @@ class SystemClient:
             yield self._envelopes(connection, response, seconds)
 
     def insist(self, method: str, path: str, body: Json | None = None, also: Sequence[int] = ()) -> Json:
-        """As `request`, of what may be done twice: where the door closes meanwhile, the next one is asked."""
+        """Make a request that may be repeated: if the API stops in between, the request goes to its successor."""
         for _ in range(DOORS):
-            with suppress(_DoorCloses):
+            with suppress(_ApiCloses):
                 return self._request(method, path, body, also)
         return self._request(method, path, body, also)
 
@@ -224,7 +226,7 @@ class SystemClient:
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
-        """Say in our own words what keeps a server from answering."""
+        """Raise `NoAnswer` with a clear message for failures of the connection."""
         try:
             yield
         except (OSError, http.client.HTTPException) as error:
@@ -239,7 +241,7 @@ def _the_one(beginning: str, ids: Iterable[str], what: str) -> str:
     if beginning in found or not found:
         return beginning
     if len(found) > 1:
-        text = f"{len(found)} {what} begin with {beginning!a}: {', '.join(found[:LISTED])}; give more of it"
+        text = f"{len(found)} {what} begin with {beginning!a}: {', '.join(found[:LISTED])}; type more of it"
         raise NoAnswer("ambiguous", text)
     return found[0]
 
@@ -254,7 +256,7 @@ def _refusal(response: http.client.HTTPResponse, url: str) -> NoAnswer:
     try:
         error = json.loads(response.read())["error"]
         sentence = f"{error['message']} (HTTP {response.status}, {error['kind']})"
-        kind = _DoorCloses if error["kind"] == STOPPING else NoAnswer
+        kind = _ApiCloses if error["kind"] == STOPPING else NoAnswer
         return kind(error["kind"], sentence, response.status, seconds)
     except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
         return NoAnswer("refused", f"HTTP {response.status} from {url}, without a reason", response.status, seconds)
@@ -277,19 +279,22 @@ LOOK_SECONDS = 0.05  # between two looks at a system that somebody else is start
 
 
 def running_system(api: str | None, directory: Path | None) -> SystemClient:
-    """A hold on the system that runs at that address, else on that data directory. Raises `NotRunning`, `NoApi`."""
+    """Return a client of the system at that address, else on that data directory. Raises `NotRunning`, `NoApi`."""
     return AnsweringSystem(api, directory, may_start=False).find()
 
 
 class AnsweringSystem:
-    """The system that a command uses, found by its address, or each time again by its data directory: it may have been
-    restarted at another port. Use as `with`: a system that was started for the command ends with it."""
+    """The system that a command uses, found by its address, or again each time by its data directory, because it may
+    have restarted at another port. Use as `with`: a system that was started for the command ends with it.
+    """
 
     def __init__(
         self, api: str | None, directory: Path | None, *, may_start: bool, flags: Sequence[str] = (),
         workspace: Path | None = None,
     ) -> None:  # fmt: skip
-        """`flags` and the `workspace` are for a system that is started; one that runs and works elsewhere is told."""
+        """`flags` and the `workspace` are for a system that is started; if a running one works elsewhere, a warning is
+        printed.
+        """
         self._api, self._directory, self._may_start, self._flags = api, data_dir(directory), may_start, flags
         self._workspace, self._has_told = workspace, False
         self._stack = ExitStack()
@@ -301,7 +306,7 @@ class AnsweringSystem:
         self._stack.close()
 
     def find(self) -> SystemClient:
-        """A hold on the system as it is now. Raises `NotRunning`, `NoApi`, `SystemDidNotStart`."""
+        """Return a client of the current system. Raises `NotRunning`, `NoApi`, `SystemDidNotStart`."""
         if self._api is not None:
             return SystemClient(self._api)
         try:
@@ -313,7 +318,7 @@ class AnsweringSystem:
         return self._running()
 
     def find_again(self) -> SystemClient:
-        """As `find`, of a system that was there: it comes back, or its owner starts it again. Raises `NoAnswer`."""
+        """Find a system again that was available: it comes back, or its owner restarts it. Raises `NoAnswer`."""
         try:
             return self.find()
         except LocalError as error:
@@ -330,7 +335,7 @@ class AnsweringSystem:
         if self._workspace is None or used == str(self._workspace) or self._has_told:
             return
         self._has_told = True
-        line = f"the running system works in {used}, not in this folder: `local2 run --workspace .` would"
+        line = f"the running system works in {used}, not here; restart it with `local2 run --workspace .`"
         print(visible(line), file=sys.stderr)  # noqa: T201
 
     def _start(self) -> None:
@@ -349,7 +354,7 @@ class AnsweringSystem:
                 raise
 
     def _is_started_elsewhere(self, until: float) -> bool:
-        """Whether a system runs here that somebody else was starting: it is waited for while its process lives."""
+        """Whether another process was starting a system here; it is waited for while that process lives."""
         while holder(self._directory) is not None and time.monotonic() < until:
             with suppress(NotRunning):
                 RunDirectory(self._directory).facts()
@@ -362,12 +367,11 @@ class AnsweringSystem:
 
 API, TOLD = "api", "participant"
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="As /health and `local2 tap` call it.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the participant, as `local2 status` shows it.")]
 
 
 def restart(name: Name, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Stop a participant and start it again, with the settings that its file has now; or start one that your settings
-    name since the system runs.
+    """Restart a participant with the current settings, or start one that was added to the settings after start-up.
 
     Example: local2 restart web_search
     """
@@ -379,16 +383,18 @@ def restart(name: Name, api: ApiOption = None, data_dir: DataDir = None) -> None
 
 
 def taken_over(name: str, directory: Path | None) -> str:
-    """Have the system that runs, if one does, take over what was decided of a participant; tells what came of it."""
+    """Restart a participant in the running system, if one runs, so that a decision takes effect; returns a description
+    of the result.
+    """
     try:
         child = _restarted(name, None, directory)
     except NotRunning:
-        return "no system runs: the next one has that"
+        return "no system runs; the change applies to the next start"
     except LocalError as error:
-        why = f"it has no {name}" if error.kind == "not_found" else visible(str(error))
-        return f"the system that runs has not taken that over: {why}"
+        why = f"the running system has no {name}" if error.kind == "not_found" else visible(str(error))
+        return f"the running system has not applied the change: {why}"
     return (
-        f"in the system that runs {_said(child)}" if _has_failed(child) else "the system that runs has taken that over"
+        f"in the running system {_said(child)}" if _has_failed(child) else "the running system has applied the change"
     )
 
 
@@ -400,8 +406,9 @@ def _restarted(name: str, api: str | None, directory: Path | None) -> dict[str, 
 
 
 def _api_restarted(client: SystemClient, path: str) -> dict[str, Any]:
-    """The API itself, once. A door that closes before it has answered is being restarted, at the wish of this command
-    or of another one: the next door tells what came of it."""
+    """Restart the API itself, once. If the API closes before it has answered, it is restarting, and its successor
+    reports the result.
+    """
     try:
         child: dict[str, Any] = client.request("POST", path, {})[TOLD]
     except NoAnswer as error:
@@ -417,7 +424,7 @@ def _has_failed(child: dict[str, Any]) -> bool:
 
 def _said(child: dict[str, Any]) -> str:
     if child["state"] == "gone":
-        return f"{child['name']} takes part no longer: {child['detail']}"
+        return f"{child['name']} is no longer a participant: {child['detail']}"
     why = f"has failed: {visible(child['detail'])}" if _has_failed(child) else f"is {child['state']}"
     return f"{child['name']} {why}"
 
@@ -426,7 +433,7 @@ def _said(child: dict[str, Any]) -> str:
 
 
 def open_page(api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Open the page of the running system in the browser. It starts no system: `local2 run` does.
+    """Open the page of the running system in the browser. Start the system first with `local2 run`.
 
     Example: local2 open
     """
@@ -468,7 +475,7 @@ def status(as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir
 
 
 def status_lines(health: Json) -> Iterator[str]:
-    """What GET /health says, for people: the system in a line, what is wrong with it, and a line a participant."""
+    """Format the answer of GET /health: a line for the system, its problems, and a line per participant."""
     said = [health["status"], health.get("model"), _on(health.get("backend")), _version(health.get("version"))]
     yield visible("  ".join(str(each) for each in said if each))
     for name in ("problem", "notice"):
@@ -497,7 +504,7 @@ def _trouble(row: Json) -> str:
 
 
 def _on_bus(data_dir: DataDir) -> Json:
-    """Of a system that serves no HTTP."""
+    """Return the status of a system without an HTTP API."""
     import asyncio  # these two take longer than all that others import
 
     from local.cli.bus_health import health_on_bus

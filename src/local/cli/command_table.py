@@ -1,4 +1,4 @@
-"""What follows `local2`: finds the command, imports its module alone, and shows the list of all commands."""
+"""The command line after `local2`: finds a command, imports only its module, and shows the list of all commands."""
 
 from __future__ import annotations
 

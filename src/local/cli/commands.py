@@ -32,7 +32,9 @@ Continue = Annotated[bool, typer.Option("--continue", "-c", help="Ask in the con
 Resume = Annotated[
     str | None, typer.Option(metavar="ID", help="Ask in this existing conversation; the beginning of its id is enough.")
 ]
-Incognito = Annotated[bool, typer.Option("--incognito", "--stateless", help="Keep nothing of it.")]
+Incognito = Annotated[
+    bool, typer.Option("--incognito", "--stateless", help="Store and remember nothing of this conversation.")
+]
 Think = Annotated[str, typer.Option(help="How to show what the model thinks: show, fold or hide.")]
 NoStart = Annotated[bool, typer.Option("--no-start", help="Fail if no system runs, instead of starting one.")]
 Model = Annotated[
@@ -129,7 +131,7 @@ def chat(
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Talk in this terminal. Ctrl-C stops an answer, Ctrl-D leaves, /help lists the commands."""
+    """Chat in this terminal. Ctrl-C stops an answer, Ctrl-D ends the chat, /help lists the commands."""
     from local.cli.chat import Chat, ChatOptions
 
     _check_thinking(think)
@@ -144,12 +146,12 @@ def chat(
 
 
 def trace(
-    query_id: Annotated[str, typer.Argument(metavar="QUERY", help="The query's id, as `local2 journal show` has it.")],
-    as_json: Annotated[bool, typer.Option("--json", help="All of it, with every message.")] = False,
+    query_id: Annotated[str, typer.Argument(metavar="QUERY", help="Id of a query, as `local2 journal show` shows it.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every message.")] = False,
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show where the time of a query went: waiting, model, tools, memory."""
+    """Show how the time of a query was spent: waiting, model, tools, memory."""
     from local.cli.render import waterfall
 
     with AnsweringSystem(api, data_dir, may_start=False, flags=()) as system:
@@ -158,7 +160,9 @@ def trace(
 
 
 def _system(api: str | None, data_dir: Path | None, model: str | None, *, may_start: bool) -> AnsweringSystem:
-    """The one that is asked; if it is started, it works in this folder where that is trusted."""
+    """Return the system that is asked. If it has to be started, it works in the current folder, provided that the
+    folder is trusted.
+    """
     here = trusted_current_folder(complain) if api is None else None
     return AnsweringSystem(api, data_dir, may_start=may_start, flags=_flags(model), workspace=here)
 
@@ -172,9 +176,9 @@ def _found(system: AnsweringSystem) -> SystemClient:
 
 
 def tools_of(allow: list[str] | None, deny: list[str] | None, *, none: bool) -> dict[str, list[str] | None]:
-    """What POST /query is told of tools; empty if all may be used. Raises `BadQuestion`."""
+    """Return the `tools` field of POST /query; empty if all tools may be used. Raises `BadQuestion`."""
     if none and (allow or deny):
-        raise BadQuestion("--no-tools goes with neither --allow nor --deny")
+        raise BadQuestion("--no-tools cannot be combined with --allow or --deny")
     if none:
         return {"allow": []}
     return {name: names for name, names in (("allow", allow), ("deny", deny)) if names}
@@ -185,14 +189,14 @@ def _is_somebody_there() -> bool:
 
 
 def mode_of(wanted: str | None, *, asks: bool) -> str | None:
-    """What POST /query is told; where nobody can be asked, nobody is. Raises `BadQuestion`."""
+    """Return the `mode` field of POST /query; the default without a terminal is not to ask. Raises `BadQuestion`."""
     if wanted is not None and wanted not in MODES:
-        raise BadQuestion(f"--mode {wanted!r} is none of {', '.join(MODES)}")
+        raise BadQuestion(f"--mode {wanted!r} is not one of {', '.join(MODES)}")
     return wanted or (None if asks else NON_INTERACTIVE)
 
 
 def approvals_of(system: AnsweringSystem, keep: Callable[[str], object] = lambda text: None) -> ApprovalPrompt:
-    """Asks on this terminal what waits for a person."""
+    """Return the prompt for approvals on this terminal."""
 
     def decide(call_id: str, body: dict[str, Any]) -> None:
         with system.find_again() as client:
@@ -221,7 +225,7 @@ def session_of(client: SystemClient, session: str | None, resume: str | None, *,
 
 
 def _question_of(words: Sequence[str], attach: Sequence[str]) -> tuple[str, bytes | None]:
-    """The question, and what was piped in beside it. Raises `BadQuestion`, `NotUtf8`."""
+    """Return the question with the piped input. Raises `BadQuestion`, `NotUtf8`."""
     text = " ".join(words).strip()
     as_utf8(text)
     reads = STDIN in attach or not sys.stdin.isatty()
@@ -229,7 +233,7 @@ def _question_of(words: Sequence[str], attach: Sequence[str]) -> tuple[str, byte
     if text:
         return text, piped or None
     if STDIN in attach or not piped.strip():
-        raise BadQuestion("there is no question: give one, or pipe it in")
+        raise BadQuestion("the question is missing: pass it as an argument, or pipe it in")
     return utf8_text(piped, STANDARD_INPUT).strip(), None
 
 
@@ -285,13 +289,13 @@ def _verbose(renderer: Renderer, tell: Callable[[str], object]) -> Renderer:
 
 def _check_thinking(think: str) -> None:
     if think not in THINKING:
-        raise typer.BadParameter(f"{think!r} is none of {', '.join(THINKING)}", param_hint="--think")
+        raise typer.BadParameter(f"{think!r} is not one of {', '.join(THINKING)}", param_hint="--think")
 
 
 def _check_told(think: str, *, verbose: bool, less: bool) -> None:
     _check_thinking(think)
     if verbose and less:
-        raise BadQuestion("--verbose goes with neither --quiet nor --json")
+        raise BadQuestion("--verbose cannot be combined with --quiet or --json")
 
 
 def _flags(model: str | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""The command `local2` as an installation has it: it runs in LoCAL2's own environment, and makes that if need be."""
+"""The installed command `local2`: it runs in LoCAL2's own environment, and creates that if necessary."""
 
 from __future__ import annotations
 

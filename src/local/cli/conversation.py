@@ -1,4 +1,4 @@
-"""Asks one question after the other and has each one shown until it has ended, or its user has had enough."""
+"""Asking a question and following it until it ends or the user stops."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ PASSES = {"unreachable", "unreadable", TOO_MANY}
 
 
 class FollowedQuery:
-    """Asked again under the same id until it is accepted, and followed again from where the connection broke, for up to
-    `patience` seconds without a word. `find` gives the system as it can be found now."""
+    """A query that is sent until it is accepted, and followed again after a broken connection, for up to `patience`
+    seconds of silence. `find` returns a client of the current system.
+    """
 
     def __init__(self, find: Callable[[], SystemClient], body: Json, patience: float = PATIENCE_SECONDS) -> None:
         self.query_id: str = body["query_id"]
@@ -100,7 +101,7 @@ class ShownQuery:
     a question is open are shown after its answer, because moving lines would erase the question."""
 
     def __init__(self, renderer: Renderer, progress: QueryProgress, approvals: ApprovalPrompt | None) -> None:
-        """Without `approvals` nobody is asked."""
+        """Without `approvals` no approvals are asked for."""
         self._renderer, self._progress, self._approvals = renderer, progress, approvals
         self._held: list[StreamEvent] = []
 
@@ -139,7 +140,7 @@ RETRY_KINDS = {"busy", "overloaded", "unavailable", "timeout", "stopping", "quot
 
 
 class ExitStatus(IntEnum):
-    """The exit status of a command that asks."""
+    """The exit status of a command that asks a question."""
 
     ANSWERED = 0
     FAILED = 1
@@ -149,14 +150,14 @@ class ExitStatus(IntEnum):
 
 
 class Interrupts:
-    """The number of times that Ctrl-C was pressed while it was counted."""
+    """A counter of Ctrl-C."""
 
     def __init__(self) -> None:
         self.count = 0
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Ctrl-C stops nothing by itself meanwhile."""
+        """Count Ctrl-C inside the block instead of stopping the program."""
         before = signal.signal(signal.SIGINT, self._note)
         try:
             yield
@@ -171,9 +172,10 @@ def ask(
     find: Callable[[], SystemClient], body: Json, renderer: Renderer, say: Callable[[str], object],
     seconds: float | None = None, progress: QueryProgress | None = None, approvals: ApprovalPrompt | None = None,
 ) -> ExitStatus:  # fmt: skip
-    """See one query through. Its failures are sentences for `say`. The first Ctrl-C has the answer stopped, as the end
-    of `seconds` does; the second leaves it alone. `progress` has what came of it, `approvals` asks what waits for a
-    person."""
+    """Follow one query to its end. Failures are passed to `say` as sentences. The first Ctrl-C stops the answer, as
+    the end of `seconds` does; the second stops following it. `progress` receives the result, `approvals` asks for
+    decisions.
+    """
     query = FollowedQuery(find, body) if seconds is None else FollowedQuery(find, body, min(seconds, 30.0))
     progress, interrupts = progress or QueryProgress(), Interrupts()
     try:
@@ -219,7 +221,7 @@ def _read(query: FollowedQuery, events: queue.Queue[StreamEvent | Exception | No
         for event in query:
             events.put(event)
         events.put(None)
-    except Exception as error:  # noqa: BLE001 - of any kind: whoever waits for the next event has to know
+    except Exception as error:  # noqa: BLE001 - of any kind: the waiting reader of events must get it
         events.put(error)
 
 
@@ -227,7 +229,7 @@ def _cancel(query: FollowedQuery) -> None:
     try:
         query.cancel()
     except NoAnswer:
-        return  # it was over, or its end is told by the stream
+        return  # it was over, or the stream reports its end
 
 
 def _status(progress: QueryProgress, interrupts: Interrupts, say: Callable[[str], object]) -> ExitStatus:
@@ -254,5 +256,5 @@ def trusted_current_folder(say: Callable[[str], object]) -> Path | None:
     if TrustRegistry(settings_dir()).trusted(folder):
         return folder
     if (folder / FOLDER).is_dir() and folder != Path.home():
-        say(f"{folder} is not trusted, so that it is not worked in and its {FOLDER} is not read; see `local2 trust`")
+        say(f"{folder} is not trusted, so LoCAL2 does not work in it and {FOLDER} is not read; see `local2 trust`")
     return None

@@ -27,15 +27,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _open_missing_streams() -> None:
-    """Where one of the three was closed, /dev/null takes its number: else the next file that is opened would get it."""
+    """Open /dev/null for each closed standard stream; otherwise the next opened file would get its number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123 - to the end of the process
 
 
 def _end_when_told() -> None:
-    """With one line, at once, from now on; whoever has more to do at its end says so later. With nohup, the terminal's
-    end is none."""
+    """End immediately with one line on signals, until a command installs its own handlers. With nohup, the end of the
+    terminal is ignored.
+    """
     signal.signal(signal.SIGINT, _end)
     signal.signal(signal.SIGTERM, _end)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

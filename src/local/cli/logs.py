@@ -19,46 +19,56 @@ from local.core.environment import environment
 from local.core.errors import ConfigError
 from local.runtime.log_reader import LogFollower, LogRecord, LogSelection, read_log
 
-# `local2 logs`: what the processes of the system have logged, and log.
+# `local2 logs`: the log of all processes of the system.
 
 LINES = 200
 LOOK_SECONDS = 0.25
 
 
 def logs(
-    participants: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only of these.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    participants: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Only messages of these participants.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show new messages as they come, until Ctrl-C.")
+    ] = False,
     since: Moment = None,
     lines: Annotated[
-        int | None, typer.Option("--lines", "-n", min=0, help=f"The last ones ({LINES}; all, with --since).")
+        int | None,
+        typer.Option("--lines", "-n", min=0, help=f"Number of messages (default: the last {LINES}; all with --since)."),
     ] = None,
-    level: Annotated[str, typer.Option(help="From this one on: debug, info, warning, error.")] = "debug",
-    query: Annotated[str | None, typer.Option(metavar="ID", help="Only of a query; its beginning will do.")] = None,
+    level: Annotated[str, typer.Option(help="The lowest level to show: debug, info, warning, error.")] = "debug",
+    query: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Only messages about this query; the beginning of its id is enough."),
+    ] = None,
     as_json: JsonOption = False,
-    log_file: Annotated[Path | None, typer.Option(metavar="FILE", help="If the system was given one.")] = None,
+    log_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The log file, if the system was started with --log-file.")
+    ] = None,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what was logged, of a system that runs or ran: one line a message, tracebacks below theirs.
+    """Show the log of the running or last system, one message per line with tracebacks below.
 
     Example: local2 logs generator web_search --since 10m --follow
     """
     if level not in LEVELS:
-        raise typer.BadParameter(f"{level!r} is none of {', '.join(LEVELS)}", param_hint="--level")
+        raise typer.BadParameter(f"{level!r} is not one of {', '.join(LEVELS)}", param_hint="--level")
     begin = None if since is None else moment(since, "--since", time.time())
     selection = LogSelection(frozenset(participants or ()), LEVELS.index(level), begin, query or "")
     path = log_file or _configured(config_dir, data_dir)
     if not follow and not path.exists():
-        raise ConfigError(f"there is no log at {path}; a system that runs writes it, or give its --log-file")
+        raise ConfigError(f"there is no log at {path}; start the system, or name its log file with --log-file")
     last = lines if lines is not None else (LINES if since is None else None)
-    with LogFollower(path) as follower:  # before what there is is read, so that nothing falls between
+    with LogFollower(path) as follower:  # opened before the existing lines are read, so that none is missed in between
         wanted = (record for record in read_log(path, follower.offset) if selection.wants(record))
         found = _texts(deque(wanted, last), as_json=as_json)
         if follow:
             write_lines(found)
             _follow(follower, selection, as_json=as_json)
         else:
-            write_listed(found, f"no line of {path} fits")
+            write_listed(found, f"no line of {path} matches")
 
 
 def _follow(follower: LogFollower, selection: LogSelection, *, as_json: bool) -> None:

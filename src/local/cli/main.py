@@ -1,4 +1,4 @@
-"""What all commands share: how an app of typer's is run and ends, the common options, points in time."""
+"""Shared parts of all commands: running and ending a typer app, the common options, points in time."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ LEAST_WIDTH = 80  # columns of a line that is cut
 
 
 class OutputFailed(LocalError):
-    """The error for an output that cannot be written, for another reason than that its reader has gone."""
+    """The error for an output that cannot be written, unless its reader has gone."""
 
     kind = "output_failed"
 
 
 def complain(sentence: str) -> None:
-    """Say on the error output, in one line, what went wrong."""
+    """Print an error on the error output, in one line."""
     print(f"local2: {visible(without_passwords(sentence))}", file=sys.stderr, flush=True)  # noqa: T201
 
 
@@ -76,8 +76,9 @@ def terminal_width() -> int | None:
 
 
 def write_found(found: Any, lines: Iterable[str], *, as_json: bool, nothing: str) -> None:
-    """What was found: as JSON, or as lines cut to a terminal's width; that there is `nothing` is said on the error
-    output. A narrow terminal folds a line: cut off would be what it is about. Raises `OutputFailed`."""
+    """Write a result as JSON, or as lines cut to a terminal's width; for an empty result `nothing` goes to the error
+    output. A narrow terminal wraps lines instead of cutting them. Raises `OutputFailed`.
+    """
     if as_json:
         return write_lines([json.dumps(found)])
     width = terminal_width()
@@ -85,7 +86,7 @@ def write_found(found: Any, lines: Iterable[str], *, as_json: bool, nothing: str
 
 
 def echo_listed(lines: Iterable[str], nothing: str) -> None:
-    """Print a few lines, or say on the error output that there is `nothing`."""
+    """Print a few lines, or `nothing` on the error output if there are none."""
     for line in (shown := list(lines)):
         print(line)  # noqa: T201
     if not shown:
@@ -93,7 +94,7 @@ def echo_listed(lines: Iterable[str], nothing: str) -> None:
 
 
 def write_listed(lines: Iterable[str], nothing: str) -> None:
-    """Write lines, or say on the error output that there is `nothing`. Raises `OutputFailed`."""
+    """Write lines, or `nothing` on the error output if there are none. Raises `OutputFailed`."""
     shown = list(lines)
     if not shown:
         print(nothing, file=sys.stderr)  # noqa: T201
@@ -129,12 +130,12 @@ _UsageError: Any = typer.BadParameter.__bases__[0]  # click's; typer brings a co
 
 
 def new_app(**options: Any) -> typer.Typer:
-    """An app whose help is plain text and whose errors are for `exit_status`."""
+    """Return a typer app with plain-text help and errors that `exit_status` handles."""
     return typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, **options)
 
 
 def exit_status(app: typer.Typer, arguments: Sequence[str], program: str) -> int:
-    """Run a command: 2, after one line on the error output, for whatever the user can mend."""
+    """Run a command. The exit status is 2, after one line on the error output, for errors that the user can fix."""
     try:
         return int(app(args=list(arguments), prog_name=program, standalone_mode=False) or 0)
     except LocalError as error:
@@ -156,16 +157,20 @@ def exit_status(app: typer.Typer, arguments: Sequence[str], program: str) -> int
 
 
 def _place(error: OSError) -> str:
-    """Where the system has refused something: a file's name or number, the output, or nothing that it names."""
+    """Return what the operating system has refused: a file's name or number, the output, or an unnamed operation."""
     if isinstance(error.filename, int):
         return f"the open file number {error.filename}"
     if error.filename is not None:
         return os.fsdecode(error.filename)[:200]
-    return "the output cannot be written" if error.errno in _UNWRITABLE else "the system refuses what this needs"
+    return (
+        "the output cannot be written"
+        if error.errno in _UNWRITABLE
+        else "the operating system refuses a required operation"
+    )
 
 
 def _forget_output() -> None:
-    """What could not be written is tried no more: at the end of the process Python would, and complain."""
+    """Discard the unwritten output, which Python would otherwise try to write at the end of the process."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, STANDARD_OUTPUT)
     os.close(nowhere)
@@ -173,14 +178,14 @@ def _forget_output() -> None:
 
 def _known_level(level: str) -> str:
     if level not in LEVELS:
-        raise typer.BadParameter(f"{level!r} is none of {', '.join(LEVELS)}")
+        raise typer.BadParameter(f"{level!r} is not one of {', '.join(LEVELS)}")
     return level
 
 
-ConfigDir = Annotated[Path | None, typer.Option("--config-dir", help="Your settings (default: LOCAL2_CONFIG_DIR).")]
-DataDir = Annotated[
-    Path | None, typer.Option("--data-dir", help="Where everything is kept (default: LOCAL2_DATA_DIR).")
+ConfigDir = Annotated[
+    Path | None, typer.Option("--config-dir", help="Folder of your settings (default: LOCAL2_CONFIG_DIR).")
 ]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help="The data directory (default: LOCAL2_DATA_DIR).")]
 WorkspaceOption = Annotated[
     str | None,
     typer.Option(
@@ -190,21 +195,30 @@ WorkspaceOption = Annotated[
         callback=lambda given: None if given is None else str(Path(given).expanduser().absolute()),
     ),
 ]
-BusOption = Annotated[str | None, typer.Option("--bus", metavar="PUB,SUB", help="A bus by its two addresses.")]
+BusOption = Annotated[
+    str | None,
+    typer.Option("--bus", metavar="PUB,SUB", help="The two addresses of a bus (default: the running system's)."),
+]
 ApiOption = Annotated[
     str | None, typer.Option("--api", help="Address of a running system (default: that of the data directory).")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="JSON, for programs.")]
-LogLevel = Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.", callback=_known_level)]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+LogLevel = Annotated[
+    str, typer.Option("--log-level", help="Lowest level to log: debug, info, warning or error.", callback=_known_level)
+]
 OFF = "off"
 LogFileOption = Annotated[
     str | None,
-    typer.Option("--log-file", metavar="FILE", help="The log file (logs/local2.log in the data directory); off: none."),
+    typer.Option(
+        "--log-file", metavar="FILE", help="The log file (default: logs/local2.log in the data directory); off: none."
+    ),
 ]
-EndSeconds = Annotated[float | None, typer.Option("--seconds", min=0.1, help="End after so long.")]
+EndSeconds = Annotated[float | None, typer.Option("--seconds", min=0.1, help="Stop after this many seconds.")]
 Many = list[str] | None
-Moment = Annotated[str | None, typer.Option(metavar="T", help="A time (2026-05-01T12:00), or how long ago (30m, 2h).")]
-Subject = Annotated[Many, typer.Option(help="Only a subject, a family ('tool.') or a pattern ('tool.*').")]
+Moment = Annotated[str | None, typer.Option(metavar="T", help="A time (2026-05-01T12:00) or an age (30m, 2h).")]
+Subject = Annotated[
+    Many, typer.Option(help="Only this subject, family ('tool.') or pattern ('tool.*'). Can be repeated.")
+]
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
@@ -216,7 +230,7 @@ class BadMoment(LocalError):
     kind = "bad_moment"
 
     def __init__(self, option: str, text: str) -> None:
-        example = "a time such as 2026-05-01T12:00, or how long ago: 90s, 30m, 2h, 7d, 1w"
+        example = "a time such as 2026-05-01T12:00 or an age such as 90s, 30m, 2h, 7d, 1w"
         super().__init__(f"{option} {text!r}: expected {example}")
 
 
@@ -252,13 +266,13 @@ VARIABLE = "_LOCAL2_COMPLETE"  # set where the shell asks, as typer's scripts do
 
 
 def completion(shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> None:
-    """Print a script that has a shell complete the commands and options of local2.
+    """Print the completion script for a shell.
 
     Example: local2 completion bash >> ~/.bashrc; for fish: local2 completion fish >
     ~/.config/fish/completions/local2.fish
     """
     if shell not in SHELLS:
-        raise typer.BadParameter(f"{shell!r} is none of {', '.join(SHELLS)}", param_hint="SHELL")
+        raise typer.BadParameter(f"{shell!r} is not one of {', '.join(SHELLS)}", param_hint="SHELL")
     typer.echo(get_completion_script(prog_name="local2", complete_var=VARIABLE, shell=shell))
 
 
@@ -277,7 +291,7 @@ class Flags:
     system: Mapping[str, Any] = field(default_factory=dict)  # overrides of system.yaml
     generator: Mapping[str, Any] = field(default_factory=dict)  # overrides of generator.yaml
     respondent_b: Mapping[str, Any] | None = None  # further ones for the second respondent; None: not asked for
-    starter: int | None = None  # a pipe that has its end when whoever has started this system has ended
+    starter: int | None = None  # a pipe that closes when the starter of this system has ended
 
     @property
     def models(self) -> Mapping[str, Any]:

@@ -1,4 +1,6 @@
-"""A query shown on a terminal: finished blocks are printed once, and below them a few lines tell what happens now."""
+"""The display of a query on a terminal: finished blocks are printed once, and a few lines below them show the
+progress.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,9 @@ class Block:
 
 
 class MarkdownBlocks:
-    """A splitter of Markdown that arrives in fragments into finished blocks. Each character of the text is in one
-    block, except blank lines between blocks and the marks around code."""
+    """A splitter that turns Markdown fragments into finished blocks. Each character of the text is in one block,
+    except blank lines between blocks and the fences of code.
+    """
 
     def __init__(self) -> None:
         self._rest = ""
@@ -53,11 +56,11 @@ class MarkdownBlocks:
 
     @property
     def rest(self) -> str:
-        """What has come and is in no block yet."""
+        """Return the text that is in no block yet."""
         return self._rest
 
     def feed(self, fragment: str) -> list[Block]:
-        """Take a fragment; returns what is finished with it."""
+        """Add a fragment; returns the blocks that it completes."""
         self._rest += fragment
         if "\n" not in fragment:
             return []
@@ -67,13 +70,13 @@ class MarkdownBlocks:
         return [block for block in finished if block.source or block.language is not None]
 
     def take(self, characters: int) -> Block:
-        """Finish the beginning of the rest, of a paragraph that goes on."""
+        """Finish the beginning of a paragraph that is still incomplete."""
         block = Block(self._rest[:characters].strip(), self._in_paragraph)
         self._rest, self._in_paragraph = self._rest[characters:].lstrip(), True
         return block
 
     def close(self) -> list[Block]:
-        """Nothing more comes; returns what is left."""
+        """End the text; returns the remaining blocks."""
         blocks = self.feed("\n")
         rest, self._rest = self._rest, ""
         if self._fence:
@@ -144,7 +147,7 @@ def _is_block(token: Token) -> bool:
 
 @cache
 def parser() -> MarkdownIt:
-    """What both cuts Markdown and prints it. HTML in it is text."""
+    """Return the parser that both splits and prints Markdown. HTML is treated as text."""
     from markdown_it import MarkdownIt  # only where there is something to print with it
 
     return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
@@ -177,7 +180,7 @@ class BlockStyle:
         return f"\x1b[2m{line}\x1b[22m" if self._colour else line
 
     def alarm(self, line: str) -> str:
-        """A line that says that something went wrong."""
+        """Return a line that reports a problem."""
         return f"\x1b[31m{line}\x1b[39m" if self._colour else line
 
     def _rendered(self, what: Markdown | Text, width: int) -> str:
@@ -223,8 +226,9 @@ _HIDE_CURSOR, _SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
 class LiveArea:
-    """Writes to a terminal by `write`. The cursor rests at the beginning of the area, not at its end: whatever a resize
-    does to its lines, they are all below the cursor, and are erased without being counted."""
+    """The lines at the end of a terminal that are redrawn, written by `write`. The cursor rests at the beginning of
+    the area: whatever a resize does to its lines, they are below the cursor, and are erased without being counted.
+    """
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
@@ -263,7 +267,7 @@ Json = dict[str, Any]
 Thinking = Literal["show", "fold", "hide"]
 TICK_SECONDS = 0.1
 OUTPUT_LINES = 2  # of a running command
-LONG_PARAGRAPH = MAX_LINES - 2  # lines; of a longer one the beginning is printed while it goes on
+LONG_PARAGRAPH = MAX_LINES - 2  # lines; the beginning of a longer one is printed before its end
 MARKS = set("*_`[]<>|~&\\")  # what may change how a paragraph's beginning looks, once more of it is there
 _NO_PARAGRAPH = re.compile(r"\s*([-+#=]|\d+[.)])|    ")
 WHEEL = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -325,7 +329,7 @@ class TerminalRenderer(Renderer):
         self._area.close()
 
     def tell(self, line: str, *, alarm: bool = False) -> None:
-        """A line of our own below what was said."""
+        """Print a line of the program below the text."""
         paint = self._style.alarm if alarm else self._style.dim
         self._area.print("".join(f"{paint(piece)}\n" for piece in _wrapped(line, self._width())))
 
@@ -336,7 +340,7 @@ class TerminalRenderer(Renderer):
     def _say(self, said: str) -> None:
         if not said.startswith(self._fed):  # a process has died, and its successor says it in other words
             self._end_of_text()
-            self._tell("… the answer begins again")
+            self._tell("… the answer starts again")
         self._print(self._blocks.feed(said[len(self._fed) :]))
         self._fed = said
 
@@ -428,7 +432,7 @@ def _head(line: str, width: int) -> str:
 
 
 def _last_lines(progress: QueryProgress) -> list[str]:
-    """Of what the call that was made last and is not done has written."""
+    """Return the last output lines of the latest running call."""
     written = [text for call in progress.open_calls if (text := progress.output_of(call["call_id"]))]
     lines = [clean(line) for line in written[-1].splitlines() if line.strip()] if written else []
     return lines[-OUTPUT_LINES:]
@@ -440,12 +444,13 @@ _AFTER_THINKING = ("token", "tool_call", "response", "error")
 
 
 class VerboseRenderer(Renderer):
-    """A renderer that has another one show the query, and tells by `tell` what that one leaves out, line by line. What
-    happens in the midst of a text is told after it."""
+    """A renderer that wraps another one and prints by `tell`, line by line, what that one omits. Events in the middle
+    of a text are printed after it.
+    """
 
     def __init__(self, renderer: Renderer, tell: Callable[[str], object]) -> None:
         self._renderer, self._tell = renderer, tell
-        self._thought = 0  # characters of the thinking that are told
+        self._thought = 0  # characters of the thinking that were printed
         self._held: list[str] = []
 
     def receive(self, event: StreamEvent, progress: QueryProgress) -> None:
@@ -480,7 +485,7 @@ def _state(data: Json) -> list[str]:
 
 
 def _context(data: Json) -> list[str]:
-    facts = [f"  told about you: {fact}" for fact in data.get("facts") or ()]
+    facts = [f"  known about you: {fact}" for fact in data.get("facts") or ()]
     recalled = [f"  recalled engram:{each['engram_id']}: {each['query']}" for each in data.get("recalled") or ()]
     return ["from the memory:", *facts, *recalled] if facts or recalled else []
 
@@ -537,7 +542,7 @@ def waterfall(trace: Json) -> Iterator[str]:
     full where the answer had to wait."""
     spans = trace["spans"]
     if not spans:
-        yield "nothing of it is on record any more"
+        yield "no messages of it are in the journal any more"
         return
     start = spans[0]["started"]
     end = max([start, *(each["ended"] or each["started"] for each in spans)])
@@ -552,7 +557,7 @@ def waterfall(trace: Json) -> Iterator[str]:
         yield _line(span, start, end - start, is_on_path=span["id"] in path, is_inner=span["id"] in inner)
     yield " · ".join(f"{kind} {seconds:.3f} s" for kind, seconds in _longest_first(trace["self_time"]))
     if not trace["complete"]:
-        yield "some of it is not on record, or still to come"
+        yield "some messages are missing, or still to come"
 
 
 def _line(span: Json, start: float, whole: float, *, is_on_path: bool, is_inner: bool) -> str:

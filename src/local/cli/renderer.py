@@ -1,4 +1,4 @@
-"""How a query is shown while it is answered: as JSON for programs, or as plain text for pipes and screen readers."""
+"""The progress of a query, and its display as JSON for programs or as plain text for pipes and screen readers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ MOST_OUTPUT = 4000  # characters that are known of what a running call has writt
 
 @dataclass(slots=True)
 class QueryProgress:
-    """The state of a query, folded from its events. `said` is what the model says since its last tool call, `before`
-    what it said earlier; `calls` has each call's latest event by its call_id."""
+    """The state of a query, computed from its events. `said` is the model's text since its last tool call, `before`
+    its earlier text; `calls` has the latest event of each call by its call_id.
+    """
 
     before: str = ""
     said: str = ""
@@ -32,12 +33,12 @@ class QueryProgress:
     waiting: str = ""  # why nothing happens
     reading: str = ""  # how far the model has read its prompt
     calls: dict[str, Json] = field(default_factory=dict)
-    context: Json | None = None  # what the model was told of the user unasked
+    context: Json | None = None  # the memories added to the prompt
     end: StreamEvent | None = None
     _outputs: dict[str, str] = field(default_factory=dict)  # of running calls, by call_id
 
     def receive(self, event: StreamEvent) -> bool:
-        """Take an event; returns whether it said anything new: what is on the bus may be said again."""
+        """Update the state with an event; returns whether it was new, because messages on the bus may be repeated."""
         data = event.data
         if event.name in ENDS:
             self.end = event
@@ -109,7 +110,7 @@ def todo_lines(call: Json) -> list[str]:
 
 
 def plan_lines(calls: Iterable[Json], call: Json) -> list[str]:
-    """The plan as it stands after these calls, if that call is of it: its title, and a line for each step."""
+    """Return the plan after these calls, if that call belongs to it: its title, and a line for each step."""
     if call.get("tool") not in PLANS or call.get("result") is None:
         return []
     from local.bus.messages import latest_plan  # with pydantic, which takes longer than all else of `ask`
@@ -130,7 +131,9 @@ ARGUMENT_CHARACTERS = 60
 
 
 class Renderer(Protocol):
-    """What shows a query: it receives each event once, after the progress has taken it, and a tick as time passes."""
+    """The base class of query displays: it receives each event once, after the progress was updated, and a tick as
+    time passes.
+    """
 
     def receive(self, event: StreamEvent, progress: QueryProgress) -> None:
         """Show an event."""
@@ -182,11 +185,11 @@ class PlainRenderer(Renderer):
 
 
 def context_line(context: Json) -> str:
-    """What a model was told of the user unasked, in one line; empty where that is nothing."""
+    """Return, in one line, which memories were added to the prompt; empty if there are none."""
     facts, recalled = context.get("facts") or (), context.get("recalled") or ()
     found = [f"{_shortened(each['query'])} ({_day(each['asked_at'])})" for each in recalled]
     told = [f"recalled: {'; '.join(found)}"] if found else []
-    told += [f"told about you: {len(facts)} fact{'s' if len(facts) > 1 else ''}"] if facts else []
+    told += [f"known about you: {len(facts)} fact{'s' if len(facts) > 1 else ''}"] if facts else []
     return visible(" · ".join(told))
 
 
@@ -200,14 +203,14 @@ def _shortened(text: str) -> str:
 
 
 def call_lines(progress: QueryProgress, call: Json) -> list[str]:
-    """A tool call that has ended as lines: what it was, or the list or plan as it stands with it."""
+    """Return a finished tool call as lines: the call, or the resulting list or plan."""
     if listed := todo_lines(call):
         return ["to do:", *(f"  {line}" for line in listed)]
     return plan_lines(progress.calls.values(), call) or [call_line(call)]
 
 
 def call_line(call: Json) -> str:
-    """A tool call as one line: what was asked, how long it took, what came of it."""
+    """Return a tool call as one line: the arguments, the time, the result."""
     asked = call_text(call)
     if not is_settled(call):
         return asked

@@ -1,4 +1,4 @@
-"""`local2 secret set | list | remove`: keys and passwords that tools get by name, and nobody is shown."""
+"""`local2 secret set | list | remove`: keys and passwords that settings refer to by name."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from local.core.environment import data_dir as find_data_dir
 from local.core.secrets import MOST_CHARACTERS, SecretStore
 
 NEVER_AN_ARGUMENT = (
-    "the value is no argument: your shell's history and the list of processes have what you wrote there, so take "
-    "another one; 'local2 secret set NAME' asks for it, or reads it from its input"
+    "a secret is not accepted as an argument, because the shell's history and the process list show it, so choose "
+    "another value; 'local2 secret set NAME' asks for it, or reads it from its input"
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="As settings name it: secret:NAME.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name that settings refer to as secret:NAME.")]
 
-secret_app = typer.Typer(help="Keys and passwords that tools get by name, and nobody is shown.")
+secret_app = typer.Typer(help="Store keys and passwords that settings refer to by name.")
 
 
 @secret_app.command("set")
@@ -28,34 +28,36 @@ def keep(
     value: Annotated[Many, typer.Argument(hidden=True)] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Keep a secret: its value is asked for, unseen, or read from the input. Who uses it reads it at its start."""
+    """Store a secret. The value is asked for without echo, or read from the standard input. Participants read it when
+    they start.
+    """
     if value:
         raise typer.BadParameter(NEVER_AN_ARGUMENT)
     _store(data_dir).set(name, _read(name))
-    typer.echo(f"kept: secret:{name}; what uses it reads it when it starts ('local2 restart')")
+    typer.echo(f"stored: secret:{name}; participants read it when they start ('local2 restart NAME')")
 
 
 @secret_app.command("list")
 def listing(data_dir: DataDir = None) -> None:
-    """Show which there are, not what they are."""
+    """List the names of the secrets, without the values."""
     secrets = _store(data_dir).all().items()
-    echo_listed((f"{name}  since {secret.set_at}" for name, secret in secrets), "no secret is kept")
+    echo_listed((f"{name}  since {secret.set_at}" for name, secret in secrets), "there are no secrets")
 
 
 @secret_app.command()
 def remove(name: Name, data_dir: DataDir = None) -> None:
-    """Keep it no longer. A process that has read it knows it until it ends."""
+    """Delete a secret. A running process that has read it keeps it until it ends."""
     _store(data_dir).remove(name)
-    typer.echo(f"{name} is kept no longer")
+    typer.echo(f"{name} was deleted")
 
 
 def _read(name: str) -> str:
     if sys.stdin.isatty():
-        return str(typer.prompt(f"The value of {name}, which is not shown", hide_input=True, err=True)).strip()
+        return str(typer.prompt(f"The value of {name} (not shown)", hide_input=True, err=True)).strip()
     try:
         return sys.stdin.read(MOST_CHARACTERS + 2).strip()
     except UnicodeDecodeError:
-        raise typer.BadParameter(f"the value of {name} is no text in UTF-8") from None
+        raise typer.BadParameter(f"the value of {name} is not UTF-8 text") from None
 
 
 def _store(data_dir: DataDir) -> SecretStore:

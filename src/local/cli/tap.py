@@ -1,4 +1,4 @@
-"""A tap's way onto the bus: it listens until Ctrl-C or SIGTERM, and reports what the bus has lost."""
+"""The taps on the bus: they listen until Ctrl-C or SIGTERM, and report messages that the bus has lost."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MISSING = object()
 
 
 class View(ABC, Generic[T]):
-    """Base of all views. `now` is in seconds on the printer's monotonic clock."""
+    """Base class of all views. `now` is in seconds on the printer's monotonic clock."""
 
     @abstractmethod
     def lines(self, item: T, now: float) -> Iterable[str]:
@@ -66,15 +66,16 @@ class View(ABC, Generic[T]):
 
 
 class PlainView(View[str]):
-    """The view that prints text unchanged."""
+    """A view that prints text unchanged."""
 
     def lines(self, item: str, now: float) -> Iterable[str]:
         return item.splitlines()
 
 
 class JsonView(View[Envelope]):
-    """The view that prints one JSON object a line: the header's fields and, with `show_payload`, the payload. Only
-    ASCII is printed, so that nothing in it can control a terminal."""
+    """A view that prints one JSON object per line: the header's fields and, with `show_payload`, the payload. Only
+    ASCII is printed, so that no message can control a terminal.
+    """
 
     def __init__(self, *, blobs: BlobStore | None = None, show_payload: bool = True) -> None:
         self._blobs, self._show_payload = blobs, show_payload
@@ -84,10 +85,10 @@ class JsonView(View[Envelope]):
 
 
 class FieldView(View[Envelope]):
-    """The values of `paths`, with tabs between them, or as one JSON object that has the paths as keys.
+    """A view of the values of `paths`, separated by tabs, or as one JSON object with the paths as keys.
 
     A path leads from the envelope through keys and, in lists, numbers: `sender`, `payload.tool_calls.0.tool`. Messages
-    that have none of the fields are skipped. Text is shown as it is, other values as JSON, everything on one line.
+    that have none of the fields are skipped. Text is printed as it is, other values as JSON, everything on one line.
     """
 
     def __init__(self, paths: Sequence[str], *, as_json: bool = False, blobs: BlobStore | None = None) -> None:
@@ -125,7 +126,7 @@ def _document(envelope: Envelope, blobs: BlobStore | None) -> dict[str, Any]:
 
 
 def _find(value: Any, path: str) -> Any:
-    """What lies at a dotted path, or the marker for nothing."""
+    """Return the value at a dotted path, or the marker for a missing one."""
     for step in path.split("."):
         if isinstance(value, dict):
             value = value.get(step, _MISSING)
@@ -154,10 +155,11 @@ TOO_SLOW = "because the output is slower than the bus"
 
 
 class Printer(Generic[T]):
-    """The printer of a view's lines to a file descriptor. It takes items and never blocks. Use as `async with`.
+    """A printer of a view's lines to a file descriptor. It accepts items and never blocks. Use as `async with`.
 
-    Bounded by number and bytes: what does not fit is counted and reported on `err`, as every other loss is. It ends,
-    calling `on_end` in the event loop, after `count` lines, when the reader of the output has gone, or on an error.
+    It is bounded by number and bytes: items without room are counted and reported on `err`, like every other loss. It
+    ends, calling `on_end` in the event loop, after `count` lines, when the reader of the output has gone, or on an
+    error.
     """
 
     def __init__(
@@ -189,7 +191,7 @@ class Printer(Generic[T]):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Write what is still there, if that is possible within a second. Raises `OutputFailed`."""
+        """Write the remaining lines, if that is possible within a second. Raises `OutputFailed`."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -215,7 +217,7 @@ class Printer(Generic[T]):
             self._lost.update(losses)
 
     def note(self, text: str) -> None:
-        """Say something on `err`."""
+        """Print a line on `err`."""
         with self._changed:
             self._notes.append(text)
             self._changed.notify()
@@ -229,7 +231,7 @@ class Printer(Generic[T]):
                 self._put(self._view.due(now))
             self._put(self._view.rest())
         except BrokenPipeError:
-            pass  # whoever read the output has seen enough
+            pass  # the reader of the output has closed it
         except OSError as error:
             self._failure = OutputFailed(f"the output cannot be written: {error.strerror}")
         finally:
@@ -238,7 +240,7 @@ class Printer(Generic[T]):
                 self._loop.call_soon_threadsafe(self._on_end)
 
     def _give_up(self) -> None:
-        """The thread is held up in a write: say what will never be shown, if that is possible at once."""
+        """Report the lines that will never be shown, because the thread hangs in a write."""
         with self._changed:
             self._lost[TOO_SLOW] += len(self._items)
             self._items.clear()
@@ -305,9 +307,9 @@ class BadSubject(LocalError):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to show. `subjects` are whole subjects, families that end in a dot, or patterns in which `*` stands for any
-    characters; without one, everything but what is said all the time to keep the system going: the status beats, and
-    what the journal and the lines for the models have to say to those who use them.
+    """A selection of messages. `subjects` are whole subjects, families that end in a dot, or patterns in which `*`
+    matches any characters; without one, all messages except the regular internal traffic: status beats, and the
+    messages between the journal or the model arbiter and their users.
 
     Raises `BadSubject`.
     """
@@ -325,8 +327,9 @@ class Selection:
         object.__setattr__(self, "_wanted", re.compile(wanted))
 
     def wants(self, envelope: Envelope) -> bool:
-        """Whether to show this envelope. All that one query caused has its id as the correlation id. Of an id the
-        beginning will do."""
+        """Whether to show this envelope. All that one query caused has its id as the correlation id. The beginning of
+        an id is enough.
+        """
         return (
             (self.session_id is None or (envelope.session_id or "").startswith(self.session_id))
             and (self.query_id is None or envelope.correlation_id.startswith(self.query_id))
@@ -359,7 +362,7 @@ def _subscription(pattern: str) -> str:
 
 LOOK_SECONDS = 1.0
 STOPPED = "the system has stopped; waiting for it to come back (Ctrl-C ends this)"
-ELSEWHERE = "the system is back on another bus, which this does not hear: start it again"
+ELSEWHERE = "the system is back on another bus; start this command again"
 
 
 class SystemWatch:
@@ -370,7 +373,7 @@ class SystemWatch:
         self._pid = self._facts_pid()
 
     def news(self) -> str:
-        """What has changed since the last call; empty if nothing has."""
+        """Return the changes since the last call; empty if there are none."""
         before, self._pid = self._pid, self._facts_pid()
         if self._pid == before:
             return ""
@@ -379,7 +382,7 @@ class SystemWatch:
         return f"the system is back (process {self._pid})" if self._is_heard() else ELSEWHERE
 
     async def tell(self, say: Callable[[str], object]) -> None:
-        """Say what is new, until cancelled."""
+        """Report changes until cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             if news := self.news():
@@ -406,8 +409,8 @@ READY_SECONDS = 5.0
 TICK_SECONDS = 1.0
 
 _REFUSED = {  # by what the bus counts, in words
-    "malformed": "that were no messages of this protocol",
-    "refused": "in the name of somebody who has not declared them",
+    "malformed": "that are not messages of this protocol",
+    "refused": "that their sender has not declared",
 }
 
 
@@ -439,9 +442,9 @@ def print_until_stopped(
     """Run `work` with the bus that `find_bus` finds, a printer, and an event that Ctrl-C, SIGTERM and the end of the
     output set.
 
-    A system that was found by its data directory may stop and come back: that is said, and the work goes on. The bus
-    keeps no samples of refused frames, participants do that. What `declaration` names it may say while it runs. Raises
-    `LocalError`: no such system or bus, an output that fails.
+    A system that was found by its data directory may stop and come back: that is reported, and the work continues. The
+    bus keeps no samples of refused frames, participants do that. What `declaration` names it may say while it runs.
+    Raises `LocalError`: no such system or bus, an output that fails.
     """
     folder = find_data_dir(data_dir)
     address = find_bus(folder, addresses)
@@ -506,8 +509,9 @@ def report_until_stopped(
     subject: str, receive: Callable[[Envelope], object], report: Callable[[], str],
     *, seconds: float | None, data_dir: Path | None, addresses: str | None,
 ) -> None:  # fmt: skip
-    """Have a figure take what is said on a subject, and print its `report` once a second, until `seconds` have passed
-    or `print_until_stopped` ends."""
+    """Pass the messages on a subject to a statistic, and print its `report` once a second, until `seconds` have passed
+    or `print_until_stopped` ends.
+    """
     selection = Selection((subject,))
     print_until_stopped(
         PlainView(),
@@ -521,7 +525,7 @@ async def report_each_second(
     bus: Bus, selection: Selection, receive: Callable[[Envelope], object], report: Callable[[], str],
     printer: Printer[str], stop: asyncio.Event, *, seconds: float | None = None,
 ) -> None:  # fmt: skip
-    """Have a figure take every selected envelope, and print its `report` once a second and at the end."""
+    """Pass every selected envelope to a statistic, and print its `report` once a second and at the end."""
 
     def print_report() -> None:
         line = report()
@@ -531,7 +535,7 @@ async def report_each_second(
 
 
 class LossReport:
-    """The messages of a selection that a bus has missed, in words."""
+    """The report of missed messages of a selection, in words."""
 
     def __init__(self, bus: Bus, selection: Selection) -> None:
         self._bus, self._selection = bus, selection
@@ -551,8 +555,10 @@ class LossReport:
 
 
 def client_bus(address: BusAddress, sender: str, declaration: Declaration | None = None) -> Bus:
-    """A bus, not yet open, for a command that is no participant; it checks who says what, and may itself say what is
-    declared. That stays so while the system runs: who is busy looks for it when the command has ended."""
+    """Return a bus, not yet open, for a command that is not a participant. It checks senders, and may itself publish
+    what is declared. The declaration stays while the system runs, because a busy receiver may read it after the
+    command has ended.
+    """
     declarations = None if address.senders is None else Declarations(address.senders)
     if declarations is not None and declaration is not None:
         before = declarations.read(sender) or Declaration(frozenset())
@@ -587,7 +593,7 @@ Speaker = tuple[str, ...]
 
 @dataclass(slots=True)
 class FragmentRun:
-    """Fragments of one speaker in a row; `first` is the envelope of the first one."""
+    """A run of consecutive fragments of one sender; `first` is the envelope of the first one."""
 
     first: Envelope
     speaker: Speaker
@@ -596,7 +602,7 @@ class FragmentRun:
 
 
 class Fragments:
-    """Holds one run for each query, until somebody else says something about the query or a second has passed."""
+    """A buffer of one run for each query, until another message about the query arrives or a second has passed."""
 
     def __init__(self) -> None:
         self._held: dict[str, FragmentRun] = {}
@@ -626,8 +632,10 @@ class Fragments:
 
 
 class HumanView(View[Envelope]):
-    """`width()` gives the columns of the terminal, None where nothing is to be cut. With `fold`, consecutive fragments
-    of thinking and answer are joined into one line; without `show_payload`, there is no preview."""
+    """A view for people, with one line per message. `width()` gives the columns of the terminal, None for no limit.
+    With `fold`, consecutive fragments of thinking and answer are joined into one line; without `show_payload`, there
+    is no preview.
+    """
 
     def __init__(self, *, width: Callable[[], int | None], show_payload: bool = True, fold: bool = True) -> None:
         self._width = width
@@ -680,19 +688,31 @@ def _json(value: Any) -> str:
 
 def echo(
     subject: Annotated[
-        Many, typer.Option(help="A subject, a family ('tool.') or a pattern ('tool.*'). '*' is all, upkeep included.")
+        Many,
+        typer.Option(
+            help="A subject, family ('tool.') or pattern ('tool.*'); '*' includes status beats and journal traffic."
+        ),
     ] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="Only this session; its beginning will do.")] = None,
-    query: Annotated[str | None, typer.Option(metavar="ID", help="Only what this query caused; likewise.")] = None,
-    field: Annotated[Many, typer.Option(metavar="PATH", help="Only this field, such as payload.answer.")] = None,
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only this session; the beginning of its id is enough.")
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Only messages caused by this query; the beginning of its id is enough."),
+    ] = None,
+    field: Annotated[
+        Many, typer.Option(metavar="PATH", help="Only this field, such as payload.answer. Can be repeated.")
+    ] = None,
     as_json: JsonOption = False,
-    count: Annotated[int | None, typer.Option(min=1, help="End after so many lines.")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="Stop after this many lines.")] = None,
     no_payload: Annotated[bool, typer.Option("--no-payload", help="Headers only.")] = False,
-    no_fold: Annotated[bool, typer.Option("--no-fold", help="A line for each token, not for each sentence.")] = False,
+    no_fold: Annotated[
+        bool, typer.Option("--no-fold", help="Print a line for each token instead of joined text.")
+    ] = False,
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
-    """Show every message, one on a line."""
+    """Show every message, one per line."""
     selection = Selection(tuple(subject or ()), session, query)
     blobs = BlobStore(find_data_dir(data_dir) / "blobs")
     view: View[Envelope]
@@ -712,7 +732,7 @@ def echo(
 
 
 async def watch(bus: Bus, selection: Selection, printer: Printer[Envelope], stop: asyncio.Event) -> None:
-    """Hand what is selected to a printer until `stop` is set."""
+    """Pass selected messages to a printer until `stop` is set."""
 
     def receive(envelope: Envelope) -> None:
         printer.offer(envelope, len(envelope.payload))
@@ -727,21 +747,27 @@ STDIN = "-"
 
 
 class BadPublication(LocalError):
-    """The error for a message that no participant could read, with the reason."""
+    """The error for a message that its receivers could not read, with the reason."""
 
     kind = "bad_message"
 
 
 def pub(
-    subject: Annotated[str, typer.Argument(help="A whole subject.")],
-    payload: Annotated[str, typer.Argument(metavar="JSON", help="An object; - reads it from stdin.")],
-    query: Annotated[str | None, typer.Option(metavar="ID", help="The query that it belongs to.")] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="The session that it belongs to.")] = None,
+    subject: Annotated[str, typer.Argument(help="The subject of the message.")],
+    payload: Annotated[
+        str, typer.Argument(metavar="JSON", help="The payload, a JSON object; - reads it from the standard input.")
+    ],
+    query: Annotated[
+        str | None, typer.Option(metavar="ID", help="Id of the query that the message belongs to.")
+    ] = None,
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="Id of the session that the message belongs to.")
+    ] = None,
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
-    """Say one message in the name of tap_pub, and print its id. A running system takes it as said: it answers a query,
-    carries out a call, and keeps it on record.
+    """Publish one message as tap_pub, and print its id. A running system processes it like any other message: it
+    answers a query, executes a call, and records it.
 
     Example: local2 tap pub query.cancel '{"query_id": "q7"}' --query q7
     """
@@ -758,9 +784,11 @@ def pub(
 
 
 def checked(subject: str, text: str) -> bytes:
-    """The payload to send. Raises `BadPublication`: no subject, no JSON object, or not what this subject says."""
+    """Return the checked payload. Raises `BadPublication`: invalid subject, not a JSON object, or not valid for this
+    subject.
+    """
     if not is_subject(subject):
-        raise BadPublication(f"{subject!r} is no whole subject; expected one such as query.cancel")
+        raise BadPublication(f"{subject!r} is not a complete subject; expected one such as query.cancel")
     try:
         content = json.dumps(parse_object(text.encode(), "payload")).encode()
         for kind in message_classes():
@@ -772,7 +800,7 @@ def checked(subject: str, text: str) -> bytes:
 
 
 def envelope_of(subject: str, payload: bytes, instance: str, query: str | None, session: str | None) -> Envelope:
-    """The message on its way, sent now; without a query it begins a trace of its own."""
+    """Return the envelope of the message; without a query it begins a new trace."""
     identity = new_id()
     return Envelope(
         subject, identity, SENDER, instance, 1, query or identity, payload, session_id=session, sent_at=time.time()

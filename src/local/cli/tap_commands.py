@@ -12,7 +12,7 @@ from local.cli.tap_stats import bw, delay, graph, hz, info, list_subjects
 
 
 class _EchoByDefault(TyperGroup):
-    """Takes `tap --subject tool.` for `tap echo --subject tool.`."""
+    """A command group that reads `tap --subject tool.` as `tap echo --subject tool.`."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         if not args or args[0] not in {*self.commands, *ctx.help_option_names}:
@@ -20,7 +20,7 @@ class _EchoByDefault(TyperGroup):
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-        """As for every group, and with the options of echo: `tap --subject tool.` is what most people want to know."""
+        """Show the group's help with the options of echo, the default command."""
         super().format_options(ctx, formatter)
         command = self.commands["echo"]
         of_echo = typer.Context(command, parent=ctx, info_name="echo")
@@ -32,7 +32,7 @@ class _EchoByDefault(TyperGroup):
 
 tap_app = typer.Typer(
     cls=_EchoByDefault,
-    help="Watch the bus: echo (the default), list, hz, bw, delay, graph, info. Speak on it: pub.",
+    help="Watch the bus: echo (the default), list, hz, bw, delay, graph, info. Publish a message: pub.",
 )
 tap_app.command("echo")(echo)
 tap_app.command("list")(list_subjects)

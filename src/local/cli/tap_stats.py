@@ -1,4 +1,4 @@
-"""`local2 tap graph`: who says what to whom, as all of them tell it themselves."""
+"""The statistics of the bus: `local2 tap hz`, `bw`, `delay`, `graph`, `info` and `list`."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ WINDOW = 1_000
 
 
 def hz(
-    subject: Annotated[str, typer.Argument(help="A subject, a family or a pattern.")],
-    window: Annotated[int, typer.Option(min=1, help="How many intervals to look back.")] = WINDOW,
+    subject: Annotated[str, typer.Argument(help="A subject, family or pattern.")],
+    window: Annotated[int, typer.Option(min=1, help="Number of intervals in the window.")] = WINDOW,
     seconds: EndSeconds = None,
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
-    """Show how often and how regularly something is said; arrivals are timed here, not by the senders' clocks.
+    """Show the rate of messages on a subject and its regularity. Arrivals are timed here, not by the senders' clocks.
 
     Example: local2 tap hz generation.token
     """
@@ -83,13 +83,13 @@ class ArrivalRate:
 
 
 def bw(
-    subject: Annotated[str, typer.Argument(help="A subject, a family or a pattern.")] = "*",
-    window: Annotated[int, typer.Option(min=1, help="How many messages to look back.")] = WINDOW,
+    subject: Annotated[str, typer.Argument(help="A subject, family or pattern.")] = "*",
+    window: Annotated[int, typer.Option(min=1, help="Number of messages in the window.")] = WINDOW,
     seconds: EndSeconds = None,
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
-    """Show how many bytes of payload are said in a second, and how large messages are.
+    """Show the bytes of payload per second, and the sizes of messages.
 
     Example: local2 tap bw generation. --seconds 10
     """
@@ -131,18 +131,22 @@ class Bandwidth:
 LISTEN_SECONDS = 6.0  # everybody says every five how it is
 Text = Callable[["BusGraph"], str]
 
-Seconds = Annotated[float, typer.Option(min=0.1, help="How long to listen; all beat every 5 s.")]
+Seconds = Annotated[
+    float, typer.Option(min=0.1, help="Seconds to listen; every participant sends its status every 5 s.")
+]
 
 
 def graph(
     seconds: Seconds = LISTEN_SECONDS,
-    all_subjects: Annotated[bool, typer.Option("--all", help="Also status beats, journal and leases.")] = False,
+    all_subjects: Annotated[
+        bool, typer.Option("--all", help="Include status beats, journal traffic and leases.")
+    ] = False,
     dot: Annotated[bool, typer.Option("--dot", help="For Graphviz.")] = False,
     as_json: JsonOption = False,
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
-    """Show which subjects go from whom to whom, by what participants have declared and say that they hear.
+    """Show which participant sends which subjects to whom, from declarations and subscriptions.
 
     Example: local2 tap graph --dot | dot -Tsvg -o bus.svg
     """
@@ -205,7 +209,7 @@ class BusGraph:
             self.members[envelope.sender] = BusMember(status.kind, says, dict(status.subscriptions))
 
     def without_upkeep(self) -> BusGraph:
-        """The graph without what is said all the time to keep the system going."""
+        """Return the graph without the regular internal traffic."""
         smaller = BusGraph(self._declared)
         smaller.members = {
             name: BusMember(
@@ -217,7 +221,7 @@ class BusGraph:
         return smaller
 
     def arrows(self) -> list[Arrow]:
-        """Sorted; the subject of each is the narrower one of what is said and what is heard."""
+        """Return the sorted arrows; each has the narrower one of the published and the received subject."""
         return sorted(
             Arrow(said if covers(heard, said) else heard, sender, receiver, consumer)
             for sender, speaker in self.members.items()
@@ -229,7 +233,7 @@ class BusGraph:
 
     def as_text(self) -> str:
         """A line for each subject: from whom, to whom; durable consumers with a `*`."""
-        return "\n".join(self._lines()) or "nobody was heard; a participant says every 5 s how it is: listen longer"
+        return "\n".join(self._lines()) or "no participant was heard; each sends its status every 5 s, so listen longer"
 
     def as_dot(self) -> str:
         """A directed graph for Graphviz: participants are boxes, subjects ellipses, durable arrows bold."""
@@ -281,13 +285,13 @@ def _quoted(text: str) -> str:
 
 
 def delay(
-    subject: Annotated[str, typer.Argument(help="A subject, a family or a pattern.")] = "*",
-    window: Annotated[int, typer.Option(min=1, help="How many messages to look back.")] = WINDOW,
+    subject: Annotated[str, typer.Argument(help="A subject, family or pattern.")] = "*",
+    window: Annotated[int, typer.Option(min=1, help="Number of messages in the window.")] = WINDOW,
     seconds: EndSeconds = None,
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
-    """Show how long messages are on their way to this tap, by the clock of their sender and that of this machine.
+    """Show the delay of messages to this tap, from the sender's clock to this machine's.
 
     Example: local2 tap delay participant.status
     """
@@ -340,7 +344,7 @@ def info(
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
-    """Show what a subject says, how it is delivered, its fields, and who says and hears it now.
+    """Show a subject's message, its delivery class, its fields, and its present senders and receivers.
 
     Example: local2 tap info query.received
     """
@@ -350,7 +354,7 @@ def info(
 
 
 class SubjectInfo:
-    """What the protocol and the participants say of one subject or family."""
+    """The description of one subject or family, by the protocol and the participants."""
 
     def __init__(self, subject: str, drawn: BusGraph) -> None:
         self._subject = subject
@@ -371,10 +375,10 @@ class SubjectInfo:
             return json.dumps({**told, "senders": self._senders, "receivers": receivers})
         lines = [line for kind in self._kinds for line in _lines_of(kind)]
         if not self._kinds:
-            lines.append(f"{self._subject}: no message of ours; {delivery_of(self._subject)}")
+            lines.append(f"{self._subject}: not a message of LoCAL2; {delivery_of(self._subject)}")
         heard = [f"{name} (durable, as {consumer})" if consumer else name for name, consumer in self._receivers]
         return "\n".join(
-            [*lines, f"said by: {', '.join(self._senders) or '-'}", f"heard by: {', '.join(heard) or '-'}"]
+            [*lines, f"sent by: {', '.join(self._senders) or '-'}", f"received by: {', '.join(heard) or '-'}"]
         )
 
     def _meets(self, other: str) -> bool:
@@ -410,7 +414,7 @@ EVERYTHING = Selection(("*",))
 
 
 def list_subjects(
-    seconds: Annotated[float, typer.Option(min=0.1, help="How long to listen.")] = 5.0,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Seconds to listen.")] = 5.0,
     as_json: JsonOption = False,
     data_dir: DataDir = None,
     bus: BusOption = None,
@@ -436,7 +440,7 @@ async def count_subjects(
 
 @dataclass(slots=True)
 class SubjectFigures:
-    """The figures of one subject: messages, payload bytes, and the senders."""
+    """The counters of one subject: messages, payload bytes, and the senders."""
 
     count: int = 0
     size: int = 0
@@ -444,7 +448,7 @@ class SubjectFigures:
 
 
 class SubjectTable:
-    """The figures of all subjects that envelopes were counted for."""
+    """A table of counters of all subjects."""
 
     def __init__(self) -> None:
         self.figures: dict[str, SubjectFigures] = {}

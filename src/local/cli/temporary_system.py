@@ -1,4 +1,4 @@
-"""A whole LoCAL2 in processes of its own, for as long as a `with` block lasts: for stories, tests and measurements."""
+"""A temporary LoCAL2 in separate processes, for the time of a `with` block: for stories, tests and measurements."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ STOP_SECONDS = 15.0
 
 
 class SystemDidNotStart(LocalError):
-    """A system that was to be started for a while has ended at once, or was not ready in time."""
+    """A temporary system that has ended immediately, or was not ready in time."""
 
     kind = "start_failed"
 
 
 class TemporarySystem:
-    """`local2 run --headless --api` on a free port. Entered, it is ready; left, every process of it has ended. It ends
-    by itself when this process does, however that ends.
+    """A system started by `local2 run --headless --api` on a free port. It is ready inside the `with` block;
+    afterwards all its processes have ended. It ends with this process, however that ends.
 
-    `log` is what it has written so far, line by line. Its processes are the ones of session `process.pid`.
+    `log` is its output so far, line by line. Its processes are the ones of session `process.pid`.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""What every other folder may use: errors, settings, secrets, SQLite files, texts, addresses and dates."""
+"""Shared code that every other folder may use: errors, settings, secrets, SQLite files, texts, addresses and dates."""

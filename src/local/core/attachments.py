@@ -1,4 +1,4 @@
-"""The system's attachments, for doors, which know no services."""
+"""Attachments: reading, checking and storing the files that come with questions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def kind_of(name: str, data: bytes) -> str:
         return PDF
     suffix = PurePath(name).suffix.lower()
     if not _is_text(data[:65_536]):
-        raise AttachmentRefused(name, f"cannot be read; what can is {READABLE}", kind="unsupported_media_type")
+        raise AttachmentRefused(name, f"cannot be read; readable are {READABLE}", kind="unsupported_media_type")
     if suffix in _HTML_NAMES or _HTML_START.match(data[:_PDF_WITHIN]):
         return HTML
     return _TEXTS.get(suffix, "text/plain")
@@ -87,7 +87,7 @@ class AttachmentLimits:
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """The text that was read of a file. `note` says which part of it was not read; it is empty if all was."""
+    """The text that was read from a file. `note` says which part was not read; it is empty if all was."""
 
     text: str
     note: str = ""
@@ -165,11 +165,11 @@ class AttachmentStore:
         return Attachment(attachment_id, name, media_type, len(data), text, note)
 
     def get(self, attachment_id: str) -> Attachment:
-        """What is known of a file. Raises `AttachmentMissing` if it is not there, or damaged."""
+        """Return the description of a file. Raises `AttachmentMissing` if it is missing or damaged."""
         return self.read(attachment_id)[0]
 
     def read(self, attachment_id: str) -> tuple[Attachment, bytes]:
-        """What is known of a file, and the bytes that were sent. Raises as `get` does."""
+        """Return the description of a file and its bytes. Raises as `get` does."""
         if not _ID.fullmatch(attachment_id):
             raise AttachmentMissing(attachment_id)
         try:
@@ -182,12 +182,12 @@ class AttachmentStore:
         return Attachment(id=attachment_id, size=len(data), **from_json(header)), data
 
     def owners(self, attachment_id: str) -> frozenset[str]:
-        """Whose a file is."""
+        """Return the users of a file."""
         marks = self._directory.glob(f"{attachment_id}{_OF}*") if _ID.fullmatch(attachment_id) else ()
         return frozenset(mark.name.partition(_OF)[2] for mark in marks) or frozenset({UNMARKED})
 
     def delete(self, attachment_id: str) -> None:
-        """Remove a file for good, whosever it is. Raises `AttachmentMissing`."""
+        """Delete a file permanently, for all users. Raises `AttachmentMissing`."""
         if not _ID.fullmatch(attachment_id):
             raise AttachmentMissing(attachment_id)
         try:
@@ -218,7 +218,7 @@ class AttachmentStore:
                     self.release(attachment_id, UNMARKED)
 
     def _mark(self, path: Path, user_id: str) -> None:
-        """Say whose a file is, where that is not the owner's alone."""
+        """Record the users of a file, unless it is only the owner's."""
         is_marked = any(path.parent.glob(f"{path.name}{_OF}*"))
         if path.exists() and not is_marked and user_id != UNMARKED:
             path.with_name(f"{path.name}{_OF}{UNMARKED}").touch(mode=0o600)
@@ -247,7 +247,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]+")
 
 
 class AttachmentImporter:
-    """The way into an `AttachmentStore`: it checks, reads and keeps files."""
+    """The importer of an `AttachmentStore`: it checks, reads and stores files."""
 
     def __init__(self, store: AttachmentStore, limits: AttachmentLimits) -> None:
         self.store, self.limits = store, limits
@@ -257,7 +257,7 @@ class AttachmentImporter:
         """Keep a user's file; of its name the last part counts. Raises `AttachmentRefused`, `StoreFailed`."""
         name = clean_name(name)
         if len(data) > self.limits.max_bytes:
-            reason = f"has {len(data):,} bytes, at most {self.limits.max_bytes:,} are taken"
+            reason = f"has {len(data):,} bytes, at most {self.limits.max_bytes:,} are accepted"
             raise AttachmentRefused(name, reason, kind="too_large")
         if not data:
             raise AttachmentRefused(name, "is empty", kind="invalid")
@@ -272,7 +272,7 @@ class AttachmentImporter:
             async with self._places, asyncio.timeout(seconds):
                 return await asyncio.to_thread(extract, name, media_type, data, self.limits, stop.is_set)
         except TimeoutError:
-            reason = f"could not be read within {seconds:g} s; attach the part that matters"
+            reason = f"could not be read within {seconds:g} s; attach only the relevant part"
             raise AttachmentRefused(name, reason, kind="invalid") from None
         finally:
             stop.set()
@@ -316,16 +316,16 @@ class Attachments:
         return _view(await self._intake.add(name, data, user_id))
 
     async def look_up(self, attachment_id: str, user_id: str | None = None) -> FileView:
-        """What is known of a file; with `user_id` only if it is that user's."""
+        """Return the description of a file; with `user_id` only if it is that user's."""
         return _view(await asyncio.to_thread(self._get, attachment_id, user_id))
 
     async def content(self, attachment_id: str, user_id: str | None = None) -> tuple[FileView, bytes]:
-        """What is known of a file, and the bytes that were sent; with `user_id` only if it is that user's."""
+        """Return the description of a file and its bytes; with `user_id` only if it is that user's."""
         kept, data = await asyncio.to_thread(self._read, attachment_id, user_id)
         return _view(kept), data
 
     async def delete(self, attachment_id: str, user_id: str | None = None) -> None:
-        """Remove a file for good; with `user_id` as that user's, which leaves it to others who have sent it."""
+        """Delete a file permanently; with `user_id` only for that user, so that others who uploaded it keep it."""
         await asyncio.to_thread(self._delete, attachment_id, user_id)
 
     def _get(self, attachment_id: str, user_id: str | None) -> Attachment:

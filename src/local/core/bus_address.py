@@ -1,4 +1,6 @@
-"""Where the bus is: two addresses and how it is protected. Decided once by the composition root, passed to everyone."""
+"""The addresses of the bus and its protection. The composition root decides them once and passes them to all
+processes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class CurveKeys:
-    """Z85 keys of 40 characters: one's own pair, and the public key of the proxy."""
+    """The Z85 keys, of 40 characters each, of one bus client: its own pair, and the public key of the proxy."""
 
     public: str
     secret: str
@@ -17,12 +19,10 @@ class CurveKeys:
 
 @dataclass(frozen=True, slots=True)
 class BusAddress:
-    """The proxy's two ends as ZeroMQ addresses: `publish_to` is where participants send, `subscribe_to` where they
-    listen.
+    """The ZeroMQ addresses of the bus: participants send to `publish_to` and listen on `subscribe_to`.
 
-    `keyring` is the folder of everybody's keys where connections are encrypted and authenticated, and `keys` are those
-    of whoever uses this address. `senders` is the folder of what everybody has declared to say; without it nobody
-    checks that.
+    `keyring` is the folder of all keys where connections are encrypted and authenticated, and `keys` are those of the
+    client that uses this address. `senders` is the folder of all declarations; without it senders are not checked.
     """
 
     publish_to: str

@@ -1,6 +1,6 @@
 """Configuration: YAML files, flags and environment variables in, frozen typed models out.
 
-No other module reads settings. A participant declares a `Settings` of its own and gets it injected.
+No other module reads settings. A participant declares its `Settings` class and gets an instance injected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from local.core.environment import Environment, environment, settings_dir
 from local.core.errors import ConfigError
 from local.core.shipped import shipped_dir
 
-# What lies in a folder of settings: a file that nobody would read is a mistake of whoever wrote it.
+# The files in a settings folder: a file that no participant reads is a mistake.
 
 OF_NO_MODULE = ("api", "journal", "models", "system")  # beside those of whoever can be among the `participants`
 OF_ANOTHER = ("generator_b",)  # has the settings of the generator
@@ -37,12 +37,13 @@ def require_known_files(layers: Sequence[Path], names: Collection[str]) -> None:
         for path in _yaml_files(folder):
             if path.suffix != READ or path.stem not in names:
                 meant = suggestion(path.stem, names, READ)
-                raise config_file.settings_fault(path, None, f"nobody reads this file; {meant}")
+                raise config_file.settings_fault(path, None, f"no participant reads this file; {meant}")
 
 
 def declared(target: str, python_path: Sequence[Path]) -> Mapping[str, str] | None:
-    """What the class of "package.module:Class" says of its `name` and `settings`. Read, not imported: that is left to
-    its own process. None if its source cannot be found or read."""
+    """Return the `name` and `settings` that the class "package.module:Class" declares. The source is parsed, not
+    imported; only the participant's own process imports it. None if the source cannot be found or read.
+    """
     module, _, wanted = target.partition(":")
     for folder in (*python_path, *map(Path, sys.path)):
         place = folder.joinpath(*module.split("."))
@@ -90,12 +91,12 @@ MOVED_KEYS = {"web_fetch": {"fetch_max_chars": "web_search"}}
 # Keys that have another name now, by the name of their file.
 RENAMED_KEYS = {"system": {"together": "shared_process"}}
 
-# What stands in another file because several read it: by who does, the key and the file.
+# Settings in another participant's file because several read them: by reader, key and file.
 SHARED_KEYS = {"generator": {"hooks": "hooks", "denied_tools": "gatekeeper"}}
 
 
 class Settings(BaseModel):
-    """Base of all configuration: frozen, and a key that it does not declare is an error."""
+    """Base class of all configurations: frozen, and an undeclared key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -122,12 +123,12 @@ class ParticipantEntry(Settings):
 
     @property
     def name(self) -> str:
-        """The name that stands everywhere: the participant's own, or the class's where that could not be read."""
+        """The participant's own name, or the class's name if that could not be read."""
         names = {target: name for name, target in participants().items()}
         return names.get(self.target) or self.own_name or self.target.rpartition(":")[2]
 
     def read_from(self, python_path: Sequence[Path]) -> Self:
-        """With what the class says of itself."""
+        """Return the entry with the name and settings that its class declares."""
         said = (not self.is_built_in and declared(self.target, python_path)) or {}
         own_name = said.get("name", "")
         return self.model_copy(update={"own_name": own_name, "settings": said.get("settings") or own_name or None})
@@ -201,7 +202,7 @@ class SystemConfig(Settings):
         names = [name for group in groups for name in group]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"{name} is listed twice; a participant begins in one process")
+                raise ValueError(f"{name} is listed twice; a participant can start in only one process")
         return groups
 
     @field_validator("bus_clients")
@@ -212,7 +213,7 @@ class SystemConfig(Settings):
                 raise ValueError(f"{name!r} cannot be a client's name: letters, digits, _ and -, and no participant's")
             for subject in subjects:
                 if not re.fullmatch(r"[a-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?", subject):
-                    raise ValueError(f"{name}: {subject!r} is no subject, such as query.received, nor a family")
+                    raise ValueError(f"{name}: {subject!r} is neither a subject, such as query.received, nor a family")
         return clients
 
     @model_validator(mode="after")
@@ -236,7 +237,7 @@ def layers_for(config_dir: Path | None) -> list[Path]:
     named = config_dir or environment().config_dir
     folder = settings_dir(named)
     if named is not None and not folder.is_dir():
-        raise ConfigError(f"{named}: no such folder; the folder for settings must exist")
+        raise ConfigError(f"{named}: there is no such folder; create it or choose another settings folder")
     return [defaults, folder]
 
 
@@ -307,7 +308,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def _files(name: str, layer: Path) -> Iterator[ConfigFile]:
-    """What a layer has for a participant: what stands in another one's file for historical reasons, then its own."""
+    """Yield a layer's files for a participant: settings in another one's file for historical reasons, then its own."""
     for key, other in (MOVED_KEYS.get(name, {}) | SHARED_KEYS.get(name, {})).items():
         file = config_file.read(layer / f"{other}.yaml")
         if key in file.values:
@@ -339,7 +340,7 @@ def _with_new_keys(name: str, file: ConfigFile) -> ConfigFile:
     values, lines = dict(file.values), dict(file.lines)
     for old, new in RENAMED_KEYS.get(name, {}).items():
         if old in values:
-            log.warning("%s", config_file.settings_fault(file.path, lines[old,], f"{old} is called {new} now"))
+            log.warning("%s", config_file.settings_fault(file.path, lines[old,], f"{old} is now called {new}"))
             value = values.pop(old)
             if new not in values:
                 values[new] = value

@@ -24,7 +24,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from local.core.errors import ConfigError, refused_by_disk
 from local.core.shipped import shipped_dir
 
-# Whether an address lies in the user's own house, or out in the world.
+# Whether an address is in the user's own network, or outside.
 
 # Written out, because the flags of Python's ipaddress differ between its versions.
 _OWN_NETWORKS = tuple(
@@ -42,8 +42,11 @@ _OWN_SUFFIXES = ("localhost", "local", "lan", "home.arpa", "internal")
 
 
 def is_cloud(address: str) -> bool:
-    """Whether what is sent to this address leaves the user's own machines, as far as its text tells; no name is looked
-    up. `address` is a URL or host[:port]; a name without a dot, or under `.local`, `.lan` and the like, is at home."""
+    """Whether content sent to this address leaves the user's own machines, judged by the address alone; no name is
+    resolved.
+
+    `address` is a URL or host[:port]; a name without a dot, or under `.local`, `.lan` and the like, is local.
+    """
     host = _host(address)
     if not host.isascii():
         return True  # a resolver may read other digits and other dots there than are to be seen
@@ -76,7 +79,7 @@ def _host(address: str) -> str:
     try:
         return (urlsplit(f"//{rest}").hostname or "").rstrip(".")
     except ValueError:
-        return ""  # whoever connects to it says what is wrong with it
+        return ""  # the connection reports the fault
 
 
 KeyPath = tuple[str | int, ...]
@@ -89,7 +92,7 @@ _MERGE_KEY, _MERGE_TAG = "<<", "tag:yaml.org,2002:merge"
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """The settings of one file. `lines` are counted from 1; an empty or absent file holds no values."""
+    """The settings in one file. `lines` are counted from 1; an empty or missing file has no values."""
 
     path: Path
     values: dict[str, Any] = field(default_factory=dict)
@@ -105,7 +108,7 @@ def read(path: Path) -> ConfigFile:
 
 
 def parse(path: Path, text: str) -> ConfigFile:
-    """As `read`, of a text that was read already; `path` is for what errors say."""
+    """Parse the text of a settings file; `path` is for error messages."""
     return _parsed(path, text)
 
 
@@ -130,12 +133,13 @@ def _parsed(path: Path, text: str) -> ConfigFile:
     except RecursionError:
         raise settings_fault(path, None, f"nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
-        raise settings_fault(path, None, f"a value cannot be read: {str(error).partition(';')[0]}") from None
+        raise settings_fault(path, None, f"a value is invalid: {str(error).partition(';')[0]}") from None
 
 
 def _composed(path: Path, text: str) -> tuple[yaml.SafeLoader, Node | None]:
-    """What ships is read by libyaml, where there is one, in a tenth of the time. Not what others have written: brackets
-    in brackets by the thousand end its process."""
+    """Parse shipped files with libyaml, if available, in a tenth of the time. Users' files are not: thousands of
+    nested brackets would crash the process.
+    """
     if path.parent == shipped_dir() / "config":
         with suppress(yaml.YAMLError):  # which PyYAML says in other words
             fast = _FastLoader(text)
@@ -145,8 +149,9 @@ def _composed(path: Path, text: str) -> tuple[yaml.SafeLoader, Node | None]:
 
 
 def settings_fault(path: Path, line: int | None, what: str) -> ConfigError:
-    """The error that says `what` is wrong, and where: the file as seen from the current folder, and the line. What
-    cannot be seen of it, as in a key, stands as its code."""
+    """Return the error that names the fault `what`, the file relative to the current folder, and the line. Invisible
+    characters are shown as their codes.
+    """
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     told = what if what.isprintable() else "".join(map(_visible, what))
     return ConfigError(f"{shown}:{line}: {told}" if line else f"{shown}: {told}")
@@ -157,7 +162,7 @@ def _visible(character: str) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader in which a date stays text: no setting is a date, and an impossible one would raise."""
+    """A SafeLoader that reads dates as text: no setting is a date, and an impossible date would raise."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - how PyYAML has its dialects declared
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
@@ -180,7 +185,7 @@ class _FastLoader(getattr(yaml, "CSafeLoader", _Loader)):  # type: ignore[misc] 
 
 
 class _Index:
-    """Walks a document as it will be once its aliases are expanded, so that it also notices an alias bomb."""
+    """A walk through a document as it will be after its aliases are expanded, so that it also notices an alias bomb."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -235,7 +240,7 @@ def _text(path: Path) -> str:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         if (other := path.with_suffix(".yml")).exists():
-            raise settings_fault(other, None, f"not read under this name; call it {path.name}") from None
+            raise settings_fault(other, None, f"ignored under this name; rename it to {path.name}") from None
         return ""
     except OSError as error:
         raise settings_fault(path, None, f"cannot be read: {error.strerror}") from None
@@ -341,16 +346,18 @@ SHOWN = 60  # characters of a key or value
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`place` is where the value stands that is at fault, or the settings that lack one; empty for all of them.
-    `text` is `key: expected this, found that`, without the key for all of them."""
+    """One fault in settings. `place` is the position of the wrong value, or of the settings that lack one; empty for
+    the whole file. `text` is `key: expected this, found that`, without the key for the whole file.
+    """
 
     place: KeyPath
     text: str
 
 
 def faults(errors: Iterable[ErrorDetails], values: Mapping[str, Any], known_keys: Collection[str]) -> list[Fault]:
-    """What is wrong with these values, each fault once: pydantic tells one for each type that a value might have had,
-    and one for each entry that a list is short of."""
+    """Return the faults of these values, each once: pydantic reports one for each possible type of a value, and one
+    for each missing entry of a list.
+    """
     together: dict[tuple[KeyPath, object], list[ErrorDetails]] = {}
     for error in errors:
         lacking = error["loc"][-1] if error["type"] == "missing" and isinstance(error["loc"][-1], str) else None
@@ -449,8 +456,10 @@ Values = Callable[[str], str | None]
 
 
 def expanded(text: str, variable: Values, secret_of: Callable[[str], str] | None = None) -> str:
-    """The text with the values in it. `secret_of` gives those of `secret:NAME`, which is all of a text, and of
-    `${secret:NAME}` in one; without it there may be none. Raises `ConfigError` for what is not there."""
+    """Return the text with its variables and secrets expanded. `secret_of` returns the value of `secret:NAME`, which
+    is the whole text, and of `${secret:NAME}` within a text; without it secrets are not allowed. Raises `ConfigError`
+    for a missing variable or secret.
+    """
     if (name := name_in(text)) is not None and secret_of is not None:
         return secret_of(name)
 
@@ -458,7 +467,7 @@ def expanded(text: str, variable: Values, secret_of: Callable[[str], str] | None
         secret, name, otherwise = found.groups()
         if secret is not None:
             if secret_of is None:
-                raise ConfigError(f"{found[0]} may stand in env and headers alone: what stands here is seen by others")
+                raise ConfigError(f"{found[0]} is allowed only in env and headers, because others can see this setting")
             return secret_of(secret)
         given = variable(name)
         if given is None and otherwise is None:

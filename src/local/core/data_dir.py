@@ -1,4 +1,4 @@
-"""Where a running system can be found: one private directory for each data directory."""
+"""The data directory and its lock, and the private run directory by which a running system is found."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 
 class DataDirLock:
-    """The lock on a data directory. Use as a context manager. It is beside the data: what is in the temporary folder
-    may be cleaned away, or be elsewhere for others."""
+    """The lock on a data directory. Use as a context manager. The lock file is in the data directory, because the
+    temporary folder may be cleaned, or be different for other processes.
+    """
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir, self._path = data_dir, data_dir / "lock"
@@ -57,7 +58,7 @@ class DataDirLock:
             return True
 
     def take_again(self) -> None:
-        """Take the lock in the directory that is there now. Raises `StoreGone`, `AlreadyRunning`, `ConfigError`."""
+        """Acquire the lock again in the current directory. Raises `StoreGone`, `AlreadyRunning`, `ConfigError`."""
         if not self._data_dir.is_dir():
             raise StoreGone(self._data_dir)
         file = self._taken()
@@ -82,11 +83,11 @@ class DataDirLock:
 
     def _who_runs(self, pid: str) -> str:
         who = f"process {pid}" if pid else "another process that is still starting"
-        return f"a system runs on {self._data_dir} already ({who}); stop it, or give another --data-dir"
+        return f"a system already runs on {self._data_dir} ({who}); stop it, or choose another --data-dir"
 
 
 def holder(data_dir: Path) -> int | None:
-    """The process whose lock lies in a data directory, if it lives; nobody is kept from the lock by this look."""
+    """Return the process that holds the lock of a data directory, if it lives. The check does not block the lock."""
     try:
         pid = int((data_dir / "lock").read_bytes())
         os.kill(pid, 0)
@@ -96,24 +97,26 @@ def holder(data_dir: Path) -> int | None:
 
 
 def unusable(data_dir: Path, error: OSError) -> LocalError:
-    """What to tell somebody whose data directory cannot be used."""
+    """Return the error for a data directory that cannot be used."""
     what = f"{data_dir} cannot hold the data: {error.strerror}"
-    return ConfigError(f"{what}; give another folder with --data-dir or LOCAL2_DATA_DIR")
+    return ConfigError(f"{what}; choose another folder with --data-dir or LOCAL2_DATA_DIR")
 
 
 # The owner's token: who shows it over HTTP is the owner of the system, wherever they are.
 
 FILE_NAME = "api_token"
-TOKEN_PREFIX = "local2-"  # of every token that we make, so that one which is not known any more is told from any key
+TOKEN_PREFIX = "local2-"  # of every token of LoCAL2, so that an outdated one differs from other keys
 
 
 def new_token() -> str:
-    """A fresh one, which nobody guesses."""
+    """Return a new random token."""
     return TOKEN_PREFIX + secrets.token_urlsafe(32)
 
 
 def owner_token(data_dir: Path) -> str | None:
-    """LOCAL2_API_TOKEN, else what stands in `api_token`; None where neither is there, or the file is not ours."""
+    """Return LOCAL2_API_TOKEN, else the content of `api_token`; None if both are missing or the file belongs to
+    another user.
+    """
     if given := environment().api_token:
         return given
     try:
@@ -157,9 +160,9 @@ class HeldFolder:
 
 
 def clear_unheld(path: Path, names: Sequence[str]) -> bool:
-    """Remove a folder of this user that nobody holds, with the files in it that match `names`.
+    """Remove an unlocked folder of this user with the files that match `names`.
 
-    One with anything else in it stays; so does one that is not ours or cannot be locked. Returns whether it is gone.
+    A folder with other content, of another user, or locked is kept. Returns whether it was removed.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
@@ -195,7 +198,7 @@ log = logging.getLogger(__name__)
 
 
 class NotRunning(LocalError):
-    """No system runs on this data directory."""
+    """The error for a data directory on which no system runs."""
 
     kind = "not_running"
 
@@ -207,10 +210,11 @@ def is_encrypted(publish_to: str, system: SystemConfig) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a running system tells those who come later: its process, its model servers, its HTTP address.
+    """The information that a running system publishes in its run directory: its process, its model servers, its HTTP
+    address.
 
-    `routing` is `Routing` as JSON, `chat_model` the model that answers with a window of
-    `chat_num_ctx` tokens. Holds no secret.
+    `routing` is `Routing` as JSON, `chat_model` the model that answers with a window of `chat_num_ctx` tokens.
+    Contains no secret.
     """
 
     pid: int
@@ -228,8 +232,9 @@ class Facts:
 
 
 class RunDirectory:
-    """The run directory of the system on `data_dir`: lock, sockets and facts; its path is short, because a socket's
-    path holds 107 bytes at most."""
+    """The run directory of the system on `data_dir`: lock, sockets and facts. Its path is short, because the path of a
+    socket has at most 107 bytes.
+    """
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
@@ -253,7 +258,8 @@ class RunDirectory:
 
     def clear_others(self) -> int:
         """Remove the directories of systems that were killed or have never been started; returns how many. Young ones
-        stay: whoever has made one may be about to use it."""
+        stay: their owner may be about to use them.
+        """
         made_before = time.time() - YOUNG_SECONDS
         others = [path for path in self.path.parent.iterdir() if path != self.path and _changed_at(path) < made_before]
         return sum(clear_unheld(path, FILES) for path in others if _facts_in(path) is None)
@@ -264,9 +270,11 @@ class RunDirectory:
             self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             mode = self.data_dir.stat().st_mode
             if mode & stat.S_ISVTX:  # such as /tmp, which is not ours to close
-                raise ConfigError(f"{self.data_dir} is a folder of everybody's; give one of your own with --data-dir")
+                raise ConfigError(f"{self.data_dir} belongs to all users; choose a folder of your own with --data-dir")
             if mode & 0o077:
-                log.warning("%s was open to other users of this machine, and is closed to them now", self.data_dir)
+                log.warning(
+                    "%s was readable by other users of this machine; its permissions were restricted", self.data_dir
+                )
                 self.data_dir.chmod(0o700)
         except OSError as error:
             raise unusable(self.data_dir, error) from None
@@ -279,13 +287,13 @@ class RunDirectory:
             raise unusable(self.data_dir, error) from None
 
     def bus_address(self, system: SystemConfig) -> BusAddress:
-        """Where the bus of this system is, and in which folders lie its keys and what everybody has declared."""
+        """Return the address of this system's bus, with the folders of its keys and declarations."""
         publish_to = system.bus_pub_address or f"ipc://{self.path / 'pub'}"
         subscribe_to = system.bus_sub_address or f"ipc://{self.path / 'sub'}"
         return self._address(publish_to, subscribe_to, curve=is_encrypted(publish_to, system))
 
     def tell(self, facts: Facts) -> bool:
-        """Write down what others need to find the system; False if there is no room for it."""
+        """Write the facts by which others find the system; returns False if the disk is full."""
         part = self.path / "facts.part"
         try:
             part.write_text(json.dumps(asdict(facts)))
@@ -295,7 +303,9 @@ class RunDirectory:
         return True
 
     def facts(self) -> Facts:
-        """What the running system has told. Raises `NotRunning`, also when it was killed and could not take it back."""
+        """Return the facts of the running system. Raises `NotRunning`, also when it was killed and left its facts
+        behind.
+        """
         facts = _facts_in(self.path)
         if facts is None:
             raise NotRunning(f"no system runs on {self.data_dir}; start one with `local2 run`")
@@ -307,8 +317,9 @@ class RunDirectory:
         return self._address(facts.publish_to, facts.subscribe_to, curve=facts.curve)
 
     def named_bus(self, publish_to: str, subscribe_to: str, *, curve: bool) -> BusAddress:
-        """The bus at these addresses. If it is not that of this directory's system, nobody here knows who says what
-        there: that is for its proxy to check."""
+        """Return the bus at these addresses. If it belongs to another system, the declarations are unknown here, and
+        its proxy checks the senders.
+        """
         address = self._address(publish_to, subscribe_to, curve=curve)
         try:
             own = self.running_bus()
@@ -341,7 +352,7 @@ def _changed_at(path: Path) -> float:
 
 
 def _facts_in(path: Path) -> Facts | None:
-    """What the system of a run directory has told; None if it has told nothing, or does not run any more."""
+    """Return the facts in a run directory; None if there are none, or the system has ended."""
     try:
         facts = Facts(**json.loads((path / FACTS).read_text()))
         os.kill(facts.pid, 0)

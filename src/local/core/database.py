@@ -1,4 +1,4 @@
-"""One SQLite file, one thread that owns it, and group commit: what waits together is committed together."""
+"""One SQLite file, one thread that owns it, and group commit: waiting writes are committed together."""
 
 from __future__ import annotations
 
@@ -62,16 +62,18 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
 
 
 def check_writable(connection: sqlite3.Connection) -> None:
-    """Raises SQLite's error where it has opened the file to be read alone, for as long as it is open: as it does where
-    the file system is read-only and a killed process has left what it kept beside the file."""
+    """Raise SQLite's error if it has opened the file read-only. SQLite does so where the file system is read-only and
+    a killed process has left its side files.
+    """
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("PRAGMA user_version=0")
     connection.execute("ROLLBACK")
 
 
 def store_failure(path: Path, error: sqlite3.Error | OSError, *, what: str = "") -> StoreFailed:
-    """The failure: one of `PASSING` where it works again by itself once what is in the way has gone. `what` is what
-    failed, if need be."""
+    """Return the error for a failure: one of `PASSING` if it passes by itself when the obstacle is gone. `what` names
+    the failed action, if needed.
+    """
     reason = _errno(path, error)
     if reason == errno.EBUSY:
         return StoreLocked(f"{path}: a process is in the middle of a commit, perhaps frozen")
@@ -90,7 +92,7 @@ def _errno(path: Path, error: sqlite3.Error | OSError) -> int | None:
 
 
 def _state_of_disk(path: Path) -> int | None:
-    """What keeps everybody from writing there, which SQLite does not tell from a missing permission."""
+    """Return the reason why no process can write there, which SQLite does not distinguish from a missing permission."""
     try:
         disk = os.statvfs(path.parent)
     except OSError:  # the folder itself is missing
@@ -102,7 +104,7 @@ def _state_of_disk(path: Path) -> int | None:
 
 
 def _refusal(folder: Path) -> int | None:
-    """What a write to a file system comes to: one that a fault has made read-only does not have to say so."""
+    """Return the error of a test write; a file system that a fault has made read-only does not always report it."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(4096))
@@ -112,7 +114,7 @@ def _refusal(folder: Path) -> int | None:
 
 
 class OpeningLog:
-    """A log that reports now and then what keeps a file from being opened."""
+    """A log that regularly reports why a file cannot be opened yet."""
 
     def __init__(self) -> None:
         self._told_at = -math.inf
@@ -125,7 +127,9 @@ class OpeningLog:
 
 
 async def open_patiently(attempt: Callable[[], T]) -> T:
-    """What `attempt()` opens, in a thread; tried again for as long as it raises one of `PASSING`, which is logged."""
+    """Return the result of `attempt()`, run in a thread and repeated while it raises one of `PASSING`, which is
+    logged.
+    """
     waiting = OpeningLog()
     while True:
         try:
@@ -136,8 +140,9 @@ async def open_patiently(attempt: Callable[[], T]) -> T:
 
 
 async def within_patience(attempt: Callable[[], Awaitable[T]], seconds: float) -> tuple[T, float]:
-    """What `attempt()` comes to, made again for so long while nothing can be written, and for how many seconds nothing
-    could be. Raises what it raises then."""
+    """Return the result of `attempt()`, repeated for that long while nothing can be written, and the seconds that it
+    waited. Raises the last error of `attempt()`.
+    """
     started, pauses, waited = time.monotonic(), Backoff(FIRST_PAUSE, LONGEST_PAUSE), 0.0
     while True:
         try:
@@ -157,7 +162,8 @@ def connect_read_only(path: Path) -> closing[sqlite3.Connection]:
 
 @contextmanager
 def naming_damage() -> Iterator[None]:
-    """Make `StoreDamaged` of what SQLite says of a broken file; other errors (busy, no permission) stay theirs."""
+    """Raise `StoreDamaged` for SQLite's errors about a broken file; other errors (busy, no permission) pass
+    unchanged."""
     try:
         yield
     except UnicodeDecodeError as error:  # Python, on a message of SQLite's that quotes damaged text
@@ -188,17 +194,17 @@ _Outcome = tuple[_Job[Any], Any, Exception | None]
 
 class Database:
     """A SQLite file that one thread owns. Use as `async with`. `migrations` are SQL scripts; the file's `user_version`
-    is the number of those it has had.
+    is the number of those applied.
 
-    Every job runs inside a transaction that is on the disk (`synchronous=FULL`) when its awaiter goes on, in the order
-    in which they came: in the owning thread, or, where all that waits is short and commits are quick, on the loop
-    itself, which saves two changes of threads. A job that raises leaves no trace and disturbs no other. Raises
-    `StoreFailed` for what SQLite reports, `StoreUnwritable` where that passes, `StoreReplaced` where another file has
-    taken its name. `committed(connection)` is called after each commit and before its awaiters go on; what it raises of
-    `sqlite3.Error`, `OSError` and `StoreFailed` they get.
+    Every job runs inside a transaction that is on the disk (`synchronous=FULL`) when its awaiter continues. Jobs run
+    in order: in the owning thread or, if all waiting jobs are short and commits are quick, on the loop itself, which
+    saves two thread switches. A job that raises changes nothing and does not affect others. Raises `StoreFailed` for
+    SQLite's errors, `StoreUnwritable` for those that pass, `StoreReplaced` if another file has taken its name.
+    `committed(connection)` is called after each commit and before its awaiters continue; they receive the
+    `sqlite3.Error`, `OSError` and `StoreFailed` that it raises.
 
-    While nothing can be written opening waits and logs it: the disk is full or read-only, or another process is in the
-    middle of a commit. One that is frozen there holds the file until it is continued or killed.
+    While nothing can be written, opening waits and logs the reason: the disk is full or read-only, or another process
+    is in the middle of a commit. A process that is frozen there holds the file until it is continued or killed.
     """
 
     def __init__(
@@ -240,7 +246,7 @@ class Database:
         return await self._put(work)
 
     async def run_short(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """As `run`, for what takes no longer than a commit does."""
+        """Like `run`, for work that takes no longer than a commit."""
         return await self._put(work, is_short=True)
 
     async def run_unsynced(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -249,13 +255,14 @@ class Database:
         return await self._put(work, is_short=True, is_synced=False)
 
     async def run_with_others(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """As `run`, in one commit with whatever else is done within a twentieth of a second."""
+        """Like `run`, in one commit with all other work within a twentieth of a second."""
         return await self._put(work, seconds=GROUP_COMMIT_SECONDS)
 
     def note(self, work: Callable[[sqlite3.Connection], object]) -> asyncio.Future[object]:
-        """Have `work(connection)` done with the next job, or a twentieth of a second from now; in order all the same.
+        """Run `work(connection)` with the next job, or after a twentieth of a second; the order is kept.
 
-        For what nobody waits for and a crash may undo: it costs no commit of its own. A failure is logged.
+        Use it for work that no caller waits for and that a crash may undo: it needs no separate commit. A failure is
+        logged.
         """
         noted = self._put(work, is_short=True, is_synced=False, seconds=GROUP_COMMIT_SECONDS)
         noted.add_done_callback(_log_failure)
@@ -330,7 +337,7 @@ class Database:
             self._connection.close()
 
     def _gather(self) -> list[_Job[Any] | None]:
-        """What is committed next: all that waits."""
+        """Return the jobs of the next commit: all that wait."""
         group = [self._jobs.get()]
         while len(group) < MAX_GROUP and not self._jobs.empty():
             group.append(self._jobs.get())
@@ -450,15 +457,16 @@ def _log_failure(noted: asyncio.Future[object]) -> None:
         log.error("%s", error)
 
 
-# A database file that belongs to whoever opened it last, and from which deleted things are gone; others read it.
+# A database file that belongs to the process that opened it last, with secure deletion; other processes read it.
 
 _OWNERS = "CREATE TABLE IF NOT EXISTS ownership (role TEXT PRIMARY KEY, token TEXT NOT NULL) WITHOUT ROWID"
 
 
 class OwnedDatabase(Database):
-    """A `Database` that belongs to the process that opened it last. Only that one may `write` and `erase`; earlier
-    ones, which were taken for dead, get `StoreFenced`. `run` is open to all that have the file open. Roles are owned
-    apart from each other."""
+    """A `Database` that belongs to the process that opened it last. Only the owner may `write` and `erase`; earlier
+    owners, which were taken for dead, get `StoreFenced`. Every process that has the file open may `run`. Each role has
+    its own owner.
+    """
 
     def __init__(self, path: Path, migrations: Sequence[str], role: str = "owner") -> None:
         super().__init__(path, migrations, self._wipe_log)
@@ -470,11 +478,11 @@ class OwnedDatabase(Database):
         return await self.run(self._owned(work))
 
     async def write_with_others(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """As `write`, in the commit of whatever else is done within a twentieth of a second."""
+        """Like `write`, in one commit with all other work within a twentieth of a second."""
         return await self.run_with_others(self._owned(work))
 
     async def write_short(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """As `write`, for what takes no longer than a commit does."""
+        """Like `write`, for work that takes no longer than a commit."""
         return await self.run_short(self._owned(work))
 
     async def write_unsynced(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -514,8 +522,9 @@ class OwnedDatabase(Database):
 
 
 class DatabaseReader:
-    """A reader of a database file that another process owns; it can change nothing. For a few rows, which are there
-    before a thread has begun: it reads in the caller's thread, and never waits for a lock."""
+    """A read-only connection to a database file that another process owns. It reads in the caller's thread, which is
+    faster for a few rows than starting a thread, and never waits for a lock.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

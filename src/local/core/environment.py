@@ -1,5 +1,5 @@
-"""What LoCAL2 takes from environment variables, and where it keeps everything. Quick to import: commands that only talk
-to a running system need no settings.
+"""The environment variables that LoCAL2 reads, and its default folders. Quick to import, for commands that only talk
+to a running system and need no settings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SECRET_ENDINGS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD")
 
 @dataclass(frozen=True)
 class Environment:
-    """What LoCAL2 takes from environment variables. None where one is unset or empty."""
+    """The settings that LoCAL2 reads from environment variables. None where a variable is unset or empty."""
 
     ollama_host: str | None = None
     brave_api_key: str | None = field(default=None, repr=False)
@@ -32,7 +32,7 @@ class Environment:
     terminal: str | None = None  # its kind
     wants_no_colour: bool = False
     wants_plain_text: bool = False  # neither colour nor a cursor that moves: for a screen reader
-    completed_words: tuple[str, ...] = ()  # of the command line, where a shell asks how it can go on
+    completed_words: tuple[str, ...] = ()  # of the command line, when a shell asks for completions
 
 
 def environment(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -65,7 +65,7 @@ def _completed_words(variables: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def secrets(variables: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """What no log may show: the values of all variables that are called like keys, tokens or passwords."""
+    """Return the values that logs must not show: those of all variables named like keys, tokens or passwords."""
     return tuple(
         value
         for name, value in variables.items()
@@ -74,7 +74,7 @@ def secrets(variables: Mapping[str, str] = os.environ) -> tuple[str, ...]:
 
 
 def is_set(variable: str) -> bool:
-    """Whether an environment variable that may hold a key is there and not empty."""
+    """Whether an environment variable that may contain a key is set and not empty."""
     return bool(os.environ.get(variable))
 
 
@@ -107,7 +107,7 @@ def settings_dir(flag: Path | None = None) -> Path:
 
 
 def data_dir(flag: Path | None) -> Path:
-    """Where everything is kept: the flag, else LOCAL2_DATA_DIR, else the platform's folder. It need not exist yet."""
+    """Return the data directory: the flag, else LOCAL2_DATA_DIR, else the platform's folder. It may not exist yet."""
     named = flag or environment().data_dir
     if named is None:
         import platformdirs

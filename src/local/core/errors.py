@@ -1,4 +1,4 @@
-"""Every exception that we raise on purpose: one base, children named for the fact, in a file for each part."""
+"""All exceptions that LoCAL2 raises on purpose: one base class, with children named for the fact."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 # The base of every exception that we raise on purpose.
 
 # Before the host of an address: anything up to an @ there; or a password with what no address has there, such as a
-# slash, which is told from a port by not being a number.
+# slash; a port differs from it by being a number.
 _USER_AND_PASSWORD = re.compile(
     r"""(?<=://)(?:[^\s/?\#"'<>]*@|[^\s/?\#@:\["'<>]*:(?!\d{0,5}(?:[/?\#\s"'<>]|$))[^\s@"'<>]*@)"""
 )
@@ -22,8 +22,9 @@ def without_passwords(text: str) -> str:
 
 
 class LocalError(Exception):
-    """Base of all our errors. `str()` of it is a sentence for a person, without passwords in addresses; `kind` is the
-    word for a program."""
+    """Base class of all our errors. `str()` of it is a sentence for a person, without passwords in addresses; `kind`
+    is the word for a program.
+    """
 
     kind = "error"
 
@@ -32,14 +33,15 @@ class LocalError(Exception):
 
 
 class BadRequest(LocalError):
-    """What cannot be done because of what was asked. Nothing is wrong with whoever was asked: who asks is told, and the
-    log has no fault of it."""
+    """A request that cannot be carried out because of its content. The requester gets the error; it is not logged as a
+    fault.
+    """
 
     kind = "invalid"
 
 
 class ConfigError(LocalError):
-    """A setting that is missing, unknown or of the wrong kind. Says file, line, key and what was expected."""
+    """A setting that is missing, unknown or of the wrong type. Names file, line, key and what was expected."""
 
     kind = "config"
 
@@ -48,7 +50,7 @@ class ConfigError(LocalError):
 
 
 class MalformedFrame(LocalError):
-    """A frame, header or payload that is not what the protocol says."""
+    """A frame, header or payload that violates the protocol."""
 
     kind = "malformed"
 
@@ -70,26 +72,26 @@ class FrameTooLarge(LocalError):
 
     def __init__(self, subject: str, size: int, limit: int) -> None:
         super().__init__(
-            f"a message {subject} of {size:,} bytes is too large for the bus, which takes {limit:,} at most; several"
-            " smaller ones would pass"
+            f"a message {subject} of {size:,} bytes is too large for the bus, which takes {limit:,} at most; split it"
+            " into smaller ones"
         )
         self.subject, self.size, self.limit = subject, size, limit
 
 
 class UnsendableMessage(LocalError):
-    """A message that no frame can carry: a subject that is none, or text that is no Unicode."""
+    """A message that no frame can carry: its subject is invalid, or its text is not Unicode."""
 
     kind = "unsendable"
 
 
 class UndeclaredMessage(UnsendableMessage):
-    """A message that its sender has not declared: everybody would refuse it."""
+    """A message that its sender has not declared; every receiver would refuse it."""
 
     kind = "undeclared"
 
     def __init__(self, sender: str, subject: str) -> None:
         super().__init__(
-            f"{sender} has not declared that it says {subject}: write the message's class into `publishes` of the"
+            f"{sender} has not declared the subject {subject}: write the message's class into `publishes` of the"
             f" participant {sender}, or for a client of another kind {sender}: [{subject}] under `bus_clients` in"
             " system.yaml"
         )
@@ -97,7 +99,7 @@ class UndeclaredMessage(UnsendableMessage):
 
 
 class DeclarationNotWritten(LocalError):
-    """What a participant may say could not be written down, so that nobody would listen to it."""
+    """The declaration of a participant could not be written, so its messages would be refused."""
 
     kind = "declaration_not_written"
 
@@ -119,7 +121,7 @@ class BadBusAddress(LocalError):
 
 
 class BlobNotStored(LocalError):
-    """A large field could not be written to the blob store."""
+    """A large field that could not be written to the blob store."""
 
     kind = "blob_not_stored"
 
@@ -144,26 +146,28 @@ class PublishTimeout(LocalError):
 
 
 class RequestTimeout(LocalError):
-    """Nobody answered a request in time. `whom` is who was asked, where the request says so."""
+    """A request that was not answered in time. `whom` names the receiver, where the request does."""
 
     kind = "timeout"
 
     def __init__(self, subject: str, seconds: float, whom: str = "") -> None:
         silent = f"{whom} did not answer" if whom else f"nobody answered {subject}"
-        super().__init__(f"{silent} within {seconds:g} s; `local2 status` shows who is there")
+        super().__init__(f"{silent} within {seconds:g} s; `local2 status` shows which participants run")
         self.subject, self.seconds = subject, seconds
         self.details = {"subject": subject}
 
 
 class NotConfirmed(LocalError):
-    """The journal did not confirm a message in time. It may yet be on record: the same id may be sent again."""
+    """The journal did not confirm a message in time. The message may still be stored: it can be sent again under the
+    same id.
+    """
 
     kind = "not_confirmed"
 
     def __init__(self, subject: str, seconds: float) -> None:
         super().__init__(
-            f"the journal did not confirm the message {subject} within {seconds:g} s; it may yet be on record, so ask"
-            " again under the same id; `local2 status` shows how the journal is"
+            f"the journal did not confirm the message {subject} within {seconds:g} s; it may still be stored, so"
+            " send it again under the same id; `local2 status` shows the state of the journal"
         )
         self.subject, self.seconds = subject, seconds
 
@@ -179,7 +183,7 @@ class NoJournal(LocalError):
 
 
 class JournalFull(LocalError):
-    """The disk has no room for new work; what was accepted before goes on when there is space."""
+    """The disk has no room for new work; work accepted before continues when there is space."""
 
     kind = "journal_full"
 
@@ -208,7 +212,7 @@ class NoSuchModel(ModelError, BadRequest):
 
 
 class ModelBusy(ModelError):
-    """The model server wants to be asked later: after `retry_after` seconds, None if it does not say."""
+    """The model server asks for a later request: after `retry_after` seconds, None if it does not say."""
 
     def __init__(self, message: str, *, kind: str, status: int | None, retry_after: float | None) -> None:
         super().__init__(message, kind=kind, status=status)
@@ -231,7 +235,7 @@ class ContextTooLarge(LocalError):
 
 
 class HandedBack(LocalError):
-    """Work that was begun and is left to whoever serves next, as when a participant is asked to stop."""
+    """Work that was begun and is left to the next process, as when a participant is asked to stop."""
 
     kind = "handed_back"
 
@@ -247,7 +251,7 @@ class IllegalTransition(LocalError):
 
 
 class AlreadyRunning(LocalError):
-    """A second instance on the same data."""
+    """A second system on the same data directory."""
 
     kind = "already_running"
 
@@ -273,7 +277,7 @@ class UnknownConsumer(BadRequest):
 
 
 class StartFailed(LocalError):
-    """A participant that the system cannot do without did not start."""
+    """A required participant did not start."""
 
     kind = "start_failed"
 
@@ -283,7 +287,7 @@ class StartFailed(LocalError):
 
 
 class StartInterrupted(LocalError):
-    """Somebody has ended the system before it was ready."""
+    """The system was stopped before it was ready."""
 
     kind = "start_interrupted"
 
@@ -310,13 +314,13 @@ class NoAnswer(LocalError):
 
 
 class NoApi(LocalError):
-    """A system runs, but nobody can ask it over HTTP."""
+    """A running system without an HTTP API."""
 
     kind = "no_api"
 
 
 class BadQuestion(BadRequest):
-    """Something is wrong with what was to be asked."""
+    """A question or option that is invalid."""
 
     kind = "bad_question"
 
@@ -339,7 +343,7 @@ class StoreTooNew(StoreFailed):
 
 
 class StoreUnwritable(StoreFailed):
-    """Nothing could be written, and nothing of it was; it works again by itself once what is in the way has gone."""
+    """A write that failed completely; writing works again when the obstacle is gone."""
 
 
 class StoreFull(StoreUnwritable):
@@ -355,7 +359,9 @@ class StoreReadOnly(StoreUnwritable):
 
 
 def refused_by_disk(path: Path, number: int | None) -> StoreUnwritable | None:
-    """The failure to write a file where `errno` says that nobody can write there at present; None if it is another."""
+    """Return the error for a failed write if `errno` says that no process can write there at present; None for other
+    failures.
+    """
     if number in _FULL:
         return StoreFull(f"{path}: the disk is full; free some space and try again")
     if number == errno.EROFS:
@@ -364,14 +370,14 @@ def refused_by_disk(path: Path, number: int | None) -> StoreUnwritable | None:
 
 
 class StoreGone(StoreUnwritable):
-    """The file that is open has lost its name: whatever was written to it would be lost."""
+    """The open file has lost its name: anything written to it would be lost."""
 
     kind = "store_gone"
 
     def __init__(self, path: Path) -> None:
         super().__init__(
-            f"{path} is gone: it was removed or moved away while the system runs; nothing can be kept until it is back,"
-            " or the system is started anew"
+            f"{path} is gone: it was removed or moved away while the system runs; nothing can be stored until it is"
+            " back, or the system is restarted"
         )
         self.path = path
 
@@ -389,7 +395,7 @@ class StoreFenced(LocalError):
 
 
 class StoreReplaced(StoreFenced):
-    """Another file lies where the one was that this process has open; its successor is to open that one."""
+    """Another file has replaced the one that this process has open; the next process opens the new one."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"{path} was replaced by another file while this process had it open")
@@ -403,7 +409,7 @@ class StoreDamaged(StoreFailed):
 
 
 class BackupRefused(LocalError):
-    """A copy that cannot be made, or cannot be put back there; the text says why."""
+    """A backup that cannot be made or restored; the text says why."""
 
     kind = "backup_refused"
 
@@ -414,24 +420,26 @@ class UntrustedFact(BadRequest):
     kind = "untrusted_fact"
 
     def __init__(self, slot: str, origin: str) -> None:
-        super().__init__(f"{slot}: what comes from {origin} is no fact about the user; only the user's own word is")
+        super().__init__(
+            f"{slot}: content from {origin} is not a fact about the user; only the user's own statements are"
+        )
         self.slot, self.origin = slot, origin
 
 
 class IndexBroken(LocalError):
-    """A vector index that cannot be opened, read or written. It is rebuilt; until then words alone are searched."""
+    """A vector index that cannot be opened, read or written. It is rebuilt; until then only words are searched."""
 
     kind = "index_broken"
 
 
 class NotOnRecord(BadRequest):
-    """No such session or query in the store."""
+    """A session or query that is not in the store."""
 
     kind = "not_found"
 
 
 class PinRefused(BadRequest):
-    """A pin that would not show in the prompt; the text says why."""
+    """A pin that would have no room in the prompt; the text says why."""
 
     kind = "conflict"
 
@@ -446,25 +454,25 @@ class SessionInUse(BadRequest):
 
 
 class BadCursor(BadRequest):
-    """A text that is no place in a list."""
+    """A text that is not a valid list cursor."""
 
     kind = "invalid"
 
     def __init__(self, cursor: str) -> None:
-        super().__init__(f"{cursor[:80]!r} is no cursor; take that of the page before")
+        super().__init__(f"{cursor[:80]!r} is not a cursor; use the one of the previous page")
 
 
 class SessionExists(BadRequest):
-    """A branch that was to have the id of another session."""
+    """A branch with the id of an existing session."""
 
     kind = "conflict"
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"there is a session {session_id} already; take a new session_id")
+        super().__init__(f"session {session_id} already exists; choose a new session_id")
 
 
 class TurnStillOpen(BadRequest):
-    """A branch that would begin with a turn that has not ended."""
+    """A branch that would begin with an open turn."""
 
     kind = "conflict"
 
@@ -474,19 +482,19 @@ class TurnStillOpen(BadRequest):
 
 
 class RecordUnreadable(StoreFailed):
-    """The journal could not say what is on record; the text is its own."""
+    """The journal could not return recorded messages; the text is its own."""
 
     kind = "unavailable"
 
 
 class RecordNotRedacted(StoreFailed):
-    """The journal could not remove what was to be deleted; the text is its own."""
+    """The journal could not remove deleted content; the text is its own."""
 
     kind = "unavailable"
 
 
 class AttachmentRefused(BadRequest):
-    """A file that is not taken in. `kind` is too_large, unsupported_media_type, or invalid if nothing can be read."""
+    """A file that is not accepted. `kind` is too_large, unsupported_media_type, or invalid if it cannot be read."""
 
     def __init__(self, name: str, reason: str, *, kind: str) -> None:
         super().__init__(f"{name}: {reason}")
@@ -494,7 +502,7 @@ class AttachmentRefused(BadRequest):
 
 
 class AttachmentMissing(BadRequest):
-    """An attachment that is not (or no longer) there."""
+    """An attachment that does not exist or was removed."""
 
     kind = "not_found"
 
@@ -507,8 +515,9 @@ class AttachmentMissing(BadRequest):
 
 
 class ToolError(LocalError):
-    """A tool could not do what it was asked; the text is for the model, `kind` for programs. `tainted` says that words
-    of strangers are in it."""
+    """A tool could not carry out its call; the text is for the model, `kind` for programs. `tainted` says that it
+    contains untrusted content.
+    """
 
     kind = "tool_error"
 
@@ -518,15 +527,15 @@ class ToolError(LocalError):
 
 
 class ToolGone(ToolError):
-    """Nobody answers for a tool now. What one with effects has `begun` may have happened or not."""
+    """No process serves a tool now. If a call with effects has `begun`, it is unknown whether the effect happened."""
 
     def __init__(self, why: str, *, begun: bool = False) -> None:
-        doubt = "; whether the call had its effect is not known" if begun else ""
+        doubt = "; it is unknown whether the call had its effect" if begun else ""
         super().__init__(f"{why}{doubt}", kind="outcome_unknown" if begun else "unavailable")
 
 
 class FetchRefused(ToolError):
-    """An address that may not be fetched: no public web address, or one in disguise."""
+    """An address that may not be fetched: not a public web address, or a disguised one."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(f"{without_passwords(url)[:200]!a} may not be fetched: {reason}", kind="refused")
@@ -534,7 +543,7 @@ class FetchRefused(ToolError):
 
 
 class SearchUnavailable(ToolError):
-    """A search provider could not look, which is not the same as finding nothing. `retry_after` is in seconds."""
+    """A search provider could not search, which differs from finding nothing. `retry_after` is in seconds."""
 
     def __init__(self, provider: str, reason: str, retry_after: float | None = None) -> None:
         super().__init__(f"{provider} could not search: {reason}", kind="unavailable")
@@ -542,7 +551,7 @@ class SearchUnavailable(ToolError):
 
 
 class SandboxMissing(ToolError):
-    """Nothing is here that could contain a command. `fix` says how to get it."""
+    """This machine has no sandbox that could contain a command. `fix` says how to get one."""
 
     def __init__(self, why: str, fix: str) -> None:
         super().__init__(f"{why}: {fix}", kind="unavailable")
@@ -550,7 +559,7 @@ class SandboxMissing(ToolError):
 
 
 class SandboxRefused(ToolError):
-    """A workspace or a folder that no command may be given."""
+    """A workspace or a folder that commands must not access."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why, kind="refused")

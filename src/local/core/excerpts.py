@@ -61,8 +61,8 @@ def _continues(text: str, index: int) -> bool:
 def excerpt(text: str, question: str, limit: int) -> str:
     """At most `limit` characters of the text, in its order, each cut marked with what is left out.
 
-    Paragraphs are ranked by BM25 (Robertson and Zaragoza, 2009) against the question's words. A limit that is too small
-    for anything gives the mark alone, which may be longer.
+    Paragraphs are ranked by BM25 (Robertson and Zaragoza, 2009) against the question's words. If the limit is too
+    small for any text, the result is only the mark, which may be longer.
     """
     if len(text) <= limit:
         return text
@@ -85,7 +85,7 @@ def rank(texts: Sequence[str], question: str) -> list[int]:
 
 
 def mark(characters: int) -> str:
-    """What stands where so many characters are left out."""
+    """Return the mark for that many omitted characters."""
     return f"[… {characters:,} characters left out …]"
 
 
@@ -103,7 +103,7 @@ def _paragraphs(text: str, longest: int) -> list[tuple[int, int]]:
 
 
 class _Chosen:
-    """The paragraphs taken so far, and how long they are with the marks between them, to begin with one mark."""
+    """The paragraphs chosen so far, and their length with the marks between them; it starts with one mark."""
 
     def __init__(self, spans: Sequence[tuple[int, int]], limit: int) -> None:
         self._spans, self._limit = spans, limit

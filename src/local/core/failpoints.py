@@ -2,8 +2,8 @@
 
 Armed by the environment variable LOCAL2_FAILPOINTS alone, for instance with
 `journal.committed=kill@/tmp/a,tool.after_run=freeze@/tmp/b#3`. An entry fires for the process that removes its token
-file: once for each time somebody puts the file there, over all restarts. With `#3` a process passes three times while
-the file lies there, and is struck at the fourth. `lossy=on` is the negative control: delivery without its protection.
+file: once each time the file is created, over all restarts. With `#3` a process passes three times while the file
+exists, and is struck at the fourth. `lossy=on` is the negative control: delivery without its protection.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ NAMES = frozenset(
         "api.before_publish",  # the request is read, nothing is published
         "api.query_committed",  # before the 202 or the first byte
         "api.answer_heard",  # before it is written to the client
-        "critic.judged",  # nobody is told yet
+        "critic.judged",  # not published yet
         "critic.told",  # the judgement is confirmed, before the answer is acknowledged
         "cron.decided",  # the run is stored, nobody is asked yet
         "cron.asked",  # its query is on record, which is not stored here
         "cron.answered",  # its end is known, and not stored here
-        "cron.kept",  # how it stands is stored, nobody is told yet
+        "cron.kept",  # its state is stored, not published yet
         "files.kept",  # what the file held is kept, nothing is noted
         "files.begun",  # the change is noted, nothing is written
         "files.written",  # beside the file, under another name
         "files.changed",  # the file is changed, before that is noted
         "files.undone",  # the file is as it was, before that is noted
         "gatekeeper.asked",  # the question is stored, nobody has heard it
-        "gatekeeper.decided",  # the decision is stored, nobody is told yet
+        "gatekeeper.decided",  # the decision is stored, not published yet
         "gatekeeper.grants",  # before a grant is signed
         "generator.heard_live",  # a live copy, nothing is computed
         "generator.speculated",  # the model is asked ahead of the record
@@ -45,12 +45,12 @@ NAMES = frozenset(
         "generator_b.delivered",  # the first answer is delivered, nothing is stored
         "generator_b.answered",  # the second answer is confirmed, before the first is acknowledged
         "heartbeat.decided",  # the check is stored, no model is asked yet
-        "heartbeat.checked",  # what it has found is stored, nobody is told yet
+        "heartbeat.checked",  # its result is stored, not published yet
         "journal.received",  # in the batch, before its commit
-        "journal.committed",  # before anybody is told
+        "journal.committed",  # before it is confirmed
         "journal.confirmed",  # told, before it is delivered
         "journal.acknowledged",  # the acknowledgement is heard, before it is stored
-        "memory.stored",  # the exchange is stored, nobody is told yet
+        "memory.stored",  # the exchange is stored, not published yet
         "memory.told",  # before the answer is acknowledged
         "observer.handled",  # its effect is stored, before its acknowledgement
         "reward.stored",  # the rating is stored, the respondent is not told yet
@@ -76,7 +76,7 @@ _LOSSY = "lossy=on"
 
 @dataclass(slots=True)
 class Failpoint:
-    """An armed failpoint: the process that reaches it is struck after `skip` passes, if the token file is there."""
+    """An armed failpoint: the process that reaches it is struck after `skip` passes, if the token file exists."""
 
     number: signal.Signals
     token: Path

@@ -27,18 +27,19 @@ class Backoff:
         return pause
 
     def reset(self) -> None:
-        """Something has changed: begin anew with the first pause."""
+        """Start again with the first pause."""
         self._next = self._first
 
 
-CONTAINED_ID = "64729"  # a number that no other program's sandboxes have; outside it is whoever runs LoCAL2
+CONTAINED_ID = "64729"  # a number that no other program's sandboxes use; outside it maps to LoCAL2's user
 MOST_OF_OWNERS_TEXT = 32_000  # bytes of LOCAL2.md, SOUL.md and the like, which stand in every prompt
 _PROC = Path("/proc")
 
 
 def contained_processes() -> set[int]:
-    """The processes that share our network, by process id. Of a sandbox that is there for as long as this takes, at
-    least the process that holds it is among them; a sandbox has all that its processes start."""
+    """Return the ids of the processes that share our network. For a sandbox that exists during the call, at least its
+    main process is included; all processes that it starts belong to the sandbox.
+    """
     own_users, own_network = _namespace("self", "user"), _namespace("self", "net")
     found = set()
     for name in _processes():
@@ -74,7 +75,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _namespace(name: str, kind: str) -> str:
-    """Empty where it is not told."""
+    """Return the namespace's id; empty if the system does not report it."""
     return _link(f"{_PROC}/{name}/ns/{kind}")
 
 
@@ -90,7 +91,7 @@ def _link(path: str) -> str:
 
 @contextmanager
 def locked_folder(path: Path) -> Iterator[None]:
-    """Waits for whoever has it, and holds it meanwhile: the lock is on the folder itself. Raises `OSError`."""
+    """Hold the lock on a folder, after waiting for its present holder. Raises `OSError`."""
     folder = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -106,7 +107,7 @@ OWNER_ONLY = 0o600
 
 
 def write_private(path: Path, text: str, mode: int = OWNER_ONLY) -> None:
-    """Write a whole file durably in place of what is there, of that mode from its first byte on. Raises `OSError`."""
+    """Replace a file durably; the new file has that mode from its first byte on. Raises `OSError`."""
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
@@ -129,5 +130,5 @@ def tick_number(now: float, seconds: float) -> int:
 
 
 def until_next_tick(now: float, seconds: float) -> float:
-    """How many seconds it is to the end of this period."""
+    """Return the seconds until the end of this period."""
     return (tick_number(now, seconds) + 1) * seconds - now

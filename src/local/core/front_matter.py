@@ -13,7 +13,9 @@ FENCE = "---"
 
 @dataclass(frozen=True)
 class FrontMatter:
-    """The settings, with the lines of the whole text on which they stand, and the Markdown after them."""
+    """The front matter of a Markdown file: the settings, with their line numbers in the whole text, and the Markdown
+    after them.
+    """
 
     settings: ConfigFile
     body: str
@@ -26,6 +28,6 @@ def split_front_matter(path: Path, text: str) -> FrontMatter:
         raise fault(path, 1, f"expected {FENCE} on the first line, then settings such as 'name: …'")
     end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
     if end is None:
-        raise fault(path, len(lines), f"the settings have no end; expected a line of {FENCE} after them")
+        raise fault(path, len(lines), f"the settings are not closed; expected a line {FENCE} after them")
     settings = parse(path, "\n" + "\n".join(lines[1:end]))  # so that lines are counted as in the whole text
     return FrontMatter(settings, "\n".join(lines[end + 1 :]).strip())

@@ -21,11 +21,11 @@ from local.core.setup import SIGNALS, PythonEnvironment, arrive
 # A tool ignores the variables that its version does not know. uv trusts only the certificates it brings along unless
 # told otherwise, which fails behind a company's proxy; pip cannot install "for the user" inside an environment.
 TOOL_SETTINGS = {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1", "PIP_USER": "0", "PIP_NO_INPUT": "1"}
-ENDS_WITHIN = 2.0  # seconds, a tool that is told to; then it is killed
+ENDS_WITHIN = 2.0  # seconds until a tool that was asked to end is killed
 
 
 class _CommandFailed(Exception):
-    """A tool ended with an error; the text is the line in which it says why."""
+    """A command that ended with an error; the text is the line that names the reason."""
 
 
 class Installer:
@@ -44,7 +44,8 @@ class Installer:
             started = time.monotonic()
             self._refuse_what_is_not_ours()
             wanted, found = environment.expected_stamp(locks), environment.read_stamp()
-            # Without its stamp an environment is unfinished: whatever happens from here on, the next start begins anew.
+            # Without its stamp an environment is unfinished: whatever happens from here on, the next start begins
+            # again.
             environment.stamp.unlink(missing_ok=True)
             if found[:1] != wanted[:1] or not environment.python.exists():
                 found = []
@@ -63,7 +64,7 @@ class Installer:
             self._environment.add_further_lock(lock)
 
     def fetch(self, lock: str, folder: Path) -> None:
-        """Install the packages of a lock into a folder of their own. Raises SetUpFailed, OSError."""
+        """Install the packages of a lock into a separate folder. Raises SetUpFailed, OSError."""
         with self._only_one():
             self._install([lock], "--target", str(folder), with_local2=False)
 
@@ -146,8 +147,9 @@ class Installer:
         self._name_paths_in_ascii()
 
     def _add_surroundings(self) -> None:
-        """Have what is installed beside the wheel found after the lock's packages: LoCAL2 itself, and what users have
-        added for tools of their own."""
+        """Make the packages beside the wheel importable after the lock's packages: LoCAL2 itself, and packages that
+        users have added for their tools.
+        """
         (self._site_packages() / "local2.pth").write_text(f"{self._environment.folder.parent}\n", encoding="utf-8")
 
     def _name_paths_in_ascii(self) -> None:
@@ -235,7 +237,7 @@ def _hint(what: str) -> str:
 
 
 def _reason(output: str) -> str:
-    """The line of a tool's output that says what went wrong; empty if it said nothing."""
+    """Return the line of a tool's output that names the error; empty if there is no output."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")]
     return (errors or lines or [""])[0 if errors else -1]

@@ -1,4 +1,4 @@
-"""`mcp.json` in the user's folder of settings: servers of tools, in the format that others share."""
+"""The file `mcp.json` in the user's settings folder: MCP servers, in the format that other clients share."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ _LOOPBACK = re.compile(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}")
 
 
 class MCPServerConfig(Settings):
-    """One of `mcpServers`: the command that serves, or the url where something serves by streamable HTTP, and below
-    them what only we know. Keys of other clients are left alone. `expanded` is what they mean where they are used."""
+    """One entry of `mcpServers`: the command that serves, or the URL of a streamable HTTP server, and below them our
+    own settings. Keys of other clients are ignored. `expanded` returns the settings with variables and secrets filled
+    in.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -56,8 +58,9 @@ class MCPServerConfig(Settings):
         return self
 
     def expanded(self, name: str, variable: Values, secret_of: Callable[[str], str]) -> Self:
-        """With the values of variables and secrets, for the server that is called so. Raises `ConfigError` that says
-        which key names what is not there, or a url that may not be asked."""
+        """Return the settings with variables and secrets filled in, for the server of this name. Raises `ConfigError`
+        for a missing one, which names the key, or a URL that is not allowed.
+        """
         plain = partial(_value, name, variable, None)
         secret = partial(_value, name, variable, secret_of)
         said = {
@@ -107,16 +110,18 @@ def _value(server: str, variable: Values, secret_of: Callable[[str], str] | None
 
 
 def _require_safe(place: str, url: str) -> None:
-    """Only over TLS, or to this machine: what is sent holds keys and private words."""
+    """Allow only TLS, or this machine, because requests contain keys and private content."""
     parts = _parts(url)
     if parts is None or parts.username is not None or parts.fragment or parts.scheme not in ("https", "http"):
         raise ConfigError(f"{place}: expected an address such as https://host/mcp, without user and password")
     if not is_private(url):
-        raise ConfigError(f"{place}: {parts.hostname} is another machine: expected https, as it gets what is private")
+        raise ConfigError(
+            f"{place}: {parts.hostname} is another machine: expected https, because requests contain private content"
+        )
 
 
 def is_private(url: str) -> bool:
-    """Whether what is sent there is read on the way by nobody: over TLS, or to this machine."""
+    """Whether requests to this address are private: over TLS, or to this machine."""
     parts = _parts(url)
     return parts is not None and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(url)))
 

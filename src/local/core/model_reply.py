@@ -12,11 +12,11 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class UnreadableReply(ValueError):
-    """A reply that is not what was asked for; the text says why."""
+    """A model's reply that does not have the requested form; the text says why."""
 
 
 def read_object(form: type[M], text: str) -> M:
-    """The one JSON object in a reply, whatever stands around it and was thought before. Raises `UnreadableReply`."""
+    """Return the only JSON object in a reply, ignoring text and thinking around it. Raises `UnreadableReply`."""
     for tag in _THOUGHT_ENDS:
         said = text.rpartition(tag)[2]
         text = said if "{" in said else text
@@ -24,7 +24,7 @@ def read_object(form: type[M], text: str) -> M:
     if len(text) > MOST_CHARS:
         raise UnreadableReply("it is too long")
     if begin < 0 or end < begin:
-        raise UnreadableReply("it is no JSON object")
+        raise UnreadableReply("it is not a JSON object")
     try:
         return form.model_validate_json(text[begin : end + 1])
     except ValidationError as error:

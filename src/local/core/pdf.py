@@ -32,7 +32,7 @@ def pdf_pages(
     except AttachmentRefused:
         raise
     except Exception as error:  # noqa: BLE001 - a damaged file can trip any part of the parser
-        reason = f"is no PDF that can be read ({type(error).__name__}: {error})"
+        reason = f"is not a readable PDF ({type(error).__name__}: {error})"
         raise AttachmentRefused(name, reason[:300], kind="invalid") from None
 
 

@@ -1,4 +1,4 @@
-"""When a job is due: a cron expression, one moment, or every so often."""
+"""The schedules of jobs: a cron expression, one time, or an interval."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _EXPECTED = "expected a cron expression such as '0 9 * * 1-5', 'at 2026-12-24T18
 
 
 class BadSchedule(BadRequest):
-    """A text that says no time at which a job could run."""
+    """A text that is not a valid schedule."""
 
     kind = "invalid"
 
 
 class Schedule(Protocol):
-    """Moments in whole seconds since 1970."""
+    """A schedule: a series of times in whole seconds since 1970."""
 
     def after(self, moment: int) -> int | None:
         """The first one after that; None if there is none."""
@@ -55,36 +55,36 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OneShot:
-    """A schedule of one moment."""
+    """A schedule of one time."""
 
     at: int
 
     def after(self, moment: int) -> int | None:
-        """As `Schedule`."""
+        """See `Schedule`."""
         return self.at if self.at > moment else None
 
     def last(self, after: int, until: int) -> tuple[int | None, int]:
-        """As `Schedule`."""
+        """See `Schedule`."""
         return (self.at, 1) if after < self.at <= until else (None, 0)
 
     def between(self, after: int, until: int, limit: int) -> list[int]:
-        """As `Schedule`."""
+        """See `Schedule`."""
         return [self.at] if after < self.at <= until else []
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A schedule of every so many `seconds`, counted from `begin`; changes of the wall clock make no difference."""
+    """A schedule with an interval of `seconds`, counted from `begin`; changes of the wall clock have no effect."""
 
     begin: int
     seconds: int
 
     def after(self, moment: int) -> int | None:
-        """As `Schedule`."""
+        """See `Schedule`."""
         return self.begin + max(1, (moment - self.begin) // self.seconds + 1) * self.seconds
 
     def last(self, after: int, until: int) -> tuple[int | None, int]:
-        """As `Schedule`."""
+        """See `Schedule`."""
         first = self.after(after)
         if first is None or first > until:
             return None, 0
@@ -92,7 +92,7 @@ class Interval:
         return first + more * self.seconds, more + 1
 
     def between(self, after: int, until: int, limit: int) -> list[int]:
-        """As `Schedule`."""
+        """See `Schedule`."""
         last, count = self.last(after, until)
         if last is None:
             return []
@@ -103,24 +103,24 @@ class Interval:
 class CronExpression:
     """A schedule of five fields, read as Debian's cron reads them in a time zone.
 
-    When clocks are put forward, what has fixed hours and minutes in the hour that is left out runs right after it; when
-    they are put back, it runs at the first of the two. What has a star for minutes or hours goes by real time.
+    When clocks are put forward, jobs with fixed hours and minutes in the skipped hour run right after it; when clocks
+    are put back, they run at the first of the two times. Jobs with a star for minutes or hours follow real time.
     """
 
     text: str
     zone: ZoneInfo
 
     def after(self, moment: int) -> int | None:
-        """As `Schedule`."""
+        """See `Schedule`."""
         return next(self._moments(moment), None)
 
     def last(self, after: int, until: int) -> tuple[int | None, int]:
-        """As `Schedule`; more than `COUNTED` are not counted."""
+        """See `Schedule`; at most `COUNTED` are counted."""
         first = takewhile(lambda moment: moment <= until, self._moments(after))
         return self._last_before(after, until), sum(1 for _ in islice(first, COUNTED))
 
     def between(self, after: int, until: int, limit: int) -> list[int]:
-        """As `Schedule`."""
+        """See `Schedule`."""
         for start in self._starts(after, until):
             found = self._within(start, until)
             if len(found) >= limit or start == after:
@@ -150,7 +150,7 @@ class CronExpression:
 
 
 def read_schedule(text: str, zone: ZoneInfo, now: float) -> Schedule:
-    """The schedule that a text says, of a job that is made `now`. Raises `BadSchedule`."""
+    """Parse the schedule of a job that is created `now`. Raises `BadSchedule`."""
     words = " ".join(text.split())
     if not words or len(text) > MOST_CHARACTERS:
         raise BadSchedule(f"schedule: {'is empty' if not words else 'is too long'}; {_EXPECTED}")
@@ -172,7 +172,7 @@ def require_future(schedule: Schedule, now: float) -> int:
     except (OverflowError, ValueError, OSError):
         first = None
     if first is None:
-        raise BadSchedule("schedule: that time never comes")
+        raise BadSchedule("schedule: that time never occurs")
     return first
 
 
@@ -183,8 +183,8 @@ def _cron(words: str, zone: ZoneInfo) -> CronExpression:
     try:
         CronSim(fields, datetime.fromtimestamp(0, zone))
     except (CronSimError, ValueError, AssertionError) as error:  # it asserts that a step begins at a number
-        why = str(error).removeprefix("Bad ") or "a step begins at no number"
-        raise BadSchedule(f"schedule {words!r}: {why} cannot be read; {_EXPECTED}") from None
+        why = str(error).removeprefix("Bad ") or "a step has no start"
+        raise BadSchedule(f"schedule {words!r}: {why} is invalid; {_EXPECTED}") from None
     return CronExpression(fields, zone)
 
 
@@ -193,7 +193,7 @@ def _moment(words: str, zone: ZoneInfo) -> int:
         moment = datetime.fromisoformat(words)
         return math.floor((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp())
     except (ValueError, OverflowError):
-        raise BadSchedule(f"schedule: {words!r} is no time; expected 'at 2026-12-24T18:00'") from None
+        raise BadSchedule(f"schedule: {words!r} is not a time; expected 'at 2026-12-24T18:00'") from None
 
 
 def _seconds(words: str, least: int) -> int:
@@ -221,7 +221,7 @@ def time_zone(name: str) -> ZoneInfo:
 
 
 def zone_of_this_machine() -> str:
-    """The zone's name, as the link to it says; UTC where that says nothing."""
+    """Return the name of this machine's time zone, from the link to it; UTC if unknown."""
     parts = LOCAL_TIME.resolve().parts
     name = "/".join(parts[parts.index(_FOLDER) + 1 :]) if _FOLDER in parts else ""
     try:

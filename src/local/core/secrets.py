@@ -1,4 +1,4 @@
-"""The secrets of one data directory: each encrypted by itself, in a file; the key in another, for its owner alone."""
+"""The secrets of one data directory: encrypted in one file; the key in another, readable only by its owner."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ LEAST_CHARACTERS = 8  # a shorter one could not be told from words that have not
 
 
 class SecretMask:
-    """The secrets that this process knows, and a filter that puts `[secret:NAME]` in the place of their values: as they
-    are, or as JSON within JSON, `repr`, an address or HTML write them.
+    """A filter that replaces the values of secrets by `[secret:NAME]`: as they are, and as nested JSON, `repr`, an
+    address or HTML writes them.
 
-    `names` are those of the secrets that this process knows: without any there is nothing to do.
+    `names` are the secrets that this process knows; without any the filter does nothing.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class SecretMask:
         self._patterns: list[tuple[re.Pattern[str], str]] = []
 
     def hide(self, name: str, value: str) -> None:
-        """From now on nobody is told this value, unless it is too short to be told from a word."""
+        """Mask this value from now on, unless it is too short to be distinguished from a word."""
         if len(value) < LEAST_CHARACTERS or value in self._hidden:
             return
         self.names.add(name)
@@ -86,7 +86,7 @@ def _behind_backslashes(character: str) -> str:
 
 
 def _forms(character: str) -> str:
-    """A pattern for what stands for a character in an address, in HTML, and in JSON behind a backslash."""
+    """Return a pattern for the encodings of a character in an address, in HTML, and in JSON behind a backslash."""
     if _is_plain(character):
         return character
     forms = [re.escape(character), re.escape(html.escape(character)), f"(?i:{quote(character, safe='')})"]
@@ -110,13 +110,13 @@ secret_mask = SecretMask()
 
 
 class MaskedStream:
-    """A text stream that writes no secret, as far as it is written in one piece."""
+    """A text stream that masks secrets, as far as each is written in one piece."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write it without secrets; tells how much was asked for."""
+        """Write the text without secrets; returns the length of the original."""
         self._stream.write(secret_mask.text(text))
         return len(text)
 
@@ -135,7 +135,7 @@ S = TypeVar("S", bound=Settings)
 
 
 def named_secrets(value: object, place: str = "") -> Iterator[tuple[str, str]]:
-    """Where settings name a secret, such as `providers.box.api_key`, and its name."""
+    """Yield the places where settings name a secret, such as `providers.box.api_key`, and its name."""
     match value:
         case SecretStr() if (name := name_in(value.get_secret_value())) is not None:
             yield place, name
@@ -150,9 +150,10 @@ def named_secrets(value: object, place: str = "") -> Iterator[tuple[str, str]]:
 
 
 def with_secrets(settings: S, file: str, secret_of: Callable[[str], str]) -> S:
-    """The settings with the value of each secret that they name, and with values that stand there in hiding, too.
+    """Return the settings with the value of each secret that they name; these values, and those of secret settings,
+    are masked.
 
-    `secret_of` gives the value by the name. Raises `ConfigError` that says file and key of what is missing.
+    `secret_of` returns the value by name. Raises `ConfigError` that names the file and key of a missing secret.
     """
     opened: S = _opened(settings, file, "", secret_of)
     return opened
@@ -193,27 +194,28 @@ KEY_BYTES = 32
 
 
 class KeptSecret(Settings):
-    """One secret in the store's file: its name and value as a box of NaCl's (XSalsa20, Poly1305), in base64."""
+    """One secret in the store's file: its name and value as a NaCl box (XSalsa20, Poly1305), in base64."""
 
     box: str
     set_at: str = ""
 
 
 class SecretStoreFile(Settings):
-    """`secrets/store.json`: what is kept, by name."""
+    """The content of `secrets/store.json`: the stored secrets by name."""
 
     secrets: dict[str, KeptSecret] = Field(default_factory=dict)
 
 
 class SecretStore:
-    """The secrets of one data directory. Every method looks at the files as they are now. A value that was read from
-    here is masked in everything that this process says."""
+    """The secrets of one data directory. Every method reads the files again. A value that was read from here is masked
+    in all output of this process.
+    """
 
     def __init__(self, data_dir: Path) -> None:
         self.folder = data_dir / FOLDER
 
     def all(self) -> dict[str, KeptSecret]:
-        """What is kept, by name, without opening any of it. Raises `ConfigError`."""
+        """Return the stored secrets by name, without decrypting them. Raises `ConfigError`."""
         path = self.folder / STORE
         try:
             return SecretStoreFile.model_validate_json(path.read_bytes()).secrets
@@ -221,10 +223,10 @@ class SecretStore:
             return {}
         except (OSError, ValidationError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is damaged"
-            raise ConfigError(f"{path}: cannot be read: {why}; delete it, and set each secret again") from None
+            raise ConfigError(f"{path}: cannot be read: {why}; delete it and set each secret again") from None
 
     def get(self, name: str) -> str:
-        """The value of a secret. Raises `ConfigError` that says how to set one that is not there."""
+        """Return the value of a secret. Raises `ConfigError` that says how to set a missing one."""
         kept = self.all().get(name)
         if kept is None:
             raise ConfigError(f"there is no secret {name}; set it with 'local2 secret set {name}'")
@@ -235,11 +237,11 @@ class SecretStore:
     def set(self, name: str, value: str) -> None:
         """Keep a value in place of whatever was kept by that name. Raises `ConfigError`, which never repeats it."""
         if not NAME.fullmatch(name):
-            raise ConfigError(f"{name[:80]!r} is no name of a secret: expected {NAMES}")
+            raise ConfigError(f"{name[:80]!r} is not a valid name of a secret: expected {NAMES}")
         if not LEAST_CHARACTERS <= len(value) <= MOST_CHARACTERS or not value.isprintable():
             expected = f"one line of {LEAST_CHARACTERS} to {MOST_CHARACTERS} characters"
-            found = f"{len(value)} characters" + ("" if value.isprintable() else ", some of them for control")
-            raise ConfigError(f"the secret {name} is not kept: expected {expected}, found {found}")
+            found = f"{len(value)} characters" + ("" if value.isprintable() else ", some of them control characters")
+            raise ConfigError(f"the secret {name} was not stored: expected {expected}, found {found}")
         with self._changed() as secrets:
             box = self._box(make=True).encrypt(json.dumps([name, value]).encode())
             at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -274,14 +276,14 @@ class SecretStore:
                 write_private(path, f"{nacl.utils.random(KEY_BYTES).hex()}\n")
             return nacl.secret.SecretBox(bytes.fromhex(path.read_text(encoding="ascii").strip()))
         except (OSError, ValueError, nacl.exceptions.CryptoError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no key"
+            why = error.strerror if isinstance(error, OSError) else "it is not a key"
             raise ConfigError(
                 f"{path}: cannot be read: {why}; delete the folder {self.folder}, and set each secret again"
             ) from None
 
     @contextmanager
     def _changed(self) -> Iterator[dict[str, KeptSecret]]:
-        """What is kept, to be changed by one process at a time, and then written."""
+        """Yield the stored secrets for a change by one process at a time; they are written afterwards."""
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with locked_folder(self.folder):

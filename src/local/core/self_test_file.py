@@ -16,7 +16,9 @@ FOLDER = "self_tests"  # in the data directory
 
 
 class SelfTestFile:
-    """The result of one test of one model. `key` names what it depends on: the model, how it is asked, the test set."""
+    """The stored result of one test of one model. `key` names what the result depends on: the model, how it is asked,
+    the test set.
+    """
 
     def __init__(self, data_dir: Path, test: str, key: Sequence[str]) -> None:
         self._key = list(key)

@@ -28,8 +28,9 @@ STATUS_OF_SIGNALS = 128  # and the signal's number
 
 
 class PythonEnvironment:
-    """The environment of the installation which this module is in. `root` has the locks, and is the checkout or what a
-    wheel carries of it; `folder` is where the environment lies."""
+    """The Python environment of the installation which this module is in. `root` contains the locks, and is the
+    checkout or the copy of it in a wheel; `folder` is the environment's folder.
+    """
 
     def __init__(self) -> None:
         self.root = shipped_dir()
@@ -44,7 +45,7 @@ class PythonEnvironment:
 
     @property
     def stamp(self) -> Path:
-        """The file that says for what it was made; it is there when the set-up has finished."""
+        """The file that records the locks of the environment; it exists when the set-up has finished."""
         return self.folder / "set-up.stamp"
 
     @property
@@ -54,8 +55,8 @@ class PythonEnvironment:
 
     @property
     def is_ours(self) -> bool:
-        """Whether a set-up made the folder, or nothing is in it. Before there was a marker, only the stamp and the log
-        told."""
+        """Whether a set-up made the folder, or it is empty. Older set-ups left no marker, only the stamp and
+        the log."""
         known = (self.marker, self.stamp, self.folder / "set-up.log")
         return any(file.is_file() for file in known) or (self.folder.is_dir() and not any(self.folder.iterdir()))
 
@@ -108,26 +109,26 @@ class PythonEnvironment:
             print(f"LoCAL2 could not be set up: {reason}", file=sys.stderr)  # noqa: T201
             sys.exit(STATUS_FAILED)
         except KeyboardInterrupt as stop:
-            print("\nset-up stopped; the next start begins it again", file=sys.stderr)  # noqa: T201
+            print("\nset-up stopped; the next start repeats it", file=sys.stderr)  # noqa: T201
             sys.exit(STATUS_OF_SIGNALS + (stop.args or (signal.SIGINT,))[0])
 
     def with_advice(self, error: OSError) -> str:
-        """What kept a set-up from writing, and what helps."""
+        """Return why a set-up could not write, and what helps."""
         if error.errno not in NOT_ALLOWED:
             return str(error)
         advice = "use a copy of your own" if self.is_checkout else "install it in a venv of your own"
         owner = self.root.stat().st_uid
         if error.errno != errno.EROFS and owner != os.geteuid():
-            advice = f"{_user(owner)} has to start LoCAL2 once, which sets it up for everybody; or {advice}"
+            advice = f"{_user(owner)} has to start LoCAL2 once, which sets it up for all users; or {advice}"
         return f"{error.filename}: {error.strerror}; {advice}"
 
     def is_current(self, locks: Sequence[str]) -> bool:
-        """Whether the last finished set-up covers these locks as they are now."""
+        """Whether the last finished set-up matches the current locks."""
         wanted = self.expected_stamp(locks)
         return self.read_stamp()[: len(wanted)] == wanted and self.python.exists()
 
     def read_stamp(self) -> list[str]:
-        """What the last set-up wrote when it had finished; nothing if none has."""
+        """Return the stamp of the last finished set-up; empty if there is none."""
         try:
             return self.stamp.read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
@@ -161,7 +162,7 @@ def _user(number: int) -> str:
 
 
 def _stop_at(number: signal.Signals) -> None:
-    """Have a signal end the set-up in order, unless whoever started it has it ignored, as nohup does."""
+    """End the set-up in order on a signal, unless the signal is ignored, as by nohup."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt(number)

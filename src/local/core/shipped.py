@@ -1,4 +1,4 @@
-"""Where that lies which is shipped beside the code. Quick to import."""
+"""The place of files that are shipped beside the code. Quick to import."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Words in what was asked and answered, whatever their case: found by looking through it all, so that nothing is kept
-that a deletion would have to remember. In the caller's transaction.
+"""Search in questions and answers, regardless of case. It scans all texts, so that no index must be updated after a
+deletion. Runs in the caller's transaction.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _MOST_SHOWN = 60  # characters on each side of what is no UTF-8
 
 
 class NotUtf8(BadRequest):
-    """A word that is no text in UTF-8: `word` shows its bytes as they are, `caf\\xe9`."""
+    """A text that is not valid UTF-8: `word` shows the bytes around the fault, such as `caf\xe9`."""
 
     kind = "not_utf8"
 
     def __init__(self, text: str, at: int, place: str = "") -> None:
-        """`text` holds at the index `at` what no UTF-8 can say; `place` is where the text was read."""
+        """`text` is invalid at index `at`; `place` names where the text was read."""
         begin = _WORD_BEGIN.search(text, max(0, at - _MOST_SHOWN), at)
         end = _WORD_END.match(text, at, at + _MOST_SHOWN)
         self.word = _with_bytes((begin[0] if begin else "") + (end[0] if end else ""))
         line = text.count("\n", 0, at) + 1
         where = f"{place}, line {line}: " if place else ""
-        super().__init__(f"{where}'{self.word}' is no text in UTF-8; write it in UTF-8 (`iconv -t UTF-8` makes it so)")
+        super().__init__(f"{where}'{self.word}' is not UTF-8 text; write it in UTF-8 (`iconv -t UTF-8` makes it so)")
 
 
 def as_utf8(text: str, place: str = "") -> bytes:
@@ -47,12 +47,12 @@ def as_utf8(text: str, place: str = "") -> bytes:
 
 
 def standard_input() -> str:
-    """What comes from the standard input up to its end. Raises `NotUtf8`."""
+    """Read the standard input to its end. Raises `NotUtf8`."""
     return utf8_text(sys.stdin.buffer.read(), STANDARD_INPUT)
 
 
 def utf8_text(content: bytes, place: str) -> str:
-    """The text that bytes say. Raises `NotUtf8`."""
+    """Decode UTF-8 bytes. Raises `NotUtf8`."""
     text = content.decode("utf-8", "surrogateescape")
     as_utf8(text, place)
     return text
@@ -169,7 +169,7 @@ def harmless(line: str) -> str:
 
 
 def _visible(line: str) -> str:
-    """What a reader sees of one line: hidden characters carry instructions unseen, or cut a mark in two."""
+    """Return the visible text of one line: hidden characters can carry unseen instructions, or split a mark."""
     if line.isascii() and line.isprintable():
         return line
     shown = (" " if char == "\t" else char for char in line)
@@ -200,8 +200,9 @@ _ESCAPED = str.maketrans({"\\": "\\\\", "%": "\\%", "_": "\\_"})
 
 
 class Needle:
-    """A text that is looked for. SQLite compares letters of ASCII alone without their case, so any other one stands for
-    every character there, and what it lets through is looked at once more."""
+    """A text to search for. SQLite ignores the case of ASCII letters only, so other letters are replaced by wildcards
+    in SQL, and its hits are checked again.
+    """
 
     def __init__(self, text: str) -> None:
         self._folded = text.casefold()
@@ -213,7 +214,7 @@ class Needle:
         return text is not None and self._folded in text.casefold()
 
     def place_in(self, text: str) -> tuple[int, int] | None:
-        """Where what is sought begins and ends in a text."""
+        """Return where the hit begins and ends in a text."""
         at = text.casefold().find(self._folded)
         if at < 0:
             return None
@@ -233,7 +234,9 @@ class Needle:
 
 
 class TextHit(NamedTuple):
-    """Where something was found: query_id, whether in the query, the answer or the thinking, and the text around it."""
+    """One hit of a search in a session: query_id, whether it is in the query, the answer or the thinking, and the text
+    around it.
+    """
 
     query_id: str
     where: str
@@ -246,7 +249,7 @@ def prepare(db: sqlite3.Connection) -> None:
 
 
 def excerpt(text: str, needle: Needle) -> str:
-    """A text around what was found there, on one line; its beginning if that is not there."""
+    """Return an excerpt around the hit, on one line; the beginning of the text if there is no hit."""
     begins, ends = needle.place_in(text) or (0, 0)
     start, stop = max(0, begins - AROUND), ends + AROUND
     shown = " ".join(text[start:stop].split())
@@ -265,7 +268,7 @@ def matches(db: sqlite3.Connection, respondent_id: str, needles: Sequence[Needle
 
 
 def find_in_session(db: sqlite3.Connection, respondent_id: str, session_id: str, text: str) -> list[TextHit]:
-    """Where a text stands in a session, oldest first, once for each query, answer and thinking; the first thousand."""
+    """Find a text in a session: the first thousand hits, oldest first, one per query, answer and thinking."""
     needle, parameters = Needle(text), dict[str, Any](own=respondent_id, session=session_id, most=MOST_HITS)
     columns = ("query", "answer", "json_extract(outcome, '$.thinking')")
     where = " OR ".join(needle.condition(column, parameters) for column in columns)

@@ -25,8 +25,7 @@ SOUL_FOLDER = "soul"  # in the data directory
 
 @dataclass(frozen=True, slots=True)
 class TextVersion:
-    """A text as it was at a time. `by` says who has changed it: the owner by hand, a version that was gone back to, a
-    proposal."""
+    """One version of a text. `by` names the author: the owner by hand, a restored version, or a proposal."""
 
     number: int
     changed_at: str  # ISO 8601, UTC
@@ -36,14 +35,15 @@ class TextVersion:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The file as it is written."""
+    """The content of the file of versions."""
 
     versions: list[TextVersion]
 
 
 class TextHistory:
-    """Every version that a text has had, in one file of a folder. `what` is the text's name in errors. Several
-    processes may note versions; the oldest of too many are removed."""
+    """All versions of a text, in one file of a folder. `what` is the text's name in errors. Several processes may add
+    versions; beyond a limit the oldest are removed.
+    """
 
     def __init__(self, folder: Path, what: str) -> None:
         self.folder, self.what = folder, what
@@ -56,14 +56,14 @@ class TextHistory:
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not as it was written"
+            why = error.strerror if isinstance(error, OSError) else "its content is invalid"
             raise ConfigError(f"{self._path} cannot be read: {why}; move it away") from None
 
     def version(self, number: int) -> TextVersion:
         """The version of that number. Raises `ConfigError`."""
         kept = {version.number: version for version in self.versions()}
         if number not in kept:
-            known = f"{min(kept)} to {max(kept)} are kept" if kept else "none is kept yet"
+            known = f"versions {min(kept)} to {max(kept)} are stored" if kept else "there are no versions yet"
             raise ConfigError(f"there is no version {number} of {self.what}; {known}")
         return kept[number]
 
@@ -108,24 +108,24 @@ def read_text(path: Path) -> tuple[str, str]:
         with path.open("rb") as file:
             content = file.read(MOST_OF_OWNERS_TEXT + 1)
         if len(content) > MOST_OF_OWNERS_TEXT:
-            return "", f"{path} has more than {MOST_OF_OWNERS_TEXT} bytes; it is left out"
+            return "", f"{path} has more than {MOST_OF_OWNERS_TEXT} bytes and is ignored"
         return content.decode("utf-8-sig").strip(), ""
     except FileNotFoundError:
         return "", ""
     except OSError as error:
         return "", f"{path} cannot be read: {error.strerror}"
     except UnicodeDecodeError:
-        return "", f"{path} is no text in UTF-8; save it in that encoding"
+        return "", f"{path} is not UTF-8 text; save it in that encoding"
 
 
 class VersionedText:
-    """A text of the owner's in a file, with its versions."""
+    """A text file of the owner, with its versions."""
 
     def __init__(self, path: Path, history: TextHistory) -> None:
         self.path, self.history = path, history
 
     def text(self) -> str:
-        """The text as it is now, which is a version from then on. Raises `ConfigError` if it cannot be read."""
+        """Return the current text and store it as a version. Raises `ConfigError` if it cannot be read."""
         text, problem = read_text(self.path)
         if problem:
             raise ConfigError(problem)
@@ -134,7 +134,7 @@ class VersionedText:
         return text
 
     def become(self, text: str, by: str) -> None:
-        """Change it, as a version of its own; what was there before is kept as one. Raises `ConfigError`."""
+        """Change the text; both the old and the new text are stored as versions. Raises `ConfigError`."""
         self.text()
         try:
             self.write(text)
@@ -158,7 +158,7 @@ def soul_history(data_dir: Path) -> TextHistory:
 
 
 class Soul(VersionedText):
-    """The assistant's soul, `SOUL.md` in the folder of settings: the text that says what the assistant is like."""
+    """The assistant's soul, `SOUL.md` in the settings folder: the text that describes the assistant's character."""
 
     def __init__(self, settings: Path, data_dir: Path) -> None:
         super().__init__(settings / SOUL, soul_history(data_dir))
@@ -166,8 +166,8 @@ class Soul(VersionedText):
 
 @dataclass(frozen=True, slots=True)
 class TextProposal:
-    """A proposed change of a text. `before` is the text that it would change, `text` what that would become; `by` says
-    who proposes it."""
+    """A proposed change of a text. `before` is the current text, `text` the proposed one; `by` names who
+    proposes it."""
 
     proposed_at: str  # ISO 8601, UTC
     by: str
@@ -181,8 +181,9 @@ class TextProposal:
 
 
 class TextProposals:
-    """The proposal that waits for a text's owner; a later one replaces it. What is approved is a version like any
-    other."""
+    """The open proposal for a text, which waits for the owner; a later one replaces it. An approved proposal becomes a
+    version like any other.
+    """
 
     def __init__(self, text: VersionedText) -> None:
         self._text, self._what, self._path = text, text.history.what, text.history.folder / PROPOSAL_FILE
@@ -207,14 +208,14 @@ class TextProposals:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not as it was written"
+            why = error.strerror if isinstance(error, OSError) else "its content is invalid"
             raise ConfigError(f"{self._path} cannot be read: {why}; delete it") from None
 
     def approve(self) -> TextProposal:
-        """Have the text become what is proposed. Raises `ConfigError`, also where it has changed since."""
+        """Apply the proposal. Raises `ConfigError`, also if the text has changed since the proposal."""
         proposal = self._require()
         if self._text.text() != proposal.before:
-            raise ConfigError(f"{self._what} has changed since that was proposed; reject it, and write what you want")
+            raise ConfigError(f"{self._what} has changed since the proposal; reject it and edit the text yourself")
         self._text.history.begin()
         self._text.become(proposal.text, f"proposed by {proposal.by}")
         self.reject()

@@ -1,4 +1,4 @@
-"""What a person reads on a web page: its title, its main text and the links in that text.
+"""The readable content of a web page: its title, its main text and the links in that text.
 
 The main text is what trafilatura finds. The rest of this file does three things around it. *Limits*: the time of the
 parser and of trafilatura grows with elements times their depth and with elements times text, so a page is cut at fixed
@@ -36,7 +36,7 @@ _REST_LEFT_OUT = "\n\n[The page is too large or too deeply nested; the rest of i
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A fetched document: what an address led to. `url` is the final one, after redirects; `body` is decompressed."""
+    """A fetched document. `url` is the final address, after redirects; `body` is decompressed."""
 
     url: str
     media_type: MediaType
@@ -45,7 +45,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where a page points to: the words of the link and its absolute http(s) address."""
+    """A link on a page: its words and its absolute http(s) address."""
 
     text: str
     url: str
@@ -53,7 +53,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """A whole document as text, with the links in it. Each field may be empty: there are pages without."""
+    """A document as text, with its title and links. Each field may be empty."""
 
     title: str
     text: str
@@ -104,16 +104,17 @@ _CHUNK = 2_048  # bytes, in which a page is cut
 
 
 class _LimitReached(Exception):
-    """Ends the count of a page that is to be cut; never leaves this module."""
+    """The signal that a page is too large and must be cut; never leaves this module."""
 
 
 class _Unreadable(_LimitReached):
-    """Ends the count of a page of which nothing can be read in moderate time."""
+    """The signal that a page cannot be parsed in reasonable time."""
 
 
 class _Census:
-    """A count of what libxml2 itself reports of a page, so that no trick of quoting makes it count other than the
-    parser that builds the tree."""
+    """A count of what libxml2 itself parses of a page, so that no quoting trick makes the count differ from the parser
+    that builds the tree.
+    """
 
     def __init__(self) -> None:
         self._elements = self._depth = self._depth_sum = self._characters = 0
@@ -157,7 +158,7 @@ def parse_page(html: str) -> tuple[HtmlElement, bool]:
 
 
 def _bounded_length(data: bytes) -> int:
-    """How many bytes from the beginning of a page are within the limits."""
+    """Return how many bytes from the beginning of a page are within the limits."""
     from lxml import etree
 
     parser = etree.HTMLParser(target=_Census(), encoding="utf-8")
@@ -235,7 +236,7 @@ def _drop_signs(tree: HtmlElement) -> None:
 
 
 class _Lines:
-    """The lines of a page without what its elements say is beside the content; a row of a table is one line."""
+    """The lines of a page without boilerplate elements; a table row is one line."""
 
     def __init__(self, tree: HtmlElement) -> None:
         self._lines: list[tuple[str, int]] = []  # each with how many of its characters are links
@@ -247,7 +248,7 @@ class _Lines:
         self._end()
 
     def text(self) -> str:
-        """The lines that are not links, or all of them if the page says next to nothing else."""
+        """Return the lines that are not links, or all lines if the page has hardly any other text."""
         read = [line for line, linked in self._lines if linked < 0.8 * len(line)]
         said = sum(map(len, read))
         is_index = max(map(len, read), default=0) < _PROSE and 5 * said < sum(len(line) for line, _ in self._lines)
@@ -289,7 +290,7 @@ class _Lines:
         self._pieces, self._linked = [], 0
 
     def _is_beside(self, element: HtmlElement) -> bool:
-        """By its tag, role or name, unless it holds half of the page: then it is called so by mistake."""
+        """Whether an element is beside the content, by its tag, role or name, unless it contains half of the page."""
         if element.tag in _BESIDE or element.get("role") in _BESIDE_ROLES:
             return element.tag not in ("footer", "aside") or len(element.text_content()) <= self._half
         if element.tag == "header" and element.find(".//h1") is None:
@@ -303,7 +304,7 @@ class _Lines:
 
 
 def _links(tree: HtmlElement, page_url: str, text: str) -> tuple[Link, ...]:
-    """The links whose words are a line of the text, or stand in a paragraph of it."""
+    """Return the links whose words are a line of the text or part of a paragraph."""
     base = tree.find(".//base[@href]")
     base_url = (base is not None and _absolute(page_url, base.get("href"))) or page_url
     lines = {_one_line(part.removeprefix("- ")) for line in text.split("\n") for part in (line, *line.split("|"))}
@@ -378,7 +379,7 @@ _OPENED_BY_CLICK = "//*[@role='tab' or @aria-expanded][not(ancestor::nav or ance
 
 
 class _Look(NamedTuple):
-    """How the text right inside an element looks, as the page's own styles say."""
+    """The visibility and style of the text directly inside an element, by the page's own styles."""
 
     is_hidden: bool = False
     is_tiny: bool = False
@@ -501,7 +502,7 @@ def _colour(value: str) -> Colour | None:
 
 
 def _style(element: HtmlElement, rules: Rules) -> Style:
-    """What a page declares for an element: old attributes, rules for its tag, classes and id, its own style."""
+    """Return the declarations for an element: old attributes, rules for its tag, classes and id, its own style."""
     found: Style = {}
     for attribute, name in (("color", "color"), ("bgcolor", "background-color")):
         if value := element.get(attribute):
@@ -556,7 +557,7 @@ _DECLARATION = re.compile(r"<\?xml[^<>]*>")
 
 @dataclass(frozen=True, slots=True)
 class FeedEntry:
-    """One entry, or what the feed says of itself. Each field may be empty; `url` may be relative."""
+    """One entry of a feed, or the description of the feed itself. Each field may be empty; `url` may be relative."""
 
     title: str
     date: str

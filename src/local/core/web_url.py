@@ -103,7 +103,7 @@ def _canonical_host(host: str) -> str:
         try:
             return str(IPv6Address(host[1:-1]))
         except AddressValueError:
-            raise ValueError("what stands in the brackets is not an IPv6 address") from None
+            raise ValueError("the brackets do not contain an IPv6 address") from None
     try:
         mapped = idna.uts46_remap(host, std3_rules=False, transitional=False).removesuffix(".")
         name = ".".join(_canonical_label(label) for label in mapped.split("."))
@@ -124,7 +124,9 @@ def _canonical_label(label: str) -> str:
 
 
 def _is_numeric(name: str) -> bool:
-    """By its last label, as WHATWG has it: such a host is an IPv4 address in some notation, never a name."""
+    """Whether the last label is numeric, as WHATWG defines it: such a host is an IPv4 address in some notation, never
+    a name.
+    """
     return _NUMERIC_LABEL.fullmatch(name.rpartition(".")[2]) is not None
 
 
@@ -191,7 +193,7 @@ _ISATAP_MASK = 0xFDFFFFFF  # the universal/local bit may be either
 
 
 def special_purpose(address: IPAddress) -> str | None:
-    """What an address is reserved for, or None if it is an ordinary address of the public internet.
+    """Return the special purpose of an address, or None for an ordinary address of the public internet.
 
     Addresses that carry an IPv4 address inside are refused as such, except NAT64's well-known prefix: on an IPv6-only
     network every IPv4 site answers through it, so the address inside decides.
@@ -224,7 +226,7 @@ _REBINDING_SUFFIXES = (
 
 
 class AddressGuard:
-    """Lets through public web addresses and the exceptions in `allow_hosts` ("host" or "host:port")."""
+    """A check that admits only public web addresses and the exceptions in `allow_hosts` ("host" or "host:port")."""
 
     def __init__(self, allow_hosts: Iterable[str] = ()) -> None:
         """`ConfigError` for an entry that is no host."""

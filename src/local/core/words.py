@@ -1,4 +1,4 @@
-"""Words of a text: which language it is in, and which of its words say what it is about."""
+"""The words of a text: their language, and which of them are characteristic of the topic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Language(StrEnum):
-    """The index a text goes to: English is stemmed, everything else is looked for as it was written."""
+    """The language of a text in the word index: English is stemmed, all other text is indexed as written."""
 
     ENGLISH = "english"
     OTHER = "other"
@@ -53,7 +53,9 @@ MAX_TERMS = 24
 
 
 def language_of(text: str) -> Language:
-    """English if its small words say so more than those of other languages; no guess otherwise."""
+    """Return English if English function words prevail over those of other languages; otherwise the language is
+    unknown.
+    """
     words = _WORD.findall(text.casefold())[:200]
     english = sum(word in _ENGLISH_MARKS for word in words)
     other = sum(word in _OTHER_MARKS for word in words)
@@ -72,7 +74,7 @@ def terms_of(question: str) -> list[str]:
 
 
 def is_telling(question: str) -> bool:
-    """Whether any of its words says what it is about."""
+    """Whether any of its words is characteristic of the topic."""
     return any(map(_tells, _words(question.lower())))
 
 
@@ -81,12 +83,12 @@ def _tells(word: str) -> bool:
 
 
 def telling_words(text: str) -> frozenset[str]:
-    """The words that say what a text is about, in any language."""
+    """Return the words that are characteristic of a text's topic, in any language."""
     return frozenset(word for word in _words(text.casefold()) if _tells(word))
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The words that make up what a text says."""
+    """Return the content words of a text."""
     return frozenset(_words(text.casefold())) - _STOP_WORDS
 
 

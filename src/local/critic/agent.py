@@ -74,7 +74,7 @@ _ON_RECORD: tuple[type[ResponseGeneration | CritiqueResult | PairwiseResult], ..
 
 
 class GradingState(StrEnum):
-    """A state of judging one answer."""
+    """The state of the judgement of one answer."""
 
     IDLE = "IDLE"
     GRADING = "GRADING"
@@ -83,7 +83,7 @@ class GradingState(StrEnum):
 
 
 class GradingAction(StrEnum):
-    """An event in judging one answer."""
+    """An event in the judgement of one answer."""
 
     GRADE = "GRADE"
     COMPARE = "COMPARE"
@@ -119,10 +119,11 @@ _ENDS[UNFIT] = GradingAction.FAIL
 
 
 class Grader:
-    """The work on answers: has the judge grade or compare them, and publishes that once each, whichever process dies in
-    between. `figures` count it, `failed` where the judge could not be asked, `unfit` what a judge was not asked that
-    has failed its self-test (`fitness`; without one every judge counts), `skipped` what was left out of a long line;
-    `rubrics_of_tools` are those that tools ask for, by their names. `bus` is set before anything is judged."""
+    """The service that has the judge grade or compare answers, and publishes each result once, whichever process dies
+    in between. `figures` count the results: `failed` if the judge could not be asked, `unfit` if its self-test failed
+    (`fitness`; without one every judge is fit), `skipped` for answers left out of a long queue. `rubrics_of_tools` are
+    the rubrics that tools request, by their names. `bus` is set before the first judgement.
+    """
 
     bus: Bus
     publishes = (CritiqueResult, PairwiseResult, TransitionLog, JournalRead)
@@ -133,11 +134,11 @@ class Grader:
         self.rubrics_of_tools: dict[str, str] = {}
 
     async def grade(self, answer: ResponseGeneration, trace: Trace) -> None:
-        """Grade an answer that nobody has graded."""
+        """Grade an answer that was not graded before."""
         await self._judge_and_tell(GradingAction.GRADE, answer.respondent_id, self._critique(answer), trace)
 
     async def grade_unless_on_record(self, answer: ResponseGeneration, trace: Trace) -> None:
-        """Grade an answer that perhaps somebody has graded."""
+        """Grade an answer unless a grade is recorded."""
         graded = judgement_id(CritiqueResult, answer.query_id, answer.respondent_id)
         if graded not in await self._judged(answer.query_id):
             await self.grade(answer, trace)
@@ -147,7 +148,8 @@ class Grader:
         return {envelope.id for _, envelope in record}
 
     async def skip(self, answer: ResponseGeneration, trace: Trace, reason: str, *, compare: bool) -> None:
-        """Tell that an answer is not graded, and with `compare` not compared, unless somebody has done so before."""
+        """Publish that an answer is not graded, and with `compare` not compared, unless a result was published
+        before."""
         told: list[CritiqueResult | PairwiseResult] = [left_out(answer, reason)]
         if compare:
             told.append(not_compared(answer, reason))
@@ -169,7 +171,7 @@ class Grader:
             await self._judge_and_tell(GradingAction.COMPARE, answer.respondent_id, work, trace)
 
     async def compare_texts(self, request: ComparisonRequest, trace: Trace) -> ComparisonResult:
-        """Which of two texts is better, for a model that asks."""
+        """Compare two texts for a model that asks."""
         pair = Pair(request.question, request.answer_a, request.answer_b)
         compare = self._judge.compare_now if request.respondent_id == MAIN_RESPONDENT else self._judge.compare
         machine = self._machine(NOBODY, trace)
@@ -213,7 +215,7 @@ class Grader:
         try:
             await self.bus.publish(result, trace, envelope_id=envelope_id, seconds=math.inf)
         except JournalFull as error:
-            raise StoreFull(f"the judgement has to wait: {error}") from error
+            raise StoreFull(f"the judgement is postponed: {error}") from error
         failpoints.reach("critic.told")
         machine.advance(GradingAction.PUBLISHED)
 
@@ -299,13 +301,14 @@ class CriticConfig(Settings):
 
     @property
     def judges(self) -> str:
-        """What there will be of an answer, by the names that doors have for it."""
+        """Return the judgements that an answer will get, by their names in frontends."""
         return ", ".join(name for name, is_made in (("critique", self.grade), ("pairwise", self.compare)) if is_made)
 
 
 class CriticAgent(Participant):
-    """The participant that grades every answer from 1 to 5 and says which of two respondents' answers is better. It
-    delays nobody."""
+    """The participant that grades every answer from 1 to 5 and decides which of two respondents' answers is better. It
+    never delays an answer.
+    """
 
     name = "critic"
     kind = Kind.AGENT
@@ -325,10 +328,10 @@ class CriticAgent(Participant):
 
     @classmethod
     def build(cls, config: CriticConfig, resources: Resources) -> Self:
-        """With the model of the role critic, else the one that answers. Raises `ConfigError`."""
+        """Build the critic with the model of the role critic, else the answering model. Raises `ConfigError`."""
         routing = resources.routing
         if routing is None:
-            raise ConfigError("the critic needs a model server, and none is known here")
+            raise ConfigError("the critic needs a model server, and none is configured")
         answering = routing.first("chat", resources.chat_model)
         name = routing.first("critic", config.model or answering)
         is_stand_in = resources.model_backend == "stand_in"
@@ -358,16 +361,16 @@ class CriticAgent(Participant):
             yield
 
     async def announce(self) -> None:
-        """Ask who the tools are: some name the rubric for answers that used them."""
+        """Ask for the tools' schemas: some name the rubric for answers that used them."""
         await self.bus.publish(ToolSchemaRequest())
 
     def hand_back(self) -> None:
-        """Leave what is being judged to the next process."""
+        """Return the open judgements to the next process."""
         for work in list(self._work.values()):
             _cancel(work)
 
     def figures(self) -> dict[str, int]:
-        """What was judged since the start, and what could not be."""
+        """Return the counts of judgements and failures since the start."""
         return {
             "answers_graded": self._grader.figures.graded,
             "answers_compared": self._grader.figures.comparisons,
@@ -379,7 +382,9 @@ class CriticAgent(Participant):
         }
 
     def details(self) -> dict[str, str]:
-        """Who judges, what (doors wait for that), how reliably since the start, and what is wrong with it now."""
+        """Return the judge, its judgements (frontends wait for these), its reliability since the start, and its
+        present problem.
+        """
         shares = {name: f"{share:.0%}" for name, share in self._grader.figures.shares().items() if share is not None}
         told = {"model": self._judge.name, "judges": self._settings.judges, **shares}
         tested = None if self._fitness is None else self._fitness.known
@@ -403,7 +408,7 @@ class CriticAgent(Participant):
 
     @on(ComparisonRequest, concurrency=COMPARISONS_AT_ONCE)
     async def compare(self, request: ComparisonRequest, envelope: Envelope) -> ComparisonResult:
-        """A model in the middle of a turn wants two texts compared: at once if it is a user's turn."""
+        """Compare two texts for a model during a turn: immediately if it is a user's turn."""
         try:
             async with asyncio.timeout(COMPARISON_SECONDS):
                 return await self._unless_stopped(
@@ -416,17 +421,17 @@ class CriticAgent(Participant):
 
     @on(QueryCancel)
     async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
-        """Nobody waits any more for what this turn wanted compared."""
+        """Cancel the comparison of a turn that no longer waits for it."""
         _cancel(self._work.get(message.query_id, ()))
 
     @on(ToolSchema)
     async def learn(self, schema: ToolSchema, envelope: Envelope) -> None:
-        """A tool says what it is, and by which rubric answers are graded that used it."""
+        """Store a tool's rubric, by which answers that used it are graded."""
         if self.may_publish(envelope, ToolResult.subject + schema.tool):
             self._grader.rubrics_of_tools[schema.tool] = schema.rubric
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """What is told to a model that wanted two texts compared."""
+        """Return the error reply to a comparison request."""
         if isinstance(message, ComparisonRequest):
             return no_comparison(getattr(error, "kind", "internal"), str(error) or type(error).__name__)
         return None
@@ -448,16 +453,17 @@ class CriticAgent(Participant):
         self._begun.discard(envelope.id)
 
     def _is_new(self, envelope: Envelope) -> bool:
-        """Whether nobody can have judged an answer: it was given since this process got the first, and not begun in it.
+        """Whether an answer cannot have been judged before: it was delivered after this process got its first
+        delivery, and for the first time.
 
-        Whoever served before it was given nothing from then on.
+        Earlier processes received nothing from then on.
         """
         if self._serves_since is None:
             self._serves_since = time.time()
         return envelope.sent_at > self._serves_since and envelope.id not in self._begun
 
     async def _unless_stopped(self, query_id: str, work: Coroutine[Any, Any, T]) -> T:
-        """What comes of it. Raises `HandedBack` if it is stopped, which `hand_back` and `cancel` do."""
+        """Return the result of the work. Raises `HandedBack` if it is stopped by `hand_back` or `cancel`."""
         task = asyncio.create_task(work)
         self._work[query_id].add(task)
         try:
@@ -474,14 +480,14 @@ class CriticAgent(Participant):
 
 
 def profile_of(profile: Literal["auto"] | ProfileName, model: str) -> ProfileName:
-    """The profile that was chosen, or the one that the model's name tells; else JSON by a schema."""
+    """Return the configured profile, or the one that fits the model's name; else JSON by a schema."""
     if profile != "auto":
         return profile
     return next((found for word, found in MADE_FOR_JUDGING.items() if word in model.lower()), "generic-json")
 
 
 def profile_for(profile: Literal["auto"] | ProfileName, model: str) -> Profile:
-    """How a model is asked that judges."""
+    """Return the profile of a judging model."""
     return PROFILES[profile_of(profile, model)]
 
 

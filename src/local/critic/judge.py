@@ -34,7 +34,7 @@ TEMPERATURES = (0.0, 0.4, 0.8)  # one for each time of asking: the same question
 
 
 class JudgingStatus(StrEnum):
-    """How judging ended."""
+    """The outcome of a judgement."""
 
     GRADED = "graded"
     UNPARSED = "unparsed"  # no reply said in the agreed form what the judge decided; there is no score
@@ -42,7 +42,7 @@ class JudgingStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """A question to be sent to the judge now; `attempt` counts from 1."""
+    """A question for the judge; `attempt` counts from 1."""
 
     prompt: JudgePrompt
     temperature: float
@@ -50,8 +50,9 @@ class JudgeRequest:
 
 
 class JudgeQuestion(Generic[T]):
-    """One question to a judge, asked until a reply can be read: `ask` is what to send, None at the end; `hear` takes
-    the reply. `reading` is None until one could be read."""
+    """One question to a judge, repeated until a reply can be read: `ask` is the next request, None at the end; `hear`
+    receives the reply. `reading` is None until a reply could be read.
+    """
 
     def __init__(self, prompt: JudgePrompt, read: Callable[[str], Reading[T] | None]) -> None:
         self._prompt = prompt
@@ -69,11 +70,12 @@ class JudgeQuestion(Generic[T]):
 
     @property
     def unread(self) -> int:
-        """How many of the replies could not be read."""
+        """The number of unreadable replies."""
         return self.replies - (self.reading is not None)
 
     def hear(self, generated: str) -> None:
-        """The judge's reply: the generated text alone, without the prompt. `IllegalTransition` if nothing was asked."""
+        """Receive the judge's reply: the generated text without the prompt. `IllegalTransition` if nothing was
+        asked."""
         if self.ask is None:
             raise IllegalTransition("done", "hear")
         self.replies += 1
@@ -86,7 +88,7 @@ MIN_MASS = 0.5  # of the probability that has to lie on what can be said there, 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A generated token, and the natural logarithms of the probabilities of what might have stood in its place."""
+    """A generated token, with the log probabilities of its alternatives."""
 
     text: str
     alternatives: Mapping[str, float]
@@ -96,7 +98,7 @@ def expected_score(tokens: Sequence[Token], generated: str, at: int | None) -> f
     """Σ n·p(n) / Σ p(n) over the scores n from 1 to 5 (G-Eval, Liu et al. 2023), at the token that wrote the score.
 
     `at` is that score's place in `generated`. None where the tokens are not those of the text, where the score shares
-    its token with other characters than blanks, or where less than half of the probability lies on scores.
+    its token with other characters than blanks, or where less than half of the probability is on scores.
     """
     masses = _masses(tokens, generated, at, "12345")
     return None if masses is None else math.fsum(int(score) * mass for score, mass in masses.items())
@@ -136,9 +138,9 @@ def _token_at(tokens: Sequence[Token], at: int) -> Token | None:
 class Verdict:
     """The judge's verdict on one answer.
 
-    `score` is the integer from 1 to 5 that it wrote, None if `status` is unparsed; `expected` the mean over the
-    probabilities of the scores, where they are known. `feedback` is what it said, the whole last reply if unparsed;
-    `replies` how often it was asked, `unread` how many of them could not be read.
+    `score` is the integer from 1 to 5 that the judge wrote, None if `status` is unparsed; `expected` is the mean over
+    the probabilities of the scores, where they are known. `feedback` is the judge's explanation, or the whole last
+    reply if unparsed; `replies` counts the replies, `unread` those that could not be read.
     """
 
     status: JudgingStatus
@@ -150,8 +152,9 @@ class Verdict:
 
 
 class Grading:
-    """One answer being graded: `ask` says what to send, `hear` takes the reply; when `ask` is None, `verdict` is
-    there."""
+    """The grading of one answer: `ask` is the next request, `hear` receives the reply; when `ask` is None, `verdict`
+    is set.
+    """
 
     def __init__(self, profile: Profile, case: Case, rubric: Rubric) -> None:
         prompt = profile.absolute(case, rubric)
@@ -160,11 +163,11 @@ class Grading:
 
     @property
     def ask(self) -> JudgeRequest | None:
-        """What to ask next; None when this is done."""
+        """The next request; None at the end."""
         return self._question.ask
 
     def hear(self, generated: str, tokens: Sequence[Token] = ()) -> None:
-        """The reply, and its tokens where the backend tells their probabilities."""
+        """Receive the reply, and its tokens if the backend reports their probabilities."""
         self._question.hear(generated)
         if self._question.reading is not None:
             self._expected = expected_score(tokens, generated, self._question.reading.at)
@@ -181,7 +184,7 @@ class Grading:
 
 
 class Winner(StrEnum):
-    """Which answer is better."""
+    """The winner of a comparison."""
 
     A = "A"
     B = "B"
@@ -211,8 +214,9 @@ MARGIN = 0.1  # from one half: what is nearer to it is a tie
 
 
 class Comparison:
-    """Two answers being compared in both orders: `ask` says what to send, `hear` takes the reply; when `ask` is None,
-    `outcome` is there."""
+    """The comparison of two answers in both orders: `ask` is the next request, `hear` receives the reply; when `ask`
+    is None, `outcome` is set.
+    """
 
     def __init__(self, profile: Profile, pair: Pair, rubric: Rubric) -> None:
         self._forward = JudgeQuestion(profile.relative(pair, rubric), profile.read_winner)
@@ -225,7 +229,7 @@ class Comparison:
         return self._current.ask
 
     def hear(self, generated: str, tokens: Sequence[Token] = ()) -> None:
-        """The reply to what was asked last, and its tokens where the backend tells their probabilities."""
+        """Receive the reply to the last request, and its tokens if the backend reports their probabilities."""
         question = self._current
         question.hear(generated)
         if question.reading is not None:
@@ -348,7 +352,7 @@ def preference_of(
     judge: str,
     end: ComparisonOutcome | ModelError,
 ) -> PairwiseResult:
-    """Which of two respondents' answers is better, by the model `judge`."""
+    """Compare two respondents' answers with the model `judge`."""
     common = _common([answer_a, answer_b], rubric, judge)
     if isinstance(end, ModelError):
         return PairwiseResult(winner=None, status="failed", feedback=str(end), **common)
@@ -363,9 +367,9 @@ def preference_of(
 
 
 def comparison(judge: str, outcome: ComparisonOutcome) -> ComparisonResult:
-    """What a model is told that wanted two texts compared."""
+    """Return the comparison for the model that requested it."""
     if outcome.winner is None:
-        text = "the critic could not say in a form that can be read which answer is better"
+        text = "the critic's reply could not be read"
         return ComparisonResult(judge=judge, error=ErrorInfo(kind=JudgingStatus.UNPARSED.value, message=text))
     return ComparisonResult(
         winner=outcome.winner.value, order_consistent=outcome.order_consistent, feedback=outcome.feedback, judge=judge
@@ -373,7 +377,7 @@ def comparison(judge: str, outcome: ComparisonOutcome) -> ComparisonResult:
 
 
 def no_comparison(kind: str, message: str) -> ComparisonResult:
-    """The answer to a request that nobody could compare for."""
+    """Return the answer to a comparison request that failed."""
     return ComparisonResult(error=ErrorInfo(kind=kind, message=message))
 
 
@@ -424,14 +428,15 @@ _OF_THE_REQUEST = frozenset({"bad_request", "bad_call", "filtered", "context_ove
 
 
 class JudgeAway(ModelError):
-    """The judge's model has failed, and is not asked for a while."""
+    """The error for a judge whose model has failed and is not asked for a while."""
 
 
 class CircuitBreaker:
-    """A circuit breaker for the judge's model: decides after each failure whether the model is asked again, and when it
-    is left alone.
+    """A circuit breaker for the judge's model: it decides after each failure whether the model is asked again or left
+    alone.
 
-    Times are seconds of one monotonic clock that the caller reads. `problem` is what is wrong now, if anything."""
+    Times are seconds of one monotonic clock that the caller reads. `problem` is the present problem, if any.
+    """
 
     def __init__(self) -> None:
         self.problem = ""
@@ -441,7 +446,7 @@ class CircuitBreaker:
     def check(self, now: float) -> None:
         """Raises `JudgeAway` while the model is to be left alone."""
         if now < self._until:
-            raise JudgeAway(f"the judge was not asked, as it has just failed: {self.problem}", kind=self._kind)
+            raise JudgeAway(f"the judge was not asked because it has just failed: {self.problem}", kind=self._kind)
 
     def after(self, error: ModelError, failures: int, now: float) -> float | None:
         """The model has failed so many times in a row at one question: seconds to wait before it is asked again, or
@@ -454,7 +459,7 @@ class CircuitBreaker:
             return max(WAITS[failures - 1], wish or 0.0)
         seconds = PAUSE_SECONDS if is_permanent else SHORT_PAUSE_SECONDS
         if self.problem != str(error):  # said once, however many answers are in flight
-            log.error("nothing is judged for now, the next answer in %g s: %s", seconds, error)
+            log.error("judging is suspended; next try in %g s: %s", seconds, error)
         self.problem, self._kind, self._until = str(error), error.kind, now + seconds
         return None
 
@@ -474,7 +479,7 @@ class _Reply:
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """A model that judges in the place of another, and how it is asked."""
+    """A model that replaces another as the judge, and how it is asked."""
 
     name: str
     profile: Profile
@@ -485,12 +490,10 @@ _Calling = Callable[[JudgeRequest], Coroutine[Any, Any, _Reply]]
 
 
 class Judge:
-    """The model `name` as a judge of answers, asked in the manner of `profile`. `signs_as` is its name for people where
-    that is another.
+    """The model `name` as a judge of answers, asked by `profile`. `signs_as` is its name for people, if that differs.
 
-    `successor` gives who judges in its place from the first grade or comparison in the background on, if anybody.
-
-    What it raises is a `ModelError`, and then there is no verdict.
+    `successor` returns the replacement, if any, from the first grade or comparison in the background on. It raises
+    only `ModelError`, and then there is no verdict.
     """
 
     def __init__(
@@ -527,11 +530,11 @@ class Judge:
 
     @property
     def problem(self) -> str:
-        """What is wrong with it now, if anything."""
+        """The present problem, if any."""
         return self._breaker.problem
 
     def is_asked_by(self, task: asyncio.Task[Any]) -> bool:
-        """Whether the model works at this moment on what this task wants to know."""
+        """Whether the model works on this task at this moment."""
         return task in self._asking
 
     async def test_score(self, case: Case, rubric: Rubric) -> float | None:
@@ -560,7 +563,7 @@ class Judge:
         return await self._fitting(lambda room: self._grade(shortened(case, room), rubric))
 
     async def compare(self, pair: Pair, rubric: Rubric) -> tuple[str, ComparisonOutcome]:
-        """Which of two answers is better, in the same way."""
+        """Compare two answers in the same way."""
         await self.settle()
         return await self._fitting(lambda room: self._compare(shortened(pair, room), rubric, self._in_background))
 
@@ -717,7 +720,9 @@ HOW_ELSE = "`model` in critic.yaml decides otherwise"
 
 @dataclass(frozen=True, slots=True)
 class JudgeChoice:
-    """Which model judges: `name` is the judge, None for the model that answers; `why` is for a person."""
+    """The choice of the judging model: `name` is the judge, None for the answering model; `why` explains it to a
+    person.
+    """
 
     name: str | None
     why: str
@@ -725,8 +730,9 @@ class JudgeChoice:
 
 @dataclass(frozen=True, slots=True)
 class JudgeChooser:
-    """Chooses a model made for judging beside the model `answering`, both of the Ollama server at `url`. Its models are
-    called `prefix` and their name; `free_memory` tells how many bytes its machine has left, None where nobody knows."""
+    """A chooser of a judging model beside the model `answering`, both on the Ollama server at `url`. Its models are
+    called `prefix` and their name; `free_memory` returns the free bytes of its machine, None where unknown.
+    """
 
     url: str
     answering: str
@@ -771,9 +777,9 @@ def choose_judge(
     if answerer and judge in here:
         return JudgeChoice(judge, f"{judge} and {answering} are both loaded")
     if answerer and answerer.in_vram:
-        return JudgeChoice(None, f"how much graphics memory there is beside {answering} nobody tells; {HOW_ELSE}")
+        return JudgeChoice(None, f"the graphics memory left beside {answering} is unknown; {HOW_ELSE}")
     if free is None:
-        return JudgeChoice(None, f"how much memory the model server has left nobody tells; {HOW_ELSE}")
+        return JudgeChoice(None, f"the free memory of the model server is unknown; {HOW_ELSE}")
     yet_to_load = (
         0 if answerer else next((one or 0 for name, one in pulled.items() if is_same_model(name, answering)), 0)
     )
@@ -798,7 +804,8 @@ REASON = f"not judged: more than {MOST} answers waited for the judge, and it jud
 
 class JudgingLine:
     """The answers that wait for the judge, the newest first. `is_asked(task)` tells whether the judge reads the answer
-    of a task at this moment: that one is not left out."""
+    of a task at this moment: that one is not left out.
+    """
 
     def __init__(self, is_asked: Callable[[asyncio.Task[Any]], bool]) -> None:
         self._is_asked = is_asked
@@ -842,8 +849,7 @@ class JudgingLine:
 
 @dataclass(slots=True)
 class Figures:
-    """A judge's running figures. Counts since the start; the shares are between 0 and 1, None while there is nothing to
-    divide by."""
+    """The running statistics of a judge. Counts since the start; the shares are between 0 and 1, None without data."""
 
     graded: int = 0  # answers
     unparsed: int = 0  # answers and comparisons

@@ -1,4 +1,4 @@
-"""What is put before a judge, what it is asked, and what was read from its reply."""
+"""The material for a judge, its prompts, and its parsed replies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)
 
 
 class Rubric(Settings):
-    """One scale: the question that is asked of an answer, and what each score means, from 1 to 5."""
+    """One rating scale: the question about an answer, and the meaning of each score from 1 to 5."""
 
     criteria: Sentence
     scores: tuple[Sentence, Sentence, Sentence, Sentence, Sentence]
@@ -37,7 +37,7 @@ class Rubric(Settings):
 
 
 class Rubrics(Settings):
-    """The rubrics of `critic.yaml`: one for each kind of turn, and by their names those that tools ask for."""
+    """The rubrics of `critic.yaml`: one for each kind of turn, and by name those that tools request."""
 
     knowledge: Rubric
     tools: Rubric
@@ -69,7 +69,7 @@ def choose(rubrics: Rubrics, used: Sequence[UsedTool]) -> tuple[str, Rubric]:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one tool returned during the turn; the answer is judged against it. `source` is the tool's name."""
+    """The result of one tool call during the turn, against which the answer is judged. `source` is the tool's name."""
 
     source: str
     text: str
@@ -77,7 +77,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One answer. With evidence the prompt is the retrieval-grounded one. Texts are as they came, never prepared."""
+    """One answer to judge. With evidence the prompt is the retrieval-grounded one. Texts are unchanged originals."""
 
     query: str
     answer: str
@@ -86,7 +86,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two answers to one question. `evidence` is what either of them was written from."""
+    """Two answers to one question. `evidence` is what either of them was based on."""
 
     query: str
     answer_a: str
@@ -110,7 +110,7 @@ GROUNDED = f"What the {CONTEXT.lower()} does not support, or contradicts, counts
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompt:
-    """One question to a judge. `schema` is the JSON Schema its reply has to follow, None for plain text."""
+    """One prompt for a judge. `schema` is the JSON Schema of its reply, None for plain text."""
 
     system: str
     user: str
@@ -123,7 +123,9 @@ class JudgePrompt:
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[T_co]):
-    """What a judge decided and said; `at` is where in the reply the decision stands, None where that is not known."""
+    """A judge's parsed reply: its decision and explanation; `at` is the position of the decision in the reply, None if
+    unknown.
+    """
 
     value: T_co
     feedback: str
@@ -131,7 +133,9 @@ class Reading(Generic[T_co]):
 
 
 class Profile(Protocol):
-    """How one kind of judge is asked and understood. A reader gets the generated text alone; None is "unparsed"."""
+    """The way in which one kind of judge is asked and its replies are read. A reader gets the generated text alone;
+    None is "unparsed".
+    """
 
     def absolute(self, case: Case, rubric: Rubric) -> JudgePrompt:
         """Ask for a score of one answer."""
@@ -151,7 +155,7 @@ class Profile(Protocol):
 
 
 def rules(evidence: Sequence[Evidence]) -> tuple[str, ...]:
-    """What every judge is told of the material: how to take quotations and, where there is evidence, what it is for."""
+    """Return the rules for every judge: how to treat quotations and, if there is evidence, how to use it."""
     return (ON_QUOTES, GROUNDED) if evidence else (ON_QUOTES,)
 
 
@@ -161,5 +165,5 @@ def context(evidence: Sequence[Evidence]) -> tuple[tuple[str, str], ...]:
 
 
 def returned(evidence: Sequence[Evidence]) -> str:
-    """What the tools returned, each under its name, as quotations."""
+    """Return the tools' results, each under the tool's name, as quotations."""
     return f"\n{MARGIN}\n".join(quoted(f"{one.source} returned:\n{one.text}") for one in evidence)

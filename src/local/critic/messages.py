@@ -1,4 +1,4 @@
-"""How answers are judged: by a critic, by comparison, by users; and what the respondents learn of it."""
+"""The messages about judgements: the critic's grades, comparisons, users' ratings, and rewards for respondents."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ waited, and the newest of them are judged; `judge_unfit`: the judge has failed i
 
 
 class CritiqueResult(Message):
-    """The critic, after it has read an answer. `score` is 1 to 5, or null with a status that says why; `expected` is
-    the mean over the judge's probabilities of the scores, where they are known."""
+    """The critic's grade of an answer. `score` is 1 to 5, or null with a status that says why; `expected` is the mean
+    over the judge's probabilities of the scores, where they are known.
+    """
 
     subject = "critique.result"
     delivery = Delivery.CONFIRMED
@@ -31,9 +32,10 @@ class CritiqueResult(Message):
 
 
 class PairwiseResult(Message):
-    """The critic, when two respondents have answered a query. `winner` is null with a status that says why.
+    """The critic's comparison of two respondents' answers to a query. `winner` is null with a status that says why.
     `order_consistent` says whether the judge preferred the same answer in both orders; if not, it is a tie, unless the
-    judge's probabilities are known: then `preferred`, the mean probability of A over both orders, decides."""
+    judge's probabilities are known: then `preferred`, the mean probability of A over both orders, decides.
+    """
 
     subject = "pairwise.result"
     delivery = Delivery.CONFIRMED
@@ -51,8 +53,9 @@ class PairwiseResult(Message):
 
 
 class ComparisonRequest(Message):
-    """The tool `compare_answers`, when a model asks which of two texts answers a question better. A user waits for it
-    only if it is the main respondent's."""
+    """A request of the tool `compare_answers` to compare two texts, made by a model. A user waits for it only if it is
+    the main respondent's.
+    """
 
     subject = "comparison.request"
     is_request = True
@@ -64,7 +67,7 @@ class ComparisonRequest(Message):
 
 
 class ComparisonResult(Message):
-    """The critic's answer to that; `error` says why it has none."""
+    """The critic's answer to a `ComparisonRequest`; `error` says why there is no comparison."""
 
     subject = "comparison.result"
     winner: Literal["A", "B", "tie"] | None = None
@@ -75,7 +78,8 @@ class ComparisonResult(Message):
 
 
 class UserFeedback(Message):
-    """A frontend, when a user rates an answer; the latest rating of an answer counts, null withdraws it."""
+    """A user's rating of an answer, published by a frontend; the latest rating of an answer counts, null
+    withdraws it."""
 
     subject = "user.feedback"
     delivery = Delivery.CONFIRMED
@@ -87,8 +91,9 @@ class UserFeedback(Message):
 
 
 class RewardEvent(Message):
-    """The reward service, to the respondent that gave an answer: the answer's reward is now this, 0 for none. It
-    replaces any earlier one of the same answer."""
+    """The present reward of an answer, 0 for none, sent by the reward service to the answer's respondent. It replaces
+    any earlier one of the same answer.
+    """
 
     subject = "reward.event"
     delivery = Delivery.CONFIRMED

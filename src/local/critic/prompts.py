@@ -1,4 +1,4 @@
-"""How each kind of judge is asked, and how its reply is read."""
+"""The prompts of each kind of judge, and the readers of its replies."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def spoken(text: str) -> int:
 
 
 def marked(text: str, mark: re.Pattern[str], form: re.Pattern[str]) -> Reading[str] | None:
-    """What stands behind the last mark; None if that cannot be read, or another mark says something else."""
+    """Return the text after the last mark; None if it cannot be read, or another mark contradicts it."""
     reply = plain(text)
     marks = list(mark.finditer(reply))
     said = form.match(reply, marks[-1].end()) if marks else None
@@ -111,7 +111,7 @@ _COMMA_AT_THE_END = re.compile(r",(?=\s*\})")
 
 
 class GenericJson:
-    """The profile of any model that can follow a JSON Schema."""
+    """A profile for any model that can follow a JSON Schema."""
 
     def absolute(self, case: Case, rubric: Rubric) -> JudgePrompt:
         """See `Profile`."""
@@ -143,7 +143,7 @@ class GenericJson:
 
 
 def _said(generated: str, key: str) -> Reading[Any]:
-    """What the object of a reply says of a key, None if nothing or different things, and where."""
+    """Return the value of a key in a reply and its position; None if it is missing or contradictory."""
     reply = plain(generated)
     verdict = _verdict(reply, key)
     *_, at = (None, *(found.start("said") for found in _SAID[key].finditer(reply)))
@@ -151,7 +151,7 @@ def _said(generated: str, key: str) -> Reading[Any]:
 
 
 def _verdict(text: str, key: str) -> Mapping[str, Any]:
-    """The last object of a reply; an empty one if another one says something else of the key."""
+    """Return the last object of a reply; an empty one if another object contradicts it in the key."""
     objects = _objects(text) or _objects(_COMMA_AT_THE_END.sub(" ", text))
     different = {repr(each[key]) for each in objects if key in each}
     return objects[-1] if objects and len(different) == 1 else {}
@@ -246,8 +246,9 @@ _NEXT_TASK = re.compile(
 
 
 class Prometheus2:
-    """The profile of Prometheus 2 (Kim et al. 2024), with its published templates: headed sections and a dangling
-    `###Feedback:`; the reply ends with `[RESULT]` and the verdict."""
+    """The profile of Prometheus 2 (Kim et al. 2024), with its published templates: headed sections and a final
+    `###Feedback:`; the reply ends with `[RESULT]` and the verdict.
+    """
 
     def absolute(self, case: Case, rubric: Rubric) -> JudgePrompt:
         """See `Profile`."""

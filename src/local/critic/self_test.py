@@ -1,7 +1,7 @@
-"""Whether a model can judge: known pairs of a right and a wrong answer, and what share of them it has to tell apart.
+"""The self-test of a judge: known pairs of a right and a wrong answer, and the share that it must distinguish.
 
-A model below the size that the task takes gives every answer about the same grade. Nobody sees that from its grades, so
-it is tested before the first one counts. No I/O.
+A model below the size that the task takes gives every answer about the same grade. Nobody sees that from its grades,
+so it is tested before the first one counts. No I/O.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ RUBRIC = Rubric(
 
 
 class TestItem(NamedTuple):
-    """A question with a right and a wrong answer. Where `compared`, the judge has both before it at once; `wrong_first`
-    is their order there."""
+    """A question with a right and a wrong answer. If `compared`, the judge reads both at once; `wrong_first` is their
+    order then.
+    """
 
     question: str
     right: str
@@ -78,8 +79,9 @@ DIGEST = hashlib.blake2b(repr((ITEMS, RUBRIC, PASS_SHARE, PASS_DIFFERENCE)).enco
 
 @dataclass(frozen=True, slots=True)
 class ItemResult:
-    """What a judge made of an item: the grades of both answers, None where no reply could be read. Where they were
-    compared, `picked` is whether it found the right one to be better, None if it found neither."""
+    """A judge's result on one test item: the grades of both answers, None where no reply could be read. For a
+    comparison, `picked` tells whether it preferred the right one, None if neither.
+    """
 
     item: TestItem
     right: float | None = None
@@ -88,12 +90,12 @@ class ItemResult:
 
     @property
     def difference(self) -> float | None:
-        """How much better the grade of the right answer is."""
+        """The difference between the grades of the right and the wrong answer."""
         return None if self.right is None or self.wrong is None else self.right - self.wrong
 
     @property
     def passed(self) -> bool:
-        """Whether the judge has told right from wrong clearly."""
+        """Whether the judge has clearly distinguished right answers from wrong ones."""
         return self.picked is True if self.item.compared else (self.difference or 0.0) >= PASS_DIFFERENCE
 
     def in_words(self) -> str:
@@ -111,7 +113,9 @@ def _grade(score: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SelfTestResult:
-    """How a judge has done. A test ends once it cannot be passed any more, so `asked` may be less than `items`."""
+    """A judge's result in the self-test. A test ends when it can no longer be passed, so `asked` may be less than
+    `items`.
+    """
 
     passed: int
     asked: int
@@ -151,8 +155,7 @@ log = logging.getLogger(__name__)
 
 class JudgeFitness:
     """The self-test of a judge. Its result is stored by model, profile and test set, below `data_dir`.
-
-    `name_of(model)` is the name that the model's server has for it. `on_item` is given each result of an item.
+    `name_of(model)` is the model's name on its server. `on_item` receives each result of an item.
     """
 
     def __init__(
@@ -174,7 +177,8 @@ class JudgeFitness:
 
     async def checked(self) -> SelfTestResult:
         """The result, after the test if there is none yet. It is run in the background, one call after the other, and
-        goes on where it was if a call fails. Raises `ModelError`."""
+        resumes after a failed call. Raises `ModelError`.
+        """
         await self._judge.settle()
         async with self._testing:
             model, profile = identity = self._judge.identity

@@ -12,10 +12,10 @@ from local.cli.client import running_system
 from local.cli.main import ApiOption, DataDir, JsonOption, date_and_time, visible, write_found
 
 Json = dict[str, Any]
-JobId = Annotated[str, typer.Argument(metavar="JOB", help="As `local2 cron list` shows it.")]
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="Id of a job, as `local2 cron list` shows it.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=500, help="At most this many.")]
 
-cron_app = typer.Typer(help="Schedule questions and look at their runs.")
+cron_app = typer.Typer(help="Schedule questions and show their runs.")
 
 
 @cron_app.command("list")
@@ -34,10 +34,17 @@ def add(
     schedule: Annotated[str, typer.Argument(help="'0 9 * * 1-5', 'at 2026-12-24T18:00', 'in 10m' or 'every 30m'.")],
     prompt: Annotated[str, typer.Argument(help="The question.")],
     name: Annotated[str, typer.Option(help="A name for the job.")] = "",
-    time_zone: Annotated[str | None, typer.Option(help="Such as Europe/Berlin; default: this machine's.")] = None,
-    missed: Annotated[str, typer.Option(help="How many missed times to make up for: once, all or none.")] = "once",
-    session: Annotated[str | None, typer.Option(help="Its conversation; default: a new one each time.")] = None,
-    mode: Annotated[str | None, typer.Option(help="Above `default` it needs the owner token.")] = None,
+    time_zone: Annotated[
+        str | None, typer.Option(help="Time zone, such as Europe/Berlin (default: this machine's).")
+    ] = None,
+    missed: Annotated[str, typer.Option(help="How many missed runs to make up for: once, all or none.")] = "once",
+    session: Annotated[
+        str | None, typer.Option(help="Conversation of the runs (default: a new one each time).")
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="Permission mode of the runs; modes that allow more than `default` require the owner token."),
+    ] = None,
     max_runs: Annotated[int | None, typer.Option(help="At most this many runs a day.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="At most this many tokens a day.")] = None,
     as_json: JsonOption = False,
@@ -82,7 +89,7 @@ def pause(job: JobId, api: ApiOption = None, data_dir: DataDir = None) -> None:
 
 @cron_app.command()
 def resume(job: JobId, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Resume a paused job; the times that it missed are not made up for.
+    """Resume a paused job. Missed runs are not made up for.
 
     Example: local2 cron resume 3f2a0c81d5e7
     """
@@ -97,7 +104,7 @@ def run(job: JobId, as_json: JsonOption = False, api: ApiOption = None, data_dir
     """
     with running_system(api, data_dir) as client:
         begun = client.request("POST", f"/cron/{quote(job, safe='')}/run")
-    write_found(begun, [f"begun; `local2 trace {begun['query_id']}` shows it"], as_json=as_json, nothing="")
+    write_found(begun, [f"started; `local2 trace {begun['query_id']}` shows it"], as_json=as_json, nothing="")
 
 
 @cron_app.command()
@@ -110,7 +117,7 @@ def history(
     """
     with running_system(api, data_dir) as client:
         found = client.request("GET", f"/cron/{quote(job, safe='')}/runs?limit={limit}")
-    write_found(found, map(_run_line, found["runs"]), as_json=as_json, nothing="it has not run yet")
+    write_found(found, map(_run_line, found["runs"]), as_json=as_json, nothing="the job has not run yet")
 
 
 def _enable(job: str, api: str | None, data_dir: Any, *, enabled: bool) -> None:

@@ -15,13 +15,13 @@ CronRunState = Literal["due", "asked", "answered", "failed", "cancelled", "refus
 
 
 class NewJob(Data):
-    """A job that somebody wants. `schedule` is a cron expression, `at` a time, `in` a while or `every` so often, in
-    that time zone or the one of the settings. `missed` says what becomes of times that passed while LoCAL2 did not run:
-    one run for all of them, one for each, or none. Without `session_id` each run is a conversation of its own. What is
-    None gets the default of the settings.
+    """The order of a new job. `schedule` is a cron expression, `at` a time, `in` a delay or `every` interval, in that
+    time zone or the one of the settings. `missed` says how times are handled that passed while LoCAL2 did not run: one
+    run for all of them, one for each, or none. Without `session_id` each run is a separate conversation. None means
+    the default of the settings.
 
-    A new field of a job is added here: the HTTP body, the stored row and what is shown of a job follow. `local2 cron
-    add` and the tool `cron_add` need an option of their own if they are to set it.
+    A new field of a job is added here: the HTTP body, the stored row and the shown job follow. `local2 cron add` and
+    the tool `cron_add` need a new option if they are to set it.
     """
 
     prompt: str
@@ -67,7 +67,7 @@ class CronRunRecord(Data):
 
 
 class CronJobChanged(Message):
-    """Published by `cron` when a job was made, paused, resumed or removed (`what`)."""
+    """Published by `cron` when a job was added, paused, resumed or removed (`what`)."""
 
     subject = "cron.job.changed"
     delivery = Delivery.CONFIRMED
@@ -102,7 +102,7 @@ class CronRequest(Message):
 
 
 class CronResult(Message):
-    """The answer of `cron`: all jobs or the one that was meant; for run and history also the runs, the latest first."""
+    """The answer of `cron`: all jobs or the requested one; for run and history also the runs, the latest first."""
 
     subject = "cron.result."
     delivery = Delivery.EPHEMERAL

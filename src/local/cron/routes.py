@@ -51,8 +51,9 @@ class _Jobs:
 
     @open_to(Access.USERS)
     async def add(self, request: Request, caller: Caller) -> Response:
-        """Make a job: 201. Its mode is `dontAsk` unless the body names one; a mode that allows more needs the owner
-        token."""
+        """Create a job. The status is 201. Its mode is `dontAsk` unless the body names one; a mode that allows more
+        needs the owner token.
+        """
         body = await read_body(request, JobBody)
         mode = api().mode_of(body.mode, caller, is_followed=False)
         order = NewJob(**body.model_dump(exclude={"by", "mode"}), mode=mode)
@@ -74,7 +75,7 @@ class _Jobs:
 
     @open_to(Access.USERS)
     async def run(self, job_id: PathId, caller: Caller) -> Response:
-        """Run a job now, in addition to its times: 202 with the run, whose query_id can be followed."""
+        """Run a job now, in addition to its schedule. The status is 202; the run's query_id can be followed."""
         result = await _ask("run", caller.user_id, job_id=job_id)
         return JsonResponse(result.runs[0], 202)
 

@@ -74,14 +74,14 @@ _SESSION = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
 
 
 class BadJob(BadRequest):
-    """An order for a job that cannot be run."""
+    """The error for an order of a job that cannot be run."""
 
     kind = "invalid"
 
 
 @dataclass(frozen=True, slots=True)
 class JobMaker:
-    """Who makes a job, and under which id: a user, by a frontend or a model, perhaps in a `tainted` conversation."""
+    """The origin and id of a new job: the user, the frontend or model, and whether the conversation was `tainted`."""
 
     job_id: str
     user_id: str | None = None
@@ -109,7 +109,7 @@ def job_of(order: NewJob, maker: JobMaker, config: CronConfig, zone: str, now: f
 
 def _require_bounds(order: NewJob) -> None:
     if not order.prompt.strip():
-        raise BadJob("prompt: is blank; expected what is to be asked")
+        raise BadJob("prompt: is blank; expected a question or task")
     if len(order.prompt) > MOST_CHARACTERS:
         raise BadJob(f"prompt: has {len(order.prompt)} characters; expected {MOST_CHARACTERS} at most")
     if order.session_id is not None and not _SESSION.fullmatch(order.session_id):
@@ -129,7 +129,7 @@ def _name(order: NewJob) -> str:
 
 
 class Publisher(Protocol):
-    """A participant's bus."""
+    """A participant's bus, as far as jobs need it."""
 
     async def publish(
         self, message: Message, trace: Trace, *, envelope_id: str | None = None, seconds: float = 30.0
@@ -146,7 +146,7 @@ _NAMESPACE = uuid.UUID("7a3f2f5e-58a1-4a0e-9a63-5d8f6c1f0b19")
 
 
 class NoSuchJob(BadRequest):
-    """The error for an id that no job has, or one of another user."""
+    """The error for an id that no job of this user has."""
 
     kind = "not_found"
 
@@ -155,8 +155,9 @@ class NoSuchJob(BadRequest):
 
 
 class JobRegistry:
-    """All jobs in memory. Every change is stored before it counts. `clock` gives seconds since 1970, `zone` is the time
-    zone of jobs that name none. Every coroutine raises as the store does."""
+    """The registry of all jobs, in memory. Every change is stored before it takes effect. `clock` gives seconds since
+    1970, `zone` is the default time zone. Every coroutine raises as the store does.
+    """
 
     publishes: ClassVar[Publications] = (CronJobChanged,)
 
@@ -169,7 +170,7 @@ class JobRegistry:
         self._bus: Publisher
 
     async def load(self, bus: Publisher) -> None:
-        """Read what is stored."""
+        """Read the stored jobs."""
         self._bus = bus
         self._jobs = {stored.job.job_id: stored for stored in await self._store.jobs()}
 
@@ -215,17 +216,19 @@ class JobRegistry:
         return await self._changed(replace(stored, state=state, decided=decided, is_told=False))
 
     def decided(self, job_id: str, until: int) -> None:
-        """What was due of a job up to then is decided, and stored."""
+        """Store the decision on the due runs of a job."""
         if job_id in self._jobs:
             self._jobs[job_id] = replace(self._jobs[job_id], decided=until)
 
     def record(self, stored: StoredJob) -> CronJobRecord:
-        """The job as it is shown, with what is true of it now."""
+        """Return the job as shown, with its present state."""
         now = {"enabled": stored.state == "active", "next_at": self._next_at(stored)}
         return stored.job.model_copy(update=now)
 
     def _next_at(self, stored: StoredJob) -> float | None:
-        """When the job is due; None if its schedule cannot be read any more, as where its time zone is gone."""
+        """Return when the job is due; None if its schedule is no longer valid, for example because its time zone was
+        removed.
+        """
         if stored.state != "active":
             return None
         try:
@@ -286,8 +289,10 @@ _JOB_RUNNER_NAMESPACE = uuid.UUID("d5f0a4f1-2f0b-4a5c-8a3e-0b7b6f4a1c55")
 
 
 class JobRunner:
-    """Runs what is due. It stores before it publishes, and continues a run of an earlier process under the same
-    query_id: it is one query. `clock` gives seconds since 1970. Raises as the store does, and `AskerStopping`."""
+    """The executor of due runs. It stores before it publishes, and continues a run of an earlier process under the
+    same query_id, so that it is one query. `clock` gives seconds since 1970. Raises as the store does, and
+    `AskerStopping`.
+    """
 
     publishes: ClassVar[Publications] = (Asker, CronRun)
 
@@ -395,8 +400,9 @@ RETRY_SECONDS = 30.0  # after something could not be stored
 
 
 class CronScheduler:
-    """Begins the runs that are due; use as `async with scheduler.running(bus, asker)`. At most one run of a job is
-    under way. It sleeps while there are no jobs. `clock` gives seconds since 1970."""
+    """The scheduler that starts due runs; use as `async with scheduler.running(bus, asker)`. A job has at most one
+    open run. It sleeps while there are no jobs. `clock` gives seconds since 1970.
+    """
 
     publishes: ClassVar[Publications] = (JobRegistry, JobRunner)
 
@@ -417,7 +423,7 @@ class CronScheduler:
 
     @classmethod
     def of(cls, folder: Path, config: CronConfig) -> Self:
-        """On the file in the data directory."""
+        """Return the scheduler on the file in the data directory."""
         store = JobStore(folder / FILE_NAME)
         registry = JobRegistry(store, config, config.time_zone or zone_of_this_machine(), folder, time.time)
         return cls(store, registry, time.time, config.all_tokens_a_day)
@@ -444,7 +450,7 @@ class CronScheduler:
 
     @property
     def busy(self) -> int:
-        """How many jobs have a run under way."""
+        """The number of jobs with an open run."""
         return len(self._latest)
 
     async def history(self, job_id: str, limit: int) -> list[JobRun]:
@@ -460,7 +466,7 @@ class CronScheduler:
         return run
 
     async def remove(self, job_id: str, of_user: str | None) -> StoredJob:
-        """Remove a job; a query of it that is recorded goes on. Raises `NoSuchJob`, and as the store does."""
+        """Remove a job; a recorded query of it continues. Raises `NoSuchJob`, and as the store does."""
         self.registry.get(job_id, of_user)
         while task := self._latest.pop(job_id, None):
             task.cancel()
@@ -519,7 +525,7 @@ class CronScheduler:
             for run in runs:
                 await self._see_one_through(stored, run)
         except AskerStopping:
-            return  # the next process goes on with it
+            return  # the next process continues it
         if self._latest.get(stored.job.job_id) is asyncio.current_task():
             del self._latest[stored.job.job_id]
         self.wake()

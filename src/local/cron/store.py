@@ -22,8 +22,9 @@ _NAMESPACE = uuid.UUID("0c1a6c0e-9d5e-4d3a-8f52-3b7f0f6f2c44")
 
 
 class RunState(StrEnum):
-    """The state of a run. A run that is `due` is stored here alone, one that is `asked` is a recorded query; the others
-    are ends."""
+    """The state of a run. A `due` run is stored only here, an `asked` run is a recorded query; the other states are
+    final.
+    """
 
     DUE = "due"
     ASKED = "asked"
@@ -43,12 +44,12 @@ def _schedule(text: str, zone: str, created_at: int) -> Schedule:
 
 
 def times_of(job: CronJobRecord) -> Schedule:
-    """When a job is due. Raises `BadSchedule`."""
+    """Return the schedule of a job. Raises `BadSchedule`."""
     return _schedule(job.schedule, job.time_zone, int(job.created_at))
 
 
 def day_begins(job: CronJobRecord, now: int) -> int:
-    """When the day in which `now` is has begun in the job's time zone."""
+    """Return the start of the present day in the job's time zone."""
     local = datetime.fromtimestamp(now, time_zone(job.time_zone))
     return int(local.replace(hour=0, minute=0, second=0, microsecond=0).timestamp())
 
@@ -87,9 +88,10 @@ MOST_AT_ONCE = 100  # runs that are made up for, where each is to be
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """How far a job has come. Everything that was due up to `decided` is decided. While `is_busy`, a run is under way
-    and nothing else is due; what comes due meanwhile is decided afterwards. `spent_by_all` says why no job may run any
-    more today; it is empty if they may."""
+    """The progress of a job. Every run that was due up to `decided` is decided. While `is_busy`, a run is open and
+    nothing else is due; times that pass in between are decided afterwards. `spent_by_all` is the reason why no job may
+    run any more today, empty if they may.
+    """
 
     decided: int
     is_enabled: bool = True
@@ -134,7 +136,7 @@ def due_runs(job: CronJobRecord, progress: JobProgress, now: int) -> DueRuns | N
 
 
 def next_due(job: CronJobRecord, progress: JobProgress) -> int | None:
-    """When a job is due next, as far as is known now; None if it is not."""
+    """Return when a job is due next, as far as is known now; None if it is not."""
     if not progress.is_enabled or progress.is_busy:
         return None
     return times_of(job).after(progress.decided)
@@ -206,8 +208,9 @@ _THIS_RUN = "WHERE job_id = :job_id AND scheduled_at = :scheduled_at AND by_hand
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """A row: a job, its state, and up to when everything that was due is `decided`. `is_told` says whether its state
-    was published."""
+    """A row of the store: a job, its state, and the time up to which all due runs are `decided`. `is_told` says
+    whether its state was published.
+    """
 
     job: CronJobRecord
     state: JobState
@@ -217,7 +220,8 @@ class StoredJob:
 
 class JobStore(OwnedDatabase):
     """The file of jobs and runs; use as `async with`. The process that opened it last owns it. Every coroutine returns
-    after its commit; raises `StoreFailed`, `StoreFull`, `StoreFenced`."""
+    after its commit; raises `StoreFailed`, `StoreFull`, `StoreFenced`.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _MIGRATIONS)
@@ -285,7 +289,7 @@ class JobStore(OwnedDatabase):
         return await self._runs("WHERE job_id = ? ORDER BY scheduled_at DESC LIMIT ?", (job_id, limit))
 
     async def spent(self, job_id: str, since: int) -> tuple[int, int]:
-        """How many runs of a job were begun since then, and the tokens that they took."""
+        """Return the number of a job's runs since then, and their tokens."""
         sql = (
             "SELECT count(*), coalesce(sum(tokens), 0) FROM runs WHERE job_id = ? AND begun_at >= ?"
             " AND state NOT IN ('missed', 'refused')"

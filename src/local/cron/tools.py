@@ -1,4 +1,4 @@
-"""The participant `cron`: tools for scheduled jobs, and the answers to what frontends ask about them."""
+"""The participant `cron`: tools for scheduled jobs, and the answers to frontends' requests about them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from local.tools.tool import Tool, ToolOutput
 
 
 class CronTool(Tool):
-    """A tool for the jobs of the user who asks. Its subclass says what it may do."""
+    """Base class of the tools for the jobs of the user who asks."""
 
     trusted = True  # a result that shows a tainted job is marked
     category = "meta"
@@ -77,7 +77,9 @@ class CronAddTool(CronTool):
 
     async def run(
         self,
-        prompt: Annotated[str, Field(max_length=20_000, description="What is to be asked then, complete in itself")],
+        prompt: Annotated[
+            str, Field(max_length=20_000, description="The question or task, understandable without this conversation")
+        ],
         schedule: Annotated[
             str, "'0 9 * * 1-5' (cron: minute hour day month weekday), 'at 2026-12-24T18:00', 'in 10m' or 'every 30m'"
         ],
@@ -108,7 +110,7 @@ class CronRemoveTool(CronTool):
     effect = "write"
     safety = "L2"
 
-    async def run(self, job_id: Annotated[str, "As cron_list tells it"]) -> str:
+    async def run(self, job_id: Annotated[str, "The id that cron_list shows"]) -> str:
         """That the job is gone."""
         try:
             stored = await self._scheduler.remove(job_id, self.asked_by().user_id or OWNER)
@@ -124,7 +126,8 @@ STATES: Any = {"pause": "paused", "resume": "active"}
 
 
 class Cron(ToolGroup):
-    """The participant that asks the questions of scheduled jobs; the generator answers them as it answers people."""
+    """The participant that asks the questions of scheduled jobs; the generator answers them like a person's
+    questions."""
 
     name = "cron"
     Config = CronConfig
@@ -137,7 +140,7 @@ class Cron(ToolGroup):
 
     @classmethod
     def build(cls, config: CronConfig, resources: Resources) -> Cron:
-        """With the jobs in the data directory."""
+        """Build the participant with the jobs in the data directory."""
         scheduler = CronScheduler.of(resources.data_dir, config)
         kinds: tuple[type[CronTool], ...] = (CronListTool, CronAddTool, CronRemoveTool)
         return cls(config, [kind(config, scheduler) for kind in kinds], scheduler).with_records(resources)
@@ -167,7 +170,7 @@ class Cron(ToolGroup):
             await self.announce()
 
     def figures(self) -> dict[str, int]:
-        """How many jobs there are, and how many of them have a run under way."""
+        """Return the number of jobs, and of open runs."""
         return {"jobs": len(self._scheduler.registry.listed()), "jobs_running": self._scheduler.busy}
 
     @on(CronRequest, concurrency=AT_ONCE)

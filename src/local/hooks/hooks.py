@@ -1,4 +1,4 @@
-"""Runs the commands of hooks.yaml, each in the sandbox, and answers what turns ask of these hooks."""
+"""The participant that runs the commands of hooks.yaml, each in the sandbox, and answers the requests of turns."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ class HooksConfig(Settings):
 
 
 class Hooks(Participant):
-    """The participant that runs the commands of hooks.yaml. A command is given one line of JSON and answers with one:
-    `decision`, `why`, `data`. It may read the workspace, and has no network."""
+    """The participant that runs the commands of hooks.yaml. A command receives one line of JSON and answers with one:
+    `decision`, `why`, `data`. It may read the workspace, and has no network.
+    """
 
     name = "hooks"
     kind = Kind.SERVICE
@@ -52,7 +53,9 @@ class Hooks(Participant):
 
     @classmethod
     def build(cls, config: HooksConfig, resources: Resources) -> Self:
-        """With the sandbox of this machine. Raises `ConfigError` where there is none, or for two hooks of one name."""
+        """Build the participant with this machine's sandbox. Raises `ConfigError` without one, or for two hooks of one
+        name.
+        """
         names = [hook.name for hook in config.hooks]
         if len(names) > len(set(names)):
             raise ConfigError("hooks.yaml: each hook has a name of its own")
@@ -87,7 +90,7 @@ class Hooks(Participant):
         await self._tell("session_end", {"session_id": deleted.deleted_session_id, "data": {}})
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """Whoever asks is told, and does what `on_failure` says: a hook that has no word for it has failed."""
+        """Report the failure to the requester, which then applies `on_failure`."""
         if not isinstance(message, HookRequest):
             return None
         failed = ErrorInfo(kind="hook", message=str(error) or type(error).__name__)
@@ -102,7 +105,7 @@ class Hooks(Participant):
                     log.warning("the hook %s failed at %s: %s", hook.name, event, error)
 
     async def _run(self, hook: HookSettings, told: Mapping[str, Any]) -> HookResult:
-        """What a command says. Raises `ToolError`."""
+        """Run a command and return its answer. Raises `ToolError`."""
         self._view.workspace.mkdir(parents=True, exist_ok=True, mode=0o700)
         limits = SandboxLimits(seconds=hook.seconds, memory_bytes=self._memory)
         script = await asyncio.to_thread(self._script, hook) if hook.script else None
@@ -121,7 +124,7 @@ class Hooks(Participant):
         try:
             return HookResult.model_validate({**json.loads(line), "hook": hook.name})
         except (ValueError, TypeError, ValidationError):
-            raise ToolError("its answer is no JSON with decision, why and data", kind="hook") from None
+            raise ToolError("its answer is not JSON with decision, why and data", kind="hook") from None
 
     def _script(self, hook: HookSettings) -> bytes:
         try:

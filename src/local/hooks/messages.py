@@ -1,4 +1,4 @@
-"""What hooks are asked before and after what a turn does, and what they say."""
+"""The requests to hooks before and after the actions of a turn, and their answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$")
 
 
 class HookSettings(Settings):
-    """One hook: asked under its `name` on the bus; with a `command`, that is run in the sandbox to answer."""
+    """One hook: requested under its `name` on the bus; its `command`, if there is one, is run in the sandbox to
+    answer.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")]
     events: Annotated[tuple[HookEvent, ...], Field(min_length=1)]
@@ -32,9 +34,11 @@ class HookSettings(Settings):
     @model_validator(mode="after")
     def _makes_sense(self) -> HookSettings:
         if self.script and len(self.command) != 1:
-            raise ValueError('script wants the program that reads it as the command, as in command: ["python3"]')
+            raise ValueError('script needs the program that reads it as the command, as in command: ["python3"]')
         if not self.command and set(self.events) & set(TOLD_ONLY):
-            raise ValueError(f"{' and '.join(TOLD_ONLY)} are for commands; a participant subscribes to what it hears")
+            raise ValueError(
+                f"{' and '.join(TOLD_ONLY)} are for commands; a participant subscribes to these messages itself"
+            )
         return self
 
     @property
@@ -48,9 +52,10 @@ class HookSettings(Settings):
 
 
 class HookRequest(RespondentMessage):
-    """A respondent, before or after something that a hook is for. `data` says what it is about: `query` of a turn and a
-    session; `tools` before a model call, `content` and `calls` after one; `tool`, `args`, `level` and `tainted` of a
-    tool call, and its `result` or `error` when it has ended."""
+    """A respondent's request to a hook, before or after an action. `data` describes the action: `query` of a turn and
+    a session; `tools` before a model call, `content` and `calls` after one; `tool`, `args`, `level` and `tainted` of a
+    tool call, and its `result` or `error` when it has ended.
+    """
 
     subject = "hook.request."
     delivery = Delivery.RECORDED
@@ -64,9 +69,10 @@ class HookRequest(RespondentMessage):
 
 
 class HookResult(Message):
-    """A hook, to that: proceed; change, with the new `tools`, `args` or `result` in `data`; deny, or ask a person, and
-    `why`. None of these approves anything: a call that was changed is judged again. `error` says why the hook could not
-    decide."""
+    """A hook's answer to a `HookRequest`: proceed; change, with the new `tools`, `args` or `result` in `data`; deny,
+    or ask a person, and `why`. None of these approves anything: a changed call is checked again. `error` is the reason
+    why the hook could not decide.
+    """
 
     subject = "hook.result."
     delivery = Delivery.RECORDED

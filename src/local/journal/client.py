@@ -57,10 +57,10 @@ MAX_REASON = 2000  # characters
 
 
 class JournalConsumers:
-    """All durable consumers that one process serves; one message keeps hold of all of them.
+    """All durable consumers that one process serves; one periodic message keeps all of them attached.
 
-    Attaches at once, when the journal has opened, and each `ATTACH_SECONDS`; says four times a second what takes
-    longer than that.
+    It attaches when the journal has opened and every `ATTACH_SECONDS`; four times a second it reports the messages
+    that are still being handled.
     """
 
     def __init__(self, carrier: DurableBus, clock: Callable[[], asyncio.AbstractEventLoop]) -> None:
@@ -82,7 +82,7 @@ class JournalConsumers:
             self._attaching.cancel()
 
     def attach(self) -> None:
-        """Say which consumers this process serves, if it does serve any."""
+        """Tell the journal which consumers this process serves, if any."""
         if self._serving:
             self.carrier.post(JournalAttach(consumers=tuple(consumer.claim for consumer in self._serving)))
             self._attach_in(until_next_tick(self.clock().time(), ATTACH_SECONDS))
@@ -107,11 +107,10 @@ class JournalConsumers:
 
 
 class JournalConsumer:
-    """One durable consumer as one process serves it: passes deliveries on, acknowledges what is done, and acknowledges
-    again where the journal has not heard it.
+    """One durable consumer as one process serves it: it passes deliveries on, acknowledges handled messages, and
+    repeats acknowledgements that the journal has not received.
 
-    A message is passed on when the one that has to begin before it has been: that one may have been lost on its way
-    while this one was not.
+    A message is passed on only after its predecessor, because the predecessor may have been lost on its way.
     """
 
     def __init__(
@@ -127,7 +126,7 @@ class JournalConsumer:
         self.attempts: dict[int, int] = {}  # of the messages in flight
         self._said: dict[int, int] = {}  # what was in flight at the last beat: only what takes longer is worth a word
         self._done: OrderedDict[int, None] = OrderedDict()
-        self._unsaid: list[int] = []  # of these, what the journal is told with what else is done in a moment
+        self._unsaid: list[int] = []  # of these, those reported to the journal with the next batch
         self._closed = False
         self._marks = count(1)
         self._hurries: dict[int, asyncio.Future[None]] = {}  # by mark
@@ -139,11 +138,11 @@ class JournalConsumer:
         ]
 
     def start(self) -> None:
-        """As in `Consumer`."""
+        """See `Consumer`."""
         self._all.add(self)
 
     def acknowledge(self, number: int) -> None:
-        """As in `Consumer`."""
+        """See `Consumer`."""
         self._pop(number)
         self._done[number] = None
         if len(self._done) > KEPT_DONE:
@@ -153,7 +152,7 @@ class JournalConsumer:
         self._unsaid.append(number)
 
     async def caught_up(self, seconds: float) -> bool:
-        """As in `Consumer`."""
+        """See `Consumer`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._hurry()
@@ -166,11 +165,11 @@ class JournalConsumer:
         return True
 
     def release(self, number: int) -> None:
-        """As in `Consumer`."""
+        """See `Consumer`."""
         self._pop(number)
 
     def fail(self, number: int, reason: str) -> None:
-        """As in `Consumer`."""
+        """See `Consumer`."""
         attempt = self._pop(number)
         if attempt is not None and not self._closed:
             self._carrier.post(
@@ -178,7 +177,7 @@ class JournalConsumer:
             )
 
     async def close(self) -> None:
-        """As in `Consumer`."""
+        """See `Consumer`."""
         if not self._closed:
             self._say_what_is_done()
             self._end()
@@ -195,7 +194,7 @@ class JournalConsumer:
         return self.attempts.pop(number, None)
 
     async def _hurry(self) -> None:
-        """Returns when the journal has given what there was."""
+        """Return when the journal has delivered all messages that had arrived."""
         mark, given = next(self._marks), asyncio.get_running_loop().create_future()
         self._hurries[mark] = given
         self._say_what_is_done()  # there is room for as much
@@ -273,7 +272,7 @@ class JournalClient:
         self._closed = False
 
     def open(self, carrier: DurableBus) -> None:
-        """As in `Durability`."""
+        """See `Durability`."""
         self._retries = RetryTable[None](carrier.resend, self._clock)
         self._recorded = RecordedBuffer(self._retries, carrier.dropped, self._max_recorded)
         self._consumers = JournalConsumers(carrier, self._clock)
@@ -286,7 +285,7 @@ class JournalClient:
         return not len(self._retries)
 
     def confirm(self, envelope: Envelope, frame: bytes, seconds: float) -> asyncio.Future[None]:
-        """As in `Durability`."""
+        """See `Durability`."""
         too_late = partial(NotConfirmed, envelope.subject, seconds)
         retry = self._retries.open(envelope.id, Backoff(FIRST_PAUSE, LONGEST_PAUSE), seconds, too_late)
         if self._closed:
@@ -298,7 +297,7 @@ class JournalClient:
         return retry.answer
 
     def record(self, envelope: Envelope, frame: bytes) -> None:
-        """As in `Durability`."""
+        """See `Durability`."""
         if not self._closed and not failpoints.is_lossy():
             self._recorded.add(envelope.id, envelope.subject, frame)
 
@@ -313,7 +312,7 @@ class JournalClient:
         lane_width: int,
         linger_ms: int,
     ) -> Consumer:
-        """As in `Durability`."""
+        """See `Durability`."""
         claim = ConsumerClaim(
             name=name,
             subjects=tuple(subjects),
@@ -324,12 +323,12 @@ class JournalClient:
         return JournalConsumer(self._consumers, claim, receive, replaced)
 
     def reconnected(self) -> None:
-        """As in `Durability`; also when a new process of the journal has begun to serve."""
+        """See `Durability`; also called when a new process of the journal has begun to serve."""
         self._retries.hasten()
         self._consumers.attach()
 
     async def close(self) -> None:
-        """As in `Durability`."""
+        """See `Durability`."""
         self._flushed = self._clock().create_future()
         try:
             if len(self._recorded):
@@ -339,7 +338,7 @@ class JournalClient:
             self._retries.close(partial(BusClosed, "the bus was closed"))
 
     def _hear(self, envelope: Envelope) -> None:
-        """The journal has told what is on disk, and what it refuses to take."""
+        """Receive the ids that are on disk, and those that the journal refuses."""
         confirmed = JournalConfirmed.decode(envelope.payload)
         for envelope_id in confirmed.ids:
             self._retries.answered(envelope_id, None)
@@ -361,10 +360,10 @@ class _Kept:
 
 
 class RecordedBuffer:
-    """The recorded messages of one bus that the journal has not confirmed, the oldest first; with too many, the oldest
-    are dropped and reported.
+    """The recorded messages of one bus that the journal has not confirmed, the oldest first; if there are too many,
+    the oldest are dropped and reported.
 
-    At most `WINDOW` frames, the oldest, are sent again on silence: each that is confirmed lets the next one in.
+    Only the `WINDOW` oldest frames are sent again on silence; each confirmation lets the next one in.
     """
 
     def __init__(
@@ -374,7 +373,7 @@ class RecordedBuffer:
         max_count: int,
         max_bytes: int = MAX_BYTES,
     ) -> None:
-        """`dropped(gaps)` is told, by subject, how many messages were given up unconfirmed."""
+        """`dropped(gaps)` is called with the number of messages, by subject, that were given up unconfirmed."""
         self._retries, self._dropped = retries, dropped
         self._max_count, self._max_bytes = max_count, max_bytes
         self._kept: OrderedDict[str, _Kept] = OrderedDict()  # by envelope id, oldest first
@@ -398,7 +397,7 @@ class RecordedBuffer:
             self.confirmed(oldest)
 
     def confirmed(self, envelope_id: str) -> None:
-        """The journal has a message, or nobody will know."""
+        """Remove a message that was confirmed or given up."""
         kept = self._kept.pop(envelope_id, None)
         if kept is None:
             return
@@ -420,7 +419,7 @@ class RecordedBuffer:
                 self._retries.left(kept.retry, kept.frame)
 
 
-# What the journal has on record: for whoever was not there, needs more than it was given, or has it deleted.
+# Reading and redacting the journal, for clients that missed messages, need more, or delete content.
 
 M = TypeVar("M", bound=Message)
 
@@ -462,9 +461,9 @@ async def read_on_record(
 async def messages_on_record(
     bus: Bus, query_id: str, kinds: Iterable[type[M]], seconds: float
 ) -> list[tuple[M, Envelope]]:
-    """The messages of these kinds that belong to a query, oldest first; what was removed is left out.
+    """Return the messages of these kinds that belong to a query, oldest first, without removed ones.
 
-    Raises `RecordUnreadable`, which puts a durable handler's work off, also where no journal answers.
+    Raises `RecordUnreadable`, which postpones a durable handler's work, also if no journal answers.
     """
     by_subject = {kind.subject: kind for kind in kinds}
     found: list[tuple[M, Envelope]] = []

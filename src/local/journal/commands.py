@@ -61,7 +61,7 @@ from local.queries.view import QueryView, kind_of
 
 
 class BadExport(LocalError):
-    """A line of an export that is no message on record, or a file that is no export."""
+    """A line of an export that is not a recorded message, or a file that is not an export."""
 
     kind = "bad_export"
 
@@ -76,7 +76,7 @@ class JournalRecord(NamedTuple):
 
     @classmethod
     def of(cls, stored: Stored) -> Self:
-        """What lies in the journal. Raises `MalformedFrame`."""
+        """Return the record of a stored message. Raises `MalformedFrame`."""
         return cls(stored.number, stored.committed_at, stored.redacted, decode(stored.entry.frame))
 
     @classmethod
@@ -123,7 +123,7 @@ def read_export(file: Path) -> list[JournalRecord]:
     except OSError as error:
         raise BadExport(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise BadExport(f"{file} is no text; expected lines of `local2 journal export`") from None
+        raise BadExport(f"{file} is not text; expected lines of `local2 journal export`") from None
 
 
 def _as_bytes(content: object) -> bytes:
@@ -172,7 +172,7 @@ def play(
 
 
 class PlayRefused(LocalError):
-    """A play that would put on record a second time what is there."""
+    """The refusal of a replay that would record existing messages a second time."""
 
     kind = "conflict"
 
@@ -188,13 +188,15 @@ def refuse_own_system(data_dir: Path, addresses: str | None) -> None:
         return
     if addresses is None or [part.strip() for part in addresses.split(",")] == [own.publish_to, own.subscribe_to]:
         raise PlayRefused(
-            f"the system on {data_dir} would have all of it on record a second time; give a bus of its own (--bus"
-            " PUB,SUB), keep the ids (--same-ids), or say that you want that (--twice-on-record)"
+            f"the system on {data_dir} would record all messages a second time; name another bus (--bus"
+            " PUB,SUB), keep the ids (--same-ids), or allow it (--twice-on-record)"
         )
 
 
 class JournalPlayer:
-    """Says records again on a bus; `played` gets each envelope that has left, `count` of them so far."""
+    """A player that publishes recorded messages again on a bus; `played` receives each envelope that was sent, `count`
+    is their number.
+    """
 
     def __init__(self, bus: Bus, blobs: BlobStore, played: Callable[[Envelope], object]) -> None:
         self._bus, self._blobs, self._played = bus, blobs, played
@@ -221,9 +223,11 @@ class JournalPlayer:
 
 
 class EnvelopeRewriter:
-    """Puts the player in the sender's place. Envelope ids are fresh unless `keeps_ids`; links between them stay.
+    """A rewriter that replaces the sender by the player. Envelope ids are new unless `keeps_ids`; links between
+    envelopes are kept.
 
-    A reply to what is not played answers nobody: a request with that id could still be waiting in a living system.
+    A reply to a message that is not played gets no recipient, because a request with that id could still be open in
+    the running system.
     """
 
     def __init__(self, instance: str, *, keeps_ids: bool) -> None:
@@ -270,7 +274,7 @@ def without_pause() -> Pace:
 
 
 def spaced(rate: float) -> Pace:
-    """With the pauses there were, `rate` times as fast; counted from the first message."""
+    """Keep the original pauses, `rate` times as fast; counted from the first message."""
     clock = asyncio.get_running_loop().time
     started: float | None = None
 
@@ -307,7 +311,7 @@ MANY = 5
 
 
 class JournalSource(NamedTuple):
-    """The journal, and the large fields that lie beside it."""
+    """The journal with the large fields that are stored beside it."""
 
     journal: JournalView
     blobs: BlobStore
@@ -344,16 +348,16 @@ class JournalSource(NamedTuple):
             case [whole]:
                 return whole
             case []:
-                text = f"no session or query {beginning!a} is on record; `local2 journal list` shows the sessions"
+                text = f"no session or query {beginning!a} is in the journal; `local2 journal list` shows the sessions"
             case ids:
                 more = ", …" if len(ids) == MANY else ""
-                text = f"several ids begin with {beginning!a}: {', '.join(ids)}{more}; give more of it"
+                text = f"several ids begin with {beginning!a}: {', '.join(ids)}{more}; type more of it"
         raise NotOnRecord(text)
 
 
 @contextmanager
 def open_source(data_dir: Path | None) -> Iterator[JournalSource]:
-    """Open what lies in the data directory, for reading. Raises `NotOnRecord`, `StoreFailed`."""
+    """Open the journal in the data directory for reading. Raises `NotOnRecord`, `StoreFailed`."""
     folder = find_data_dir(data_dir)
     with JournalView(folder / FILE_NAME) as journal:
         yield JournalSource(journal, BlobStore(folder / "blobs"))
@@ -368,7 +372,7 @@ MACHINERY = Selection(("journal.", "bus.", "participant.status", "tool.schema", 
 
 
 class PlayFilter:
-    """Chooses what to play; `left_out` counts what is not, by the reason."""
+    """A filter of the messages to play; `left_out` counts the others by reason."""
 
     def __init__(self, selection: Selection, *, include_queries: bool) -> None:
         self._selection, self._include_queries = selection, include_queries
@@ -391,9 +395,9 @@ class PlayFilter:
         if not isinstance(record.content(None), dict):
             return "whose payload is no JSON object"
         if MACHINERY.wants_subject(subject):
-            return "about the machinery of the system they come from"
+            return "about the internals of the recording system"
         if WORK.wants_subject(subject) and not self._include_queries:
-            return "that would make the system work; --include-queries plays them, too"
+            return "that the system would execute; --include-queries plays them, too"
         return ""
 
 
@@ -404,7 +408,7 @@ ANSWER_SECONDS = 20.0
 
 
 class NotRedelivered(LocalError):
-    """Why no dead letter is given again; the text is the journal's own where it has answered."""
+    """The reason why no dead letter is redelivered; the text is the journal's own if it has answered."""
 
     kind = "not_redelivered"
 
@@ -420,7 +424,7 @@ def redeliver(
     request = JournalRedeliver(consumer=consumer, numbers=tuple(numbers))
     given = asyncio.run(_ask(request, find_data_dir(data_dir), addresses))
     for name, of_it in given.items():
-        yield f"given to {name} again: {', '.join(map(str, of_it))}"
+        yield f"redelivered to {name}: {', '.join(map(str, of_it))}"
     missing = set(numbers) - {number for of_it in given.values() for number in of_it}
     if missing or not given:
         what = ", ".join(map(str, sorted(missing))) or "nothing"
@@ -445,7 +449,7 @@ async def _ask(request: JournalRedeliver, data_dir: Path, addresses: str | None)
 
 # `local2 journal list` and `show`: sessions and queries, as the journal alone tells of them.
 
-REMOVED = "(removed)"  # stands for what was redacted
+REMOVED = "(removed)"  # in place of a redacted text
 MAX_OUTCOME = 1000  # characters of a tool's result
 SHOWN = (QueryReceived, QueryFailed, ResponseGeneration, ToolRequest, ToolResult)
 LEAST_LISTED = 120  # columns, of which the first query has 34
@@ -485,13 +489,13 @@ def show_messages(records: Iterable[JournalRecord]) -> Iterator[str]:
 
 
 def show_conversation(source: JournalSource, records: Iterable[JournalRecord]) -> Iterator[str]:
-    """What was asked, thought, called and answered."""
+    """Yield the lines of a conversation: questions, thinking, tool calls and answers."""
     for asked_at, views in turns(records, source.blobs):
         yield from map(visible, _turn(asked_at, views))
 
 
 def turns(records: Iterable[JournalRecord], blobs: BlobStore | None) -> Collection[Turn]:
-    """The turns that messages tell of, in the order of their first one."""
+    """Return the turns in a list of messages, in the order of their first message."""
     found: dict[str, Turn] = {}
     for record in records:
         kind, query_id = kind_of(record.envelope.subject), record.envelope.correlation_id
@@ -524,7 +528,7 @@ def _turn(asked_at: float, views: Mapping[str, QueryView]) -> Iterator[str]:
     for view in ended:
         yield from _outcome(view)
     if not ended:
-        yield "no outcome on record"
+        yield "no outcome recorded"
     yield ""
 
 
@@ -532,7 +536,7 @@ def _call(call: Mapping[str, Any], result: str) -> Iterator[str]:
     args = json.dumps(call["args"], ensure_ascii=False) if "args" in call else REMOVED
     yield f"{call['tool']} {args}"
     cut = f" … ({len(result)} characters)" if len(result) > MAX_OUTCOME else ""
-    yield from _indented(result[:MAX_OUTCOME] + cut if result else "no result on record")
+    yield from _indented(result[:MAX_OUTCOME] + cut if result else "no result recorded")
 
 
 def _result(call: Mapping[str, Any]) -> str:
@@ -565,7 +569,7 @@ def _first_query(source: JournalSource, span: SessionSpan) -> str:
     return ""
 
 
-journal_app = typer.Typer(help="What is on record: list, show, dead, redeliver, export, play.")
+journal_app = typer.Typer(help="Read and export the recorded messages: list, show, dead, redeliver, export, play.")
 
 
 @journal_app.command("list")
@@ -578,10 +582,10 @@ def list_command(data_dir: DataDir = None) -> None:
 @journal_app.command("show")
 def show_command(
     key: Annotated[str, typer.Argument(metavar="ID", help="A session or a query.")],
-    messages: Annotated[bool, typer.Option("--messages", help="Every message on a line, instead.")] = False,
+    messages: Annotated[bool, typer.Option("--messages", help="Show every message, one on a line.")] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what was asked, thought, called and answered."""
+    """Show a conversation: questions, thinking, tool calls and answers."""
     with open_source(data_dir) as source:
         records = source.find(key)
         write_lines(show_messages(records) if messages else show_conversation(source, records))
@@ -589,28 +593,30 @@ def show_command(
 
 @journal_app.command("dead")
 def dead_command(data_dir: DataDir = None) -> None:
-    """Show the messages that a participant could not handle and is given no more, and why."""
+    """Show the dead letters: messages that a participant could not handle, which are not delivered again."""
     with open_source(data_dir) as source:
         write_listed(list_dead_letters(source), "there are no dead letters")
 
 
 @journal_app.command("redeliver")
 def redeliver_command(
-    numbers: Annotated[list[int] | None, typer.Argument(metavar="NUMBER...", help="As `dead` shows them.")] = None,
+    numbers: Annotated[
+        list[int] | None, typer.Argument(metavar="NUMBER...", help="Numbers that `local2 journal dead` shows.")
+    ] = None,
     consumer: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Only to this one; without numbers, all."),
+        typer.Option(metavar="NAME", help="Only to this consumer; without NUMBER, all of its dead letters."),
     ] = None,
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
-    """Have dead letters given to their participant again, when what they were due to is mended.
+    """Deliver dead letters again, after the cause of the failure was repaired.
 
-    The system has to run, the participant need not: it gets them when it does. What was deleted meanwhile is given to
-    nobody. A query that was given up has had its answer, that it failed: ask it again instead.
+    The system must be running. The participant need not be: it receives the messages when it starts. Deleted messages
+    are not delivered. A failed query already has its answer, the error; ask it again instead.
     """
     if not numbers and consumer is None:
-        raise typer.BadParameter("give the NUMBERs of dead letters, or --consumer NAME for all that it has")
+        raise typer.BadParameter("give the NUMBERs of dead letters, or --consumer NAME for all of that consumer's")
     write_lines(redeliver(numbers or (), consumer, data_dir=data_dir, addresses=bus))
 
 
@@ -620,10 +626,12 @@ def export_command(
     since: Moment = None,
     until: Moment = None,
     subject: Subject = None,
-    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of the standard output.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write to this file instead of the standard output.")
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write messages as JSON lines, one object for each."""
+    """Export messages as JSON lines, one object per message."""
     now = time.time()
     selection = Selection(tuple(subject or ()), session_id=session)
     begin = None if since is None else moment(since, "--since", now)
@@ -635,26 +643,31 @@ def export_command(
 
 @journal_app.command("play")
 def play_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` has written.")],
-    rate: Annotated[float | None, typer.Option(min=0.001, help="How many times as fast as it was.")] = None,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `local2 journal export` wrote.")],
+    rate: Annotated[float | None, typer.Option(min=0.001, help="Speed; 2 is twice as fast as the original.")] = None,
     step: Annotated[bool, typer.Option("--step", help="Wait for Enter before each message.")] = False,
-    at_once: Annotated[bool, typer.Option("--at-once", help="Without any pause.")] = False,
+    at_once: Annotated[bool, typer.Option("--at-once", help="Publish all messages without pauses.")] = False,
     subject: Subject = None,
     include_queries: Annotated[
-        bool, typer.Option("--include-queries", help="Also what makes the system work: queries are asked again.")
+        bool,
+        typer.Option(
+            "--include-queries",
+            help="Also publish queries, tool calls and cancellations, which the system then executes.",
+        ),
     ] = False,
-    same_ids: Annotated[bool, typer.Option("--same-ids", help="Keep the ids of the messages.")] = False,
+    same_ids: Annotated[bool, typer.Option("--same-ids", help="Keep the original message ids.")] = False,
     twice_on_record: Annotated[
-        bool, typer.Option("--twice-on-record", help="On a system that will have it on record a second time.")
+        bool, typer.Option("--twice-on-record", help="Allow a running system to record the messages a second time.")
     ] = False,
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
-    """Say an export again on a bus: one of its own (--bus), or that of a running system.
+    """Publish the messages of an export again, with their original timing, on a bus of their own (--bus) or that of a
+    running system.
 
-    For whoever listens and for user interfaces: queries, tool calls and cancellations are left out unless you ask for
-    them, because a living system would answer, carry out and obey them again. A running system puts what is played on
-    record a second time, unless it has it under the same ids (--same-ids): say that you want that (--twice-on-record).
+    Use it to test observers and user interfaces. Queries, tool calls and cancellations are left out unless you pass
+    --include-queries, because a running system would execute them again. A running system records the messages a
+    second time unless you pass --same-ids; confirm that with --twice-on-record.
     """
     if (rate is not None) + step + at_once > 1:
         raise typer.BadParameter("--rate, --step and --at-once exclude each other; give one of them")

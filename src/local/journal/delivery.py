@@ -1,22 +1,24 @@
-"""What a durable consumer is given, and when: decisions only, no I/O and no clock of its own.
+"""Durable delivery: decides which message is delivered to which consumer and when. Decisions only, without I/O or a
+clock.
 
 The problem. A consumer is a name (`critic`) that processes serve one after the other. Messages, acknowledgements and
 processes may be lost at any instant. Each message is to be handled at least once and in the order of its session, and
 one message that kills every process that handles it must not stop the others.
 
 The idea. The journal numbers every message; a consumer is a floor (all below is settled) and the settled numbers above
-it. Whatever is not settled is given to the instance that serves the consumer now, and again after `ack_wait` seconds of
-silence. Messages of one session form a lane: one at a time, or up to `lane_width` at a time, each naming the message
-before it, so that the process can tell that one was lost on the way. Lanes are independent of each other.
+it. Every message that is not settled is delivered to the instance that serves the consumer now, and again after
+`ack_wait` seconds of silence. Messages with one ordering key, that of their session, form a lane: one at a time, or up
+to `lane_width` at a time, each naming the message before it, so that the process notices when one was lost on its way.
+Lanes are independent of each other.
 
-- *Fencing*: an instance that attaches replaces the one before it, which is given nothing from then on and never comes
+- *Fencing*: an instance that attaches replaces the one before it, which receives nothing from then on and never comes
   back. What it had in flight counts as a death of its process and goes to the successor at once. A goodbye (`detach`)
   is no death.
 - *Poison*: a message in flight at two deaths is a suspect. Suspects run alone in their lanes and one after another, so
   that the next death has one likely cause (`Suspects`). After `max_deliver` deaths that only it can have caused it is a
-  dead letter, and its lane goes on.
-- *Failures*: a handler that raises may meet a bug that is mended soon, so its message is given again after pauses that
-  double, `max_failures` times; its lane waits meanwhile. A dead letter can be given again on request.
+  dead letter, and its lane continues.
+- *Failures*: a handler that raises may meet a bug that is fixed soon, so its message is delivered again after pauses
+  that double, `max_failures` times; its lane waits. A dead letter can be delivered again on request.
 
 Invariants. A number is settled or given up once, and never delivered afterwards unless it is in `again`. Within a lane
 message n + 1 begins after message n has begun (width above 1) or ended (width 1). At most one instance is served.
@@ -52,8 +54,9 @@ MAX_FAILURES = 24  # which with the pauses between them take ten minutes, where 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryLimits:
-    """The limits of redelivery: seconds of silence before a message is given again, deaths and failures before it is
-    given up."""
+    """The limits of redelivery: the seconds of silence before a message is delivered again, and the deaths and
+    failures before it becomes a dead letter.
+    """
 
     ack_wait: float = 30.0
     max_deliver: int = 3
@@ -61,8 +64,9 @@ class DeliveryLimits:
 
 
 class DeliveryFailures(NamedTuple):
-    """The deaths of a message: how often it was in flight when its process died (`total`), and how many of these deaths
-    nothing else can have caused (`alone`)."""
+    """The deaths of a message: how often its process died while it was in flight (`total`), and how many of these
+    deaths nothing else can have caused (`alone`).
+    """
 
     total: int = 0
     alone: int = 0
@@ -70,12 +74,12 @@ class DeliveryFailures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerState:
-    """What is stored of a consumer. It needs every message of its subjects above `floor` that is not settled, and those
-    in `again`.
+    """The stored state of a consumer. It needs every message of its subjects above `floor` that is not settled, and
+    those in `again`.
 
-    `dead_letters` gives the reasons; `again` were dead letters and are to be given again, wherever the floor is. With
-    `served_by`, the instance that serves it now, a journal that was away gives that instance again what it had, and
-    counts its death if it is gone; `fenced` are the last ones before it, the oldest first.
+    `dead_letters` gives the reasons; `again` are former dead letters to be delivered again, wherever the floor is.
+    `served_by` is the instance that serves the consumer now: a restarted journal delivers to it again what it had in
+    flight, and counts a death if it is gone. `fenced` are the last instances before it, the oldest first.
     """
 
     name: str = ""
@@ -90,16 +94,18 @@ class ConsumerState:
 
     @property
     def settled(self) -> frozenset[int]:
-        """What the consumer does not need any more: acknowledged, or a dead letter."""
+        """The settled messages: acknowledged ones and dead letters."""
         return frozenset(self.acknowledged) | self.dead_letters.keys()
 
 
 @dataclass(slots=True)
 class ConsumerChanges:
-    """The changes of one consumer in one commit: `settled` numbers are done, `dead_letters` are given up (and why), and
-    those in `again` were dead letters and are to be given again; a later change of these takes them out of it.
+    """The changes of one consumer in one commit: `settled` numbers are done, `dead_letters` are given up (with the
+    reason), and those in `again` are former dead letters to be delivered again; a later change of these removes them
+    from it.
 
-    `deaths` are totals, not increments. `served_by` are the instances that took over, in that order; None is nobody.
+    `deaths` are totals, not increments. `served_by` are the instances that took over, in that order; None is no
+    instance.
     """
 
     settled: set[int] = field(default_factory=set)
@@ -110,7 +116,7 @@ class ConsumerChanges:
 
     @property
     def is_to_last(self) -> bool:
-        """Whether losing it would do harm: what is settled is given once more then, and that is all."""
+        """Whether losing the change would do harm. A lost settlement only causes one more delivery."""
         return bool(self.deaths or self.dead_letters or self.again or self.served_by)
 
     def followed_by(self, later: ConsumerChanges) -> ConsumerChanges:
@@ -130,10 +136,10 @@ class ConsumerChanges:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """A decision: give message `number` to `instance`. `working` has to name the attempt.
+    """A decision: deliver message `number` to `instance`. `working` must name the attempt.
 
-    `after` is the message of the same lane that has to begin before it, 0 if none has to: on the way to the consumer
-    that one may be lost, and this one not.
+    `after` is the message with the same ordering key that must begin first, 0 if there is none: that message may be
+    lost on its way although this one is not.
     """
 
     consumer: str
@@ -181,7 +187,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """A decision: inform `instance` that another one has replaced it; it is given nothing and should end."""
+    """A decision: inform `instance` that another one has replaced it; it receives nothing more and should end."""
 
     consumer: str
     instance: str
@@ -205,18 +211,18 @@ class PoisonCandidate:
 
     @property
     def deaths(self) -> int:
-        """How many there are of both."""
+        """The number of proven and unproven deaths."""
         return self.proven + len(self.unproven)
 
 
 class Suspects:
-    """The suspects of one consumer: messages that were in hand at several deaths. They run one after the other, beside
-    all other messages: the next one when the one before has ended, or has done no harm for `ALONE_SECONDS`, as it may
-    be waiting for what the next one does.
+    """The suspects of one consumer: messages that were in flight at several deaths. They run one after the other,
+    beside all other messages. The next one starts when the previous one has ended, or has run for `ALONE_SECONDS`
+    without harm, as it may wait for something that the next one does.
 
-    When the process dies, that is laid on the suspect that was begun last; each message that was beside is a possible
-    culprit until it is settled: one that ends is none, and one that is given up has been it. A suspect whose deaths
-    would do to give it up waits until that is known. Times are seconds of one monotonic clock.
+    When the process dies, the death is attributed to the suspect that began last; each message beside it is a possible
+    culprit until it is settled: a message that ends is innocent, one that is given up was the cause. A suspect whose
+    deaths would suffice to give it up waits until that is known. Times are seconds of one monotonic clock.
     """
 
     def __init__(self, max_deaths: int) -> None:
@@ -232,7 +238,7 @@ class Suspects:
 
     @property
     def next_due(self) -> float | None:
-        """When the next suspect may run; None if none waits."""
+        """Return when the next suspect may run; None if none waits."""
         return self._since + ALONE_SECONDS if self._running and self._able() else None
 
     def take(self, now: float) -> int | None:
@@ -254,7 +260,7 @@ class Suspects:
         return [number for number in self.ready if self.known[number].deaths < self.max_deaths]
 
     def stopped(self, number: int) -> None:
-        """A message is in nobody's hands any more."""
+        """Record that a message is no longer in flight."""
         self._running.pop(number, None)
 
     def died(self, in_flight: Collection[int]) -> int | None:
@@ -269,7 +275,7 @@ class Suspects:
         return number
 
     def handed_back(self) -> None:
-        """Nothing is in anybody's hands, and nothing is ready before it has been `put` again."""
+        """Reset: no message is in flight, and none is ready before it has been `put` again."""
         self._running.clear()
         self.ready.clear()
 
@@ -311,8 +317,9 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Lane:
-    """One session's messages: those that may be in flight side by side, in order, and those behind them. A suspect is
-    by itself."""
+    """The messages of one ordering key: those that may be in flight at once, in order, and those behind them. A
+    suspect is alone.
+    """
 
     window: dict[int, None] = field(default_factory=dict)
     waiting: deque[int] = field(default_factory=deque)
@@ -358,12 +365,12 @@ class DurableConsumer:
 
     @property
     def next_due(self) -> float | None:
-        """When `tick` has something to do."""
+        """Return when `tick` must be called next."""
         silent = (entry.due for entry in (*self._in_flight.values(), *self._paused.values()))
         return min((due for due in (*silent, self._suspects.next_due) if due is not None), default=None)
 
     def wants(self, subject: str) -> bool:
-        """Whether messages of this subject are for this consumer."""
+        """Whether this consumer receives messages of this subject."""
         return any(covers(known, subject) for known in self.subjects)
 
     def add(self, number: int, lane: str, now: float) -> list[ConsumerDecision]:
@@ -377,19 +384,20 @@ class DurableConsumer:
         return self._give(now)
 
     def redeliver(self, number: int, lane: str, deaths: DeliveryFailures, now: float) -> list[ConsumerDecision]:
-        """A dead letter is given again: in its lane after what is in flight there, and before what waits.
+        """Deliver a dead letter again: after the messages in flight with its ordering key, and before the waiting
+        ones.
 
-        That it is to be given again is on record already; what is not settled yet is left as it is.
+        The request is already stored; a message that is not settled yet is left as it is.
         """
         if number not in self._entries:
             self._enter(number, lane, deaths, insort)
         return self._give(now)
 
     def attach(self, instance: str, now: float) -> list[ConsumerDecision]:
-        """A process serves this consumer; what its predecessor still held has seen a death.
+        """Attach a process to this consumer; a death is counted for each message that its predecessor still held.
 
-        May be repeated, and has to be: to a process that has not said so for a while nothing is given again. An
-        instance that was replaced or said goodbye never comes back, or two would take turns.
+        The call must be repeated: a process that has not attached for a while gets no redeliveries. An instance that
+        was replaced or has detached is never attached again, because two processes would then take turns.
         """
         if instance in self._fenced:
             return [Fenced(self.name, instance)]
@@ -401,7 +409,7 @@ class DurableConsumer:
         return [Serving(self.name, instance), *deaths, *self._give(now)]
 
     def detach(self, instance: str) -> list[ConsumerDecision]:
-        """A process says goodbye and hands back what it holds: no death."""
+        """Detach a process, which returns its messages; no death is counted."""
         if instance != self._instance:
             return []
         self._change_to(None)
@@ -425,7 +433,7 @@ class DurableConsumer:
         return []
 
     def failed(self, number: int, attempt: int, instance: str, reason: str, now: float) -> list[ConsumerDecision]:
-        """The handler raised, which may be due to the message, or to a bug that somebody mends soon."""
+        """Record that the handler raised, because of the message or of a bug that may be fixed soon."""
         entry = self._in_flight.get(number)
         if entry is None or entry.attempt != attempt or instance != self._instance:
             return []
@@ -444,7 +452,7 @@ class DurableConsumer:
             entry.due = min(entry.due, due)
 
     def tick(self, now: float) -> list[ConsumerDecision]:
-        """Give again what has been silent for too long: the delivery or its acknowledgement was lost."""
+        """Deliver again the messages that were silent for too long: the delivery or its acknowledgement was lost."""
         if now - self._heard_at > GONE_AFTER * self.ack_wait:
             return []
         silent = [self._deliver(entry, now) for entry in self._in_flight.values() if entry.due <= now]
@@ -518,15 +526,15 @@ class DurableConsumer:
         return [decision for entry in held for decision in self._judge(entry)]
 
     def _judge(self, entry: _Entry) -> list[ConsumerDecision]:
-        """What follows from the deaths of a message."""
+        """Return the decisions that follow from the deaths of a message."""
         total, alone = entry.deaths
         if alone < self._suspects.max_deaths:
             return [DeliveryFailure(self.name, entry.number, entry.deaths)]
-        reason = f"{total} processes died with it in hand, {alone} of them of nothing else"
+        reason = f"{total} processes died while handling it, {alone} of them because of this message alone"
         return [DeadLetter(self.name, entry.number, reason), *self._settle(entry, is_culprit=True)]
 
     def _settle(self, entry: _Entry, *, is_culprit: bool = False) -> list[ConsumerDecision]:
-        """Be done with a message; returns what that tells of the suspects."""
+        """Settle a message; returns the resulting decisions about suspects."""
         del self._entries[entry.number]
         self._in_flight.pop(entry.number, None)
         self._paused.pop(entry.number, None)
@@ -580,11 +588,11 @@ Decision = Confirm | ConsumerDecision
 
 
 class DeliveryCore:
-    """The state machine of all consumers and publishers: takes what happened, returns decisions in the order in which
-    they are to be carried out. Times are seconds of any monotonic clock.
+    """The state machine of all consumers and publishers: it takes events and returns decisions in the order in which
+    they are to be executed. Times are seconds of any monotonic clock.
 
     After a restart of the journal: `register` every consumer with its stored state, then `recover` every stored
-    message above the lowest floor, in order; what is not acknowledged is delivered again.
+    message above the lowest floor, in order; unacknowledged messages are delivered again.
     """
 
     def __init__(self, delivery_of: Callable[[str], Delivery]) -> None:
@@ -595,22 +603,22 @@ class DeliveryCore:
 
     @property
     def next_due(self) -> float | None:
-        """When `tick` has something to do."""
+        """Return when `tick` must be called next."""
         due = (consumer.next_due for consumer in self._consumers.values())
         return min((when for when in due if when is not None), default=None)
 
     @property
     def has_unconfirmed(self) -> bool:
-        """Whether `confirm_recorded` has something to tell."""
+        """Whether `confirm_recorded` has anything to confirm."""
         return bool(self._unconfirmed)
 
     @property
     def pending(self) -> dict[str, int]:
-        """By consumer, how many messages it has not acknowledged."""
+        """The number of unacknowledged messages by consumer."""
         return {name: len(consumer) for name, consumer in self._consumers.items()}
 
     def register(self, consumer: DurableConsumer) -> None:
-        """From now on this consumer gets what it wants of what is committed or recovered."""
+        """Register a consumer: from now on it receives the committed and recovered messages of its subjects."""
         self._consumers[consumer.name] = consumer
 
     def consumer(self, name: str) -> DurableConsumer:
@@ -630,9 +638,10 @@ class DeliveryCore:
         return decisions
 
     def committed(self, batch: Iterable[tuple[int, Envelope]], now: float) -> list[Decision]:
-        """The entries are on disk under their numbers, repeats (under the number they had) included: their consumers
-        get them, and the publishers that wait are told, one `Confirm` for each instance. Nobody waits for what is
-        recorded: it is confirmed with the next `Confirm`, or by `confirm_recorded`."""
+        """Deliver entries that are on disk under their numbers, repeats under their old number included, and confirm
+        them to their publishers with one `Confirm` per instance. Recorded messages, for which no publisher waits, are
+        confirmed with the next `Confirm`, or by `confirm_recorded`.
+        """
         waiting: set[str] = set()
         deliveries: list[Decision] = []
         for number, envelope in batch:
@@ -644,7 +653,7 @@ class DeliveryCore:
         return [*deliveries, *confirms]  # the work of the first takes longer than that of the second
 
     def confirm_recorded(self) -> list[Confirm]:
-        """Confirm what nobody waits for."""
+        """Confirm the recorded messages, for which no publisher waits."""
         return [confirm for instance in list(self._unconfirmed) for confirm in self._confirm(instance)]
 
     def attach(self, consumer: str, instance: str, now: float) -> list[ConsumerDecision]:
@@ -691,8 +700,9 @@ class DeliveryCore:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The content of one commit. The dead letters are among the changes; their `bus.dead` has to be stored together
-    with them."""
+    """The content of one commit. The dead letters are among the changes; their `bus.dead` must be stored together with
+    them.
+    """
 
     envelopes: list[Envelope]
     changes: dict[str, ConsumerChanges]
@@ -703,11 +713,12 @@ class Batch:
 
 
 class CommitQueue:
-    """The messages and changes that wait for their commit, in order of arrival, bounded by number and by payload bytes.
-    `is_urgent`: somebody waits for the commit."""
+    """The messages and changes that wait for their commit, in order of arrival, bounded by number and by payload
+    bytes. `is_urgent`: a publisher waits for the commit.
+    """
 
     def __init__(self, is_hurried: Callable[[str], bool]) -> None:
-        """`is_hurried` knows whether somebody's answer waits until a message on a subject is on record."""
+        """`is_hurried` tells whether an answer waits for the commit of messages on a subject."""
         self._is_hurried = is_hurried
         self._waiting: deque[Envelope] = deque()
         self._bytes = 0
@@ -720,27 +731,27 @@ class CommitQueue:
 
     @property
     def waiting(self) -> int:
-        """How many messages wait for their commit."""
+        """The number of messages that wait for their commit."""
         return len(self._waiting)
 
     def add(self, envelope: Envelope) -> bool:
-        """A message has arrived. False if there is no room: it will be sent again.
+        """Add a message that has arrived. Returns False if there is no room; the publisher sends it again.
 
-        Raises `MalformedFrame` for a payload that is no text: on record it could be given to nobody, for ever.
+        Raises `MalformedFrame` for a payload that is not text, because it could never be delivered.
         """
         if len(self._waiting) >= MAX_WAITING or self._bytes > MAX_WAITING_BYTES:
             return False
         try:
             envelope.payload.decode()
         except UnicodeDecodeError:
-            raise MalformedFrame(f"{envelope.subject}: the payload is no UTF-8, so it cannot be JSON") from None
+            raise MalformedFrame(f"{envelope.subject}: the payload is not UTF-8, so it cannot be JSON") from None
         self._waiting.append(envelope)
         self._bytes += len(envelope.payload)
         self.is_urgent = self.is_urgent or self._is_hurried(envelope.subject)
         return True
 
     def note(self, decision: Settled | DeliveryFailure | Serving | DeadLetter) -> None:
-        """Something was decided about a consumer."""
+        """Add a change of a consumer."""
         match decision:
             case Settled(consumer, number):
                 self._changes[consumer].settled.add(number)

@@ -1,4 +1,4 @@
-"""What the journal and its clients say to each other. All of it is ephemeral: what is lost is said again."""
+"""The messages between the journal and its clients. All are ephemeral: lost ones are sent again."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from local.bus.message import Data, Delivery, ErrorInfo, Message
 
 
 class JournalOpened(Message):
-    """The journal, when it begins to serve and after each reconnection: everybody sends again what is not confirmed,
-    and attaches."""
+    """Published by the journal when it starts to serve and after each reconnection: every process then sends
+    unconfirmed messages again and attaches.
+    """
 
     subject = "journal.opened"
     delivery = Delivery.EPHEMERAL
 
 
 class JournalConfirmed(Message):
-    """The journal, to one publisher's instance: its messages with these ids are on the disk. `refused` are ids that it
-    cannot take, for the reason in `error`."""
+    """Sent by the journal to one publisher's instance: its messages with these ids are on the disk. `refused` are ids
+    that it cannot accept, for the reason in `error`.
+    """
 
     subject = "journal.confirmed."
     delivery = Delivery.EPHEMERAL
@@ -40,8 +42,9 @@ class ConsumerClaim(Data):
 
 
 class JournalAttach(Message):
-    """A process that serves durable consumers: when they are ready, every few seconds, and when the journal has opened.
-    The journal delivers to the sender's instance what was not acknowledged yet."""
+    """Sent by a process that serves durable consumers: when they are ready, every few seconds, and when the journal
+    has opened. The journal then delivers the unacknowledged messages to this instance.
+    """
 
     subject = "journal.attach"
     delivery = Delivery.EPHEMERAL
@@ -49,8 +52,9 @@ class JournalAttach(Message):
 
 
 class JournalDetach(Message):
-    """A process that serves a durable consumer, when it ends in order: the consumer's deliveries under way are
-    returned."""
+    """Sent by a process that serves a durable consumer when it ends in order: the journal takes back the deliveries in
+    flight.
+    """
 
     subject = "journal.detach"
     delivery = Delivery.EPHEMERAL
@@ -58,7 +62,7 @@ class JournalDetach(Message):
 
 
 class JournalFenced(Message):
-    """The journal, to an instance that another one has replaced: it gets no more deliveries, and should end."""
+    """Sent by the journal to an instance that another one has replaced: it gets no more deliveries and should end."""
 
     subject = "journal.fenced."
     delivery = Delivery.EPHEMERAL
@@ -68,8 +72,9 @@ class JournalFenced(Message):
 
 
 class JournalDeliver(Message):
-    """The journal to the instance that serves a durable consumer: entry `number` for the `attempt`th time. `frame` is
-    the envelope as it was on the wire; `after` the entry of the same session that has to begin first, 0 for none."""
+    """Sent by the journal to the instance that serves a durable consumer: entry `number` for the `attempt`th time.
+    `frame` is the envelope as it was sent; `after` is the entry of the same session that must begin first, 0 for none.
+    """
 
     subject = "journal.deliver."
     delivery = Delivery.EPHEMERAL
@@ -83,8 +88,9 @@ class JournalDeliver(Message):
 
 
 class JournalFlush(Message):
-    """A process that serves a durable consumer, when somebody waits for its work: the journal delivers at once what has
-    arrived so far. `mark` is the sender's, to tell the answers apart."""
+    """Sent by a process that serves a durable consumer while a requester waits for its work: the journal delivers
+    immediately what has arrived so far. `mark` is the sender's, to tell the answers apart.
+    """
 
     subject = "journal.hurry"
     delivery = Delivery.EPHEMERAL
@@ -93,8 +99,9 @@ class JournalFlush(Message):
 
 
 class JournalFlushed(Message):
-    """The journal, to an instance that has asked for that: what had arrived for its consumer before that `mark` has
-    been delivered, as much as it takes at a time."""
+    """The journal's answer to `JournalFlush`: the messages that arrived for the consumer before that `mark` were
+    delivered, up to the number it takes at a time.
+    """
 
     subject = "journal.given."
     delivery = Delivery.EPHEMERAL
@@ -105,7 +112,7 @@ class JournalFlushed(Message):
 
 
 class JournalAck(Message):
-    """A durable consumer that has finished with these messages."""
+    """Sent by a durable consumer that has finished with these messages."""
 
     subject = "journal.ack"
     delivery = Delivery.EPHEMERAL
@@ -114,8 +121,9 @@ class JournalAck(Message):
 
 
 class JournalFailed(Message):
-    """A process that serves a durable consumer, when a handler has raised: entry `number` is to be delivered again
-    after a while, or to become a dead letter with this `reason`."""
+    """Sent by a process that serves a durable consumer when a handler has raised: entry `number` is to be delivered
+    again after a while, or to become a dead letter with this `reason`.
+    """
 
     subject = "journal.failed"
     delivery = Delivery.EPHEMERAL
@@ -126,8 +134,9 @@ class JournalFailed(Message):
 
 
 class JournalRedeliver(Message):
-    """A client, after the cause of dead letters was repaired: those with these numbers, or all, are delivered again to
-    a consumer, or to each that was given up with them."""
+    """A client's request, after the cause of dead letters was repaired, to deliver those with these numbers, or all,
+    again to one consumer or to every consumer that gave them up.
+    """
 
     subject = "journal.redeliver"
     delivery = Delivery.EPHEMERAL
@@ -138,7 +147,9 @@ class JournalRedeliver(Message):
 
 
 class JournalRedelivered(Message):
-    """The journal's answer to that: by consumer, which messages are on record as to be given again, or why none is."""
+    """The journal's answer to `JournalRedeliver`: by consumer, which messages will be delivered again, or why none
+    will.
+    """
 
     subject = "journal.redelivered"
     delivery = Delivery.EPHEMERAL
@@ -147,8 +158,9 @@ class JournalRedelivered(Message):
 
 
 class JournalWorking(Message):
-    """A process that serves durable consumers, four times a second while it works: by consumer and number, the
-    attempts in flight."""
+    """Sent by a process that serves durable consumers, four times a second while it works: by consumer and number, the
+    attempts in flight.
+    """
 
     subject = "journal.working"
     delivery = Delivery.EPHEMERAL
@@ -160,8 +172,9 @@ ConsumerMessage = JournalAttach | JournalDetach | JournalAck | JournalFailed | J
 
 
 class JournalRead(Message):
-    """A participant that reads what is on record: entries above `after`, and below `before` if that is given, that
-    match everything given; oldest first, or with `before` alone latest first."""
+    """A participant's request for recorded messages: entries above `after`, and below `before` if that is given, that
+    match all conditions; oldest first, or with `before` alone latest first.
+    """
 
     subject = "journal.read"
     delivery = Delivery.EPHEMERAL
@@ -182,7 +195,7 @@ class JournalRead(Message):
 
 
 class JournalEntry(Data):
-    """One message on record. The payload of a redacted one is gone from the end of its frame."""
+    """One recorded message. If it is redacted, the payload is missing at the end of its frame."""
 
     number: int
     committed_at: float  # seconds since 1970
@@ -191,7 +204,9 @@ class JournalEntry(Data):
 
 
 class JournalEntries(Message):
-    """The journal's answer to that. There may be more if there are `limit` of them, or if `more` says so."""
+    """The journal's answer to `JournalRead`. There may be more entries if there are `limit` of them, or if `more` is
+    set.
+    """
 
     subject = "journal.entries"
     delivery = Delivery.EPHEMERAL
@@ -201,8 +216,9 @@ class JournalEntries(Message):
 
 
 class JournalRedact(Message):
-    """A participant that deletes something: the payloads of a session, of everything one query caused, and those that
-    mention a text, whichever are given, are to leave the journal."""
+    """A participant's request to remove payloads from the journal: those of a session, of everything one query caused,
+    and those that mention a text, whichever are given.
+    """
 
     subject = "journal.redact"
     delivery = Delivery.EPHEMERAL
@@ -214,7 +230,7 @@ class JournalRedact(Message):
 
 
 class JournalRedacted(Message):
-    """The journal's answer to that: how many payloads it has removed, or why it could not."""
+    """The journal's answer to `JournalRedact`: how many payloads it has removed, or why it could not."""
 
     subject = "journal.redacted"
     delivery = Delivery.EPHEMERAL

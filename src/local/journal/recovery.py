@@ -1,7 +1,7 @@
-"""What happens before a journal is used: a new one is made, an interrupted salvage finished, a damaged one replaced.
+"""The opening of a journal: a new one is created, an interrupted salvage finished, a damaged one replaced.
 
-The problem. What was acknowledged must be there, or be reported as in doubt: SQLite alone does not notice a file whose
-end is missing, an older copy put in its place, or a changed byte in a row.
+The problem. Every acknowledged message must exist, or be reported as in doubt: SQLite alone does not notice a file
+whose end is missing, an older copy put in its place, or a changed byte in a row.
 
 The idea. Every row has a checksum, numbers have no gaps but those on record, and a small file beside the journal (the
 high-water mark, `schema.HighWaterMark`) says how many changes were acknowledged, with a digest over all entries. A
@@ -9,8 +9,8 @@ journal whose state does not reach its mark has lost its end; one with another d
 (`TABLE`) says for every combination of file, mark and interrupted salvage what is done.
 
 Salvage. The damaged files are moved aside, whole, to `<journal>.damaged-<n>`; the sound rows go into a fresh journal
-under their old numbers, tombstones of deleted messages are carried out, and numbering goes on above everything that may
-have been acknowledged. Lost ranges are reported once and stay on record as gaps.
+under their old numbers, tombstones of deleted messages are carried out, and numbering continues above everything that
+may have been acknowledged. Lost ranges are reported once and stay on record as gaps.
 
 Invariants. Any step can be the last before a crash: a folder `<journal>.damaged-<n>` with a reason and without a
 finished report is a salvage that the next start takes up, and no fresh journal is in place before its report is
@@ -61,7 +61,7 @@ Ranges = list[tuple[int, int]]
 
 
 def find_damage(path: Path, mark: JournalState | None, *, in_full: bool) -> str | None:
-    """What is wrong with the journal at `path`, in words; None when it is sound.
+    """Return the damage of the journal at `path`, in words; None if it is sound.
 
     `in_full` reads every page and every row (about 50 MB/s), otherwise the state and the last `TAIL` entries. Raises
     `StoreFailed` for a file that cannot be read for another reason than damage.
@@ -92,7 +92,7 @@ def missing(numbers: Iterable[int], first: int, last: int) -> Ranges:
 
 
 def _fault_of_header(path: Path) -> str | None:
-    """What SQLite would take for a file to be left alone: an empty one, one in an older or unknown mode."""
+    """Return the fault of a file header that SQLite would silently accept: an empty file, an older or unknown mode."""
     try:
         with path.open("rb") as file:
             header = file.read(20)
@@ -178,7 +178,7 @@ def build_journal(path: Path, broken: Path | None, mark: JournalState | None) ->
 
 
 def _begin(db: sqlite3.Connection, mark: JournalState | None, *, consumers_in_doubt: bool) -> Built:
-    """A journal without entries; a mark says what it should have held."""
+    """Begin a journal without entries; the mark says what it should have contained."""
     state = _state_after(mark, None, 0)._replace(consumers_in_doubt=consumers_in_doubt)
     return _finish(db, state, [], [])
 
@@ -205,7 +205,7 @@ def _fill(db: sqlite3.Connection, source: sqlite3.Connection, mark: JournalState
 
 
 def _state_after(mark: JournalState | None, found: JournalState | None, highest: int) -> JournalState:
-    """Numbering goes on behind everything that may have been given out."""
+    """Continue the numbering after every number that may have been assigned."""
     latest = max(state for state in (mark, found, JournalState()) if state is not None)
     first = max(mark.first_number if mark else 1, found.first_number if found else 1)
     last = max(latest.last_number, 0 if found else highest)
@@ -240,7 +240,7 @@ def sound_rows(db: sqlite3.Connection, table: str) -> tuple[list[Row], bool]:
 
 
 def sound_entries(db: sqlite3.Connection, first: int, last: int) -> Iterator[Row]:
-    """The sound entries by ascending number; where the file cannot be read, what lies behind that is tried next."""
+    """Yield the sound entries by ascending number; unreadable parts of the file are skipped."""
     after = first - 1
     while after < last and _has_entries(db):
         try:
@@ -281,7 +281,7 @@ def _entries_above(db: sqlite3.Connection, number: int) -> sqlite3.Cursor:
 
 
 class Salvage(StrEnum):
-    """Whether a folder of a damaged journal is there whose salvage was interrupted."""
+    """The state of an earlier salvage: whether there is a folder of a damaged journal whose salvage was interrupted."""
 
     NONE = "none"
     INTERRUPTED = "interrupted"
@@ -307,14 +307,14 @@ class Mark(StrEnum):
 
 
 class Look(StrEnum):
-    """How much of the file is checked: all of one that is small or suspect, otherwise its end."""
+    """The extent of the check of a file: all of one that is small or suspect, otherwise its end."""
 
     END = "end"
     ALL = "all"
 
 
 class OpeningAction(StrEnum):
-    """What is done with the files that were found."""
+    """The action for the files that were found."""
 
     RESUME = "resume the salvage"
     REFUSE = "refuse: a newer program's journal is no damage"
@@ -325,7 +325,7 @@ class OpeningAction(StrEnum):
 
 
 class RecoveryCase(NamedTuple):
-    """What was found where a journal is to be opened: one key of the table."""
+    """The files found where a journal is to be opened: one key of the table."""
 
     salvage: Salvage
     file: File
@@ -334,7 +334,7 @@ class RecoveryCase(NamedTuple):
 
     @classmethod
     def of(cls, path: Path, full_check_bytes: int | None, *, is_interrupted: bool) -> Self:
-        """What lies at `path`. Raises `sqlite3.Error` and `OSError` for what can be read by nobody."""
+        """Return the state of the files at `path`. Raises `sqlite3.Error` and `OSError` if they cannot be read."""
         files = (path, path.with_name(f"{path.name}-wal"))
         size = sum(file.stat().st_size for file in files if file.exists())
         is_all = full_check_bytes is None or size <= full_check_bytes or suspicion_path(path).exists()
@@ -377,12 +377,12 @@ TABLE = (  # of every situation one row holds; what a row does not name may be a
 
 
 def decide(found: RecoveryCase) -> OpeningAction:
-    """What is done about a situation."""
+    """Return the action for a situation."""
     return next(row.action for row in TABLE if row.holds(found))
 
 
 def suspicion_path(path: Path) -> Path:
-    """The file that lies beside the journal at `path` when something is wrong with that."""
+    """Return the path of the file that marks the journal at `path` as suspect."""
     return path.with_name(f"{path.name}.suspect")
 
 
@@ -429,11 +429,11 @@ _FRESH, _REPORT, _REASON = "salvaged.db", "report.json", "reason.txt"
 
 @dataclass(frozen=True, slots=True)
 class DamageReport:
-    """The report on a damaged journal: where the broken files are, why, and which numbers are in doubt: they were given
-    out, perhaps acknowledged, and are gone (ranges, both ends included).
+    """The report on a damaged journal: the place of the broken files, the reason, and the numbers in doubt. A number
+    in doubt was assigned and perhaps acknowledged, but its message is lost (ranges, both ends included).
 
-    `salvaged` entries are in the fresh file under their old numbers. With `consumers_in_doubt` durable consumers were
-    lost too; they get every entry again when they register. Payloads redacted later stay in the folder.
+    `salvaged` entries are in the new file under their old numbers. With `consumers_in_doubt` durable consumers were
+    lost too; they receive every entry again when they register. Payloads that are redacted later stay in the folder.
     """
 
     moved_to: Path
@@ -447,14 +447,14 @@ class DamageReport:
         lost = "; what consumers had acknowledged is lost, too, so they get everything again"
         return (
             f"the journal was damaged ({self.reason}); {self.salvaged} messages were saved, in doubt are numbers"
-            f" {ranges}{lost if self.consumers_in_doubt else ''}; the broken file lies in {self.moved_to}"
+            f" {ranges}{lost if self.consumers_in_doubt else ''}; the broken file is in {self.moved_to}"
         )
 
 
 def salvage(path: Path, reason: str) -> DamageReport:
     """Move the journal at `path` aside and put a fresh one with all that is sound in its place.
 
-    Raises `OSError` and `sqlite3.Error` where that cannot be written; trying again goes on where it ended.
+    Raises `OSError` and `sqlite3.Error` where that cannot be written; a repeated call resumes the salvage.
     """
     names = (path.with_name(f"{path.name}.damaged-{number}") for number in count(1))
     folder = next(name for name in names if not name.exists())
@@ -513,10 +513,10 @@ def _write(path: Path, text: str) -> None:
 
 
 def open_soundly(path: Path, full_check_bytes: int | None) -> tuple[HighWaterMark, DamageReport | None]:
-    """Leave a sound journal at `path`; returns its mark and what had to be done about damage.
+    """Ensure a sound journal at `path`; returns its mark and the damage report, if any.
 
-    A file of more than `full_check_bytes` that nobody suspects is checked at its end only; None is no limit. Raises
-    `StoreFailed` for what is no damage: no permission, no space, another owner, a newer program's journal.
+    A file of more than `full_check_bytes` that is not suspect is checked only at its end; None is no limit. Raises
+    `StoreFailed` for failures other than damage: no permission, no space, another owner, a newer program's journal.
     """
     try:
         report = _make_sound(path, full_check_bytes)
@@ -543,7 +543,7 @@ def _make_sound(path: Path, full_check_bytes: int | None) -> DamageReport | None
 
 
 def _create(path: Path) -> None:
-    """The mark first: one that says that nothing was acknowledged makes no file missing after a crash."""
+    """Create the mark before the journal, so that after a crash no journal seems to be missing."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     create_mark(mark_path(path), JournalState())
     half_made = path.with_name(f"{path.name}.new")

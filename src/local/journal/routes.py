@@ -1,4 +1,4 @@
-"""What is on record: every message that was confirmed or recorded, the latest first."""
+"""The HTTP routes of the journal: recorded messages, the latest first."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ class _Journal:
         query: Identifier = None,
         limit: Annotated[int, Query(ge=1, le=500)] = 100,
     ) -> Response:
-        """Headers of messages on record, users' own and of the owner everybody's; the latest first, or with `after` the
-        oldest first. `after` and `before` of the answer are where the next pages begin."""
+        """List the headers of recorded messages, the latest first, or with `after` the oldest first. Users see their
+        own, the owner sees all. `after` and `before` in the answer are the cursors of the next pages.
+        """
         request = JournalRead(
             subjects=checked_filters(subject, "subject") if subject else (),
             correlation_id=query,
@@ -66,9 +67,9 @@ class _Journal:
 
     @open_to(Access.USERS)
     async def show(self, number: Annotated[int, Path(ge=1, lt=END)], caller: Caller) -> Response:
-        """One message on record with its payload, which is null if it was removed."""
+        """Get one recorded message with its payload; the payload is null if it was removed."""
         request = JournalRead(after=number - 1, before=number + 1, limit=1)
         async for message in api().session.entries(request):
             if caller.sees(message.envelope.user_id):
                 return JsonResponse({**message.as_json(), "payload": await api().session.payload(message)})
-        raise QueryRefused("not_found", f"there is no message {number} on record")
+        raise QueryRefused("not_found", f"message {number} is not in the journal")

@@ -1,4 +1,4 @@
-"""The journal's tables, the checksum that the last column of each holds over the others, and how far it has come."""
+"""The journal's tables, the checksum column of each, and the state of the journal."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from local.core.errors import StoreDamaged, StoreGone
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message to be stored: its header fields, by which it is found, and its `frame` as it was on the wire.
+    """One message to be stored: the header fields by which it is found, and its `frame` as it was sent.
 
-    Of the frame the store knows one thing: the payload is what follows the last NUL. `sent_at` is seconds since 1970.
+    The store knows only one thing about the frame: the payload follows the last NUL. `sent_at` is seconds since 1970.
     """
 
     subject: str
@@ -40,7 +40,9 @@ class Entry:
 
 
 class Appended(NamedTuple):
-    """The place of an entry. It is not new when its envelope id was there already: the publisher had sent it again."""
+    """The result of appending an entry: its number, and whether it is new. It is not new if its envelope id was stored
+    before, because the publisher had sent it again.
+    """
 
     number: int
     is_new: bool
@@ -209,12 +211,12 @@ DIGEST_BYTES = 16
 
 
 class JournalState(NamedTuple):
-    """How far a journal has come. `changes` counts all that must not be lost: appends, registrations, redactions,
+    """The extent of a journal. `changes` counts everything that must not be lost: appends, registrations, redactions,
     removals.
 
-    Numbers from `first_number` to `last_number` are there or known to be lost. `digest` runs over the checksums of all
-    that was ever appended: another file with the same counts is noticed by it. With `consumers_in_doubt` damage has
-    taken consumers, and whoever registers is to get everything there is.
+    Numbers from `first_number` to `last_number` exist or are known to be lost. `digest` covers the checksums of all
+    entries ever appended, so that another file with the same counts is noticed. With `consumers_in_doubt` damage has
+    removed consumers, and every consumer that registers gets all messages.
     """
 
     changes: int = 0
@@ -237,7 +239,7 @@ def read_state(db: sqlite3.Connection) -> JournalState:
     """Raises `StoreDamaged` when the row is missing or does not match its checksum."""
     for _, changes, first_number, last_number, consumers_in_doubt, digest in rows(db, "state"):
         return JournalState(changes, first_number, last_number, bool(consumers_in_doubt), digest)
-    raise StoreDamaged("journal: the row that says how far it has come is missing")
+    raise StoreDamaged("journal: the row with its state is missing")
 
 
 def write_state(db: sqlite3.Connection, state: JournalState) -> None:
@@ -286,10 +288,10 @@ def mentioning(db: sqlite3.Connection, text: str, after: int, up_to: int) -> lis
 
 
 def redact(db: sqlite3.Connection, kind: str, identifier: str) -> int:
-    """Take the payloads from what a session, a query or an envelope has left so far; returns how many there were.
+    """Remove the payloads of a session, a query or an envelope; returns their number.
 
-    Tombstones stay: a salvage honours them, and what is appended only later of the same queries, or of the envelope,
-    comes under them. A session may go on.
+    Tombstones remain: a salvage respects them, and they also apply to later entries of the same queries or envelope. A
+    session may continue.
     """
     state = read_state(db)
     put(db, "tombstones", (kind, identifier, state.last_number))
@@ -334,8 +336,8 @@ def _is_buried(db: sqlite3.Connection, entry: Entry) -> bool:
 class Filters(TypedDict, total=False):
     """The conditions of a search of the journal: entries match everything given.
 
-    A subject that ends in a dot stands for its family. `since` (included) and `until` (not) are times of commit, in
-    seconds since 1970.
+    A subject that ends in a dot means its family. `since` (included) and `until` (not) are times of commit, in seconds
+    since 1970.
     """
 
     after: int  # only higher numbers
@@ -416,7 +418,7 @@ def _end_of(family: str) -> str:
     return family[:-1] + "/"  # "/" comes right after "."
 
 
-# What a journal has acknowledged, synced in a small file of its own: whoever loses its tail is found out.
+# The high-water mark: what a journal has acknowledged, synced in a separate small file, so that a lost tail is noticed.
 
 log = logging.getLogger(__name__)
 
@@ -450,7 +452,7 @@ class HighWaterMark:
         self._slot, self.state = slot, state
 
     def has_its_name(self) -> bool:
-        """Whether the next start would find it: nobody has taken it away, or put another one in its place."""
+        """Whether the next start would find the file: it was neither removed nor replaced."""
         try:
             return os.path.samestat(self._path.stat(), self._opened)
         except (FileNotFoundError, NotADirectoryError):
@@ -463,7 +465,7 @@ class HighWaterMark:
             create_mark(self._path, self.state)
         except (FileNotFoundError, NotADirectoryError):
             raise StoreGone(self._path) from None
-        log.warning("%s was removed or replaced while the system runs: it is made anew", self._path)
+        log.warning("%s was removed or replaced while the system runs: it is created again", self._path)
         self._file.close()
         self._open()
         self._slot = 0
@@ -490,7 +492,7 @@ def create_mark(path: Path, state: JournalState) -> None:
 
 
 def read_mark(path: Path) -> JournalState | None:
-    """What the mark at `path` says; None when there is none or neither slot is valid."""
+    """Return the content of the mark at `path`; None if there is none or neither slot is valid."""
     try:
         return _newest(path)[1]
     except (FileNotFoundError, StoreDamaged):

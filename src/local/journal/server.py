@@ -1,4 +1,6 @@
-"""The journal: keeps every confirmed and recorded message, and gives durable consumers what they have not done."""
+"""The journal: it stores every confirmed and recorded message, and delivers to durable consumers the messages that
+they have not handled.
+"""
 
 from __future__ import annotations
 
@@ -71,9 +73,9 @@ class JournalRedaction:
         return count
 
     async def sweep(self, age_seconds: float) -> None:
-        """Remove the large fields that nothing on record refers to: of what was never kept, or is not any more.
+        """Remove the large fields that no recorded message refers to.
 
-        Those younger than `age_seconds` are left: what refers to them may be on its way. Raises `StoreFailed`.
+        Fields younger than `age_seconds` are kept, because the message may still be under way. Raises `StoreFailed`.
         """
         if self._blobs is not None:
             await self._remove_unused(await asyncio.to_thread(self._blobs.older_than, age_seconds))
@@ -146,7 +148,8 @@ class JournalConfig(Settings):
 
 class Journal(Participant):
     """The participant that numbers, commits and confirms messages; see `JournalWriter`. Its own messages are not
-    recorded."""
+    recorded.
+    """
 
     name = "journal"
     kind = Kind.SERVICE
@@ -161,7 +164,7 @@ class Journal(Participant):
         blobs: BlobStore | None = None,
         rejects: RejectLog | None = None,
     ) -> None:
-        """`blobs` is where the large fields lie of what it keeps; `rejects` holds samples of what nobody took."""
+        """`blobs` stores the large fields of recorded messages; `rejects` holds samples of refused frames."""
         super().__init__(config)
         self._settings, self._store = config, store
         self._redaction = JournalRedaction(store, blobs, rejects)
@@ -169,7 +172,7 @@ class Journal(Participant):
 
     @classmethod
     def build(cls, config: JournalConfig, resources: Resources) -> Self:
-        """With its file below the data directory."""
+        """Build the journal with its file below the data directory."""
         folder = resources.data_dir
         return cls(config, JournalStore(folder / FILE_NAME), BlobStore(folder / "blobs"), RejectLog(folder / REJECTED))
 
@@ -205,22 +208,22 @@ class Journal(Participant):
             raise
 
     async def announce(self) -> None:
-        """Have everybody send again what is not confirmed, and attach."""
+        """Ask all processes to send unconfirmed messages again and to attach."""
         self._writer.reconnected()
         self.bus.post(JournalOpened())
 
     def figures(self) -> dict[str, int]:
-        """How much was committed, and what is pending for whom."""
+        """Return how much was committed, and the pending messages by consumer."""
         return self._writer.figures()
 
     def details(self) -> dict[str, str]:
-        """What is wrong with it, if anything is."""
+        """Return the present problem, if any."""
         problem = self._writer.problem or self._damage
         return {"problem": problem} if problem else {}
 
     @on(JournalRead, concurrency=8)
     async def read(self, request: JournalRead, envelope: Envelope) -> JournalEntries:
-        """Somebody wants to know what is on record."""
+        """Answer a request for recorded messages."""
         entries: list[JournalEntry] = []
         room = READ_BYTES
         async with aclosing(self._find(request)) as found:
@@ -238,7 +241,7 @@ class Journal(Participant):
 
     @on(JournalRedact, concurrency=8)
     async def redact(self, request: JournalRedact, envelope: Envelope) -> JournalRedacted:
-        """Somebody has deleted something: its payloads go, and the large fields that nobody else refers to."""
+        """Remove payloads after a deletion, with the large fields that no other message refers to."""
         await self._writer.catch_up()
         count = await self._redaction.carry_out(request)
         await self._sweep(YOUNG_SECONDS)
@@ -246,7 +249,7 @@ class Journal(Participant):
 
     @on(JournalRedeliver, concurrency=8)
     async def redeliver(self, request: JournalRedeliver, envelope: Envelope) -> JournalRedelivered:
-        """Somebody has mended what dead letters were due to."""
+        """Redeliver dead letters whose cause was repaired."""
         return JournalRedelivered(numbers=await self._writer.dead_letters.redeliver(request))
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
@@ -265,7 +268,7 @@ class Journal(Participant):
         return None
 
     async def _find(self, request: JournalRead) -> AsyncGenerator[Stored, None]:
-        """What is asked for; not all of it in memory at a time."""
+        """Yield the requested entries; they are not all in memory at once."""
         after, before, left = request.after, request.before, request.limit
         while left:
             page = await self._store.read(
@@ -285,9 +288,9 @@ class Journal(Participant):
             left = max(0, left - PAGE)
 
     async def _keep_house(self) -> None:
-        """Verify the file once, and remove now and then what is too old or too much."""
+        """Verify the file once, and regularly remove what is too old or exceeds the limit."""
         await self._verify()
-        sweeps = False  # not before whoever waited for this process has sent again what it had to say
+        sweeps = False  # not before waiting clients have sent their messages again
         while True:
             try:
                 elsewhere = 0
@@ -297,11 +300,11 @@ class Journal(Participant):
                 age = self._settings.max_age_days * DAY
                 removed = await self._store.retain(age, self._max_bytes, elsewhere, size_of_references)
                 if removed:
-                    log.info("%d messages that nobody needs any more were removed", removed)
+                    log.info("%d messages that were no longer needed were removed", removed)
                 if removed and sweeps:
                     await self._sweep(HOUSEKEEPING_SECONDS)
             except LocalError as error:
-                log.warning("nothing could be removed: %s", error)
+                log.warning("old messages could not be removed: %s", error)
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
             sweeps = True
 
@@ -311,11 +314,11 @@ class Journal(Participant):
             try:
                 damage = await self._store.verify()
             except StoreUnwritable as error:
-                log.warning("the journal is looked through later: %s", error)
+                log.warning("the journal is verified later: %s", error)
                 await asyncio.sleep(HOUSEKEEPING_SECONDS)
                 continue
             if damage is not None:
-                raise StoreDamaged(f"{damage}; the journal is opened anew")
+                raise StoreDamaged(f"{damage}; the journal is opened again")
             return
 
     async def _sweep(self, age_seconds: float) -> None:

@@ -1,7 +1,7 @@
 """The journal's store: every message under a number, in one SQLite file with a high-water mark beside it.
 
-What was acknowledged is on the disk twice over: the commit, and then the mark that says how far the commits went. A
-tail that went missing, a row or a page that changed, a file that was swapped are found when the store is opened.
+Every acknowledgement is on the disk twice: the commit, and then the mark that says how far the commits went. A tail
+that went missing, a row or a page that changed, a file that was swapped are found when the store is opened.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ AGAIN = ""  # in the place of the reason: what was a dead letter is to be given 
 
 
 def register(db: sqlite3.Connection, name: str, subjects: Sequence[str], floor: int) -> ConsumerState:
-    """Register a consumer that needs what comes above `floor`; one that is known keeps its floor.
+    """Register a consumer for the messages above `floor`; a known one keeps its floor.
 
-    After damage to the consumers' rows a name that is unknown may be one that was lost: it gets everything.
+    After damage to the consumers' rows an unknown name may be a lost one, so it gets everything.
     """
     state = read_state(db)
     known = next(_find(db, name), None)
@@ -270,19 +270,19 @@ NO_CHANGES: Mapping[str, ConsumerChanges] = MappingProxyType({})
 
 
 def _weightless(frame: bytes) -> int:
-    """Of one beside which nothing lies."""
+    """Return 0, for a journal without large fields."""
     return 0
 
 
 class JournalStore:
-    """The journal's SQLite file and its high-water mark. Use as `async with`; one process has it open. Every coroutine
-    returns after its commit.
+    """The journal's SQLite file with its high-water mark. Use as `async with`; one process has it open. Every
+    coroutine returns after its commit.
 
-    Opening waits for room, and for a file that can be written. Where it finds damage the broken file is moved aside,
-    and what is sound in it goes on in a fresh one; `damage` then says what happened. A file above `full_check_bytes` is
-    checked at its end only: `verify` it at leisure; after `suspect` it is checked in full when it is opened the next
-    time. Raises `StoreFailed`; `StoreUnwritable` for what passes by itself; `StoreDamaged` for a row that has changed
-    since the check; `NotOnRecord` for an unknown consumer.
+    Opening waits for disk space and for a writable file. If the file is damaged it is moved aside, and its sound
+    content continues in a new file; `damage` then describes what happened. Of a file above `full_check_bytes` only the
+    end is checked: call `verify` later; after `suspect` the next opening checks all of it. Raises `StoreFailed`;
+    `StoreUnwritable` for failures that pass; `StoreDamaged` for a row that has changed since the check; `NotOnRecord`
+    for an unknown consumer.
     """
 
     def __init__(
@@ -339,13 +339,13 @@ class JournalStore:
         return await self._database.run(work)
 
     async def state(self) -> JournalState:
-        """How far it has come: first and last number, number of changes."""
+        """Return the journal's extent: first and last number, number of changes."""
         return await self._database.run(read_state)
 
     async def register(self, name: str, subjects: Sequence[str], *, floor: int | None = None) -> ConsumerState:
-        """Register a durable consumer for what comes above `floor`: 0 is from the beginning, None from now on.
+        """Register a durable consumer for the messages above `floor`: 0 is from the beginning, None from now on.
 
-        One that is known keeps its floor; its subjects become these.
+        A known one keeps its floor and gets these subjects.
         """
 
         def work(db: sqlite3.Connection) -> ConsumerState:
@@ -355,11 +355,11 @@ class JournalStore:
         return await self._database.run(work)
 
     async def forget(self, name: str) -> None:
-        """Remove a durable consumer, and with it the claim on what it has not acknowledged."""
+        """Remove a durable consumer with its unacknowledged messages."""
         await self._database.run(lambda db: forget(db, name))
 
     async def consumer(self, name: str) -> ConsumerState:
-        """What is known of a durable consumer."""
+        """Return the stored state of a durable consumer."""
         return await self._database.run(lambda db: consumer(db, name))
 
     async def consumer_names(self) -> list[str]:
@@ -411,11 +411,11 @@ class JournalStore:
         return removed
 
     def suspect(self) -> None:
-        """Something is wrong with the file: have the next opening look at all of it."""
+        """Mark the file as suspect: the next opening checks all of it."""
         self._suspicion.touch()
 
     async def verify(self) -> str | None:
-        """Check all of the file beside the running work: what is wrong with it in words, None when it is sound."""
+        """Check the whole file while the journal works; returns a description of the damage, None if it is sound."""
         async with self._reading:
             return await asyncio.to_thread(find_damage, self._path, self._mark.state, in_full=True)
 
@@ -461,7 +461,9 @@ class SessionSpan(NamedTuple):
 
 
 class DeadLetterRecord(NamedTuple):
-    """A dead letter: a message that a consumer is given no more, and why. Times are seconds since 1970."""
+    """A dead letter: a message that a consumer does not receive any more, and the reason. Times are seconds since
+    1970.
+    """
 
     number: int
     committed_at: float
@@ -481,11 +483,11 @@ class JournalStats(NamedTuple):
 
 
 class JournalView:
-    """A journal opened by another process, for reading only. Use as `with`. Between two calls nothing is held that
+    """A journal opened by another process, for reading only. Use as `with`. Between two calls it holds no lock that
     could keep the owner from emptying its WAL.
 
     Raises `NotOnRecord` where there is no journal; `StoreDamaged` for damage, with the number of the entry and what to
-    do; `StoreFailed` for what else keeps it from being read, a newer schema included.
+    do; `StoreFailed` for other failures to read, a newer schema included.
     """
 
     def __init__(self, path: Path) -> None:
@@ -494,7 +496,9 @@ class JournalView:
 
     def __enter__(self) -> Self:
         if not self._path.exists():
-            raise NotOnRecord(f"{self._path}: no journal; the first start of a system on this data directory makes it")
+            raise NotOnRecord(
+                f"{self._path}: there is no journal; the first start of a system on this data directory creates it"
+            )
         with ExitStack() as stack, self._reporting():
             self._db = stack.enter_context(connect_read_only(self._path))
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
@@ -552,7 +556,7 @@ class JournalView:
             return [DeadLetterRecord(*row) for row in self._db.execute(sql).fetchall()]
 
     def count(self) -> JournalStats:
-        """How much there is."""
+        """Return the statistics of the journal."""
         with self._reporting():
             sql = "SELECT COUNT(*), COALESCE(MIN(number), 0), COALESCE(MAX(number), 0) FROM entries"
             entries, first, last = self._db.execute(sql).fetchone()
@@ -565,7 +569,7 @@ class JournalView:
             with naming_damage():
                 yield
         except StoreDamaged as error:
-            what = "stop the system and start it again: what is sound is kept, the rest is reported"
+            what = "stop the system and start it again: sound messages are kept, lost ones are reported"
             raise StoreDamaged(f"{self._path}: {error}; {what}") from None
         except (sqlite3.Error, OSError) as error:
             raise store_failure(self._path, error) from None

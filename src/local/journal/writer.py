@@ -66,7 +66,7 @@ from local.journal.messages import (
 from local.journal.schema import Entry, Header
 from local.journal.store import JournalStore
 
-# Messages that a durable consumer is given no more: this is told, and on request they are given again.
+# Dead letters: they are reported, and delivered again on request.
 
 log = logging.getLogger(__name__)
 
@@ -76,8 +76,8 @@ GivenAgain = dict[str, tuple[int, ...]]  # numbers by consumer
 class DeadLetters:
     """The dead letters of one journal: their reports, and their redelivery on request.
 
-    `give(consumer, number, deaths)` has one given again that is on record as such; `wake` leads to a `give_again` soon,
-    for what is in `asked`.
+    `give(consumer, number, deaths)` delivers a recorded dead letter again; `wake` triggers a `give_again` soon, for
+    the requests in `asked`.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class DeadLetters:
         self.asked: list[tuple[JournalRedeliver, asyncio.Future[GivenAgain]]] = []
 
     async def tell(self, dead: DeadLetter) -> Envelope:
-        """The `bus.dead` that tells of a message that a consumer is given no more."""
+        """Return the `bus.dead` that reports a message which a consumer does not receive any more."""
         [found] = await self._store.read(limit=1, after=dead.number - 1)
         log.error("message %d is given up for %s: %s", dead.number, dead.consumer, dead.reason)
         message = BusDead(
@@ -104,15 +104,16 @@ class DeadLetters:
         return self._bus.seal(message, trace)
 
     async def redeliver(self, request: JournalRedeliver) -> GivenAgain:
-        """Have dead letters given again; returns which are to be, when that is on record. It happens between two
-        commits, so that all is on record that was done before. Raises `LocalError`: no such consumer, a full disk."""
+        """Schedule dead letters for redelivery; returns which, after that is stored. It runs between two commits, so
+        that all earlier work is stored. Raises `LocalError`: no such consumer, a full disk.
+        """
         answer: asyncio.Future[GivenAgain] = asyncio.get_running_loop().create_future()
         self.asked.append((request, answer))
         self._wake()
         return await answer
 
     async def give_again(self) -> None:
-        """Do what was asked for, one after the other."""
+        """Execute the requests one after the other."""
         asked, self.asked = self.asked, []
         for request, answer in asked:
             try:
@@ -132,7 +133,7 @@ class DeadLetters:
         if changes:
             await self._store.commit([], changes)
         for name, change in changes.items():
-            log.info("given again to %s: %s", name, ", ".join(map(str, sorted(change.again))))
+            log.info("redelivered to %s: %s", name, ", ".join(map(str, sorted(change.again))))
             for number in sorted(change.again):
                 await self._give(name, number, change.deaths[number])
         both = {name: _chosen({*dead[name], *state.again}, request) for name, state in states.items()}
@@ -163,8 +164,9 @@ def consumers_of(message: ConsumerMessage) -> Collection[str]:
 
 
 class JournalAdmission:
-    """The admission of durable consumers. One that is known is attached at once; one that is new, or has changed what
-    it wants, is first made from what the store knows of it, and gets everything there is."""
+    """The admission of durable consumers. A known one is attached immediately; a new one, or one with changed
+    subjects, is first created from what the store knows, and gets all messages.
+    """
 
     def __init__(
         self,
@@ -232,7 +234,7 @@ class JournalAdmission:
             self._carry_out(self._core.redeliver(name, number, header.lane, deaths, self._clock()))
 
     async def _backlog(self, state: ConsumerState) -> AsyncIterator[Header]:
-        """What a consumer may still need, in order."""
+        """Return the messages that a consumer may still need, in order."""
         after = state.floor
         while headers := await self._store.recovery(state.subjects, after, PAGE):
             for header in headers:
@@ -241,11 +243,11 @@ class JournalAdmission:
 
 
 class JournalDeliveries:
-    """The deliveries of one journal, sent at once where the frame is at hand, else read from the disk, in the order of
-    `give`. A message that was deleted in the meantime is `obsolete`: there is nothing left to give.
+    """The deliveries of one journal: sent immediately if the frame is in memory, else read from the disk, in the order
+    of `give`. A message that was deleted in the meantime is `obsolete` and is not delivered.
 
-    What waits for the disk waits once, however often it is given, and no longer than it is needed: else what a busy
-    system gives again for its slowness would make it slower.
+    A message waits for the disk only once, however often it is to be delivered, and only as long as it is needed;
+    otherwise the redeliveries of a slow system would make it slower.
     """
 
     def __init__(self, bus: Bus, store: JournalStore, obsolete: Callable[[Deliver], None]) -> None:
@@ -283,12 +285,14 @@ class JournalDeliveries:
             self._bus.post(message)
 
     def hurry(self, hurry: JournalFlush, instance: str) -> bool:
-        """Somebody waits for what a consumer does: its process is told by `tell_given`, which is urgent."""
+        """Hurry, because a requester waits for a consumer: its process is notified by `tell_given`."""
         self._hurried.append(JournalFlushed(consumer=hurry.consumer, instance=instance, mark=hurry.mark))
         return True
 
     def tell_given(self) -> None:
-        """What had arrived is on record: send what lingers, and tell whoever was in a hurry when all has been read."""
+        """Send the delayed deliveries after a commit, and notify the processes that asked for a flush when all were
+        read.
+        """
         if self._hurried:
             self.flush()
             self._told_when_read += self._hurried
@@ -296,7 +300,7 @@ class JournalDeliveries:
             self._news.set()
 
     async def run(self) -> None:
-        """Send what is given again, or later, or is too large for one frame, until cancelled."""
+        """Send redeliveries, delayed deliveries and messages too large for one frame, until cancelled."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -306,7 +310,9 @@ class JournalDeliveries:
                 try:
                     await self._give_from_disk(delivery)
                 except NOT_GIVEN as error:  # its consumer is silent, and gets it again
-                    log.warning("message %d could not be given to %s: %s", delivery.number, delivery.consumer, error)
+                    log.warning(
+                        "message %d could not be delivered to %s: %s", delivery.number, delivery.consumer, error
+                    )
                 self._is_reading = False
             told, self._told_when_read = self._told_when_read, []
             for given in told:
@@ -340,9 +346,9 @@ NEW_WORK = frozenset({QUERY_RECEIVED})  # refused while nothing can be written; 
 
 
 class JournalWriter:
-    """The one task that commits, so that numbers, commits and what follows from them have one order.
+    """The single task that commits, so that numbers, commits and their consequences have one order.
 
-    What has not been committed when the process dies was not confirmed either: its publisher sends it again.
+    A message that was not committed when the process died was not confirmed either: its publisher sends it again.
     """
 
     def __init__(self, bus: Bus, store: JournalStore, limits: DeliveryLimits) -> None:
@@ -364,11 +370,11 @@ class JournalWriter:
         return "" if self._trouble is None else str(self._trouble)
 
     def figures(self) -> dict[str, int]:
-        """How much was committed, in how many commits, and what each consumer has before it."""
+        """Return the committed messages, the commits, and the backlog of each consumer."""
         return {**self._counters, **{f"pending_{name}": count for name, count in self._core.pending.items()}}
 
     def subscribe(self) -> None:
-        """Hear everything that is to be kept, and what consumers say."""
+        """Subscribe to everything that is recorded, and to the messages of consumers."""
         for subject in kept_subjects():
             self._bus.subscribe(subject, self._take, repeats=True)
         # True from one of these: what is to be done now does not wait for company in a commit
@@ -384,12 +390,12 @@ class JournalWriter:
             self._bus.subscribe(kind.subject, partial(self._hear, kind, hear))
 
     def reconnected(self) -> None:
-        """What was on its way to consumers may be lost: give it again soon, when they are back, too."""
+        """Deliver again soon what was under way to consumers, because it may be lost."""
         self._core.hasten(self._clock() + RECONNECT_SECONDS)
         self._in(RECONNECT_SECONDS, self._tick)
 
     async def run(self) -> None:
-        """Commit and tell until cancelled. Raises `StoreFailed` for what only a new start can mend."""
+        """Commit and confirm until cancelled. Raises `StoreFailed` for failures that need a restart."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._deliveries.run(), name="journal: deliveries")
@@ -407,14 +413,14 @@ class JournalWriter:
                 timer.cancel()
 
     async def catch_up(self) -> None:
-        """Commit what has arrived so far, and send on what waits to be given."""
+        """Commit what has arrived so far, and deliver what waits."""
         async with self._committing:
             for _ in range(0, self._queue.waiting, MAX_BATCH):
                 await self._commit()
         self._deliveries.flush()
 
     async def finish(self) -> None:
-        """Commit what there is: whoever ended in order before this process must not be taken for dead after it."""
+        """Commit the remaining messages, so that processes which ended in order are not taken for dead later."""
         while self._queue and not self.problem:
             await self._commit()
         self._confirm_recorded()
@@ -540,7 +546,7 @@ class JournalWriter:
         self._carry_out(self._core.confirm_recorded())
 
     def _carry_out(self, decisions: Sequence[Decision], fresh: Mapping[int, bytes] | None = None) -> None:
-        """Do what was decided. `fresh` are frames at hand, by number."""
+        """Execute the decisions. `fresh` are the frames in memory, by number."""
         for decision in decisions:
             match decision:
                 case Confirm(instance, ids):
@@ -560,7 +566,7 @@ class JournalWriter:
     def _tell(self, message: Message) -> None:
         try:
             self._bus.post(message)
-        except (FrameTooLarge, UnsendableMessage) as error:  # a stranger's instance or id: nobody can be told of it
+        except (FrameTooLarge, UnsendableMessage) as error:  # an invalid instance or id: it cannot be answered
             self._bus.reject(str(error), b"")
 
     def _obsolete(self, delivery: Deliver) -> None:
@@ -568,7 +574,7 @@ class JournalWriter:
 
 
 def _entry_of(envelope: Envelope) -> Entry:
-    """An envelope as it goes on record."""
+    """Return the entry in which an envelope is stored."""
     return Entry(
         subject=envelope.subject,
         envelope_id=envelope.id,

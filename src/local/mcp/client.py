@@ -52,9 +52,10 @@ DESCRIPTION_CHARS = 4000
 
 @dataclass(frozen=True, slots=True)
 class ApprovedTool:
-    """A tool of a server as its owner has approved it. The model is shown this, and never what the server says later.
-    `name` is what the model calls it, `server_name` what its server does; `digest` is the SHA-256 of all that the
-    server says of it."""
+    """A tool of a server as its owner has approved it. The model is always shown this description, not a later one of
+    the server. `name` is the model's name for it, `server_name` the server's; `digest` is the SHA-256 of the server's
+    whole description.
+    """
 
     name: str
     server_name: str
@@ -64,7 +65,9 @@ class ApprovedTool:
 
     @classmethod
     def of(cls, server: str, told: Mapping[str, Any]) -> Self:
-        """A tool as a server tells of it now. The name begins with the server's, so that it is none of ours."""
+        """Return a tool from a server's present description. The name begins with the server's name, so that it
+        differs from all built-in tools.
+        """
         name = re.sub(r"[^A-Za-z0-9_-]", "_", f"{server}__{told['name']}")[:NAME_CHARS]
         said = (told.get("description") or told["name"])[:DESCRIPTION_CHARS]
         return cls(name, told["name"], said, told["inputSchema"], digest_of(told))
@@ -76,7 +79,7 @@ def digest_of(told: Mapping[str, Any]) -> str:
 
 
 def approvable(server: str, told: Iterable[Mapping[str, Any]]) -> tuple[list[ApprovedTool], list[str]]:
-    """The tools that a server tells, and why some of them cannot be used: two have one name."""
+    """Return a server's tools, and the reasons why some cannot be used: duplicate names."""
     tools: dict[str, ApprovedTool] = {}
     refused = []
     for each in told:
@@ -89,7 +92,8 @@ def approvable(server: str, told: Iterable[Mapping[str, Any]]) -> tuple[list[App
 
 
 def changes(before: Iterable[ApprovedTool], now: Iterable[ApprovedTool]) -> dict[str, Change]:
-    """How each tool is by its name, compared with what was approved: those that there are, and those that have gone."""
+    """Compare a server's tools with the approved ones; returns the change of each present or removed tool by
+    its name."""
     known, told = ({tool.name: tool for tool in tools} for tools in (before, now))
     said: dict[str, Change] = {
         name: "new" if name not in known else "as approved" if known[name] == tool else "changed"
@@ -99,7 +103,7 @@ def changes(before: Iterable[ApprovedTool], now: Iterable[ApprovedTool]) -> dict
 
 
 def read_approved(path: Path) -> list[ApprovedTool]:
-    """What was approved of a server; nothing without the file. Raises `ConfigError`."""
+    """Return the approved tools of a server; none without the file. Raises `ConfigError`."""
     try:
         return [ApprovedTool(**each) for each in json.loads(path.read_text(encoding="utf-8"))]
     except FileNotFoundError:
@@ -109,7 +113,7 @@ def read_approved(path: Path) -> list[ApprovedTool]:
 
 
 def write_approved(path: Path, tools: Iterable[ApprovedTool]) -> None:
-    """Keep what was approved. Raises `OSError`."""
+    """Store the approved tools. Raises `OSError`."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_private(path, json.dumps([asdict(tool) for tool in tools], indent=1))
 
@@ -159,14 +163,14 @@ class RemoteLogin:
         self._store.set(f"{PREFIX}{self.name}", json.dumps(kept))
 
     def forget(self) -> bool:
-        """Keep nothing of it; says whether there was anything."""
+        """Delete the login; returns whether there was one."""
         if f"{PREFIX}{self.name}" not in self._store.all():
             return False
         self._store.remove(f"{PREFIX}{self.name}")
         return True
 
     def _kept(self) -> Json:
-        """Nothing that was kept for another url: no server gets what is another's."""
+        """Return the stored login, unless it is for another URL: no server gets the login of another one."""
         if f"{PREFIX}{self.name}" not in self._store.all():
             return {}
         try:
@@ -187,8 +191,9 @@ class RemoteLogin:
 
 @dataclass(frozen=True, slots=True)
 class LoginPrompt:
-    """A person who can log in: `visit` shows them an address, `answer` waits for the query of the address to which they
-    come back, which is `redirect_uri`."""
+    """A person who can log in: `visit` shows an address, `answer` waits for the query with which the browser returns
+    to `redirect_uri`.
+    """
 
     redirect_uri: str
     visit: Callable[[str], Awaitable[None]]
@@ -197,8 +202,9 @@ class LoginPrompt:
 
 @dataclass(slots=True)
 class RemoteServer:
-    """A server at a `url`, asked over streamable HTTP, while it is known to be there. `headers` may hold keys;
-    `seconds` limits its silence. `visitor` logs in, if there is one."""
+    """A server at a `url`, used over streamable HTTP while it is known to answer. `headers` may contain keys;
+    `seconds` limits its silence. `visitor` logs in, if there is one.
+    """
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -218,14 +224,15 @@ class RemoteServer:
             self._lost.set_result(why)
 
     async def ended(self) -> str:
-        """Wait until it is lost, and say why."""
+        """Wait until the connection is lost, and return the reason."""
         return await asyncio.shield(self._lost)
 
     def require_near(self, url: str) -> None:
-        """Raises `ConfigError` for where nobody may be sent to log in, or asked for tokens: what goes over a network
-        without TLS, and from another machine what is on this one."""
+        """Raise `ConfigError` for a login address that is not allowed: over a network without TLS, or named by another
+        machine but on this one.
+        """
         if not is_private(url) or (is_loopback(url) and not is_loopback(self.url)):
-            raise ConfigError(f"{urlsplit(self.url).hostname} names {url[:200]!r} for logins, which is not asked")
+            raise ConfigError(f"{urlsplit(self.url).hostname} names {url[:200]!r} for logins, which is not allowed")
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
@@ -253,7 +260,7 @@ class MCPConnection:
         self._pauses, self._again_at = Backoff(FIRST_PAUSE, LONGEST_PAUSE), 0.0
 
     async def call(self, tool: ApprovedTool, arguments: Mapping[str, Any]) -> ToolOutput:
-        """Call a tool. Raises `ToolError`: unavailable, not_approved, or what the server says."""
+        """Call a tool. Raises `ToolError`: unavailable, not_approved, or the server's error."""
         await self._check(self._require)
         await self._check(self.may_call)
         async with self._noticing_its_end():
@@ -262,7 +269,7 @@ class MCPConnection:
         return output
 
     async def tools(self) -> list[dict[str, Any]]:
-        """What the server says of its tools. Raises `ToolError`."""
+        """Return the server's tools. Raises `ToolError`."""
         await self._check(self._require)
         async with self._noticing_its_end():
             return await (await self._session()).tools()
@@ -293,8 +300,9 @@ class MCPConnection:
             raise
 
     async def _session_with(self, tool: ApprovedTool) -> MCPSession:
-        """That with the server, which says what was approved of a tool. One that was lost while nobody looked is
-        reached again: nothing was called yet."""
+        """Return the session with the server after comparing a tool with its approval. A session that was lost before
+        the call is opened again.
+        """
         was_open = self._opened is not None and self._opened.done()
         session = await self._session()
         try:
@@ -369,7 +377,9 @@ class MCPConnection:
             raise
 
     def _unavailable(self) -> ToolError:
-        return ToolError(f"the MCP server {self.name} is not there: {self.trouble or 'it ends'}", kind="unavailable")
+        return ToolError(
+            f"the MCP server {self.name} is not available: {self.trouble or 'it ends'}", kind="unavailable"
+        )
 
 
 def _reason(error: BaseException) -> str:
@@ -383,12 +393,12 @@ def _reason(error: BaseException) -> str:
 
 
 def output_of(result: CallToolResult) -> ToolOutput:
-    """The texts of a result; what is no text is named. Raises `ToolError` for what the server calls an error."""
+    """Return the texts of a result; other content is named. Raises `ToolError` if the server reports an error."""
     text = "\n\n".join(map(_text, result.content))
     if not text and result.structured_content is not None:
         text = json.dumps(result.structured_content, ensure_ascii=False)
     if result.is_error:
-        raise ToolError(text or "it failed, and does not say why")
+        raise ToolError(text or "it failed without a reason")
     return ToolOutput(text)
 
 
@@ -448,8 +458,9 @@ NO_REDIRECT = "http://127.0.0.1/callback"  # of a client whom nobody sends back
 
 
 class _Storage:
-    """The SDK's view of a login. With a person there, our client is registered again, because it returns to another
-    port."""
+    """The SDK's storage of a login. For an interactive login the client is registered again, because it returns to
+    another port.
+    """
 
     def __init__(self, login: RemoteLogin, *, registers_again: bool) -> None:
         self._login, self._registers_again = login, registers_again
@@ -471,7 +482,9 @@ class _Storage:
 
 
 def auth_of(server: RemoteServer, login: RemoteLogin, visitor: LoginPrompt | None) -> OAuthClientProvider:
-    """What puts tokens on requests. Without a visitor, a login that no refresh helps loses the server."""
+    """Return the handler that adds tokens to requests. Without a visitor, the server is lost when the login cannot be
+    refreshed.
+    """
 
     async def visit(url: str) -> None:
         if visitor is None:
@@ -497,8 +510,8 @@ def auth_of(server: RemoteServer, login: RemoteLogin, visitor: LoginPrompt | Non
 
 
 def login_wanted(name: str) -> str:
-    """What an owner can do about a server that lets nobody in."""
-    return f"it wants a login: local2 mcp login {name}"
+    """Return what the owner can do about a server that requires a login."""
+    return f"it requires a login: local2 mcp login {name}"
 
 
 # What the SDK reads and writes, over HTTP to a server elsewhere.
@@ -538,7 +551,7 @@ def _streams(server: RemoteServer, client: httpx2.AsyncClient) -> AbstractAsyncC
 
 
 class _BoundedTransport(httpx2.AsyncHTTPTransport):
-    """A transport that notices a server that is gone, and reads at most `ANSWER_BYTES` of one answer."""
+    """A transport that notices a vanished server, and reads at most `ANSWER_BYTES` of one answer."""
 
     def __init__(self, server: RemoteServer) -> None:
         super().__init__(trust_env=False)

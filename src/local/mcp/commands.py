@@ -1,4 +1,4 @@
-"""`local2 mcp list | add | remove`: which servers of tools there are."""
+"""`local2 mcp list | add | remove`: the configured MCP servers."""
 
 from __future__ import annotations
 
@@ -46,39 +46,43 @@ Json = dict[str, Any]
 
 # `local2 mcp login | logout`: at a server elsewhere that lets in who has logged in.
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A server, as mcp.json calls it.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the server in mcp.json.")]
 
 
 def login(
     name: Name,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only show the address.")] = False,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Show the address instead of opening a browser.")
+    ] = False,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Log in at a server at a url (OAuth): its page is opened, and what it gives is kept among the secrets."""
+    """Log in to a server at a URL (OAuth). Its login page is opened; the token is stored with the secrets."""
     layers, folder = layers_for(config_dir), find_data_dir(data_dir)
     known = load_mcp_servers(layers[-1])
     require_server(layers[-1], name, known)
     if not known[name].url:
-        raise ConfigError(f"{name} is started by a command: only a server at a url has a login")
+        raise ConfigError(f"{name} is started by a command; only servers at a URL have a login")
     visited = asyncio.run(_logged_in(name, known[name], folder, opens=not no_browser))
     typer.echo(
-        f"logged in at {name}; a system that runs uses it with its next call" if visited else f"{name} wants none"
+        f"logged in at {name}; a running system uses the login from its next call on"
+        if visited
+        else f"{name} needs no login"
     )
 
 
 def logout(name: Name, data_dir: DataDir = None) -> None:
-    """Forget a login. The server itself may keep it: look at its own page, too."""
+    """Delete a stored login. The server may keep its own record: check its page, too."""
     from local.core.secrets import SecretStore
     from local.mcp.client import RemoteLogin
 
     if not RemoteLogin(name, "", SecretStore(find_data_dir(data_dir))).forget():
         raise ConfigError(f"there is no login at {name}")
-    typer.echo(f"the login at {name} is kept no longer")
+    typer.echo(f"the login at {name} was deleted")
 
 
 async def _logged_in(name: str, server: MCPServerConfig, folder: Path, *, opens: bool) -> bool:
-    """Whether the server has sent us to its page."""
+    """Log in, and return whether the server has redirected to its login page."""
     from local.mcp.client import LoginPrompt
     from local.mcp.stdio import LoginCallback
     from local.mcp.tools import connect
@@ -98,21 +102,25 @@ async def _logged_in(name: str, server: MCPServerConfig, folder: Path, *, opens:
     return visited
 
 
-Pairs = Annotated[Many, typer.Option(metavar="NAME=VALUE", help="A variable of the command; may be repeated.")]
+Pairs = Annotated[
+    Many, typer.Option(metavar="NAME=VALUE", help="An environment variable of the command. Can be repeated.")
+]
 
 
 def listing(
-    check: Annotated[bool, typer.Option("--check", help="Ask each what it says of its tools now.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Connect to each server and compare its tools with the approved ones.")
+    ] = False,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show the servers, what was approved of each, and how it is in the system that runs."""
+    """List the servers with their approved tools and their state in the running system."""
     from local.mcp.client import read_approved
 
     layers, folder = layers_for(config_dir), find_data_dir(data_dir)
     states, servers = _states(folder), load_mcp_servers(layers[-1])
     if not servers:
-        typer.echo("there are no servers; `local2 mcp add` writes one into mcp.json", err=True)
+        typer.echo("there are no servers; `local2 mcp add` adds one", err=True)
     for name, server in servers.items():
         approved = read_approved(approved_file(folder, name))
         count = f"{len(approved)} tool{'' if len(approved) == 1 else 's'}" if approved else "no tool"
@@ -125,14 +133,21 @@ def listing(
 
 def add(
     name: Name,
-    server: Annotated[list[str], typer.Argument(metavar="COMMAND… | URL", help="What serves, or where.")],
+    server: Annotated[
+        list[str], typer.Argument(metavar="COMMAND… | URL", help="The command that starts the server, or its URL.")
+    ],
     env: Pairs = None,
-    header: Annotated[Many, typer.Option(metavar="NAME=VALUE", help="What each request to a URL brings.")] = None,
-    readable: Annotated[Many, typer.Option(metavar="DIR", help="A folder that it may read.")] = None,
-    network: Annotated[bool, typer.Option("--network", help="It has this machine's network.")] = False,
+    header: Annotated[
+        Many, typer.Option(metavar="NAME=VALUE", help="A header of each request to the URL. Can be repeated.")
+    ] = None,
+    readable: Annotated[
+        Many, typer.Option(metavar="DIR", help="A folder that the command may read. Can be repeated.")
+    ] = None,
+    network: Annotated[bool, typer.Option("--network", help="Give the command network access.")] = False,
     config_dir: ConfigDir = None,
 ) -> None:
-    """Write a server into mcp.json. Keys and passwords are named, as secret:NAME: what you type here, your shell keeps.
+    """Add a server to mcp.json. Write keys and passwords as secret:NAME, because the shell keeps a history of
+    commands.
 
     Example: local2 mcp add weather --readable /opt/weather -- python3 /opt/weather/server.py
     """
@@ -147,11 +162,11 @@ def add(
     if network:
         entry["network"] = True
     add_server(layers_for(config_dir)[-1], name, entry)
-    typer.echo(f"added; look at its tools, and have the model offered them, with `local2 mcp approve {name}`")
+    typer.echo(f"added; review and approve its tools with `local2 mcp approve {name}`")
 
 
 def remove(name: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
-    """Take a server out of mcp.json, and forget what was approved of it, and a login there."""
+    """Remove a server from mcp.json, with its approved tools and its login."""
     from local.core.secrets import SecretStore
     from local.mcp.client import RemoteLogin
 
@@ -160,8 +175,8 @@ def remove(name: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -
     file = approved_file(find_data_dir(data_dir), name)
     file.unlink(missing_ok=True)
     folder = file.with_suffix("")
-    kept = f"; its data is kept in {folder}" if folder.is_dir() and any(folder.iterdir()) else ""
-    typer.echo(f"{name} is there no longer; {taken_over(participant_name(name), data_dir)}{kept}")
+    kept = f"; its data stays in {folder}" if folder.is_dir() and any(folder.iterdir()) else ""
+    typer.echo(f"{name} was removed; {taken_over(participant_name(name), data_dir)}{kept}")
 
 
 def _pairs(given: list[str] | None) -> dict[str, str]:
@@ -175,7 +190,7 @@ def _pairs(given: list[str] | None) -> dict[str, str]:
 
 
 def _states(folder: Path) -> dict[str, str]:
-    """How each participant of the system that runs is, if one does."""
+    """Return the state of each participant of the running system; empty if none runs."""
     with suppress(LocalError), running_system(None, folder) as client:
         return {each["name"]: _state(each) for each in client.request("GET", "/participants")["participants"]}
     return {}
@@ -202,7 +217,7 @@ def _checked(name: str, server: MCPServerConfig, folder: Path, settings: Sequenc
 # `local2 mcp`: the system for programs that speak the Model Context Protocol, and their tools for the system.
 
 mcp_app = typer.Typer(
-    help="Serve a running system to an MCP client, which starts this command; use tools of MCP servers."
+    help="Connect MCP servers, or serve the running system to an MCP client, which starts this command."
 )
 mcp_app.command("list")(listing)
 mcp_app.command()(add)
@@ -213,8 +228,8 @@ mcp_app.command()(logout)
 
 @mcp_app.callback(invoke_without_command=True)
 def serve(context: typer.Context, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Serve a running system to an MCP client, which starts this command: ask, search its memory, read conversations,
-    call its tools.
+    """Serve the running system to an MCP client, which starts this command. The client can ask questions, search the
+    memory, read conversations and call tools.
 
     Example: claude mcp add local2 -- local2 mcp
     """
@@ -222,26 +237,27 @@ def serve(context: typer.Context, api: ApiOption = None, data_dir: DataDir = Non
         return
     from local.mcp.stdio import (
         HTTPSystemClient,
-        MCPDoor,  # which takes a second
+        MCPServerFactory,  # which takes a second
     )
 
     system = AnsweringSystem(api, data_dir, may_start=False)
     try:
         system.find()
     except LocalError as error:
-        typer.echo(f"local2 mcp: {visible(str(error))}; each call looks again", err=True)
+        typer.echo(f"local2 mcp: {visible(str(error))}; each call tries again", err=True)
     client = HTTPSystemClient(system)
-    MCPDoor(lambda _: client).server().run("stdio")
+    MCPServerFactory(lambda _: client).server().run("stdio")
 
 
 @mcp_app.command()
 def approve(
-    server: Annotated[str, typer.Argument(metavar="NAME", help="A server, as mcp.json calls it.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Without a question: you know what it says.")] = False,
+    server: Annotated[str, typer.Argument(metavar="NAME", help="Name of the server in mcp.json.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Approve without asking for confirmation.")] = False,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Look at the tools of a server as it describes them now, and have the model offered these, as they are.
+    """Show the tools of a server and approve them. The model is offered the approved descriptions; a changed tool must
+    be approved again.
 
     Example: local2 mcp approve weather
     """
@@ -250,8 +266,9 @@ def approve(
 
 
 def approve_tools(server: str, yes: bool, config_dir: Path | None, data_dir: Path | None) -> None:
-    """Show the tools of a server, and keep them as approved; not in a system that runs. Raises `ConfigError`,
-    `ToolError`, and `typer.Exit` of somebody who does not want them."""
+    """Show the tools of a server and store them as approved, without notifying a running system. Raises `ConfigError`,
+    `ToolError`, and `typer.Exit` if the user declines.
+    """
     from local.mcp.client import approvable, changes, read_approved, write_approved
     from local.mcp.tools import connect
 
@@ -270,9 +287,7 @@ def approve_tools(server: str, yes: bool, config_dir: Path | None, data_dir: Pat
         typer.echo(f"{visible(name)} ({change})")
     for why in refused:
         typer.echo(f"left out: {visible(why)}", err=True)
-    if not yes and not typer.confirm(
-        f"Have the model offered these {len(tools)}, each call of level {known[server].safety}?"
-    ):
+    if not yes and not typer.confirm(f"Approve these {len(tools)} tools, with calls of level {known[server].safety}?"):
         raise typer.Exit(1)
     write_approved(path, tools)
 

@@ -13,9 +13,10 @@ ClientToolVerb = Literal["list", "call"]
 
 
 class ClientToolRequest(Message):
-    """A frontend's request for a program that wants to know which tools there are (list), or calls one (call: `tool`,
-    `args`) under an id of no query. `client` is the program's name; `asks` says whether a person is asked where the
-    call needs approval, which is denied otherwise."""
+    """A frontend's request for a program: list the tools, or call one (`tool`, `args`) under an id that is not a
+    query's. `client` is the program's name; `asks` says whether a person is asked for approvals, which are denied
+    otherwise.
+    """
 
     subject = "client.tool.request."
     delivery = Delivery.EPHEMERAL

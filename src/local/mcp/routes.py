@@ -1,4 +1,4 @@
-"""The routes /mcp and /tools: the system for MCP clients, and tools that programs call by themselves."""
+"""The HTTP routes /mcp and /tools, for MCP clients and for programs that call tools themselves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INVALID_REQUEST = -32600
 NO_MESSAGE = "body: expected one JSON-RPC request, notification or response, as an object"
 FAULTS: Mapping[int, str] = {
     400: "content-type: expected application/json",
-    405: "this version of the protocol is spoken with POST alone",
+    405: "this version of the protocol accepts only POST",
     406: "accept: expected application/json, text/event-stream",
 }
 
@@ -40,7 +40,7 @@ class MCPAnswer:
         self._body = b""
 
     async def __call__(self, message: Message) -> None:
-        """Pass a part of the answer on, or keep it until a refusal is whole."""
+        """Pass on a part of the answer, or hold it until a refusal is complete."""
         if message["type"] == "http.response.start" and message["status"] >= 400:
             self._refusal = message
         elif self._refusal is None:
@@ -59,7 +59,9 @@ class MCPAnswer:
 
 
 def _as_error(body: bytes, status: int) -> dict[str, Any]:
-    """What was said as a JSON-RPC error. A message of several lines is a validator's, about each kind of message."""
+    """Return the refusal as a JSON-RPC error. A message of several lines comes from a validator, about each kind of
+    message.
+    """
     try:
         told: dict[str, Any] = json.loads(body)
         error = {**told["error"]}
@@ -82,7 +84,7 @@ def add_mcp_routes(routes: APIRouter) -> None:
 
 @open_to(Access.USERS)
 async def exchange(request: Request) -> Response:
-    """One message of a client, its stream of what the server says, or the end of its session."""
+    """Exchange MCP messages: POST sends one, GET opens the server's stream, DELETE ends the session."""
     return _ByEndpoint()
 
 
@@ -99,8 +101,9 @@ ToolName = Annotated[str, InPath(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 
 class ToolCallBody(BaseModel):
-    """The body of POST /tools/{tool}/calls. `client` is the program's name, as the person who is asked will read it;
-    the same `query_id` again is the same call."""
+    """The body of POST /tools/{tool}/calls. `client` is the program's name as shown in approval requests. A repeated
+    `query_id` refers to the same call.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
     args: Annotated[dict[str, Any], Field(default_factory=dict)]
@@ -117,7 +120,7 @@ def add_tool_routes(routes: APIRouter) -> None:
 
 @open_to(Access.OWNER)
 async def listing() -> Response:
-    """The tools that a program may call, with their levels and the schemas of their arguments."""
+    """List the tools that a program may call, with their levels and argument schemas."""
     told = {"tool", "description", "parameters", "safety", "category", "effect", "trusted", "timeout_seconds"}
     found = (await api().client_tools.offered()).values()
     return JsonResponse({"tools": [schema.model_dump(include=told) for schema in found]})
@@ -125,8 +128,9 @@ async def listing() -> Response:
 
 @open_to(Access.OWNER)
 async def call(tool: ToolName, request: Request) -> Response:
-    """Call a tool and wait for its result; a call that needs approval is denied, or approval is requested if the owner
-    has it so."""
+    """Call a tool and wait for its result. A call that needs approval is denied, unless the owner has allowed programs
+    to request approval.
+    """
     body = await read_body(request, ToolCallBody)
     query_id = body.query_id or f"call-{new_id()}"
     result = await api().client_tools.call(tool, body.args, query_id, body.client)
@@ -135,6 +139,6 @@ async def call(tool: ToolName, request: Request) -> Response:
 
 @open_to(Access.OWNER)
 async def cancel(query_id: PathId) -> Response:
-    """Stop a call: its question is withdrawn, its tool ended."""
+    """Cancel a tool call; an open approval request is withdrawn."""
     await api().client_tools.cancel(query_id)
     return JsonResponse({"query_id": query_id, "status": "cancelling"}, 202)

@@ -1,4 +1,6 @@
-"""What is said to a server that runs, by the official SDK, which takes a second to import: only where one is used."""
+"""The session with a running MCP server, by the official SDK. Its import takes a second, so this module is imported
+only when needed.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ Json = dict[str, Any]
 
 
 class MCPSession:
-    """A session with a running server, by the SDK. Every method raises `ToolError`, with what the server says or why it
-    cannot be understood; of the kind `closed` if it has ended."""
+    """A session with a running server, by the SDK. Every method raises `ToolError` with the server's error or the
+    reason why it is not understood; of the kind `closed` if the session has ended.
+    """
 
     def __init__(self, client: Client, name: str, lost: Callable[[str], object]) -> None:
         self._client, self._name, self._lost = client, name, lost
@@ -40,7 +43,7 @@ class MCPSession:
                 yield cls(client, name, lambda why: None)
 
     async def tools(self) -> list[Json]:
-        """What the server says of its tools now, as it says it."""
+        """Return the server's present descriptions of its tools, unchanged."""
         told, cursor = list[Json](), None
         with self._reporting():
             for _ in range(MAX_PAGES):
@@ -52,11 +55,11 @@ class MCPSession:
         return told
 
     async def require(self, tool: ApprovedTool) -> None:
-        """Raises `ToolError` (not_approved) for a tool that is not what it was when it was approved."""
+        """Raise `ToolError` (not_approved) for a tool that has changed since its approval."""
         if tool.digest not in map(digest_of, await self.tools()):
             raise ToolError(
-                f"what {self._name} says of {tool.server_name} is not what was approved, so it was not called; the"
-                f" owner can look at it with `local2 mcp approve {self._name}`",
+                f"{tool.server_name} of {self._name} is not as it was approved, so it was not called; the"
+                f" owner can review it with `local2 mcp approve {self._name}`",
                 kind="not_approved",
             )
 

@@ -1,5 +1,6 @@
-"""The sessions of MCP clients over HTTP, each with the principal that began it; and the system as they ask it, in this
-process."""
+"""The sessions of MCP clients over HTTP, each with the principal that began it, and the in-process client that they
+use.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from local.api.security import Principal
 from local.bus.messages import AnswerOptions
 from local.core.errors import LocalError, NoAnswer
 from local.mcp.routes import MCPAnswer
-from local.mcp.stdio import TELL_SECONDS, Json, MCPDoor, Told
+from local.mcp.stdio import TELL_SECONDS, Json, MCPServerFactory, Told
 from local.queries.errors import QueryRefused
 
 MOST_SESSIONS = 64
@@ -34,7 +35,7 @@ BASE = "http://localhost"  # of requests that never leave this process
 
 
 class InProcessClient:
-    """An `MCPClient` that asks one API as one principal: by its routes, without the guard."""
+    """An `MCPClient` that calls the routes of one API as one principal, without the guard."""
 
     def __init__(self, context: ApiContext, principal: Principal) -> None:
         self._context, self._session, self._principal = context, context.session, principal
@@ -97,7 +98,7 @@ class InProcessClient:
 
 
 def _plain(view: Json) -> Json:
-    """As it is over HTTP."""
+    """Return the value in its HTTP form."""
     plain: Json = from_json(to_json(view))
     return plain
 
@@ -112,7 +113,7 @@ class MCPSessions:
             assert request is not None
             return InProcessClient(context, request.scope["principal"])
 
-        server = MCPDoor(client_for).server()
+        server = MCPServerFactory(client_for).server()
         server.streamable_http_app(
             max_sessions=MOST_SESSIONS,
             session_idle_timeout=IDLE_SECONDS,
@@ -127,7 +128,7 @@ class MCPSessions:
             await stopping.wait()
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, whose scope says by `principal` who asks."""
+        """Answer one request; the `principal` in its scope is the requester."""
         principal: Principal = scope["principal"]
         token = AccessToken(token="", client_id="local2", scopes=[], subject=principal.user_id)
         await self._manager.handle_request({**scope, "user": AuthenticatedUser(token)}, receive, MCPAnswer(send))

@@ -1,6 +1,7 @@
-"""The tools of one server, in a process of their own: `local.mcp.tools:NAME` for each name in `mcp.json`.
+"""The participant with the tools of one server, in a separate process: `local.mcp.tools:NAME` for each name in
+`mcp.json`.
 
-The tools are those that were approved: the server itself is started with the first call.
+It offers the approved tools; the server itself is started with the first call.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class ApprovedArguments(Arguments):
         self.schema = dict(schema)
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as they are."""
+        """Return the arguments unchanged."""
         return dict(arguments)
 
 
@@ -52,7 +53,7 @@ class MCPTool(Tool):
     @classmethod
     @cache
     def arguments(cls) -> Arguments:
-        """What was approved."""
+        """The approved schema."""
         return ApprovedArguments(cls.approved.parameters)
 
     @classmethod
@@ -88,7 +89,7 @@ class MCPGroup(ToolGroup):
 
     @classmethod
     def build(cls, config: MCPServerConfig, resources: Resources) -> Self:
-        """With what was approved, if anything can contain the server. Raises `ConfigError`."""
+        """Build the group with the approved tools, if a sandbox can contain the server. Raises `ConfigError`."""
         approved = read_approved(approved_file(resources.data_dir, cls.server))
         try:
             connection = connect(cls.server, config, resources.data_dir, resources.layers[1:])
@@ -102,7 +103,9 @@ class MCPGroup(ToolGroup):
         except ToolError as error:
             return cls(config, [], None, str(error))
         if not approved:
-            return cls(config, [], None, f"no tool of it is approved; do so with `local2 mcp approve {cls.server}`")
+            return cls(
+                config, [], None, f"none of its tools is approved; approve them with `local2 mcp approve {cls.server}`"
+            )
         kinds = tuple(MCPTool.made_of(tool, config) for tool in approved)
         made = cast("type[Self]", type(cls.__name__, (cls,), {"tools": kinds}))
         return made(config, [kind(config, connection) for kind in kinds], connection).with_records(resources)
@@ -138,8 +141,9 @@ def connect(
     server: str, config: MCPServerConfig, data_dir: Path, settings: Sequence[Path], visitor: LoginPrompt | None = None
 ) -> MCPConnection:
     """A connection to a server: in a sandbox with a folder of its own, below the data directory, and what it may read;
-    or at its url, where `visitor` logs in. Raises `SandboxMissing`, and `ConfigError` for what no server may see or
-    what is not there."""
+    or at its url, where `visitor` logs in. Raises `SandboxMissing`, and `ConfigError` for a folder that is missing or
+    that servers may not see.
+    """
     store = SecretStore(data_dir)
     meant = config.expanded(server, variable, store.get)
     if meant.url:
@@ -153,11 +157,12 @@ def connect(
 def _require_leave(server: str, config: MCPServerConfig, data_dir: Path) -> None:
     """Raises `ToolError` (not_approved) for a skill's server of which nothing is approved any more."""
     if config.skill is not None and not approved_file(data_dir, server).exists():
-        raise ToolError(f"the tools of the skill {config.skill.name} are approved no longer", kind="not_approved")
+        raise ToolError(f"the tools of the skill {config.skill.name} are no longer approved", kind="not_approved")
 
 
 def _skill_check(config: MCPServerConfig) -> Callable[[], None] | None:
-    """What raises `ToolError` as soon as the skill that has brought a server is another one; None for any other."""
+    """Return a check that raises `ToolError` when the skill that brought a server has changed; None for other
+    servers."""
     return None if config.skill is None else ServingSkill(config.skill, config.skill_digest).require
 
 

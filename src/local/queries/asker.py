@@ -58,17 +58,18 @@ class LineSample(NamedTuple):
 
 
 class QueryLine(Protocol):
-    """An object that knows the line of queries."""
+    """The interface of an object that reports the queue of queries."""
 
     def line(self) -> LineSample:
-        """How the line is now."""
+        """Return the present state of the queue."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TurnFigures:
-    """What one process of the generator last said of its turns: how many run, how many may at once, how many of
-    those that run wait for the model, and how busy the process is, in per cent."""
+    """The latest report of one generator process on its turns: how many run, how many may run, how many of them wait
+    for the model, and how busy the process is, in per cent.
+    """
 
     instance: str
     running: int
@@ -85,8 +86,9 @@ class TurnFigures:
 
     @property
     def wait_for_model(self) -> bool:
-        """Whether no more can begin because of the model: every place is taken, most of them by turns that wait for it
-        and not for a process that has no time to hear it. The line is then the model's, whatever its length."""
+        """Whether the model is the bottleneck: every place is taken, mostly by turns that wait for the model and not
+        for an overloaded process. The length of the queue is then ignored.
+        """
         is_full = self.running >= self.at_most and 2 * self.with_model >= self.running
         return is_full and self.load < BUSY_PERCENT
 
@@ -106,7 +108,7 @@ class AdmissionControl:
         self.is_measuring = False
 
     def told(self, turns: TurnFigures | None) -> None:
-        """The generator says how its turns are. What was measured of another process of it does not count."""
+        """Receive the generator's report on its turns. Measurements of an earlier process of it are discarded."""
         if turns is None:
             return
         if self._turns is None or self._turns.instance != turns.instance:
@@ -147,8 +149,9 @@ class AdmissionControl:
         return now - second_at >= MOST_SECONDS and line.begun - second.begun >= FEW
 
     def _wait_seconds(self, now: float) -> float:
-        """How long a query that joins the line now waits for LoCAL2 itself; 0 if it is short or the model's, and as far
-        as that is not known."""
+        """Return how long a new query would wait for LoCAL2 itself; 0 if the queue is short, waits for the model, or
+        is unknown.
+        """
         _, last = self._samples[-1]
         if last.waiting < FEW or self._turns is None or self._turns.wait_for_model:
             return 0.0
@@ -185,8 +188,9 @@ OF_AGENTS = frozenset((ApprovalRequest.subject, ApprovalDecision.subject))  # wh
 
 
 class LiveQuery:
-    """A query that is followed while it happens: its view, its events, and ways to wait for its end; `clock` gives
-    monotonic seconds."""
+    """A query that is followed while it runs: its view, its events, and ways to wait for its end; `clock` gives
+    monotonic seconds.
+    """
 
     def __init__(self, view: QueryView, clock: Callable[[], float]) -> None:
         self.view = view
@@ -220,11 +224,11 @@ class LiveQuery:
             raise self.view.failure
 
     async def outcome(self) -> ResponseGeneration:
-        """The answer, as soon as it is there. Raises what `refuse` was given."""
+        """Wait for the answer and return it. Raises the error passed to `refuse`."""
         return await asyncio.shield(self._outcome)
 
     async def ends_within(self, seconds: float) -> bool:
-        """Wait for the end, but no longer than that; says whether it has come."""
+        """Wait for the end, with a time limit; returns whether it has come."""
         await asyncio.wait({self._outcome}, timeout=max(seconds, 0.0))
         return self.view.ended
 
@@ -246,14 +250,15 @@ class LiveQuery:
         self._tell(self.view.fail(error))
 
     def close(self) -> None:
-        """Whoever still waits for judgements is to go: this process stops."""
+        """Stop all waiting for judgements, because this process stops."""
         self._is_closed = True
         self._wake()
 
     @contextmanager
     def watched(self, changed: asyncio.Event | None = None) -> Iterator[asyncio.Event]:
-        """An event, one's own or that of whoever watches several queries, that is set at each change for as long as the
-        block lasts; whoever waits on it clears it."""
+        """Yield an event that is set at each change inside the block; it may be shared by a watcher of several
+        queries. The waiter clears it.
+        """
         changed = changed or asyncio.Event()
         self._watchers.add(changed)
         try:
@@ -266,7 +271,7 @@ class LiveQuery:
         return self.view.ended and number == self.events.count
 
     def lacks(self, judgements: Collection[str]) -> bool:
-        """Whether some of these judgements of its answer may yet come to whoever waits here."""
+        """Whether some of these judgements of its answer may still arrive."""
         return not self._is_closed and self.view.lacks(judgements)
 
     def _tell(self, news: list[QueryDelta] | None) -> None:
@@ -293,13 +298,14 @@ class LiveQuery:
 
 
 class LiveQueries:
-    """The queries that an asker knows: those that are open, the last ones that ended, and older ones that are still
-    followed, by query_id."""
+    """The queries that an asker knows: open ones, recently ended ones, and older ones that are still followed, by
+    query_id.
+    """
 
     def __init__(self) -> None:
         self._open: dict[str, LiveQuery] = {}
         self._ended: OrderedDict[str, LiveQuery] = OrderedDict()
-        self._followed: WeakValueDictionary[str, LiveQuery] = WeakValueDictionary()  # whoever follows one holds it
+        self._followed: WeakValueDictionary[str, LiveQuery] = WeakValueDictionary()  # held by its followers
         self._by_id = (self._open, self._ended, self._followed)
         self._doomed: WeakSet[LiveQuery] = WeakSet()  # open ones of which nothing is to be kept
         self._put_away = 0  # how many, since the start
@@ -310,7 +316,7 @@ class LiveQueries:
         return self._open.get(query_id) or self._ended.get(query_id) or self._followed.get(query_id)
 
     def told(self, message: Message, envelope: Envelope) -> LiveQuery | None:
-        """The query that is told of a message: of what an agent asks, the one from which that agent came."""
+        """Return the query that receives a message: for an agent's query, the one that started the agent."""
         query_id = envelope.correlation_id
         if isinstance(message, ApprovalRequest) and message.root_query_id:
             query_id = self._asked_by_agents[message.call_id] = message.root_query_id
@@ -340,7 +346,7 @@ class LiveQueries:
         self._open[query.view.query_id] = query
 
     def put_away(self, query: LiveQuery) -> None:
-        """A query has ended; the oldest ones beyond what is kept are dropped."""
+        """Keep an ended query; the oldest ones beyond the limit are dropped."""
         query_id = query.view.query_id
         if self._open.get(query_id) is not query:  # one that was refused may have been asked again already
             return
@@ -378,8 +384,9 @@ def query_envelope_id(query_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AskTimeouts:
-    """The patience of an asker, in seconds: the first and the longest silence before the record is looked at, and when
-    it gives up."""
+    """The timeouts of an asker, in seconds: the first and the longest silence before it reads the journal, and when it
+    gives up.
+    """
 
     first_look: float = 0.5
     last_look: float = 5.0
@@ -389,18 +396,18 @@ class AskTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """The absence of a participant without which nothing is answered; `reason` is a sentence about it."""
+    """The absence of a participant that answers depend on; `reason` is a sentence about it."""
 
     participant: str
     reason: str
 
 
 class Asker:
-    """All queries of one process. Make it before `bus.ready()`, since it subscribes to whatever belongs to queries, and
-    use it as `async with`; leaving it stops asking, and what was accepted goes on without it.
+    """The client that asks all queries of one process. Make it before `bus.ready()`, because it subscribes to all
+    messages about queries, and use it as `async with`; leaving it stops asking, and accepted queries continue.
 
-    A query is accepted when it is on record. An answer that was lost on its way here, or was given before this process
-    asked, is found on record, too.
+    A query is accepted when it is recorded. An answer that was lost on its way here, or was given before this process
+    asked, is found in the journal.
     """
 
     publishes: ClassVar[Publications] = (QueryReceived, QueryCancel, "conversation.request.query", JournalRead)
@@ -421,7 +428,7 @@ class Asker:
         self._inbox = Inbox()
         self._asking: set[asyncio.Task[None]] = set()
         self._is_stopping = False
-        self.absence: Unavailable | None = None  # why nobody can answer now: for whoever knows to say
+        self.absence: Unavailable | None = None  # why no answer is possible now; set from outside
         self.admission = AdmissionControl(max_wait_seconds, clock)
         for message in hears:
             bus.subscribe(message.subject, self._arrived)
@@ -494,11 +501,11 @@ class Asker:
         return self._queries.get(query_id)
 
     async def cancel(self, query_id: str, user_id: str | None = None) -> None:
-        """Ask for the end of a query of that user's, on record. Raises `NotConfirmed`."""
+        """Request the cancellation of a query of that user, recorded. Raises `NotConfirmed`."""
         await self._bus.publish(QueryCancel(query_id=query_id), Trace(query_id, user_id=user_id))
 
     async def recall_judgements(self, query: LiveQuery | QueryView, seconds: float = 1.0) -> None:
-        """Add what the journal has of what was said of a query's answer; nothing while it is away."""
+        """Add the recorded judgements of a query's answer; nothing while the journal does not answer."""
         with suppress(RequestTimeout, RecordUnreadable):
             for message, envelope in await read_judgements(self._bus, query.query_id, seconds):
                 query.receive(message, envelope)
@@ -533,7 +540,7 @@ class Asker:
         if self._is_stopping:
             raise AskerStopping
         if len(self._queries.open) >= MAX_OPEN:
-            raise QueryRefused("busy", f"{MAX_OPEN} queries are open already; try again later")
+            raise QueryRefused("busy", f"{MAX_OPEN} queries are already open; try again later")
         query = LiveQuery(QueryView(message.query_id, message.query, session_id, user_id=user_id), self._clock)
         self._queries.add(query)
         trace = Trace(message.query_id, None, query.view.session_id, user_id)
@@ -587,7 +594,7 @@ class Asker:
             if not view.ended and self.absence is None:
                 await self._look_in_conversation(query)
         except (RequestTimeout, RecordUnreadable):
-            pass  # whoever is away comes back; how long to wait for that is said below
+            pass  # the missing participant comes back; the wait is limited below
         if not view.ended and self.absence is not None:
             raise NobodyAnswers(self.absence.reason, is_accepted=True)
         if not view.ended and self._clock() - query.heard_at >= timeouts.while_silent:

@@ -1,4 +1,4 @@
-"""How a query ends without an answer, for whoever asked it."""
+"""The errors of queries that end without an answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST_RETRY_SECONDS = 60
 
 
 class QueryRefused(LocalError):
-    """A query ended without an answer; `kind` and text are the generator's."""
+    """A query that ended without an answer; `kind` and text are the generator's."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -32,24 +32,24 @@ class TooManyQueries(QueryRefused):
 
 
 class QueryIdTaken(QueryRefused):
-    """The id is that of a query with another text, or of another user."""
+    """A query_id that belongs to a query with another text, or of another user."""
 
     def __init__(self, query_id: str) -> None:
-        super().__init__("conflict", f"query_id {query_id} was used for another query; take a new one")
+        super().__init__("conflict", f"query_id {query_id} was used for another query; choose a new one")
 
 
 class QueryDeleted(LocalError):
-    """A query of this id was asked once, and it, or how it ended, was deleted."""
+    """A query_id that was asked once; the query or its end was deleted."""
 
     kind = "deleted"
 
     def __init__(self, query_id: str, user_id: str | None = None) -> None:
-        super().__init__(f"query_id {query_id} was used for a query that was deleted; take a new one")
+        super().__init__(f"query_id {query_id} was used for a query that was deleted; choose a new one")
         self.user_id = user_id  # whose it was
 
 
 class NotAccepted(LocalError):
-    """The journal did not confirm a query in time."""
+    """A query that the journal did not confirm in time."""
 
     kind = "not_confirmed"
 
@@ -58,27 +58,27 @@ class NotAccepted(LocalError):
 
 
 class GeneratorSilent(LocalError):
-    """Nothing was heard for long of a generator that has a query to answer."""
+    """A generator that has a query to answer and was silent for too long."""
 
     kind = "unavailable"
 
     def __init__(self, seconds: float) -> None:
-        text = "the query is on record and goes on when it is back: ask again with the same query_id"
-        super().__init__(f"nothing was heard of the generator for {seconds:g} s; {text}")
+        text = "the query is recorded and continues when the journal is back: ask again with the same query_id"
+        super().__init__(f"the generator was silent for {seconds:g} s; {text}")
 
 
 class NobodyAnswers(LocalError):
-    """Somebody without whom there are no answers does not run, and is not about to."""
+    """The absence of a required participant that is not about to start."""
 
     kind = "unavailable"
 
     def __init__(self, reason: str, *, is_accepted: bool = False) -> None:
-        rest = "; the query is on record and goes on when that is mended: ask again with the same query_id"
-        super().__init__(f"nobody can answer now: {reason}{rest if is_accepted else ''}")
+        rest = "; the query is recorded and continues when the problem is solved: ask again with the same query_id"
+        super().__init__(f"no answer is possible now: {reason}{rest if is_accepted else ''}")
 
 
 class AnswerNotOnRecord(LocalError):
-    """A query is answered, and the journal has not been given the answer yet."""
+    """An answered query whose answer has not reached the journal yet."""
 
     kind = "unavailable"
 
@@ -89,9 +89,9 @@ class AnswerNotOnRecord(LocalError):
 
 
 class AskerStopping(LocalError):
-    """Whoever asked stops; queries that were accepted go on."""
+    """The asking process is stopping; accepted queries continue."""
 
     kind = "stopping"
 
     def __init__(self) -> None:
-        super().__init__("this process is stopping; an accepted query goes on: ask again with the same query_id")
+        super().__init__("this process is stopping; an accepted query continues: ask again with the same query_id")

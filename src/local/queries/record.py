@@ -129,18 +129,18 @@ _ALSO = {kind.subject: kind for kind in (MemoryIngested, MemoryClassified, BusDe
 
 
 class RecordedMessage(NamedTuple):
-    """One message on record, with its number there."""
+    """One recorded message with its number in the journal."""
 
     entry: JournalEntry
     envelope: Envelope
 
     @classmethod
     def of(cls, entry: JournalEntry) -> RecordedMessage:
-        """What lies in the journal."""
+        """Return the record of a journal entry."""
         return cls(entry, decode(entry.frame.encode()))
 
     def as_json(self) -> dict[str, object]:
-        """The header with number and size in bytes, and a short line of what it says."""
+        """Return the header with number and size in bytes, and a short summary of the payload."""
         envelope = self.envelope
         return {
             **envelope.header(),
@@ -166,7 +166,7 @@ async def read_recorded(bus: Bus, query_id: str, seconds: float) -> list[Recorde
 
 
 async def trace_of(bus: Bus, query_id: str, recorded: list[RecordedMessage]) -> QueryTrace:
-    """What a query's time went into."""
+    """Return the timeline of a query."""
     trace = QueryTrace(query_id)
     for entry, envelope in recorded:
         kind = kind_of(envelope.subject) or _ALSO.get(envelope.subject)
@@ -214,12 +214,12 @@ _JUDGEMENTS = [kind.subject for kind in JUDGEMENTS]
 
 
 async def read_query(bus: Bus, query_id: str, seconds: float) -> Told:
-    """What asked a query, what its model was told of the user unasked, and how respondents ended it, oldest first;
-    nothing if it is not on record.
+    """Return the messages of a query, oldest first: its question, its context, and how respondents ended it; empty if
+    it is not recorded.
 
-    The journal loses the answers that rest on a deleted memory, and the generator only what they have recalled of it.
-    So these are the generator's to tell. Raises `QueryDeleted`, `RequestTimeout` while one of the two is away, and
-    `RecordUnreadable`.
+    The journal loses the answers that are based on a deleted memory, and the generator only what they have recalled of
+    it, so these are read from the generator. Raises `QueryDeleted`, `RequestTimeout` while one of the two does not
+    answer, and `RecordUnreadable`.
     """
     told: Told = []
     removed: Envelope | None = None
@@ -240,7 +240,7 @@ async def read_query(bus: Bus, query_id: str, seconds: float) -> Told:
 
 
 async def read_judgements(bus: Bus, query_id: str, seconds: float) -> Told:
-    """What was said of the answers to a query, oldest first. Raises `RequestTimeout` and `RecordUnreadable`."""
+    """Return the judgements of the answers to a query, oldest first. Raises `RequestTimeout` and `RecordUnreadable`."""
     return [
         each
         async for envelope, is_redacted in read_on_record(bus, query_id, _JUDGEMENTS, seconds)
@@ -250,7 +250,7 @@ async def read_judgements(bus: Bus, query_id: str, seconds: float) -> Told:
 
 
 async def judgements_of(bus: Bus, query_ids: Sequence[str], seconds: float) -> dict[str, Judgements]:
-    """What was said of the answers to at most 100 queries. Raises `RequestTimeout` and `RecordUnreadable`."""
+    """Return the judgements of the answers to at most 100 queries. Raises `RequestTimeout` and `RecordUnreadable`."""
     found = {query_id: Judgements() for query_id in query_ids}
     if not found:
         return found
@@ -326,8 +326,9 @@ class ModelPrice(NamedTuple):
 
 
 class UsageKey(NamedTuple):
-    """One line of the ledger: day (of this machine's time zone), user, agent, session and model. `query_id` is that of
-    a job's run; what names its job may come later."""
+    """The key of one line of the ledger: day (of this machine's time zone), user, agent, session and model. `query_id`
+    is that of a job's run; the name of its job may come later.
+    """
 
     day: str
     user_id: str | None
@@ -383,7 +384,7 @@ class UsageLedger:
         self._jobs[query_id] = job
 
     def entries(self, user_id: str | None, since: str = "", until: str = "9") -> Iterator[tuple[UsageKey, UsageSum]]:
-        """What is that user's, or everybody's, from one day on and up to another."""
+        """Return the sums of one user, or of all users, between two days."""
         for key, used in self._sums.items():
             if user_id in (None, key.user_id) and since <= key.day <= until:
                 yield key, used
@@ -402,7 +403,7 @@ class UsageLedger:
 
 
 def _total(entries: Entries, prices: Mapping[str, ModelPrice]) -> dict[str, Any]:
-    """What is told of it; `money` is null where no model has a price, and what has none is not in it."""
+    """Return the sum as JSON; `money` is null if no model has a price; models without one are not included."""
     total, money = UsageSum(), None
     for key, used in entries:
         total.add(used)

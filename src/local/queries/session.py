@@ -32,7 +32,7 @@ DELETE_SECONDS = 15.0  # longer than the generator waits for the journal, so tha
 
 
 class LoCALSession(Asker):
-    """An asker for people: it also shows them their conversations, deletes these, and takes ratings."""
+    """An asker for people: it also shows them their conversations, deletes these, and accepts ratings."""
 
     publishes = (Asker, ConversationRequest, UserFeedback)
 
@@ -42,7 +42,9 @@ class LoCALSession(Asker):
         return await look_up(self._bus, verb, key, seconds, **fields)
 
     async def scores(self, query_ids: Sequence[str], seconds: float = 1.0) -> dict[str, Any]:
-        """What was said of the answers to at most 100 queries, by query_id; nothing while the journal is away."""
+        """Return the scores of the answers to at most 100 queries, by query_id; empty while the journal does not
+        answer.
+        """
         try:
             found = await judgements_of(self._bus, query_ids, seconds)
         except (RequestTimeout, RecordUnreadable):
@@ -55,7 +57,7 @@ class LoCALSession(Asker):
         return found, await trace_of(self._bus, query_id, found)
 
     async def entries(self, request: JournalRead) -> AsyncIterator[RecordedMessage]:
-        """What is on record that a request asks for. Raises `RequestTimeout`, `RecordUnreadable`."""
+        """Yield the recorded messages that match a request. Raises `RequestTimeout`, `RecordUnreadable`."""
         async for entry in entries_on_record(self._bus, request, self._timeouts.last_look):
             yield RecordedMessage.of(entry)
 
@@ -70,7 +72,7 @@ class LoCALSession(Asker):
             return from_json(message.envelope.payload)
 
     async def respondents(self, query_id: str) -> list[QueryView]:
-        """What each respondent makes of a query, the main one first. Raises `RequestTimeout`, `RecordUnreadable`."""
+        """Return each respondent's view of a query, the main one first. Raises `RequestTimeout`, `RecordUnreadable`."""
         seconds = self._timeouts.last_look
         told = [*await read_query(self._bus, query_id, seconds), *await read_judgements(self._bus, query_id, seconds)]
         outcomes = [message for message, _ in told if isinstance(message, ResponseGeneration | QueryFailed)]
@@ -82,8 +84,9 @@ class LoCALSession(Asker):
         return views
 
     async def delete(self, session_id: str, of_user: str | None = None) -> dict[str, Any]:
-        """Remove a session for good, here as well; with `of_user` only if it is that user's. Raises as `look_up` does;
-        then ask again: it may be half done."""
+        """Delete a session permanently; with `of_user` only if it is that user's. Raises as `look_up` does; repeat the
+        call then, because the deletion may be incomplete.
+        """
         deleted = await self.look_up("delete", session_id, DELETE_SECONDS, of_user=of_user)
         self.forget_session(session_id)
         return deleted
@@ -118,7 +121,7 @@ class LoCALSession(Asker):
         raise QueryRefused("conflict", f"query {query_id} has no answer of {respondent_id} that could be rated")
 
     async def _is_answered(self, query_id: str) -> bool:
-        """Whether the generator has an answer in its own record, which it keeps before anybody hears of it."""
+        """Whether the generator has stored the answer, which it does before publishing it."""
         try:
             record = await self.look_up("query", query_id, self._timeouts.last_look)
         except QueryRefused:

@@ -62,7 +62,7 @@ class CallLog:
 
     @property
     def sources(self) -> Iterator[str]:
-        """Where results came from."""
+        """Return the sources of results."""
         return (source for call in self for source in call.get("sources", ()))
 
     def is_removed(self, call: Json) -> bool:
@@ -111,7 +111,7 @@ _SAID_ELSEWHERE = {"query_id", "session_id", "respondent_id", "attempt", "call_i
 
 
 def message_summary(subject: str, payload: bytes) -> str | None:
-    """What the payload says, cut to 160 characters; None where there is none, or it is no object."""
+    """Return a summary of the payload, cut to 160 characters; None if there is none, or it is not an object."""
     try:
         value = from_json(payload) if payload else None
     except ValueError:
@@ -209,8 +209,9 @@ class QueryEvent(NamedTuple):
 
 @dataclass(slots=True)
 class LogLine:
-    """One line of a query's log: a subject, `t` seconds after the query was asked; `count` equal ones in a row are one
-    line."""
+    """One line of a query's log: a subject, `t` seconds after the query was asked; `count` equal consecutive ones are
+    one line.
+    """
 
     subject: str
     t: float
@@ -218,8 +219,9 @@ class LogLine:
 
 
 class QueryEvents:
-    """The latest events of one query. An event of kind "snapshot" replaces what was said before it: it stands for
-    events that are no longer kept, and for a turn that a restarted generator says again."""
+    """The latest events of one query. An event of kind "snapshot" replaces the earlier text: it stands for events that
+    are no longer kept, and for a turn that a restarted generator repeats.
+    """
 
     def __init__(self, snapshot: Callable[[], bytes]) -> None:
         """`snapshot()` is what was said so far, as one line of JSON."""
@@ -248,7 +250,8 @@ class QueryEvents:
 
 class Judgements:
     """The judgements of an answer: the critic's grade, the comparison with the second respondent's answer, and the
-    user's latest rating. They come live and are found on record, so each is taken once, by its envelope."""
+    user's latest rating. They arrive live and from the journal, so each is counted once, by its envelope.
+    """
 
     def __init__(self) -> None:
         self._latest: dict[str, Judgement] = {}
@@ -257,7 +260,7 @@ class Judgements:
 
     @property
     def settled(self) -> frozenset[str]:
-        """Which kinds have come, or never will."""
+        """Return the kinds that have come, or never will."""
         return frozenset(self._latest) | self._ruled_out
 
     def rule_out(self, kind: str) -> None:
@@ -265,7 +268,7 @@ class Judgements:
         self._ruled_out.add(kind)
 
     def hear(self, message: Judgement, envelope_id: str) -> bool:
-        """Take a judgement in; says whether it was news."""
+        """Add a judgement; returns whether it was new."""
         if envelope_id in self._heard:
             return False
         self._heard.add(envelope_id)
@@ -287,7 +290,7 @@ class Judgements:
 
     def _shown(self, kind: str) -> dict[str, Any] | None:
         message = self._latest.get(kind)
-        known = {"query_id", "respondent_id", "session_id"}  # by whoever asks
+        known = {"query_id", "respondent_id", "session_id"}  # known to the caller
         return None if message is None else message.model_dump(mode="json", exclude=known)
 
 
@@ -340,7 +343,7 @@ def self_time(spans: Sequence[TraceSpan], start: float, end: float) -> dict[str,
 
 
 def _parts(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
-    """What the main respondent's answer is made of: nothing of another one, which nobody waits for."""
+    """Return the spans of the main respondent's answer, without those of other respondents, for which no user waits."""
     return [span for span in spans if span.parent == WHOLE and span.kind != "other"]
 
 
@@ -383,7 +386,7 @@ class _Call:
 
 
 class _Heard:
-    """What the fold knows of one respondent."""
+    """The state of one respondent in the timeline."""
 
     def __init__(self) -> None:
         self.first_at: float | None = None
@@ -421,8 +424,9 @@ class _Heard:
 
 
 class QueryTrace:
-    """The timeline of one query, made of its messages in the order of the record, None for one whose payload was
-    removed."""
+    """The timeline of one query, computed from its messages in the order of the journal, None for one whose payload
+    was removed.
+    """
 
     def __init__(self, query_id: str) -> None:
         self.query_id = query_id
@@ -438,7 +442,7 @@ class QueryTrace:
 
     @classmethod
     def of(cls, query_id: str, messages: Iterable[tuple[Message | None, Envelope]]) -> Self:
-        """The trace that these tell of."""
+        """Compute the trace from these messages."""
         trace = cls(query_id)
         for message, envelope in messages:
             trace.hear(message, envelope)
@@ -459,7 +463,7 @@ class QueryTrace:
     # The fold
 
     def hear(self, message: Message | None, envelope: Envelope) -> None:
-        """Take in one message."""
+        """Add one message."""
         at, subject = envelope.sent_at, envelope.subject
         self._last_at = max(self._last_at, at)
         if message is None:
@@ -542,7 +546,7 @@ class QueryTrace:
         return spans
 
     def attempts(self) -> list[AttemptSpan]:
-        """Each go at the turn, as far as they are on record."""
+        """Return the attempts at the turn, as far as they are recorded."""
         begun = sorted(self._begun.items())
         ends = [*(at for _, at in begun[1:]), self._main.ended_at]
         why = "the process that ran it was replaced"
@@ -564,7 +568,7 @@ class QueryTrace:
 
     @property
     def _end(self) -> float:
-        """When the answer was there, or what was last heard."""
+        """Return the time of the answer, or of the last message."""
         return self._main.ended_at if self._main.ended_at is not None else self._last_at
 
     def _attempt_at(self, at: float) -> int:
@@ -592,7 +596,7 @@ class QueryTrace:
         known = [at for at in (accepted, first) if at is not None]
         if asked is None or not known:
             return
-        yield _Drawn("store", "put on record", asked, max(asked, min(known)), MAIN_RESPONDENT, {})
+        yield _Drawn("store", "recorded", asked, max(asked, min(known)), MAIN_RESPONDENT, {})
         if accepted is not None and (first is None or first > accepted):
             yield _Drawn("line", "waits for its turn", accepted, first or self._main.ended_at, MAIN_RESPONDENT, {})
 
@@ -603,7 +607,7 @@ NO_WORK: Final = MappingProxyType[str, Any]({"todo": (), "plan": None})
 
 
 def work_of(calls: Sequence[Json]) -> Json:
-    """The list of what is to be done and the plan after these calls, for whoever looks at the query."""
+    """Return the to-do list and the plan after these calls."""
     return {"todo": latest_list(calls), "plan": latest_plan(calls)}
 
 
@@ -611,12 +615,12 @@ KEPT_LOG_LINES = 5_000
 
 
 class QueryView:
-    """The state of one query, computed from its messages: what one respondent makes of it. Each attempt is a fence:
-    messages of an earlier attempt are ignored once a later one has begun, and so is everything but judgements after the
-    end.
+    """The state of one query as one respondent answers it, computed from its messages. Each attempt is a fence:
+    messages of an earlier attempt are ignored once a later one has begun, and so is everything but judgements after
+    the end.
 
-    With `query` text and user are known, and what belongs to others under the same id is a failure (`QueryIdTaken`);
-    without, they are what the envelopes tell.
+    With `query` text and user are known, and a message of another query under the same id is a failure
+    (`QueryIdTaken`); without, they are taken from the envelopes.
     """
 
     def __init__(
@@ -636,7 +640,7 @@ class QueryView:
         self.answers: dict[str, Trace] = {}  # by respondent, for what follows from an answer
         self.answered_at = 0.0  # seconds since 1970, 0 until there is an answer
         self.judgements = Judgements()
-        self.context: ContextProvided | None = None  # what the model was told of the user unasked
+        self.context: ContextProvided | None = None  # the memories added to the prompt
         self.log: list[LogLine] = []
         self.states: list[AgentTransition] = []
         self._attempt = self._next_index = 0
@@ -652,7 +656,7 @@ class QueryView:
 
     @classmethod
     def of(cls, query_id: str, messages: Iterable[tuple[Message, Envelope]]) -> QueryView:
-        """What messages on record tell."""
+        """Compute the view from recorded messages."""
         view = cls(query_id)
         for message, envelope in messages:
             view.receive(message, envelope)
@@ -674,17 +678,17 @@ class QueryView:
 
     @property
     def thinking(self) -> str:
-        """What was thought, as far as it is known."""
+        """The thinking, as far as it is known."""
         return "".join(self._thinking) if self.response is None else self.response.thinking
 
     @property
     def answer(self) -> str:
-        """What was said, as far as it is known."""
+        """The answer, as far as it is known."""
         return "".join(self._answer) if self.response is None else self.response.answer
 
     @property
     def sources(self) -> list[str]:
-        """Where the results of tools came from, each once."""
+        """The sources of the tools' results, without duplicates."""
         recorded = () if self.response is None else self.response.tool_calls
         return list(dict.fromkeys((*self.calls.sources, *(source for call in recorded for source in call.sources))))
 
@@ -694,7 +698,7 @@ class QueryView:
             raise QueryIdTaken(self.query_id)
 
     def has_recalled(self, engram_id: str) -> bool:
-        """Whether a tool's result, or what the model was told unasked, is made of that engram."""
+        """Whether a tool's result or the context of the prompt contains that engram."""
         is_told = self.context is not None and engram_id in self.context.engram_ids
         return is_told or RECALLED + engram_id in self.sources
 
@@ -827,7 +831,7 @@ class QueryView:
     # As JSON
 
     def as_json(self) -> Json:
-        """The state of the query: its answer, why there is none, or what was said so far."""
+        """Return the state of the query: its answer, why there is none, or the text so far."""
         if self.response is not None:
             return self._answer_as_json(self.response)
         known = {"query_id": self.query_id, "session_id": self.session_id, "query": self.query, "status": self.status}
@@ -844,8 +848,9 @@ class QueryView:
         return self._answer_as_json(response)
 
     def said_so_far(self) -> Json:
-        """What was thought, said and called; `complete` if all of it was heard. `reading` while the model reads its
-        prompt: `done` of `total` tokens."""
+        """Return the thinking, text and calls so far; `complete` if no message was lost. `reading` while the model
+        reads its prompt: `done` of `total` tokens.
+        """
         calls = list(self.calls)
         read = self._reading
         return {

@@ -1,4 +1,4 @@
-"""What is done while nobody asks: dreams, thoughts, goals."""
+"""Background work while no user is active: dreams, thoughts, goals."""
 
 from local.core.capability import Capability, Command, Section
 

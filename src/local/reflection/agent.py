@@ -1,4 +1,4 @@
-"""Reflection: routines that dream, think and check goals while nobody asks anything, in one process with one model."""
+"""Reflection: routines that dream, think and check goals in the background, in one process with one model."""
 
 from __future__ import annotations
 
@@ -58,8 +58,9 @@ _NAMESPACE = uuid.UUID("b9a0f2d4-6d3e-4a53-9b0b-0f7f3f6f8c11")
 
 
 class Dreamer(Routine):
-    """The routine that looks back over conversations: it reads what the memory has of the owner since its last dream,
-    without exchanges beside untrusted content, and publishes notes on what they have in common."""
+    """The routine that writes notes on recent conversations: it reads the owner's exchanges since its last dream,
+    without those with untrusted content, and publishes notes on what they have in common.
+    """
 
     name = "dreamer"
     publishes = (
@@ -125,7 +126,7 @@ class Dreamer(Routine):
 
 
 def _id_of(recent: RecentExchanges) -> str:
-    """The same for the same exchanges, so that a dream that is dreamt again after a crash is one."""
+    """Return an id that is the same for the same exchanges, so that a dream repeated after a crash is stored once."""
     return uuid.uuid5(_NAMESPACE, "\n".join(recent.engram_ids)).hex
 
 
@@ -142,8 +143,9 @@ _INNER_MONOLOGUE_NAMESPACE = uuid.UUID("1f1d6f0e-6f6a-4b1e-9d55-0a6c0f9f7e21")
 
 
 class InnerMonologue(Routine):
-    """The routine that thinks about what has happened lately. Its thoughts are published and used nowhere else: no
-    model is shown them, and nothing is done because of them."""
+    """The routine that writes thoughts about recent conversations. Its thoughts are published and used nowhere else:
+    no model reads them, and they trigger nothing.
+    """
 
     name = "monologue"
     publishes = (Routine, MonologueThought, "memory.request.list")
@@ -152,7 +154,7 @@ class InnerMonologue(Routine):
         super().__init__(context, config.thinking(), RoutineDiary(data_dir, MONOLOGUE_FILE))
 
     async def once(self) -> float:
-        """Think of what is new, if anything is."""
+        """Think about new exchanges, if there are any."""
         recent = await recent_exchanges(self.bus, self.state.read_until, INNER_MONOLOGUE_MOST_EXCHANGES)
         if recent.exchanges:
             messages = partial(thought_prompt.thought_messages, recent.exchanges)
@@ -176,8 +178,7 @@ CONSUMER = "reflection"
 
 
 class Reflection(Participant):
-    """The participant that works while nobody asks anything: it runs each routine when its time has come and no user is
-    waiting."""
+    """The participant that works in the background: it runs each routine when it is due and no user is waiting."""
 
     name = "reflection"
     kind = Kind.AGENT
@@ -195,10 +196,10 @@ class Reflection(Participant):
 
     @classmethod
     def build(cls, config: ReflectionConfig, resources: Resources) -> Self:
-        """With the model of the role fast. Raises `ConfigError`."""
+        """Build the participant with the model of the role fast. Raises `ConfigError`."""
         routing = resources.routing
         if routing is None:
-            raise ConfigError("reflection needs a model server, and none is known here")
+            raise ConfigError("reflection needs a model server, and none is configured")
         chat = connect(routing, timeout_seconds=config.timeout_seconds, limit="timeout_seconds in reflection.yaml")
         name = routing.first("fast", config.model or routing.first("chat", resources.chat_model))
         leases = Leases(routing.locate)
@@ -217,17 +218,17 @@ class Reflection(Participant):
 
     @on(QueryReceived)
     async def hear_question(self, query: QueryReceived, envelope: Envelope) -> None:
-        """Somebody is there."""
+        """Note that a user has asked a question."""
         self._context.silence.broken()
 
     @on(ResponseGeneration)
     async def hear_answer(self, response: ResponseGeneration, envelope: Envelope) -> None:
-        """Somebody was there until now."""
+        """Note that a user's question was answered."""
         self._context.silence.broken()
 
     @on(RoutineRequest)
     async def answer(self, request: RoutineRequest, envelope: Envelope) -> RoutineResult:
-        """A door asks how a routine is, or has it do something."""
+        """Answer a frontend's request about a routine."""
         routine, refused = self._routines[request.routine], ""
         match request.verb:
             case "on" | "off":
@@ -241,17 +242,17 @@ class Reflection(Participant):
 
     @on(GoalRequest)
     async def answer_of_goals(self, request: GoalRequest, envelope: Envelope) -> GoalResult:
-        """A door asks for goals, or wants something done with one."""
+        """Answer a frontend's request about goals."""
         return await self._heartbeat.answer(request, envelope.id)
 
     @on(MemoryDeleted, durable=CONSUMER)
     async def forget(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
-        """Nothing that rests on that exchange is kept, or told from now on."""
+        """Remove everything that is based on a deleted exchange."""
         for routine in self._routines.values():
             await routine.forget(deleted.engram_id)
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """What whoever asked is told when that did not work."""
+        """Return the error reply to a failed request."""
         match message:
             case RoutineRequest():
                 return RoutineResult(verb=message.verb, error=ErrorInfo.of(error))
@@ -264,7 +265,7 @@ class Reflection(Participant):
         return {"goals_unseen": self._heartbeat.book.unseen(), "goals_said": self._heartbeat.said}
 
     def details(self) -> dict[str, str]:
-        """What each routine waits for, and what was wrong with it last."""
+        """Return what each routine waits for, and its latest problem."""
         routines = self._routines.items()
         told = {f"{name}_waits_for": routine.waits_for() for name, routine in routines}
         told["problem"] = "; ".join(f"{name}: {routine.problem}" for name, routine in routines if routine.problem)

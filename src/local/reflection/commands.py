@@ -1,4 +1,4 @@
-"""`local2 dream`, `local2 goals` and `local2 monologue`: what the assistant does while you ask nothing."""
+"""`local2 dream`, `local2 goals` and `local2 monologue`: the background work of the assistant."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import typer
 from local.cli.client import running_system
 from local.cli.main import ApiOption, DataDir, JsonOption, date_and_time, visible, write_found
 
-# What commands of all routines do alike: switch one, have it done now, and say how it is.
+# Shared by the commands of all routines: switch a routine on or off, run it now, and show its state.
 
 
 def add_switches(app: typer.Typer, command: str, path: str, switches: Mapping[str, tuple[str, str]]) -> None:
-    """Add `now`, `on` and `off` to `local2 COMMAND`: each with its help and with what is said when it is done."""
+    """Add `now`, `on` and `off` to `local2 COMMAND`, each with its help and the text printed when it is done."""
     for verb, (help_text, done) in switches.items():
         switch = partial(_switch, f"{path}/{verb}", done)
         app.command(verb, help=f"{help_text}\n\nExample: local2 {command} {verb}")(_with_options(switch))
 
 
 def _with_options(switch: Callable[[str | None, Path | None], None]) -> Callable[..., None]:
-    """A function of its own for each command: typer reads its options from the parameters."""
+    """Return a separate function for each command, because typer reads the options from the parameters."""
 
     def command(api: ApiOption = None, data_dir: DataDir = None) -> None:
         switch(api, data_dir)
@@ -33,29 +33,31 @@ def _with_options(switch: Callable[[str | None, Path | None], None]) -> Callable
 
 
 def _switch(path: str, done: str, api: str | None, data_dir: Path | None) -> None:
-    """Post to /dreams/on or the like, and say what is `done`, or why it is not. Raises as `running_system` does."""
+    """Post to a path such as /dreams/on, and print `done` or the reason why it was not done. Raises as
+    `running_system` does.
+    """
     with running_system(api, data_dir) as client:
         state = client.request("POST", path)
     typer.echo(visible(f"not now: {state['why']}" if path.endswith("/now") and state["why"] else done))
 
 
 def routine_line(state: dict[str, Any]) -> str:
-    """What the routine has used today, what it waits for, and what was wrong last."""
+    """Return one line with the routine's tokens of today, what it waits for, and its latest problem."""
     waits = f", waits for: {visible(state['why'])}" if state["why"] else ""
     problem = f", problem: {visible(state['problem'])}" if state["problem"] else ""
     return f"{state['tokens_today']} of {state['tokens_per_day']} tokens today{waits}{problem}"
 
 
-# `local2 dream …`: what was seen in your conversations while you asked nothing.
+# `local2 dream …`: notes on conversations, made in the background.
 
 Json = dict[str, Any]
 
-dream_app = typer.Typer(help="Dreams, notes on what your conversations say together: list, now, on, off.")
+dream_app = typer.Typer(help="Dreams, notes on what your conversations have in common: list, now, on, off.")
 
 
 @dream_app.command("list")
 def list_dreams(as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Show how the dreamer is and what it has seen, with the exchanges that each rests on.
+    """Show the state of the dreamer and its dreams, with the exchanges that each is based on.
 
     Example: local2 dream list
     """
@@ -64,7 +66,7 @@ def list_dreams(as_json: JsonOption = False, api: ApiOption = None, data_dir: Da
 
 
 def _state_line(state: Json) -> str:
-    last = f"dreamt {date_and_time(state['done_at'])}" if state["done_at"] else "has not dreamt yet"
+    last = f"dreamt {date_and_time(state['done_at'])}" if state["done_at"] else "no dream yet"
     return f"{last}, {routine_line(state)}"
 
 
@@ -74,16 +76,14 @@ def _dream_lines(dreams: list[Json]) -> Iterator[str]:
         yield f"{dream['engram_id'][:8]}  {date_and_time(dream['until'])}  {visible(dream['text'])}  (from {sources})"
 
 
-GoalId = Annotated[str, typer.Argument(metavar="GOAL", help="As `local2 goals list` shows it.")]
+GoalId = Annotated[str, typer.Argument(metavar="GOAL", help="Id of a goal, as `local2 goals list` shows it.")]
 
-goal_app = typer.Typer(
-    help="Goals that are checked while you ask nothing: list, set, done, drop, reopen, now, on, off."
-)
+goal_app = typer.Typer(help="Goals that are checked in the background: list, set, done, drop, reopen, now, on, off.")
 
 
 @goal_app.command("list")
 def list_goals(as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Show the goals, and what was said of them last; it counts as seen then.
+    """List the goals with the latest remark on each. The remarks then count as read.
 
     Example: local2 goals list
     """
@@ -97,8 +97,10 @@ def list_goals(as_json: JsonOption = False, api: ApiOption = None, data_dir: Dat
 
 @goal_app.command("set")
 def set_goal(
-    text: Annotated[str, typer.Argument(help="What you want to get to.")],
-    every: Annotated[str, typer.Option(help="When it is checked: 'every 4h', '0 18 * * 5'. Else once a day.")] = "",
+    text: Annotated[str, typer.Argument(help="What you want to achieve.")],
+    every: Annotated[
+        str, typer.Option(help="When to check it, such as 'every 4h' or '0 18 * * 5' (default: once a day).")
+    ] = "",
     as_json: JsonOption = False,
     api: ApiOption = None,
     data_dir: DataDir = None,
@@ -114,7 +116,7 @@ def set_goal(
 
 @goal_app.command()
 def done(goal: GoalId, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """A goal is reached, and no longer checked.
+    """Mark a goal as reached; it is no longer checked.
 
     Example: local2 goals done 3f2a0c81d5e7
     """
@@ -123,7 +125,7 @@ def done(goal: GoalId, api: ApiOption = None, data_dir: DataDir = None) -> None:
 
 @goal_app.command()
 def drop(goal: GoalId, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """You no longer want it, so it is no longer checked.
+    """Give up a goal; it is no longer checked.
 
     Example: local2 goals drop 3f2a0c81d5e7
     """
@@ -132,7 +134,7 @@ def drop(goal: GoalId, api: ApiOption = None, data_dir: DataDir = None) -> None:
 
 @goal_app.command()
 def reopen(goal: GoalId, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Have a goal checked again that was done or dropped.
+    """Check a goal again that was done or dropped.
 
     Example: local2 goals reopen 3f2a0c81d5e7
     """
@@ -156,19 +158,19 @@ def _goal_lines(goals: list[Json]) -> Iterator[str]:
             yield f"    {date_and_time(goal['words_at'])}: {visible(goal['words'])}{new}"
 
 
-# `local2 monologue …`: what was thought while you asked nothing.
+# `local2 monologue …`: thoughts about recent conversations, made in the background.
 
 monologue_app = typer.Typer(help="The inner monologue, short thoughts about your conversations: show, now, on, off.")
 
 
 @monologue_app.command()
 def show(
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="How many at most.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Show at most this many.")] = 20,
     as_json: JsonOption = False,
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show how it is and what it has thought, the latest first.
+    """Show the state of the monologue and its thoughts, the latest first.
 
     Example: local2 monologue show
     """
@@ -184,7 +186,7 @@ def show(
 
 def _thought_lines(thoughts: list[Json]) -> Iterator[str]:
     for thought in thoughts:
-        left_out = f", {thought['left_out']} with words of strangers left out" if thought["left_out"] else ""
+        left_out = f", {thought['left_out']} with untrusted content left out" if thought["left_out"] else ""
         rests = f"(from {len(thought['sources'])} exchanges{left_out})"
         yield f"{date_and_time(thought['at'])}  {visible(thought['text'])}  {rests}"
 
@@ -195,11 +197,11 @@ add_switches(
     "/dreams",
     {
         "now": (
-            "Have it look back now; what it sees is listed a moment later.",
-            "it looks back; see `local2 dream list`",
+            "Dream now; `local2 dream list` shows the result a moment later.",
+            "dreaming; see `local2 dream list`",
         ),
-        "on": ("Switch it on, from now on and after restarts.", "it is switched on"),
-        "off": ("Switch it off, from now on and after restarts.", "it is switched off"),
+        "on": ("Switch it on, also after restarts.", "switched on"),
+        "off": ("Switch it off, also after restarts.", "switched off"),
     },
 )
 add_switches(
@@ -208,11 +210,11 @@ add_switches(
     "/goals",
     {
         "now": (
-            "Have every goal checked now; what is to be said is listed a moment later.",
-            "they are checked; see `local2 goals list`",
+            "Check all goals now; `local2 goals list` shows new remarks a moment later.",
+            "checking; see `local2 goals list`",
         ),
-        "on": ("Have goals checked, from now on and after restarts.", "they are checked from now on"),
-        "off": ("Have no goal checked, from now on and after restarts.", "they are checked no more"),
+        "on": ("Switch the checks on, also after restarts.", "goals are checked"),
+        "off": ("Switch the checks off, also after restarts.", "goals are no longer checked"),
     },
 )
 add_switches(
@@ -221,10 +223,10 @@ add_switches(
     "/monologue",
     {
         "now": (
-            "Have it think now, if there is something new; its thought is shown a moment later.",
-            "it thinks; see `local2 monologue show`",
+            "Think now, if there are new exchanges; `local2 monologue show` shows the thought a moment later.",
+            "thinking; see `local2 monologue show`",
         ),
-        "on": ("Switch it on, from now on and after restarts.", "it is switched on"),
-        "off": ("Switch it off, from now on and after restarts.", "it is switched off"),
+        "on": ("Switch it on, also after restarts.", "switched on"),
+        "off": ("Switch it off, also after restarts.", "switched off"),
     },
 )

@@ -1,4 +1,4 @@
-"""The routine that checks the owner's goals, and speaks when there is something to say."""
+"""The routine that checks the owner's goals and publishes remarks on them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ DAY_SECONDS = 24 * 3600  # a clock that was put back by more than this was wrong
 
 
 class GoalState(StrEnum):
-    """The state of a goal. Only what is `active` is checked."""
+    """The state of a goal. Only `active` goals are checked."""
 
     ACTIVE = "active"
     DONE = "done"
@@ -55,9 +55,10 @@ class GoalState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GoalWords:
-    """What was said of a goal last: for the check at the time `due_at`, resting on the exchanges with the engrams
-    `sources`; `left_out` counts those that were not read because of words of strangers. `is_told` says that it is on
-    record, `is_seen` that its owner has seen it."""
+    """The latest remark on a goal: of the check at the time `due_at`, based on the exchanges with the engrams
+    `sources`; `left_out` counts exchanges that were not read because of untrusted content. `is_told` says that it is
+    recorded, `is_seen` that its owner has read it.
+    """
 
     text: str
     due_at: int
@@ -69,9 +70,10 @@ class GoalWords:
 
 @dataclass(frozen=True)
 class Goal:
-    """What the owner wants to achieve, and how often that is checked. Times are whole seconds since 1970. All that was
-    due up to `decided` is decided, `checked_for` is the last time that was; `checks` counts them, `quiet` those after
-    which nothing was said."""
+    """A goal of the owner, and its schedule of checks. Times are whole seconds since 1970. All checks due up to
+    `decided` are decided, `checked_for` is the time of the last one; `checks` counts them, `quiet` those without a
+    remark.
+    """
 
     goal_id: str
     text: str
@@ -88,7 +90,7 @@ class Goal:
 
     @cached_property
     def times(self) -> Schedule:
-        """When the goal is checked. Raises `BadSchedule`."""
+        """Return the schedule of the goal. Raises `BadSchedule`."""
         return read_schedule(self.schedule, time_zone(self.time_zone), self.created_at)
 
     def due_at(self, now: int) -> int | None:
@@ -102,7 +104,7 @@ class Goal:
         return last
 
     def next_at(self, now: int) -> int | None:
-        """When the goal is due next; None if never."""
+        """Return when the goal is due next; None if never."""
         return self.times.after(max(self.decided, now)) if self.state is GoalState.ACTIVE else None
 
     def decided_for(self, due_at: int, now: int) -> Goal:
@@ -110,17 +112,19 @@ class Goal:
         return replace(self, decided=now, checked_for=due_at)
 
     def checked(self, words: GoalWords | None, *, is_done: bool) -> Goal:
-        """The goal after that check, which had something to say or had not."""
+        """Return the goal after a check, with or without a remark."""
         state = GoalState.DONE if is_done else self.state
         quiet = self.quiet + (words is None)
         return replace(self, state=state, checks=self.checks + 1, quiet=quiet, words=words or self.words)
 
     def rests_on(self, engram_id: str) -> bool:
-        """Whether what was said of it last rests on that exchange."""
+        """Whether the latest remark is based on that exchange."""
         return self.words is not None and engram_id in self.words.sources
 
     def words_become(self, due_at: int, *, is_told: bool = False, is_seen: bool = False) -> Goal:
-        """The goal with its words for that time told, or seen; as it is if they are not the last ones any more."""
+        """Return the goal with its remark of that time marked as published or read; unchanged if there is a later
+        remark.
+        """
         words = self.words
         if words is None or words.due_at != due_at:
             return self
@@ -139,14 +143,15 @@ _LIST = TypeAdapter(list[Any])
 
 
 class GoalFile:
-    """The file of the goals, written whole and durably. What cannot be read is kept beside it under another name, and
-    reported."""
+    """The file of the goals, written whole and durably. Unreadable content is kept beside it under another name, and
+    reported.
+    """
 
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / FILE_NAME
 
     def read(self) -> list[Goal]:
-        """The goals as they were written last, without those that cannot be read. Raises `StoreFailed`."""
+        """Return the stored goals, without unreadable ones. Raises `StoreFailed`."""
         try:
             written = self._path.read_bytes()
         except FileNotFoundError:
@@ -201,13 +206,13 @@ KEPT_ENDED = 20  # goals that are done or dropped, the latest
 
 
 class BadGoal(BadRequest):
-    """A goal that cannot be kept."""
+    """The error for an invalid goal."""
 
     kind = "invalid"
 
 
 class NoSuchGoal(BadRequest):
-    """There is no such goal."""
+    """The error for an id that no goal has."""
 
     kind = "not_found"
 
@@ -216,8 +221,9 @@ class NoSuchGoal(BadRequest):
 
 
 class GoalStore:
-    """The owner's goals: every change is stored before it counts. `clock` gives seconds since 1970; `most` is how many
-    may be active. Every coroutine raises `StoreFailed`."""
+    """The owner's goals: every change is stored before it takes effect. `clock` gives seconds since 1970; `most` is
+    how many may be active. Every coroutine raises `StoreFailed`.
+    """
 
     def __init__(self, file: GoalFile, most: int, clock: Callable[[], float]) -> None:
         self._file, self._most, self._clock = file, most, clock
@@ -275,7 +281,7 @@ class GoalStore:
         return await self.change(goal.goal_id, lambda each: replace(each, state=state, decided=now))
 
     async def change(self, goal_id: str, how: Callable[[Goal], Goal]) -> Goal:
-        """What `how(goal)` makes of a goal as it stands then. Raises `NoSuchGoal`."""
+        """Apply `how(goal)` to the current goal, and store the result. Raises `NoSuchGoal`."""
         return await self._keep(goal_id, lambda: how(self.get(goal_id)))
 
     async def _keep(self, goal_id: str, made: Callable[[], Goal]) -> Goal:
@@ -300,11 +306,13 @@ class GoalStore:
 
     def _require_room(self) -> None:
         if sum(goal.state is GoalState.ACTIVE for goal in self._goals.values()) >= self._most:
-            raise BadGoal(f"there are {self._most} goals, and no room for more: end one, or see reflection.yaml")
+            raise BadGoal(
+                f"there are {self._most} goals, which is the maximum: end one, or raise the limit in reflection.yaml"
+            )
 
 
 def _without_old(goals: Iterable[Goal]) -> list[Goal]:
-    """Without those that have ended before the latest ones; what is not seen yet stays."""
+    """Return the goals without the oldest ended ones; goals with an unread remark are kept."""
     every = list(goals)
     ended = [goal for goal in every if goal.state is not GoalState.ACTIVE and (not goal.words or goal.words.is_seen)]
     old = {goal.goal_id for goal in sorted(ended, key=lambda goal: goal.decided)[:-KEPT_ENDED]}
@@ -337,7 +345,7 @@ SCHEMA: Final[Json] = {
 
 @dataclass(frozen=True, slots=True)
 class GoalCheck:
-    """What a check has found: the words for the owner, empty if there are none, and whether the goal is reached."""
+    """The result of a check: the remark for the owner, empty if there is none, and whether the goal is reached."""
 
     text: str
     is_done: bool
@@ -353,8 +361,9 @@ class _Reply(BaseModel):
 def goal_messages(
     goal: Goal, exchanges: Sequence[ToldExchange], now: float, unread: Sequence[tuple[str, str]] = ()
 ) -> list[Json]:
-    """What the model gets: the goal, the times in its time zone, what was said of it last, and the exchanges, oldest
-    first. `unread` are its replies so far that could not be read, each with the reason."""
+    """Return the prompt: the goal, the times in its time zone, the latest remark, and the exchanges, oldest first.
+    `unread` are the unreadable replies so far, each with the reason.
+    """
     told = [
         f"It is {_time(goal, now)}. The goal was set {_time(goal, goal.created_at)}:\n{quoted(goal.text)}",
         f"What you have said of it last{_when(goal)}:\n{quoted(goal.words.text if goal.words else '')}",
@@ -364,7 +373,7 @@ def goal_messages(
 
 
 def read(text: str) -> GoalCheck:
-    """What was found. Raises `UnreadableReply`."""
+    """Parse the reply. Raises `UnreadableReply`."""
     reply = read_object(_Reply, text)
     said = " ".join(reply.text.split())[:MOST_GOAL_CHARS] if reply.has_something_to_say else ""
     if reply.has_something_to_say and not said:
@@ -387,9 +396,10 @@ _NAMESPACE = uuid.UUID("3c9b2a64-0a51-4f5e-8a8e-5f2f0a6f7d10")
 
 
 class Heartbeat(Routine):
-    """The routine that checks the owner's goals. Each time at which a goal is due is checked once at most: that is
-    stored before the model is asked. What it has found is stored before it is told, and told until that is on record.
-    It has no tools."""
+    """The routine that checks the owner's goals. Each due time is checked at most once: that is stored before the
+    model is asked. The remark is stored before it is published, and published until it is recorded. The routine has no
+    tools.
+    """
 
     name = "heartbeat"
     publishes = (Routine, GoalSaid, GoalChanged, "memory.request.list")
@@ -402,13 +412,13 @@ class Heartbeat(Routine):
 
     @asynccontextmanager
     async def running(self, bus: Bus) -> AsyncIterator[None]:
-        """As every routine, with the goals that are stored."""
+        """See `Routine.running`; the stored goals are loaded."""
         await self.book.load()
         async with super().running(bus):
             yield
 
     def waits_for(self) -> str:
-        """As of every routine; and for a goal that is due."""
+        """See `Routine.waits_for`; also waits for a due goal."""
         if self.book.untold():
             return ""
         return super().waits_for() or ("" if self.book.due() else "no goal is due")
@@ -432,7 +442,7 @@ class Heartbeat(Routine):
         return self.state.read_until
 
     async def answer(self, request: GoalRequest, request_id: str) -> GoalResult:
-        """What a door wants of goals. Raises `NoSuchGoal`, `BadGoal`, `BadSchedule`, `StoreFailed`."""
+        """Answer a request about goals. Raises `NoSuchGoal`, `BadGoal`, `BadSchedule`, `StoreFailed`."""
         book, verb = self.book, request.verb
         if verb == "list":
             goals = book.listed()
@@ -449,14 +459,14 @@ class Heartbeat(Routine):
         return GoalResult(verb=verb, goals=tuple(map(book.record, goals)))
 
     async def forget(self, engram_id: str) -> None:
-        """As of every routine; and of what was said of a goal. Raises `StoreFailed`."""
+        """Remove everything based on a deleted exchange, also remarks on goals. Raises `StoreFailed`."""
         await super().forget(engram_id)
         for goal in self.book.listed():
             if goal.rests_on(engram_id):
                 await self.book.change(goal.goal_id, lambda each: replace(each, words=None))
 
     def _must_stop(self, *, wanted: bool) -> bool:
-        """Whether what is still due has to wait: somebody is there, or nothing is left of today's budget."""
+        """Whether the remaining checks must wait: a user is active, or today's budget is used up."""
         if wanted:
             return bool(routine_time.out_of_tokens(self.state, self.policy, self.context.clock()))
         return bool(super().waits_for())
@@ -480,7 +490,7 @@ class Heartbeat(Routine):
         await self._note(goal_id, found, GoalWords(found.text, due_at, recent.engram_ids, recent.left_out))
 
     async def _note(self, goal_id: str, found: GoalCheck, words: GoalWords) -> None:
-        """Keep what a check has found, unless its goal was ended, or what it rests on deleted meanwhile."""
+        """Store the result of a check, unless its goal was ended, or its sources deleted, in the meantime."""
         if self.book.get(goal_id).state is not GoalState.ACTIVE or self.has_forgotten(words.sources):
             return
         said = words if words.text else None
@@ -495,7 +505,7 @@ class Heartbeat(Routine):
         return await self.ask(question, _came_of, about=goal.goal_id)
 
     async def _tell(self, goal: Goal) -> None:
-        """Say what there is to say of a goal, under ids that are always the same, and note that it is on record."""
+        """Publish a remark under an id that never changes, and note that it is recorded."""
         if (words := goal.words) is None:
             return
         said = GoalSaid(

@@ -12,8 +12,9 @@ DREAM = "dream"  # the category of the notes
 
 
 class DreamNote(Data):
-    """One thing that was seen in conversations, and the engrams of the exchanges that it rests on. `engram_id` is what
-    the memory will know it by."""
+    """One note of a dream, and the engrams of the exchanges that it is based on. `engram_id` is its future id in the
+    memory.
+    """
 
     engram_id: str
     text: str
@@ -21,9 +22,11 @@ class DreamNote(Data):
 
 
 class DreamMade(Message):
-    """The dreamer, when it has looked back. The memory keeps what it saw as notes. `read` counts the exchanges between
-    the times `since` and `until` (seconds since 1970), `left_out` those with untrusted content, which it does not read.
-    `proposes_soul` says that a change of the soul waits for its owner, `proposes_skill` for which skill one does."""
+    """A dream, published by the dreamer. The memory stores its notes. `read` counts the exchanges between the times
+    `since` and `until` (seconds since 1970), `left_out` those with untrusted content, which are not read.
+    `proposes_soul` says that a change of the soul waits for the owner, `proposes_skill` names the skill for which one
+    does.
+    """
 
     subject = "dream.made"
     delivery = Delivery.CONFIRMED
@@ -44,8 +47,9 @@ GoalStateName = Literal["active", "done", "dropped"]
 
 
 class GoalRecord(Data):
-    """A goal as everybody knows it. Times are seconds since 1970. `checks` counts how often it was looked at, `quiet`
-    after how many of them nothing was said; `words` is what was said last, for the time `words_at`."""
+    """A goal as it is published. Times are seconds since 1970. `checks` counts its checks, `quiet` those without a
+    remark; `words` is the latest remark, of the time `words_at`.
+    """
 
     goal_id: str
     text: str
@@ -63,8 +67,9 @@ class GoalRecord(Data):
 
 
 class GoalChanged(Message):
-    """The heartbeat, when a goal is set, done, dropped or open again; `by` is who changed it, the heartbeat if a check
-    has shown that the goal is reached."""
+    """Published by the heartbeat when a goal is set, done, dropped or open again; `by` names who changed it: the
+    heartbeat if a check has shown that the goal is reached.
+    """
 
     subject = "goal.changed"
     delivery = Delivery.CONFIRMED
@@ -75,9 +80,10 @@ class GoalChanged(Message):
 
 
 class GoalSaid(Message):
-    """The heartbeat, to the owner, when a check has something to say: for the time `due_at`, resting on the exchanges
-    with the engrams `sources`; `left_out` counts those with untrusted content, which it does not read. Only the model
-    of the next check is shown it."""
+    """A remark on a goal, published by the heartbeat for the owner: of the check at the time `due_at`, based on the
+    exchanges with the engrams `sources`; `left_out` counts those with untrusted content, which are not read. Only the
+    model of the next check reads it.
+    """
 
     subject = "goal.said"
     delivery = Delivery.CONFIRMED
@@ -92,8 +98,9 @@ class GoalSaid(Message):
 
 
 class GoalRequest(Message):
-    """A frontend, for goals: list, set (`text`, `schedule`, `by`), done, drop, reopen, or seen (the words of `goal_id`
-    for the time `words_at`). Not on record, because what it asks for may be refused."""
+    """A frontend's request about goals: list, set (`text`, `schedule`, `by`), done, drop, reopen, or seen (the remark
+    on `goal_id` of the time `words_at`). It is not recorded, because it may be refused.
+    """
 
     subject = "goal.request."
     delivery = Delivery.EPHEMERAL
@@ -109,7 +116,7 @@ class GoalRequest(Message):
 
 
 class GoalResult(Message):
-    """The heartbeat, to that: the goals, all or the one that was meant."""
+    """The heartbeat's answer to a `GoalRequest`: all goals or the requested one."""
 
     subject = "goal.result."
     delivery = Delivery.EPHEMERAL
@@ -126,9 +133,10 @@ RoutineVerb = Literal["status", "now", "on", "off"]
 
 
 class RoutineRecord(Data):
-    """How a routine is. `why` says what it waits for, `problem` what was wrong last; `read_until` is the time of the
-    last exchange that it has read, `done_at` when it was done last, both in seconds since 1970, and `tokens_today` what
-    it has used of `tokens_per_day`."""
+    """The state of a routine. `why` says what it waits for, `problem` its latest problem; `read_until` is the time of
+    the last exchange that it has read, `done_at` its last run, both in seconds since 1970, and `tokens_today` its use
+    of `tokens_per_day`.
+    """
 
     is_on: bool = False
     why: str = ""
@@ -140,8 +148,9 @@ class RoutineRecord(Data):
 
 
 class MonologueThought(Message):
-    """The inner monologue, when it has thought about what happened lately: about the exchanges with the engrams
-    `sources`; `left_out` counts those with untrusted content, which it does not read. No model is shown it."""
+    """A thought of the inner monologue, about the exchanges with the engrams `sources`; `left_out` counts those with
+    untrusted content, which are not read. No model reads it.
+    """
 
     subject = "monologue.thought"
     delivery = Delivery.CONFIRMED
@@ -154,8 +163,9 @@ class MonologueThought(Message):
 
 
 class RoutineRequest(Message):
-    """A frontend that asks how a routine is (status), runs it at once (now), or switches it on or off, also across
-    restarts."""
+    """A frontend's request about a routine: report its state (status), run it now (now), or switch it on or off, also
+    across restarts.
+    """
 
     subject = "reflection.request."
     delivery = Delivery.EPHEMERAL
@@ -167,7 +177,7 @@ class RoutineRequest(Message):
 
 
 class RoutineResult(Message):
-    """`reflection`, to that: how the routine is then."""
+    """The answer of `reflection` to a `RoutineRequest`: the state of the routine afterwards."""
 
     subject = "reflection.result."
     delivery = Delivery.EPHEMERAL

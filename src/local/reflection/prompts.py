@@ -1,4 +1,4 @@
-"""What a model is asked for a dream or a thought, and how its reply is read."""
+"""The prompts for a dream or a thought, and the readers of the replies."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from local.core.model_reply import UnreadableReply, read_object
 from local.core.text import quoted
 from local.skills.messages import SkillDraft
 
-# What a model is told after a reply that could not be read.
+# The message to a model after a reply that could not be read.
 
 Json = dict[str, Any]
 MOST_CHARS = 400  # of such a reply
 
 
 def asked_again(instructions: str, told: str, unread: Sequence[tuple[str, str]]) -> list[Json]:
-    """The whole question: the instructions, what was wrong with the replies so far, and what is told."""
+    """Return the messages of a repeated question: the instructions, the errors of earlier replies, and the material."""
     asked = [{"role": "system", "content": instructions}]
     for reply, reason in unread:
         asked += [
@@ -29,14 +29,14 @@ def asked_again(instructions: str, told: str, unread: Sequence[tuple[str, str]])
     return [*asked, {"role": "user", "content": told}]
 
 
-# An exchange as a model is told of it that looks back.
+# An exchange in the prompt of a model that looks back.
 
 MOST_SIDE_CHARS: Final = 600  # of what was asked, and of what was answered
 
 
 @dataclass(frozen=True, slots=True)
 class ToldExchange:
-    """What was asked and answered, and the engram that it is remembered as."""
+    """An exchange as the model reads it, and its engram."""
 
     engram_id: str
     query: str
@@ -95,7 +95,7 @@ SCHEMA: Final[Json] = {
 
 @dataclass(frozen=True, slots=True)
 class DreamObservation:
-    """One thing that was seen in exchanges, and the engrams of those."""
+    """One observation about exchanges, and their engrams."""
 
     text: str
     sources: tuple[str, ...]
@@ -103,8 +103,9 @@ class DreamObservation:
 
 @dataclass(frozen=True, slots=True)
 class Dream:
-    """What came of a dream: all that was seen, the soul as it is proposed to read, empty where it is to stay as it is,
-    and the skill that is proposed, if any."""
+    """The result of a dream: all observations, the proposed text of the soul, empty for no change, and the proposed
+    skill, if any.
+    """
 
     seen: tuple[DreamObservation, ...]
     soul: str = ""
@@ -137,8 +138,9 @@ def messages(
     skills: Sequence[SkillDraft] = (),
     unread: Sequence[tuple[str, str]] = (),
 ) -> list[Json]:
-    """What the model gets, the exchanges oldest first. `unread` are its replies so far that could not be read, each
-    with the reason."""
+    """Return the prompt with the exchanges, oldest first. `unread` are the unreadable replies so far, each with the
+    reason.
+    """
     told = [f"The assistant's soul, as it reads now:\n{quoted(soul)}"]
     told += [f"The skill {skill.name}: {skill.description}\n{quoted(skill.instructions)}" for skill in skills]
     told += numbered(exchanges)
@@ -146,7 +148,7 @@ def messages(
 
 
 def read(text: str, exchanges: Sequence[ToldExchange]) -> Dream:
-    """What was seen, each with exchanges that there are. Raises `UnreadableReply`."""
+    """Parse the reply: observations, each with existing exchanges. Raises `UnreadableReply`."""
     reply, found = read_object(_Reply, text), list[DreamObservation]()
     for note in reply.dreams[:MOST_NOTES]:
         named = dict.fromkeys(number for number in note.sources if 0 < number <= len(exchanges))
@@ -184,8 +186,9 @@ class _ThoughtPromptReply(BaseModel):
 
 
 def thought_messages(exchanges: Sequence[ToldExchange], unread: Sequence[tuple[str, str]] = ()) -> list[Json]:
-    """What the model gets, the exchanges oldest first. `unread` are its replies so far that could not be read, each
-    with the reason."""
+    """Return the prompt with the exchanges, oldest first. `unread` are the unreadable replies so far, each with the
+    reason.
+    """
     return asked_again(_THOUGHT_PROMPT_INSTRUCTIONS, "\n\n".join(numbered(exchanges)), unread)
 
 

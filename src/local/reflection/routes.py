@@ -28,7 +28,7 @@ from local.reflection.messages import (
     RoutineVerb,
 )
 
-# Dreams: what was seen in conversations while nobody asked anything, and whether that goes on.
+# Dreams: the notes on conversations, and the switch of the dreamer.
 
 
 def add_dream_routes(routes: APIRouter) -> None:
@@ -37,7 +37,7 @@ def add_dream_routes(routes: APIRouter) -> None:
     @routes.get("/dreams")
     @open_to(Access.OWNER)
     async def listing() -> Response:
-        """How the dreamer is, and what it has seen that still holds, the latest first."""
+        """Get the dreamer's state and its valid dreams, the latest first."""
         state = await _routine("dreamer", "status")
         notes = (await api().ask("memory", MemoryRequest(verb="notes"), MemoryResult, user_id=OWNER)).engrams
         dreams = [
@@ -50,7 +50,7 @@ def add_dream_routes(routes: APIRouter) -> None:
     @routes.post("/dreams/{verb}")
     @open_to(Access.OWNER)
     async def change(verb: Literal["now", "on", "off"]) -> Response:
-        """Have it dream without waiting for its time, or switch it."""
+        """Run the dreamer now, or switch it on or off."""
         state = await _routine("dreamer", verb)
         return JsonResponse(state)
 
@@ -59,7 +59,7 @@ CHANGES: dict[str, GoalVerb] = {"done": "done", "dropped": "drop", "active": "re
 
 
 class GoalBody(BaseModel):
-    """The body of POST /goals; `by` names the door. Without a schedule the goal is checked once a day."""
+    """The body of POST /goals; `by` names the frontend. Without a schedule the goal is checked once a day."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     text: Annotated[str, StringConstraints(max_length=1000)]
@@ -68,7 +68,7 @@ class GoalBody(BaseModel):
 
 
 class GoalChangeBody(BaseModel):
-    """The body of PATCH /goals/{goal_id}: a new state, or the time `words_at` of words that were seen."""
+    """The body of PATCH /goals/{goal_id}: a new state, or in `seen` the time `words_at` of the remark that was read."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     state: Literal["done", "dropped", "active"] | None = None
@@ -86,7 +86,7 @@ def add_goal_routes(routes: APIRouter) -> None:
 
 @open_to(Access.OWNER)
 async def _listing() -> Response:
-    """How the heartbeat is, and the goals, the oldest first."""
+    """Get the heartbeat's state and the goals, the oldest first."""
     state = await _routine("heartbeat", "status")
     found = await _goals("list")
     return JsonResponse({**state.model_dump(), "goals": found})
@@ -94,7 +94,7 @@ async def _listing() -> Response:
 
 @open_to(Access.OWNER)
 async def _set(request: Request) -> Response:
-    """Set a goal: 201."""
+    """Set a goal. The status is 201."""
     body = await read_body(request, GoalBody)
     [goal] = await _goals("set", text=body.text, schedule=body.schedule, by=body.by)
     return JsonResponse(goal, 201)
@@ -102,24 +102,24 @@ async def _set(request: Request) -> Response:
 
 @open_to(Access.OWNER)
 async def _change(goal_id: PathId, request: Request) -> Response:
-    """A goal is done, dropped or active again; or what was said of it is seen."""
+    """Mark a goal as done, dropped or active again, or its latest remark as read."""
     body = await read_body(request, GoalChangeBody)
     if body.state is not None:
         [goal] = await _goals(CHANGES[body.state], goal_id=goal_id, by=body.by)
     elif body.seen is not None:
         [goal] = await _goals("seen", goal_id=goal_id, words_at=body.seen)
     else:
-        raise RequestRefused("invalid", "state or seen: one of them is to be there")
+        raise RequestRefused("invalid", "state or seen: one of them is required")
     return JsonResponse(goal)
 
 
 @open_to(Access.OWNER)
 async def _switch(verb: Literal["now", "on", "off"]) -> Response:
-    """Have every goal checked now, or switch the heartbeat."""
+    """Check all goals now, or switch the heartbeat on or off."""
     return JsonResponse(await _routine("heartbeat", verb))
 
 
-# The inner monologue: what was thought while nobody asked anything, and whether that goes on.
+# The inner monologue: its thoughts, and its switch.
 
 END = 2**62  # a number behind all messages
 SHOWN = ("thought_id", "text", "sources", "left_out", "model")
@@ -131,19 +131,19 @@ def add_monologue_routes(routes: APIRouter) -> None:
     @routes.get("/monologue")
     @open_to(Access.OWNER)
     async def listing(limit: Annotated[int, Query(ge=1, le=100)] = 20) -> Response:
-        """How it is, and the thoughts that are on record, the latest first."""
+        """Get the monologue's state and its recorded thoughts, the latest first."""
         state = await _routine("monologue", "status")
         return JsonResponse({**state.model_dump(), "thoughts": await _thoughts(limit)})
 
     @routes.post("/monologue/{verb}")
     @open_to(Access.OWNER)
     async def change(verb: Literal["now", "on", "off"]) -> Response:
-        """Have it think without waiting for its time, or switch it."""
+        """Run the monologue now, or switch it on or off."""
         return JsonResponse(await _routine("monologue", verb))
 
 
 async def _thoughts(limit: int) -> list[dict[str, Any]]:
-    """Without those that rest on what was deleted."""
+    """Return the thoughts, without those based on deleted exchanges."""
     request, found = JournalRead(subjects=(MonologueThought.subject,), before=END, limit=limit), list[dict[str, Any]]()
     async for message in api().session.entries(request):
         payload = await api().session.payload(message)
@@ -155,7 +155,7 @@ async def _thoughts(limit: int) -> list[dict[str, Any]]:
 
 
 async def _routine(routine: RoutineName, verb: RoutineVerb) -> RoutineRecord:
-    """How the routine is then; after `now`, `why` says why it is not done, and is empty if it is."""
+    """Return the routine's state afterwards. After `now`, `why` is the reason why it did not run, empty if it did."""
     return (await api().ask("reflection", RoutineRequest(verb=verb, routine=routine), RoutineResult)).state
 
 

@@ -1,4 +1,4 @@
-"""What all routines have in common: they wait for their time and for silence, have a budget a day, and a switch."""
+"""The common parts of all routines: they wait for their time and for silence, and have a daily budget and a switch."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ MAX_TOKENS = 1_500  # of a reply
 
 
 class NotAsAsked(ModelError):
-    """The error of a model that has not replied in the form it was asked for, as often as it may."""
+    """The error for a model whose replies never had the requested form."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackgroundQuestion(Generic[T]):
-    """What a model is asked: `messages` with its replies so far that could not be read, the schema of the reply, and
-    how that is read, which raises `UnreadableReply`."""
+    """A question to a model: `messages` with its unreadable replies so far, the schema of the reply, and its reader,
+    which raises `UnreadableReply`.
+    """
 
     messages: Callable[[Unread], list[Json]]
     schema: Json
@@ -60,7 +61,7 @@ class BackgroundQuestion(Generic[T]):
 
 @dataclass(slots=True)
 class BackgroundCost:
-    """What a question has cost so far."""
+    """The cost of a question so far."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -75,7 +76,7 @@ class BackgroundCost:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundModel:
-    """A model with a lease for each question, which makes way for users' turns."""
+    """A model that is called with a lease for each question, and gives way to users' turns."""
 
     publishes: ClassVar[Publications] = (Leases,)
     chat: ChatModel
@@ -84,8 +85,9 @@ class BackgroundModel:
     num_ctx: int | None = None
 
     async def ask(self, purpose: str, question: BackgroundQuestion[T], cost: BackgroundCost) -> T:
-        """What the reply says; asked once more where it cannot be read. `purpose` is the word for the line of the
-        model; `cost` is added to. Raises `NotAsAsked` and `ModelError`."""
+        """Return the parsed reply; an unreadable one is requested once more. `purpose` is the word for the line of the
+        model; `cost` is added to. Raises `NotAsAsked` and `ModelError`.
+        """
         return await self.leases.in_background(self.name, purpose, lambda: self._asked(question, cost))
 
     async def _asked(self, question: BackgroundQuestion[T], cost: BackgroundCost) -> T:
@@ -111,21 +113,22 @@ class BackgroundModel:
         return reply
 
 
-# What the owner has talked about lately, but for what was said beside words of strangers.
+# The owner's recent exchanges, without those with untrusted content.
 
 MEMORY_SECONDS = 20.0
 
 
 class MemoryUnread(LocalError):
-    """The error of a memory that did not answer what it has."""
+    """The error for a memory that did not answer."""
 
     kind = "unavailable"
 
 
 @dataclass(frozen=True, slots=True)
 class RecentExchanges:
-    """The exchanges that may be read, oldest first, up to which time that is (seconds since 1970), and how many were
-    left out because words of strangers were before the model."""
+    """The exchanges that may be read, oldest first, the time up to which they reach (seconds since 1970), and the
+    number of those left out because of untrusted content.
+    """
 
     exchanges: tuple[ToldExchange, ...]
     until: float
@@ -157,9 +160,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RoutineState:
-    """How far a routine has come: `read_until` is the time of the last exchange that was read, `done_at` when the
-    routine was done last, both in seconds since 1970; `tokens` were used on the day `day`. `is_on` is None where nobody
-    has switched it."""
+    """The progress of a routine: `read_until` is the time of the last exchange that was read, `done_at` its last run,
+    both in seconds since 1970; `tokens` were used on the day `day`. `is_on` is None if it was never switched.
+    """
 
     is_on: bool | None = None
     read_until: float = 0.0
@@ -168,7 +171,7 @@ class RoutineState:
     tokens: int = 0
 
     def tokens_on(self, today: date) -> int:
-        """What was used today."""
+        """Return the tokens used today."""
         return self.tokens if self.day == today.isoformat() else 0
 
     def spent(self, tokens: int, today: date) -> RoutineState:
@@ -177,8 +180,9 @@ class RoutineState:
 
 
 class RoutineDiary:
-    """The file with the state of one routine. One that cannot be read is reported and begun again; then exchanges are
-    read again."""
+    """The file with the state of one routine. An unreadable one is reported and started again; then exchanges are read
+    again.
+    """
 
     def __init__(self, data_dir: Path, file_name: str) -> None:
         self._path = data_dir / file_name
@@ -190,7 +194,7 @@ class RoutineDiary:
         except FileNotFoundError:
             return RoutineState()
         except (OSError, ValidationError) as error:
-            log.warning("%s cannot be read, and is begun anew: %s", self._path, str(error).partition("\n")[0])
+            log.warning("%s cannot be read and is started again: %s", self._path, str(error).partition("\n")[0])
             return RoutineState()
 
     def write(self, state: RoutineState) -> None:
@@ -208,8 +212,9 @@ HOUR, MINUTE = 3600.0, 60.0
 
 @dataclass(frozen=True, slots=True)
 class RoutinePolicy:
-    """What the settings say of a routine: whether it is on where nobody has switched it, how many seconds lie between
-    two times, how many of silence it waits for, and how many tokens it may use a day."""
+    """The settings of a routine: whether it is on by default, the seconds between two runs, the seconds without a
+    question that it waits for, and its tokens per day.
+    """
 
     is_on: bool
     every_seconds: float
@@ -231,13 +236,13 @@ def what_it_waits_for(state: RoutineState, policy: RoutinePolicy, now: float, id
 
 
 def out_of_tokens(state: RoutineState, policy: RoutinePolicy, now: float) -> str:
-    """In a few words, if nothing is left of today's; else empty."""
+    """Return a short text if today's tokens are used up; else empty."""
     used = state.tokens_on(datetime.fromtimestamp(now).date())
     return f"{used} of {policy.tokens_per_day} tokens are used today" if used >= policy.tokens_per_day else ""
 
 
 def is_on(state: RoutineState, policy: RoutinePolicy) -> bool:
-    """Whether the routine is on: as somebody switched it last, else as the settings say."""
+    """Whether the routine is on: as last switched, else as the settings say."""
     return policy.is_on if state.is_on is None else state.is_on
 
 
@@ -265,18 +270,18 @@ class ReflectionConfig(Settings):
     timeout_seconds: float = Field(300, gt=0)
 
     def dreaming(self) -> RoutinePolicy:
-        """When the dreamer may look back."""
+        """The policy of the dreamer."""
         return RoutinePolicy(
             self.dream, self.dream_every_hours * HOUR, self.dream_idle_minutes * MINUTE, self.dream_tokens_per_day
         )
 
     def thinking(self) -> RoutinePolicy:
-        """When the inner monologue may think."""
+        """The policy of the inner monologue."""
         every, idle = self.monologue_every_minutes * MINUTE, self.monologue_idle_minutes * MINUTE
         return RoutinePolicy(self.monologue, every, idle, self.monologue_tokens_per_day)
 
     def beating(self) -> RoutinePolicy:
-        """When the heartbeat may check goals; each goal says itself how often."""
+        """The policy of the heartbeat; each goal has its own schedule."""
         return RoutinePolicy(self.heartbeat, 0.0, self.heartbeat_idle_minutes * MINUTE, self.heartbeat_tokens_per_day)
 
 
@@ -284,17 +289,17 @@ class ReflectionConfig(Settings):
 
 
 class Silence:
-    """How long nobody has asked anything; it begins again with each question and each answer."""
+    """The time since the last question or answer."""
 
     def __init__(self) -> None:
         self._broken_at = time.monotonic()
 
     def broken(self) -> None:
-        """Somebody is there, or was until now."""
+        """Restart the silence, because a user was active."""
         self._broken_at = time.monotonic()
 
     def seconds(self) -> float:
-        """How long it has lasted."""
+        """Return the duration of the silence."""
         return time.monotonic() - self._broken_at
 
 
@@ -304,7 +309,7 @@ UNREADABLE = "unreadable"  # what came of a reply that could not be read
 
 @dataclass(frozen=True, slots=True)
 class RoutineContext:
-    """What routines of one process share. `clock` gives seconds since 1970."""
+    """The shared resources of the routines in one process. `clock` gives seconds since 1970."""
 
     model: BackgroundModel
     silence: Silence = field(default_factory=Silence)
@@ -312,8 +317,9 @@ class RoutineContext:
 
 
 class Routine(ABC):
-    """Work that is done in the background when its time has come and nobody asks anything, within a daily budget of
-    tokens. Use as `async with routine.running(bus)`. What it does beside that is `once`."""
+    """Base class of background work that runs when it is due and no user is active, within a daily budget of tokens.
+    Use as `async with routine.running(bus)`. Subclasses implement `once`.
+    """
 
     name: ClassVar[str]
     publishes: ClassVar[Publications] = (BackgroundModel,)
@@ -331,7 +337,7 @@ class Routine(ABC):
         """Do it, and give the time up to which exchanges are read now. Raises `LocalError`."""
 
     def waits_for(self) -> str:
-        """What the routine waits for, in a few words; empty if it is time."""
+        """Return what the routine waits for, in a few words; empty if it may run."""
         idle = self.context.silence.seconds()
         return what_it_waits_for(self.state, self.policy, self.context.clock(), idle)
 
@@ -348,7 +354,7 @@ class Routine(ABC):
             await asyncio.wait([looking])
 
     async def switch(self, *, is_on: bool) -> None:
-        """Switch it for as long as nobody switches it again. Raises `StoreFailed`."""
+        """Switch the routine on or off until it is switched again. Raises `StoreFailed`."""
         await self.keep(replace(self.state, is_on=is_on))
 
     def want(self) -> str:
@@ -359,7 +365,7 @@ class Routine(ABC):
         return out
 
     async def forget(self, engram_id: str) -> None:
-        """An exchange was deleted: what rests on it is not to be told any more."""
+        """Forget a deleted exchange: nothing based on it is published any more."""
         self._forgotten.add(engram_id)
 
     def has_forgotten(self, engram_ids: Iterable[str]) -> bool:
@@ -367,8 +373,9 @@ class Routine(ABC):
         return not self._forgotten.isdisjoint(engram_ids)
 
     async def ask(self, question: BackgroundQuestion[T], came_of: Callable[[T], str], about: str = "") -> T:
-        """What the model replies; that is counted, and told with what came of it, in a few words. Raises `NotAsAsked`,
-        `ModelError` and `StoreFailed`."""
+        """Return the model's reply; its cost is counted and published with a short description of the result. Raises
+        `NotAsAsked`, `ModelError` and `StoreFailed`.
+        """
         cost, outcome = BackgroundCost(), UNREADABLE
         try:
             answer = await self.context.model.ask(self.name, question, cost)
@@ -381,12 +388,12 @@ class Routine(ABC):
         return answer
 
     async def keep(self, state: RoutineState) -> None:
-        """Store how the routine stands now. Raises `StoreFailed`."""
+        """Store the routine's state. Raises `StoreFailed`."""
         self.state = state
         await asyncio.to_thread(self._diary.write, state)
 
     def record(self) -> RoutineRecord:
-        """How the routine is, for doors."""
+        """Return the routine's state for frontends."""
         state = self.state
         return RoutineRecord(
             is_on=is_on(state, self.policy),
@@ -412,7 +419,7 @@ class Routine(ABC):
                 if str(error) != self.problem:
                     log.warning("%s: not for now: %s", self.name, error)
                 self.problem = str(error)
-            except Exception as error:  # a fault of ours: the routine is to go on, and to say so
+            except Exception as error:  # a bug: the routine must continue, and report it
                 log.exception("%s: has failed", self.name)
                 self.problem = f"{type(error).__name__}: {error}"
                 await self.keep(replace(self.state, done_at=self.context.clock()))
@@ -443,18 +450,18 @@ ROOM = 12_000  # for all of them, in characters
 
 @dataclass(frozen=True, slots=True)
 class SkillsAtHand:
-    """The skills that are ready: `drafts` are those that were read whole, `others` the names of the rest."""
+    """The usable skills: `drafts` are those whose text was read, `others` the names of the rest."""
 
     drafts: tuple[SkillDraft, ...] = ()
     others: tuple[str, ...] = ()
 
 
 async def skills_at_hand(bus: Bus) -> SkillsAtHand | None:
-    """The skills that are ready; None if nobody says."""
+    """Return the usable skills; None if they are unknown."""
     try:
         return await _read(bus)
     except LocalError as error:
-        log.warning("which skills there are is not known now: %s", error)
+        log.warning("the skills are unknown at present: %s", error)
         return None
 
 

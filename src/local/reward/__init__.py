@@ -1,4 +1,4 @@
-"""What the user thinks of answers, as a number."""
+"""Users' ratings of answers, as rewards."""
 
 from local.core.capability import Capability
 

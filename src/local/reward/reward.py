@@ -33,8 +33,8 @@ Scores = Mapping[int, int]  # how many answers have got each score
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The agreement of the critic and the users: how many answers that have a score were liked and disliked, and their
-    mean scores, None of no answers.
+    """The agreement between the critic and the users: how many graded answers were liked and disliked, and their mean
+    scores, None without answers.
 
     `auc` is the probability that a liked answer has a higher score than a disliked one, equal scores counting one half
     (the area under the ROC curve, which is Mann and Whitney's U over the number of pairs): 1 is full agreement, 0.5
@@ -53,7 +53,9 @@ class Agreement:
         return self.liked + self.disliked
 
     def in_words(self, least: int) -> str:
-        """For a person; with fewer than `least` answers it means nothing yet, and only their number is told."""
+        """Return the agreement in words; with fewer than `least` answers only their number, because the figure is not
+        significant yet.
+        """
         if self.rated < least:
             return f"{self.rated} of {least} rated and graded answers"
         auc = "none to compare" if self.auc is None else f"AUC {self.auc:.2f}"
@@ -110,8 +112,9 @@ _MIGRATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """A user's rating of an answer: 1, -1, or None for one withdrawn. `rated_at` is in seconds since 1970,
-    `feedback_id` the envelope that said it."""
+    """A user's rating of an answer: 1, -1, or None for a withdrawn one. `rated_at` is in seconds since 1970,
+    `feedback_id` the envelope with the rating.
+    """
 
     query_id: str
     respondent_id: str
@@ -162,11 +165,11 @@ class RatingStore(Database):
         await self.run(lambda db: db.execute(sql, (query_id, respondent_id, session_id, score)))
 
     async def due(self) -> list[Rating]:
-        """Every rating that its respondent has not been told of."""
+        """Return every rating that was not published to its respondent."""
         return await self.run(lambda db: _due(db, "true"))
 
     async def told(self, rating: Rating) -> None:
-        """A rating is not due any more, unless there is a later one."""
+        """Mark a rating as published, unless there is a later one."""
         sql = "UPDATE answers SET is_due = 0 WHERE query_id = ? AND respondent_id = ? AND rated_at = ?"
         key = (rating.query_id, rating.respondent_id, rating.rated_at)
         await self.run(lambda db: db.execute(sql, key))
@@ -208,12 +211,12 @@ _NAMESPACE = uuid.UUID("0b8c52ce-3f0e-4f0b-8f6b-7a2f6f5f3f7e")
 
 
 def reward_id(rating: Rating) -> str:
-    """The id of the envelope that tells of a rating: always the same, so that telling twice is one reward."""
+    """Return the id of a rating's reward: always the same, so that publishing twice is one reward."""
     return uuid.uuid5(_NAMESPACE, f"{rating.query_id}\n{rating.respondent_id}\n{rating.rated_at!r}").hex
 
 
 def rating_of(feedback: UserFeedback, envelope: Envelope) -> Rating:
-    """What a user has said of an answer, as it is stored."""
+    """Return a user's feedback as a stored rating."""
     return Rating(
         query_id=feedback.query_id,
         respondent_id=feedback.respondent_id,
@@ -247,12 +250,12 @@ class RewardService(Participant):
 
     @classmethod
     def build(cls, config: RewardConfig, resources: Resources) -> Self:
-        """With a file of its own."""
+        """Build the service with its file."""
         return cls(config, RatingStore(resources.data_dir / "reward.db"))
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Open the file, and tell what is due."""
+        """Open the file, and publish the due rewards."""
         async with self._ratings:
             await self._compare()
             telling = asyncio.create_task(self._tell_what_is_due(), name="tell rewards that are due")
@@ -263,7 +266,7 @@ class RewardService(Participant):
 
     @on(UserFeedback, durable=CONSUMER, concurrency=AT_ONCE)
     async def rate(self, feedback: UserFeedback, envelope: Envelope) -> None:
-        """A user rates an answer, or takes a rating back. Nobody is told the same rating again."""
+        """Store a user's rating or its withdrawal. An unchanged rating is not published again."""
         due = await self._ratings.rate(rating_of(feedback, envelope))
         if due is not None:
             failpoints.reach("reward.stored")
@@ -290,7 +293,7 @@ class RewardService(Participant):
         await self._compare()
 
     def details(self) -> dict[str, str]:
-        """How far the critic and the users agree, once that can be told."""
+        """Return the agreement of the critic and the users, if there is enough data."""
         return {"agreement": self._agreement.in_words(self._settings.least_rated)}
 
     async def _compare(self) -> None:
@@ -301,7 +304,7 @@ class RewardService(Participant):
             for rating in await self._ratings.due():
                 await self._tell(rating, seconds=math.inf)
         except LocalError as error:
-            log.error("rewards are due, and told at the next start: %s", error)
+            log.error("rewards could not be published and are sent at the next start: %s", error)
 
     async def _tell(self, rating: Rating, seconds: float = CONFIRM_SECONDS) -> None:
         event = RewardEvent(

@@ -1,4 +1,4 @@
-"""What users think of answers."""
+"""The HTTP route for users' ratings of answers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def add_routes(routes: APIRouter) -> None:
     @routes.post("/feedback", openapi_extra=takes(FeedbackBody))
     @open_to(Access.USERS)
     async def rate(request: Request, caller: Caller) -> Response:
-        """Rate an answer. 202 when that is on record; whoever learns of it may do so later."""
+        """Rate an answer. The status is 202 when the rating is recorded; other participants may receive it later."""
         given = await read_body(request, FeedbackBody)
         if not caller.is_owner:
             await api().queries.find(given.query_id, caller)

@@ -1,4 +1,4 @@
-"""Starts the system: which processes there are, their settings, backups, and the set-up of the environment."""
+"""The start of the system: its processes, their settings, backups, and the set-up of the environment."""
 
 from local.core.capability import Capability, Command, Section
 
@@ -12,9 +12,9 @@ CAPABILITY = Capability(
         "doctor": Command(
             "local.run.doctor_command:doctor",
             Section.SYSTEM,
-            "Find what keeps LoCAL2 from working, and say how to fix it",
+            "Find problems of the installation and say how to fix them",
         ),
-        "backup": Command("local.run.commands:backup", Section.SYSTEM, "Copy all data, also while the system runs"),
+        "backup": Command("local.run.commands:backup", Section.SYSTEM, "Copy all data; the system may be running"),
         "restore": Command("local.run.commands:restore", Section.SYSTEM, "Replace all data by a backup"),
         "rebuild": Command("local.run.commands:rebuild", Section.SYSTEM, "Rebuild a database from the journal"),
         "prompt": Command("local.run.prompt_commands:prompt_app", Section.WATCH, "Show what the model is told"),

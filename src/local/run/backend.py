@@ -1,4 +1,4 @@
-"""Which model servers are used, which of them we run ourselves, and how the user is told."""
+"""The choice of model servers: which ones are used, and which of them LoCAL2 starts."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ STAND_IN = "stand_in"
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """The model servers of a system. `servers` are those that LoCAL2 runs, `listener` is the socket of the stand-in, if
-    that is used. `ollama_url` is the address of Ollama, used or not; empty if the settings do not allow it."""
+    """The model servers of a system. `servers` are those that LoCAL2 starts, `listener` is the socket of the stand-in,
+    if that is used. `ollama_url` is the address of Ollama, used or not; empty if the settings do not allow it.
+    """
 
     routing: Routing
     servers: tuple[ServerSpec, ...] = ()
@@ -45,7 +46,7 @@ class Backend:
 
     @property
     def url(self) -> str:
-        """Where the default provider is."""
+        """The address of the default provider."""
         return self.routing.endpoints[self.name].url
 
 
@@ -55,10 +56,10 @@ def with_backend(system: SystemConfig, name: BackendName | None) -> SystemConfig
 
 
 def choose_backend(system: SystemConfig, models: ModelsConfig) -> Backend:
-    """What `backend` in system.yaml and the chains in models.yaml ask for.
+    """Choose the model servers by `backend` in system.yaml and the chains in models.yaml.
 
     `auto` is the provider of the first model for chat, if models.yaml names one; else Ollama if it answers or can be
-    started; else the stand-in, said loudly. Raises `ConfigError` for a server that cannot be used.
+    started; else the stand-in, with a warning. Raises `ConfigError` for a server that cannot be used.
     """
     where = any_ollama_url(system, models)
     if system.backend == STAND_IN:
@@ -66,10 +67,10 @@ def choose_backend(system: SystemConfig, models: ModelsConfig) -> Backend:
     found = [_find(name, system, models) for name in used_providers(system, models)]
     if may_stand_in(system, models) and not found[0].there:
         log.warning(
-            "NO MODEL SERVER answers at %s. Going on with the stand-in, which is no language model: it follows plain "
-            "rules. For a real one run 'local2 model try' (very small, 100 MB, without Ollama), or install Ollama "
-            "(https://ollama.com) and run 'ollama pull gemma4:12b', or run 'local2 model pull hf.co/OWNER/NAME' and "
-            "'local2 model use NAME'. Then start again.",
+            "NO MODEL SERVER answers at %s. The stand-in answers instead: not a language model but a program with "
+            "fixed rules. For a real one run 'local2 model try' (very small, 100 MB, without Ollama), or install "
+            "Ollama (https://ollama.com) and run 'ollama pull gemma4:12b', or run 'local2 model pull "
+            "hf.co/OWNER/NAME' and 'local2 model use NAME'. Then start again.",
             found[0].endpoint.url,
         )
         return _stand_in(where)
@@ -79,7 +80,7 @@ def choose_backend(system: SystemConfig, models: ModelsConfig) -> Backend:
 
 
 def may_stand_in(system: SystemConfig, models: ModelsConfig) -> bool:
-    """Whether the stand-in answers as long as there is no model server."""
+    """Whether the stand-in answers while there is no model server."""
     return system.backend == "auto" and not models.roles.chat
 
 
@@ -93,7 +94,7 @@ def used_providers(system: SystemConfig, models: ModelsConfig) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A provider that is used. `there`: a server answers, or will once `spec` runs."""
+    """A provider to use. `there`: a server answers, or will once `spec` runs."""
 
     name: str
     endpoint: Endpoint
@@ -110,7 +111,7 @@ def _find(name: str, system: SystemConfig, models: ModelsConfig) -> _Found:
             spec, model = llama_server_spec(name, provider), require_model(name, provider)
             return _Found(name, Endpoint(kind="openai", url=f"{spec.url}/v1", only_model=model.stem), spec)
         case "google_genai":
-            log.warning("WHAT YOU SAY, and what is remembered of it where it matters, is sent to Google (%s)", name)
+            log.warning("YOUR MESSAGES and the memories used with them are sent to Google (%s)", name)
             return _Found(name, google_endpoint(provider))
         case "openai":
             if provider.api_key_variable:
@@ -125,7 +126,7 @@ def _ollama(name: str, provider: Provider, url: str) -> _Found:
     program = shutil.which(provider.program or "ollama")
     if program is None or not provider.start or not is_loopback(url):
         return _Found(name, endpoint, there=False)
-    log.info("Ollama does not run, and is started: %s serve", program)
+    log.info("Ollama is not running and is started: %s serve", program)
     return _Found(name, endpoint, ollama_spec(name, program, url))
 
 
@@ -158,7 +159,8 @@ def _secret(provider: Provider) -> SecretStr | None:
 
 
 def _others(models: ModelsConfig, used: Iterable[str]) -> dict[str, Endpoint]:
-    """What `provider/model` in generator.yaml may name besides: servers that others run, and that have an address."""
+    """Return the further providers that `provider/model` in generator.yaml may name: external servers with an
+    address."""
     return {
         name: openai_endpoint(name, provider)
         for name, provider in models.providers.items()

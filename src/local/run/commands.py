@@ -11,18 +11,27 @@ from local.cli.main import OFF, ConfigDir, DataDir, LogFileOption, LogLevel, Wor
 
 
 def run(
-    headless: Annotated[bool, typer.Option("--headless", help="Only what is asked for: no API without --api.")] = False,
+    headless: Annotated[bool, typer.Option("--headless", help="Start no API unless --api is given.")] = False,
     api: Annotated[bool, typer.Option("--api", help="Serve the HTTP API.")] = False,
-    api_host: Annotated[str | None, typer.Option(help="Where the API listens (127.0.0.1).")] = None,
-    api_port: Annotated[int | None, typer.Option(help="Its port (8765); 0 takes a free one.", min=0, max=65535)] = None,
-    model: Annotated[str | None, typer.Option(help="The model that answers (gemma4:12b).")] = None,
-    prompt: Annotated[str | None, typer.Option(help="The variant of the prompt in generator.yaml.")] = None,
+    api_host: Annotated[str | None, typer.Option(help="Address that the API listens on (default: 127.0.0.1).")] = None,
+    api_port: Annotated[
+        int | None, typer.Option(help="Port of the API (default: 8765); 0 chooses a free one.", min=0, max=65535)
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The model that answers (default: gemma4:12b).")] = None,
+    prompt: Annotated[str | None, typer.Option(help="A prompt variant from generator.yaml.")] = None,
     respondent_b: Annotated[
-        bool, typer.Option("--respondent-b", help="Have a second respondent answer too, to compare the two.")
+        bool,
+        typer.Option(
+            "--respondent-b", help="Start a second respondent, whose answers are compared with the first one's."
+        ),
     ] = False,
-    model_b: Annotated[str | None, typer.Option(help="Its model, if it is another one; implies it.")] = None,
-    temperature_b: Annotated[float | None, typer.Option(help="Its temperature; implies it.", min=0.0)] = None,
-    backend: Annotated[str | None, typer.Option(help="auto, ollama, openai, google_genai, llama_server …")] = None,
+    model_b: Annotated[str | None, typer.Option(help="Model of the second respondent; implies --respondent-b.")] = None,
+    temperature_b: Annotated[
+        float | None, typer.Option(help="Temperature of the second respondent; implies --respondent-b.", min=0.0)
+    ] = None,
+    backend: Annotated[
+        str | None, typer.Option(help="Kind of model server: auto, ollama, openai, google_genai, llama_server …")
+    ] = None,
     workspace: WorkspaceOption = None,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
@@ -30,7 +39,7 @@ def run(
     log_file: LogFileOption = None,
     starter: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Start everything and serve until Ctrl-C."""
+    """Start the system and serve until Ctrl-C."""
     from local.cli.main import Flags
     from local.run.run import run as run_system
     from local.runtime.logs import configure_logging, hold_warnings
@@ -68,28 +77,30 @@ def backup(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that does not exist yet.")],
     data_dir: DataDir = None,
 ) -> None:
-    """Copy all stored data, also while the system runs."""
+    """Copy all stored data to a new folder. The system may be running."""
     from local.run.upkeep import run_backup
 
     run_backup(folder, data_dir, typer.echo)
 
 
 def restore(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `backup` has written.")],
-    force: Annotated[bool, typer.Option("--force", help="Move the present data aside.")] = False,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `local2 backup` wrote.")],
+    force: Annotated[bool, typer.Option("--force", help="Move existing data aside.")] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Replace the data directory with a backup, while no system runs on it."""
+    """Replace the data directory with a backup. The system must not be running."""
     from local.run.upkeep import run_restore
 
     run_restore(folder, data_dir, typer.echo, replace=force)
 
 
 def rebuild(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="conversation(_b), engrams, ratings or all.")] = "all",
+    what: Annotated[
+        str, typer.Argument(metavar="WHAT", help="conversation, conversation_b, engrams, ratings or all.")
+    ] = "all",
     data_dir: DataDir = None,
 ) -> None:
-    """Rebuild a record, the memory or the ratings from the journal, while no system runs on it."""
+    """Rebuild the conversations, the memory or the ratings from the journal. The system must not be running."""
     from local.run.upkeep import run_rebuild
 
     run_rebuild(what, data_dir, typer.echo)

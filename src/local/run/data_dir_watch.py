@@ -1,4 +1,4 @@
-"""Notices that the data directory is taken away, or another one put in its place, while the system runs on it."""
+"""The watch that notices when the data directory is removed or replaced while the system runs on it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ LOOK_SECONDS = 1.0
 class DataDirWatch:
     """A watch on the data directory of a running system.
 
-    It reports with `tell(problem)`, which `/health` shows; an empty text says that all is well again. When the
-    directory was replaced, `furnish()` writes what has to be in it, again at each look while that fails with a
-    `LocalError`, and `renewed()` is called. `stop()` is called when another system runs on it."""
+    It reports with `tell(problem)`, which `/health` shows; an empty text means that the problem is solved. When the
+    directory was replaced, `furnish()` writes the required files into it, again at each check while that fails with a
+    `LocalError`, and `renewed()` is called. `stop()` is called when another system runs on it.
+    """
 
     def __init__(
         self,
@@ -44,18 +45,20 @@ class DataDirWatch:
                 self._fill()
             elif self._problem:
                 self._report("")
-                log.warning("the data directory is as it has to be again")
+                log.warning("the data directory is in order again")
 
     async def _take_again(self) -> None:
         try:
             self._lock.take_again()
         except AlreadyRunning as error:
-            self._report(f"the data directory was taken away while this system runs, which ends: {error}")
+            self._report(f"the data directory was removed while the system runs; the system ends: {error}")
             self._stop()
         except LocalError as error:
             self._report(str(error))
         else:
-            log.warning("the data directory or its lock was replaced while the system runs: it goes on with what is")
+            log.warning(
+                "the data directory or its lock was replaced while the system runs; the system continues with it"
+            )
             self._report("")
             self._fill()
             await self._renewed()

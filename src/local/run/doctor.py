@@ -62,7 +62,7 @@ if TYPE_CHECKING:  # optional capabilities: what was taken out is not checked
 
 
 class FindingStatus(StrEnum):
-    """How bad a finding is. `WARN`: the system works, but with less than it was configured for."""
+    """The severity of a finding. `WARN`: the system works, but with less than it was configured for."""
 
     OK = "ok"
     WARN = "warn"
@@ -71,7 +71,7 @@ class FindingStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """The outcome of one check: `text` says what is, `fix` what to do about it."""
+    """The result of one check: `text` describes the state, `fix` what to do about it."""
 
     name: str
     status: FindingStatus
@@ -79,7 +79,7 @@ class DoctorFinding:
     fix: str = ""
 
     def __post_init__(self) -> None:
-        """No finding tells a password in an address."""
+        """Mask passwords in addresses."""
         for name in ("text", "fix"):
             object.__setattr__(self, name, without_passwords(getattr(self, name)))
 
@@ -128,13 +128,12 @@ M = TypeVar("M", bound=Settings)
 
 _ROLES = {"critic": "critic", "memory": "fast"}  # the role in which each asks for its model
 EMBEDDING_MODEL = "nomic-embed-text"
-EDIT = "correct it; the comments in the packaged file say what each key means"
+EDIT = "correct it; comments in the packaged file explain each key"
 
 
 @dataclass(frozen=True, slots=True)
 class ObserverModels:
-    """By its participant's name the model that each observer has of its own, as its settings name it, and the model
-    that embeds."""
+    """The own models of observers, by participant, as its settings name them, and the embedding model."""
 
     models: Mapping[str, str] = field(default_factory=dict)
     embedding: str = EMBEDDING_MODEL
@@ -154,8 +153,9 @@ class ObserverModels:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """`configs` holds the settings of every participant that could be read, by its class's name. `running` is what the
-    system on this data directory tells, if one runs."""
+    """The settings and state that the checks examine. `configs` holds the settings of every participant that could be
+    read, by its class's name. `running` contains the facts of the system on this data directory, if one runs.
+    """
 
     data_dir: Path
     system: SystemConfig = field(default_factory=SystemConfig)
@@ -204,7 +204,7 @@ class Installation:
 def examine_installation(
     config_dir: Path | None, data_dir: Path, variables: Environment
 ) -> tuple[Installation, list[DoctorFinding]]:
-    """Read all settings as the participants would, and say what is wrong with them; what cannot be read is default."""
+    """Read all settings as the participants would, and report their faults; unreadable ones get the defaults."""
     findings: list[DoctorFinding] = []
     system, models, layers = SystemConfig(), ModelsConfig(), list[Path]()
     try:
@@ -239,7 +239,7 @@ def _load(
 
 
 def _running(data_dir: Path) -> Facts | None:
-    """What a running system has told; one that was killed leaves its facts behind."""
+    """Return the facts of the running system; a killed system leaves its facts behind, so its process is checked."""
     try:
         facts = RunDirectory(data_dir).facts()
     except (LocalError, OSError):  # nothing runs, or what is wrong with the run directory is said by its own check
@@ -263,7 +263,7 @@ WARN_FREE_BYTES = 2 * 1024**3
 FAIL_FREE_BYTES = 200 * 1024**2
 SOCKET_PATH_BYTES = 107  # sun_path of unix(7), without its final NUL
 REINSTALL = f"remove the folder {sys.prefix} and start again, which installs everything"
-DELETE = "look into it and then delete it: nothing reads it any more, and what you delete elsewhere stays in it"
+DELETE = "check its content and then delete it: LoCAL2 no longer reads it, and deletions do not reach it"
 
 
 def check_python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> DoctorFinding:
@@ -283,7 +283,7 @@ def check_packages(names: Sequence[str] = PACKAGES) -> DoctorFinding:
 
 
 def check_secrets(data_dir: Path, named: Mapping[str, str]) -> list[DoctorFinding]:
-    """Each secret that the settings name is there and can be opened; `named` has its name by where that is."""
+    """Check that each secret named in the settings exists and can be opened; `named` has the names by place."""
     name, store = "secrets", SecretStore(data_dir)
     findings = []
     for where, key in named.items():
@@ -291,7 +291,9 @@ def check_secrets(data_dir: Path, named: Mapping[str, str]) -> list[DoctorFindin
             store.get(key)
         except ConfigError as error:
             findings.append(fail(name, f"{where}: {error}", f"local2 secret set {key}"))
-    return findings or [ok(name, f"{len(store.all())} kept in {store.folder}; all {len(named)} that settings name")]
+    return findings or [
+        ok(name, f"{len(store.all())} stored in {store.folder}; all {len(named)} named in settings exist")
+    ]
 
 
 def _import_failure(name: str) -> str:
@@ -307,7 +309,7 @@ def check_data_dir(data_dir: Path) -> DoctorFinding:
     place = _nearest(data_dir)
     fix = "make it writable for this user, or choose another with --data-dir or LOCAL2_DATA_DIR"
     if not place.is_dir():
-        return fail("data directory", f"{place} is no directory", fix)
+        return fail("data directory", f"{place} is not a directory", fix)
     if place != data_dir:
         if os.access(place, os.W_OK | os.X_OK):
             return ok("data directory", f"{data_dir} will be made at the first start")
@@ -323,7 +325,7 @@ def check_disk(data_dir: Path, free: int | None = None) -> DoctorFinding:
     """Free space where the data is kept; `free` in bytes is measured if not given."""
     free = shutil.disk_usage(_nearest(data_dir)).free if free is None else free
     text = f"{free / 1024**3:.1f} GB free at {data_dir}"
-    fix = "make room, or keep the data elsewhere with --data-dir"
+    fix = "free some space, or choose another place with --data-dir"
     if free < FAIL_FREE_BYTES:
         return fail("disk", text, fix)
     return warn("disk", text, fix) if free < WARN_FREE_BYTES else ok("disk", text)
@@ -335,7 +337,7 @@ def check_run_directory(data_dir: Path) -> DoctorFinding:
     try:
         path = RunDirectory(data_dir).path
     except LocalError as error:
-        return fail(name, str(error), "do so; the next start makes a new one")
+        return fail(name, str(error), "remove it; the next start creates a new one")
     size = len(os.fsencode(path / "pub"))
     if size > SOCKET_PATH_BYTES:
         text = f"{path}: a socket in it has a path of {size} bytes, at most {SOCKET_PATH_BYTES} are possible"
@@ -347,12 +349,12 @@ def check_damage(data_dir: Path) -> DoctorFinding | list[DoctorFinding]:
     """One warning for each folder into which a start has moved a damaged store."""
     folders = sorted(data_dir.glob("*.damaged-*"))
     if not folders:
-        return ok("damage", "no store was ever found damaged")
+        return ok("damage", "no damaged store was found")
     return [warn("damage", f"{folder}: {_what_happened(folder)}", DELETE) for folder in folders]
 
 
 def _what_happened(folder: Path) -> str:
-    """What the report beside the damaged file says, if there is one that can be read."""
+    """Return the content of the report beside the damaged file, if there is a readable one."""
     try:
         report = json.loads((folder / "report.json").read_text())
         ranges = [f"{first} to {last}" for first, last in report["in_doubt"]]
@@ -370,7 +372,7 @@ def check_port(system: SystemConfig, running: Facts | None) -> DoctorFinding:
         listen(system.api_host, port).close()
     except ConfigError as error:
         return fail("api port", str(error), "stop the other program, or set api_port in system.yaml")
-    return ok("api port", f"{port} is free" if port else "any free port is taken")
+    return ok("api port", f"{port} is free" if port else "a free port is chosen")
 
 
 def _nearest(path: Path) -> Path:
@@ -392,7 +394,7 @@ async def check_model_servers(
 ) -> list[DoctorFinding]:
     """Everything about the servers and their models; what cannot be asked without the one before is left out."""
     if system.backend == "stand_in":
-        return [ok(SERVER, "the stand-in, as backend in system.yaml asks for; it is no language model")]
+        return [ok(SERVER, "the stand-in, as set by backend in system.yaml; it is not a language model")]
     models = models or ModelsConfig()
     findings: list[DoctorFinding] = []
     for place, name in enumerate(used_providers(system, models)):
@@ -438,14 +440,14 @@ async def _check(
 
 
 def check_llama_server(name: str, provider: Provider) -> list[DoctorFinding]:
-    """The program, the file of the model, and the memory that it takes. Raises `ConfigError` for what is missing."""
+    """Check the program, the model's file, and the memory that it needs. Raises `ConfigError` if one is missing."""
     spec = llama_server_spec(name, provider)
     assert provider.model is not None
     require_gguf(provider.model)
     size, free = model_at(provider.model).size or 0, psutil.virtual_memory().available
     needed = f"{sized(size)} and its context ({_context_of(spec.command)})"
     cache = f"up to {spec.cache_mib} MiB of memory keep the prompts that it has read (--cache-ram)"
-    findings = [ok(SERVER, f"{spec.program} with {provider.model}; LoCAL2 starts it with itself; {cache}")]
+    findings = [ok(SERVER, f"{spec.program} with {provider.model}; LoCAL2 starts it; {cache}")]
     text = f"the model takes {needed} of {sized(free)} of free memory"
     if size > free:
         fix = "choose a smaller one (`local2 model list`), or end other programs before the start"
@@ -487,9 +489,9 @@ async def _check_listed_model(server: OpenAIModel, model: str, listed: Sequence[
     except ModelError as error:
         if error.kind != "model_missing":
             raise
-        text = f"{model} is not there; there are: {', '.join(listed[:10]) or 'none'}"
+        text = f"{model} is not available; available are: {', '.join(listed[:10]) or 'none'}"
         return fail("model", text, "name another in generator.yaml or models.yaml")
-    return ok("model", f"{model} is there; it can: {', '.join(sorted(info.capabilities)) or 'what it does not say'}")
+    return ok("model", f"{model} is available; its abilities: {', '.join(sorted(info.capabilities)) or 'unknown'}")
 
 
 async def check_ollama(
@@ -501,7 +503,7 @@ async def check_ollama(
     *,
     stand_in: bool,
 ) -> list[DoctorFinding]:
-    """The server at an address and the models `wanted` of it. `stand_in`: without it the stand-in answers."""
+    """Check the server at an address and its `wanted` models. `stand_in`: without the server the stand-in answers."""
     server = OllamaModel(url, first_token_seconds=SECONDS, between_tokens_seconds=SECONDS, timeout_seconds=SECONDS)
     try:
         version = await server.version()
@@ -519,11 +521,11 @@ async def check_ollama(
 def _no_server(provider: Provider, error: ModelError, stand_in: bool) -> DoctorFinding:
     program = shutil.which(provider.program or "ollama")
     if error.kind == "unreachable" and provider.start and program:
-        return ok(SERVER, f"Ollama does not run; LoCAL2 starts {program} with itself")
+        return ok(SERVER, f"Ollama is not running; LoCAL2 starts {program}")
     fix = "install Ollama (https://ollama.com), start it with 'ollama serve', or set ollama_url or OLLAMA_HOST"
     if stand_in:
         fix = f"run `local2 model try` for a very small model without Ollama, or {fix}"
-        return warn(SERVER, f"{error}. Until then the stand-in answers, which is no language model", fix)
+        return warn(SERVER, f"{error}. Until then the stand-in answers, which is not a language model", fix)
     return fail(SERVER, str(error), fix)
 
 
@@ -535,7 +537,7 @@ async def _check_ollama_model(
     except ModelError as error:
         if error.kind != "model_missing":
             return [fail("model", str(error), "restart Ollama; its log says why")]
-        text = f"{model} is not pulled; there are: {', '.join(pulled) or 'none'}"
+        text = f"{model} is not pulled; available are: {', '.join(pulled) or 'none'}"
         return [fail("model", text, f"ollama pull {model}, or name another in generator.yaml or models.yaml")]
     if "embedding" in info.capabilities:
         return [ok("model", f"{model} is pulled; it embeds texts")]
@@ -550,7 +552,7 @@ def check_abilities(info: ModelInfo, generator: GeneratorConfig) -> DoctorFindin
     if missing:
         text = f"{info.name} is pulled, but lacks: {', '.join(missing)}; it answers without"
         return warn("model", text, "choose another model in generator.yaml, such as gemma4:12b")
-    return ok("model", f"{info.name} is pulled; it can: {', '.join(sorted(info.capabilities))}")
+    return ok("model", f"{info.name} is pulled; its abilities: {', '.join(sorted(info.capabilities))}")
 
 
 def check_context(info: ModelInfo, generator: GeneratorConfig) -> DoctorFinding:
@@ -569,7 +571,7 @@ def check_observers(observers: ObserverModels, there: Sequence[str]) -> list[Doc
 
 
 def check_embeddings(observers: ObserverModels, there: Sequence[str]) -> DoctorFinding:
-    """The embedding model is there; it is optional, because one is bundled."""
+    """Check the embedding model; it is optional, because one is bundled."""
     model = observers.embedding
     if _is_among(model, there):
         return ok("embeddings", f"{model} is pulled")
@@ -579,7 +581,7 @@ def check_embeddings(observers: ObserverModels, there: Sequence[str]) -> DoctorF
 def _check_observer(who: str, model: str, there: Sequence[str]) -> DoctorFinding:
     if _is_among(model, there):
         return ok(who, f"{model} is there")
-    text = f"{model} is not there, so that {who} has no model; there are: {', '.join(there[:10]) or 'none'}"
+    text = f"{model} is not available, so {who} has no model; available are: {', '.join(there[:10]) or 'none'}"
     place = _NAMED_IN.get(who, f"{who}.yaml")
     return warn(who, text, f"get it, as with 'ollama pull {model}', or name another in {place}")
 
@@ -592,13 +594,14 @@ def _is_among(model: str, there: Sequence[str]) -> bool:
 # Checks of what takes part: the running system's health, the memory with its embedding model, the search providers.
 
 RESTART = "stop it with Ctrl-C or SIGTERM and start it again; its log says why"
-MEND = "mend what it says; it is tried again by itself, and the log says more"
+MEND = "fix the reported problem; LoCAL2 retries automatically, and the log has details"
 MEMORY = "memory"
 
 
 async def check_health(running: Facts | None, data_dir: Path | None = None) -> list[DoctorFinding]:
-    """What the running system says of itself, over HTTP or else on the bus of `data_dir`; one finding more for each
-    participant that does not serve."""
+    """Check the running system, over HTTP or else on the bus of `data_dir`; one additional finding per participant
+    that does not serve.
+    """
     name = "running system"
     if running is None:
         return [ok(name, "none on this data directory; start one with `local2 run`")]
@@ -619,7 +622,7 @@ async def check_health(running: Facts | None, data_dir: Path | None = None) -> l
 
 
 async def _health(api_url: str | None, data_dir: Path | None) -> Any:
-    """Nothing where nobody can be asked. Raises `httpx.HTTPError`, `ValueError`, `LocalError`."""
+    """Return the health; None if the system cannot be asked. Raises `httpx.HTTPError`, `ValueError`, `LocalError`."""
     if api_url is None:
         return None if data_dir is None else await health_on_bus(data_dir)
     async with httpx.AsyncClient(timeout=SECONDS, trust_env=False) as client:
@@ -640,8 +643,9 @@ def check_participants(health: Mapping[str, Any]) -> list[DoctorFinding]:
 
 
 def problems(health: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the system as a whole, and what participants say of their own troubles, such as the second
-    respondent of its model."""
+    """Return the problems of the whole system, and those that participants report themselves, such as the second
+    respondent's missing model.
+    """
     whole = [health["problem"]] if health.get("problem") else []
     said = [
         f"{participant['name']}: {text}"
@@ -669,12 +673,12 @@ def check_store(directory: Path) -> DoctorFinding:
     try:
         condition = examine(directory)
     except StoreDamaged as error:
-        fix = f"stop the system and move {directory} away; what is only in there is lost without a backup"
+        fix = f"stop the system and move {directory} away; without a backup its content is lost"
         return fail(MEMORY, str(error), fix)
     except StoreFailed as error:
-        return fail(MEMORY, str(error), f"make {directory} and all in it readable for this user")
+        return fail(MEMORY, str(error), f"make {directory} and its content readable for this user")
     if condition is None:
-        return ok(MEMORY, "nothing is remembered yet")
+        return ok(MEMORY, "the memory is empty")
     return ok(MEMORY, f"{directory} is sound; exchanges: {condition.engrams}; {_index(condition)}")
 
 
@@ -692,15 +696,15 @@ async def check_bundled_model(directory: Path | None = None) -> DoctorFinding:
     try:
         model = await try_bundled_model(directory)
     except (ModelError, ImportError) as error:
-        text = f"{error}; without an embedding model on the model server, memories are found by their words alone"
+        text = f"{error}; without an embedding model on the model server, memories are found only by their words"
         return warn(name, text, REINSTALL)
-    return ok(name, f"{model} embeds where no model server does")
+    return ok(name, f"{model} embeds if no model server does")
 
 
 async def check_search(config: WebSearchConfig | None) -> list[DoctorFinding]:
     """One finding for each provider; one that cannot look is only a warning if another can."""
     if config is None:
-        return [ok("search", "web_search does not take part")]
+        return [ok("search", "web_search is not among the participants")]
     names = dict.fromkeys([config.provider, *config.fallback_providers])
     return soften([await _check_provider(name, config) for name in names])
 
@@ -723,7 +727,7 @@ async def _check_provider(provider: str, config: WebSearchConfig) -> DoctorFindi
                 return fail("search", "ddgs: the package ddgs is not installed", "pip install ddgs")
             return ok("search", "ddgs: the package is installed")
         case "mock":
-            return warn("search", "mock: gives canned results only", "set provider in web_search.yaml")
+            return warn("search", "mock: returns fixed results only", "set provider in web_search.yaml")
     return fail("search", f"there is no provider {provider!r}", "set provider in web_search.yaml")
 
 
@@ -732,12 +736,13 @@ def _check_key(provider: str, config: WebSearchConfig) -> DoctorFinding:
 
     if problem := key_problem(provider, config):
         return fail("search", f"{provider}: {problem}", "get a key from the provider and start again")
-    return ok("search", f"{provider}: there is a key")
+    return ok("search", f"{provider}: a key is set")
 
 
 async def check_searxng(url: str) -> DoctorFinding:
-    """SearXNG answers, and in JSON. Asked without a query, it says 403 if JSON is disabled, else 400, and searches
-    nothing (`search()` in https://github.com/searxng/searxng/blob/master/searx/webapp.py)."""
+    """Check that SearXNG answers, and in JSON. Without a query it answers 403 if JSON is disabled, else 400, and does
+    not search (`search()` in https://github.com/searxng/searxng/blob/master/searx/webapp.py).
+    """
     try:
         async with httpx.AsyncClient(timeout=SECONDS, trust_env=False) as client:
             answer = await client.get(f"{url.rstrip('/')}/search", params={"format": "json"})
@@ -749,15 +754,15 @@ async def check_searxng(url: str) -> DoctorFinding:
 
 
 def judge_searxng(url: str, status: int, content_type: str) -> DoctorFinding:
-    """What the HTTP status and content type of SearXNG's answer to no query mean."""
+    """Interpret the HTTP status and content type of SearXNG's answer to an empty query."""
     if status in (200, 400) and "json" in content_type:
         return ok("search", f"searxng: answers in JSON at {url}")
     if status == 403:
         return fail("search", f"searxng: {url} refuses JSON", "add 'json' to search.formats in its settings.yml")
     if status == 429:
         fix = "allow this machine in its limiter.toml, or turn the limiter off"
-        return fail("search", f"searxng: the limiter of {url} refuses us", fix)
-    text = f"searxng: what answers at {url} is no SearXNG (HTTP {status})"
+        return fail("search", f"searxng: the limiter of {url} refuses LoCAL2", fix)
+    text = f"searxng: the server at {url} is not SearXNG (HTTP {status})"
     return fail("search", text, "correct searxng_url in web_search.yaml: the address without /search")
 
 
@@ -770,21 +775,22 @@ def check_commands(takes_part: bool) -> DoctorFinding | list[DoctorFinding]:
     problem = sandbox_problem()
     if problem is None:
         return ok("commands", "they run in a sandbox")
-    return warn("commands", f"the model can run none: {problem.why}", problem.fix)
+    return warn("commands", f"the model cannot run commands: {problem.why}", problem.fix)
 
 
 # Runs every check, side by side, tells what each has found, and never lets one of them raise.
 
 EXIT_INTERRUPTED = 130
-ASK_FOR_HELP = "please report this, it is a fault of the doctor"
+ASK_FOR_HELP = "please report this; it is a bug in the doctor"
 
 Findings = DoctorFinding | list[DoctorFinding]
 Tell = Callable[[Sequence[DoctorFinding]], None]
 
 
 def run(*, config_dir: Path | None = None, data_dir: Path | None = None, as_json: bool = False) -> int:
-    """Examine everything and print each finding as soon as it is known, as JSON all of them at the end. Returns the
-    exit status: 1 if something fails, else 0."""
+    """Run all checks and print each finding as soon as it is known, or as JSON all of them at the end. Returns the
+    exit status: 1 if a check fails, else 0.
+    """
     tell = _in_silence if as_json else _print
     findings = asyncio.run(_until_interrupted(check_up(config_dir, find_data_dir(data_dir), tell)))
     print(findings_as_json(findings) if as_json else as_total(findings))  # noqa: T201
@@ -798,8 +804,9 @@ async def _until_interrupted(examination: Awaitable[list[DoctorFinding]]) -> lis
 
 
 async def check_up(config_dir: Path | None, data_dir: Path, tell: Tell) -> list[DoctorFinding]:
-    """All findings, in a fixed order, each of which was told before as soon as it was known. Takes little longer than
-    the slowest check."""
+    """Return all findings in a fixed order; each was reported as soon as it was known. Takes little longer than the
+    slowest check.
+    """
     installation, settings = await asyncio.to_thread(examine_installation, config_dir, data_dir, environment())
     tell(settings)
     checks = _checks(installation, data_dir)
@@ -835,8 +842,8 @@ def _checks(installation: Installation, data_dir: Path) -> dict[str, Awaitable[F
 async def _safely(name: str, check: Awaitable[Findings], tell: Tell) -> list[DoctorFinding]:
     try:
         found = await check
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with a machine, the other checks go on
-        found = fail(name, f"the check broke: {type(error).__name__}: {error}", ASK_FOR_HELP)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a machine, the other checks continue
+        found = fail(name, f"the check failed: {type(error).__name__}: {error}", ASK_FOR_HELP)
     findings = found if isinstance(found, list) else [found]
     tell(findings)
     return findings

@@ -1,4 +1,4 @@
-"""`local2 doctor`: what keeps LoCAL2 from working."""
+"""`local2 doctor`: finds problems of the installation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def doctor(
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Look for what keeps LoCAL2 from working, and say what to do."""
+    """Find problems of the installation and say how to fix them. Exit status: 1 if a check fails."""
     from local.run.doctor import run as examine
 
     raise typer.Exit(examine(config_dir=config_dir, data_dir=data_dir, as_json=as_json))

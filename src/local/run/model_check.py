@@ -1,4 +1,4 @@
-"""`local2 model check`: whether a model can judge answers and find facts, by the self-tests that it has to pass."""
+"""`local2 model check`: whether a model can grade answers and extract facts, by the self-tests that it must pass."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SECONDS = 120.0  # of silence in an answer, where no critic has a setting for it
 
 
 class _CountedLeases(Leases):
-    """Counts the tokens of calls instead of reporting them: there is no system to report to."""
+    """Leases that count the tokens of calls instead of reporting them, because there is no system to report to."""
 
     prompt_tokens = completion_tokens = 0
 
@@ -122,7 +122,7 @@ async def _where(
 
 @asynccontextmanager
 async def _running(spec: ServerSpec, log_dir: Path) -> AsyncIterator[None]:
-    """A server of its own for the check. Raises `ModelServerFailed`, `ConfigError`."""
+    """Start a separate model server for the check. Raises `ModelServerFailed`, `ConfigError`."""
     stop, ready = asyncio.Event(), asyncio.Event()
     serving, waiting = asyncio.create_task(serve(spec, log_dir, stop, ready.set)), asyncio.create_task(ready.wait())
     try:

@@ -22,7 +22,7 @@ def try_one(
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Install a very small model and what runs it, without Ollama, and have it answer from the next start on."""
+    """Install a very small model with its runtime, without Ollama. It answers from the next start on."""
     layers = layers_for(config_dir)
     stock = stock_of(layers, data_dir)
     trial = TrialModel(stock.folder.path, load_models(layers))
@@ -34,19 +34,26 @@ def try_one(
         try:
             trial.install()
         except KeyboardInterrupt:
-            typer.echo("\nstopped; the same command begins again", err=True)
+            typer.echo("\nstopped; run the same command to try again", err=True)
             raise typer.Exit(130) from None
     path = choose_model(layers, "llama_server", TRIAL_NAME, trial.file)
-    typer.echo(f"{chosen_model(layers)} answers from the next start on, as {path} says now")
+    typer.echo(f"{chosen_model(layers)} answers from the next start on; {path} was updated")
 
 
 @model_app.command()
 def check(
-    model: Annotated[str | None, typer.Argument(metavar="[NAME]", help="As `list` shows it; else the judge.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="A name that `local2 model list` shows; default: the model that grades answers."
+        ),
+    ] = None,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Test whether a model can grade answers and find facts; exit status 1 if it fails. The result is stored."""
+    """Test whether a model can grade answers and extract facts. The result is stored. Exit status: 1 if the model
+    fails.
+    """
     from local.run.model_check import check as check_model  # half a second of imports
 
     layers = layers_for(config_dir)

@@ -1,4 +1,4 @@
-"""Participants that were added to the settings, or taken out, since the system was started."""
+"""The participants that were added to the settings, or removed, after the start of the system."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from local.runtime.supervisor import ChildState
 
 
 class ParticipantReloader:
-    """The reader of the present settings for participants that users have added.
+    """The reader of the current settings for participants that users have added.
 
-    A participant that is new, or that a user has added, starts with the settings as they are now. LoCAL2's own
-    participants restart with the settings of the system's start. `configured` reads the settings, `spec_in` makes the
-    `ChildSpec` of an entry.
+    A participant that is new, or that a user has added, starts with the current settings. LoCAL2's own participants
+    restart with the settings of the system's start. `configured` reads the settings, `spec_in` makes the `ChildSpec`
+    of an entry.
     """
 
     def __init__(
@@ -25,11 +25,11 @@ class ParticipantReloader:
         self._configured, self._spec_in = configured, spec_in
 
     def may_change(self, name: str, child: ChildState | None) -> bool:
-        """Whether the settings as they stand now say how `name` begins, which is that `child` if there is one."""
+        """Whether the current settings determine how `name` starts; `child` is its present child, if there is one."""
         return child is None or (child.kind == PARTICIPANT and name not in {*OWN_NAMES, *participants()})
 
     def spec(self, name: str) -> ChildSpec | None:
-        """What starts `name`; None where the settings do not have it. Raises `ConfigError`."""
+        """Return the spec that starts `name`; None if it is not in the settings. Raises `ConfigError`."""
         system = self._configured()
         entry = next((entry for entry in system.participants if entry.name == name), None)
         return None if entry is None else self._spec_in(system, entry)

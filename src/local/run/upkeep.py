@@ -1,4 +1,4 @@
-"""`local2 backup`, `restore` and `rebuild`: what they say."""
+"""`local2 backup`, `restore` and `rebuild`: copying, restoring and rebuilding stored data."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def back_up(data_dir: Path, target: Path) -> int:
     The folder is there once all of it is on the disk. Raises `BackupRefused`, `StoreFailed`, `StoreDamaged`.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise BackupRefused(f"{target} is there already; name a folder that is not")
+        raise BackupRefused(f"{target} already exists; choose another folder")
     if not (data_dir / JOURNAL).exists():
-        raise BackupRefused(f"{data_dir} holds no journal: there is nothing to copy")
+        raise BackupRefused(f"{data_dir} has no journal: there is nothing to copy")
     if target.resolve().is_relative_to(data_dir.resolve()):
-        raise BackupRefused(f"{target} is inside the data directory; name a folder elsewhere")
+        raise BackupRefused(f"{target} is inside the data directory; choose a folder elsewhere")
     half_made = target.with_name(f"{target.name}.part")
     shutil.rmtree(half_made, ignore_errors=True)
     try:
@@ -90,10 +90,12 @@ def restore(source: Path, data_dir: Path, *, replace: bool = False) -> Path | No
     aside; returns whereto. Raises `BackupRefused`, `StoreFailed`.
     """
     if not (source / MANIFEST).exists():
-        raise BackupRefused(f"{source} is no whole backup: `local2 backup` writes {MANIFEST} into it at the end")
+        raise BackupRefused(
+            f"{source} is not a complete backup: {MANIFEST}, which `local2 backup` writes at the end, is missing"
+        )
     present = [path for path in data_dir.iterdir() if path.name not in _STAYS]
     if present and not replace:
-        raise BackupRefused(f"{data_dir} is not empty; --force moves what is there aside")
+        raise BackupRefused(f"{data_dir} is not empty; --force moves its content aside")
     try:
         aside = _move_aside(data_dir, present) if present else None
         for path in _files(source):
@@ -122,7 +124,7 @@ def _copy_all(data_dir: Path, target: Path) -> int:
 
 
 def _progress(journal: Path) -> Mapping[str, list[tuple[Any, ...]]]:
-    """What each consumer has done."""
+    """Return the progress of each consumer."""
     try:
         with naming_damage(), connect_read_only(journal) as db:
             db.execute("BEGIN")
@@ -142,7 +144,7 @@ def _set_progress(db: sqlite3.Connection, progress: Mapping[str, list[tuple[Any,
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """What is worth a copy."""
+    """Yield the files to copy."""
     for path in sorted(folder.iterdir()):
         if path.name in _LEFT_OUT or path.name.endswith(_PARTS) or ".damaged-" in path.name:
             continue
@@ -188,8 +190,9 @@ def _move_aside(data_dir: Path, present: list[Path]) -> Path:
 
 
 class Rebuildable(NamedTuple):
-    """A store that can be rebuilt: its file in the data directory, a table without rows if it is empty, and whose it
-    is. One that is `often_empty` is missing only where there is no file."""
+    """A store that can be rebuilt: its file in the data directory, a table that is empty if the store is, and its
+    owner. One that is `often_empty` counts as missing only if its file is.
+    """
 
     path: str
     table: str
@@ -232,7 +235,7 @@ def _is_empty(path: Path, table: str) -> bool:
 
 
 class Recorded(NamedTuple):
-    """A message, its envelope, and when it was committed, in seconds since 1970."""
+    """A recorded message with its envelope and commit time, in seconds since 1970."""
 
     message: Message
     envelope: Envelope
@@ -240,9 +243,9 @@ class Recorded(NamedTuple):
 
 
 def recorded(data_dir: Path, *kinds: type[Message]) -> Generator[Recorded, None, None]:
-    """All messages of these kinds that were not deleted, oldest first. Raises `NotOnRecord`, `StoreFailed`.
+    """Yield all messages of these kinds that were not deleted, oldest first. Raises `NotOnRecord`, `StoreFailed`.
 
-    One that nobody can read any more, since a large field of it is missing, is left out.
+    Messages with a missing large field are skipped.
     """
     by_subject = {kind.subject: kind for kind in kinds}
     blobs = BlobStore(data_dir / "blobs")
@@ -276,8 +279,9 @@ _Happened = _Turn | Recorded  # the end of a query, or what was said of a sessio
 
 
 async def _conversation(data_dir: Path, path: Path, respondent_id: str = MAIN_RESPONDENT) -> int:
-    """Every query that has an end, in the order of the ends, with what was said of sessions in between, and the rewards
-    of the answers; queries without an end are delivered by the journal."""
+    """Rebuild every ended query, in the order of the ends, with the changes of sessions in between, and the rewards of
+    the answers; the journal delivers open queries.
+    """
     happened, number = _happened(data_dir, respondent_id), 0
     async with ConversationService(path, respondent_id) as conversation:
         while found := list(islice(happened, SLICE)):
@@ -417,10 +421,10 @@ MAKE: Mapping[str, Make] = {
 }
 NOT_ON_RECORD: Mapping[str, str] = {
     "conversation": "summaries of long conversations are made again when they are needed, and branches of deleted ones"
-    " begin with what was asked in them",
-    "engrams": "facts are looked for again, and pins from before this version are not on record",
+    " begin with their own first question",
+    "engrams": "facts are extracted again, and pins from before this version are not recorded",
     "conversation_b": "summaries of long conversations are made again when they are needed",
-    "ratings": "nothing else was there",
+    "ratings": "there was nothing else",
 }
 
 
@@ -436,8 +440,9 @@ def rebuild(data_dir: Path, name: str) -> int:
 
 
 def rebuild_missing(data_dir: Path, names: Iterable[str]) -> str:
-    """Rebuild those that the journal has something for; says what was done, or could not be, and nothing where there
-    was nothing to do."""
+    """Rebuild the missing stores for which the journal has content; returns what was rebuilt or failed, empty if there
+    was nothing to do.
+    """
     said = []
     for name in [name for name in names if has_any(data_dir, name)]:
         path = data_dir / STORES[name].path
@@ -458,7 +463,7 @@ async def _made(name: str, data_dir: Path) -> int:
 
 
 def counted(name: str) -> str:
-    """What the number of a store counts."""
+    """Return the noun that a store's number counts."""
     return "ratings" if name == "ratings" else "exchanges"
 
 
@@ -495,7 +500,7 @@ def run_backup(folder: Path, data_dir: Path | None, say: Say) -> None:
     """Copy the data directory, whether a system runs on it or not. Raises `LocalError`."""
     source = find_data_dir(data_dir)
     number = back_up(source, folder)
-    say(f"{folder} has all of {source}: {number} files")
+    say(f"{source} was copied to {folder}: {number} files")
 
 
 def run_restore(folder: Path, data_dir: Path | None, say: Say, *, replace: bool) -> None:
@@ -506,13 +511,13 @@ def run_restore(folder: Path, data_dir: Path | None, say: Say, *, replace: bool)
         aside = restore(folder, directory.data_dir, replace=replace)
     if aside is not None:
         say(f"the previous data is in {aside} now")
-    say(f"{directory.data_dir} is as it was when {folder} was made")
+    say(f"{directory.data_dir} was restored to the state of {folder}")
 
 
 def run_rebuild(what: str, data_dir: Path | None, say: Say) -> None:
     """Rebuild stores from the journal. Raises `LocalError`, `AlreadyRunning` while a system runs."""
     if what not in (*STORES, "all"):
-        raise ConfigError(f"{what!r} is none of {', '.join(STORES)}, all")
+        raise ConfigError(f"{what!r} is not one of {', '.join(STORES)}, all")
     directory = RunDirectory(find_data_dir(data_dir))
     directory.make_data_dir()
     with directory.lock():
@@ -520,5 +525,5 @@ def run_rebuild(what: str, data_dir: Path | None, say: Say) -> None:
         there = [name for name in STORES if (folder / STORES[name].path).exists() or has_any(folder, name)]
         for name in there if what == "all" else [what]:
             number = rebuild(folder, name)
-            say(f"{name} has {number} {counted(name)} from the journal; what was there lies beside it")
-            say(f"  not on record: {NOT_ON_RECORD[name]}")
+            say(f"{name} has {number} {counted(name)} from the journal; the old file was kept beside it")
+            say(f"  not recorded: {NOT_ON_RECORD[name]}")

@@ -1,4 +1,4 @@
-"""What runs inside a child process: its name, its signals, its log, and the children in it."""
+"""The code that runs inside a child process: its name, its signals, its log, and the children in it."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ EXIT_FAILED, EXIT_CONFIG = 1, 2
 class Lifeline:
     """A child's end of the socket pair that connects it to the supervisor.
 
-    Whatever the child sends over it is a sign of life. When it closes, the supervisor has died. It is not the bus,
-    because when the proxy hangs, no other process must look dead. `interval` is the time between two beats in seconds.
-    Every method may be called from any thread unless it is a coroutine or a context manager.
+    Everything that the child sends over it is a sign of life. When it closes, the supervisor has died. It is not the
+    bus, because a hanging proxy must not make all other processes look dead. `interval` is the time between two beats
+    in seconds. Every method may be called from any thread unless it is a coroutine or a context manager.
     """
 
     def __init__(self, sock: socket.socket, hang_seconds: float) -> None:
@@ -61,7 +61,7 @@ class Lifeline:
             self._say(BEAT)
 
     def until_next_beat(self) -> float:
-        """How many seconds to wait now before `beat`: all children beat together."""
+        """Return the seconds to wait before `beat`: all children beat together."""
         return until_next_tick(time.monotonic(), self.interval)
 
     def complain(self, trouble: str) -> None:
@@ -74,7 +74,7 @@ class Lifeline:
         self._say(TROUBLE + one_line(secret_mask.text(end))[:MOST_TROUBLE].encode(errors="replace") + b"\n")
 
     async def keep_beating(self) -> None:
-        """Beat until cancelled, from the loop whose health the beat stands for."""
+        """Beat until cancelled, from the loop whose health the beat reports."""
         while True:
             self.beat()
             await asyncio.sleep(self.until_next_beat())
@@ -109,8 +109,9 @@ class Lifeline:
             loop.remove_signal_handler(signal.SIGTERM)
 
     def obey_supervisor(self) -> None:
-        """Begin to stop when the supervisor asks for it, show the warnings that were held when it says so; end the
-        process on the spot when the supervisor has gone. Blocks: for a thread of its own."""
+        """Stop when the supervisor asks for it, show held warnings on its request, and end the process immediately
+        when the supervisor has gone. Blocks, so run it in a separate thread.
+        """
         with suppress(OSError):
             while told := self._sock.recv(1):
                 if told == SHOW_WARNINGS:
@@ -122,7 +123,7 @@ class Lifeline:
             os._exit(EXIT_FAILED)
 
     def pass_on_sigterm(self) -> None:
-        """Tell the supervisor that somebody else has sent SIGTERM."""
+        """Report to the supervisor that another process has sent SIGTERM."""
         self._say(TERMINATED)
 
     def _stop(self) -> None:
@@ -140,7 +141,7 @@ class Lifeline:
 class SharedLifeline(Lifeline):
     """The lifeline of one of several children in a process.
 
-    What the supervisor sends concerns that child alone, which ends while the others go on. It belongs to the running
+    Messages of the supervisor concern only that child, which ends while the others continue. It belongs to the running
     loop. `cancel` ends a child that is asked to stop before it serves.
     """
 
@@ -259,7 +260,7 @@ async def _together(specs: Sequence[ChildSpec], socks: Sequence[socket.socket], 
 
 
 class _Member:
-    """One of several children in a process. When it ends, the others go on."""
+    """One of several children in a process. When it ends, the others continue."""
 
     def __init__(self, spec: ChildSpec, sock: socket.socket, hang_seconds: float) -> None:
         self.task = asyncio.create_task(self._live(spec), name=spec.name)
@@ -292,13 +293,15 @@ class _Complaints(logging.Handler):
 
 
 def _attend(lifeline: Lifeline, name: str) -> None:
-    """Tell the supervisor of troubles, and listen to what it says."""
+    """Report problems to the supervisor, and receive its messages."""
     logging.getLogger().addHandler(_Complaints(lifeline, name))
     threading.Thread(target=lifeline.obey_supervisor, name="lifeline", daemon=True).start()
 
 
 def _explained(error: Exception, lifeline: Lifeline) -> int:
-    """The exit status of a child that has ended by an error, which is logged, and told the supervisor."""
+    """Return the exit status of a child that has ended with an error; the error is logged and reported to the
+    supervisor.
+    """
     if isinstance(error, ConfigError):
         log.error("%s", error)
         lifeline.explain(str(error))
@@ -312,7 +315,7 @@ def _explained(error: Exception, lifeline: Lifeline) -> int:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """What went wrong, out of the groups in which tasks wrap it."""
+    """Return the causes inside the groups in which tasks wrap them."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from _causes(inner)
@@ -349,8 +352,8 @@ SIGNAL_NAMES = {number.value: number.name for number in signal.Signals}
 class ChildProcess:
     """A started child, as the supervisor sees it.
 
-    `gone` is set when the child's end of the lifeline has closed, which only its death does. `last_words` is the last
-    reason that it gave for not being ready; empty while it works. It belongs to the event loop that made it.
+    `gone` is set when the child's end of the lifeline has closed, which only its death causes. `last_words` is the
+    latest reason that it gave for not being ready; empty while it works. It belongs to the event loop that made it.
     """
 
     def __init__(
@@ -379,7 +382,7 @@ class ChildProcess:
                 os.kill(self.pid, number)
 
     def ask_to_stop(self) -> None:
-        """Have the child finish what is in flight and end."""
+        """Ask the child to finish its work in flight and end."""
         self._tell(STOP)
 
     def show_warnings(self) -> None:
@@ -392,13 +395,14 @@ class ChildProcess:
                 self._sock.send(word)
 
     def abandon(self) -> None:
-        """Kill the child and hear no more of it."""
+        """Kill the child and ignore its messages."""
         self.send_signal(signal.SIGKILL)
         self._hang_up()
 
     def reap(self) -> int | None:
-        """The exit status of a child that is gone, negative for a signal, `STATUS_LOST` if nobody knows it any more;
-        None if the template does not say. Blocks."""
+        """The exit status of a child that is gone, negative for a signal, `STATUS_LOST` if it is no longer known; None
+        if the template does not answer. Blocks.
+        """
         return self._process.reap(self._status)
 
     def _listen(self) -> None:
@@ -460,8 +464,7 @@ Fork = Callable[[Sequence[ChildSpec], Sequence[socket.socket]], Awaitable[Starte
 
 
 class ProcessStart:
-    """The start of a process in which the children of `specs` begin, one or several: `fork` makes it when the first of
-    them is taken."""
+    """The start of a process for the children of `specs`: `fork` starts it when the first of them is taken."""
 
     def __init__(self, specs: Sequence[ChildSpec], fork: Fork) -> None:
         self._specs, self._fork = specs, fork
@@ -482,7 +485,7 @@ class ProcessStart:
             raise
 
     def close(self) -> None:
-        """Let go of the children that nobody has taken: their process ends."""
+        """Release the children that were not taken; their process ends."""
         for name in tuple(self._ours):
             self._close(name)
 

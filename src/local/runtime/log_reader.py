@@ -18,8 +18,9 @@ _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) ([a-z]+) (.*?) (\S+
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """One message of a process. `text` is all of it, with the lines of a traceback; of a line that is no log line, as
-    the end of one that was cut off, the rest is empty, and such a line belongs to no participant."""
+    """One log message of a process. `text` is all of it, with the lines of a traceback. For a line that is not a log
+    line, such as the end of one that was cut off, the other fields are empty, and it belongs to no participant.
+    """
 
     text: str
     at: str = ""
@@ -56,8 +57,9 @@ class LogRecord:
 
 @dataclass(frozen=True, slots=True)
 class LogSelection:
-    """Which records: of these participants (none: of all), from the level on that has this place among LEVELS, from a
-    time on, of a query by the beginning of its id."""
+    """A selection of log records: of these participants (none: of all), from this index in LEVELS on, from a time on,
+    and of a query by the beginning of its id.
+    """
 
     participants: frozenset[str] = frozenset()
     level: int = 0
@@ -83,8 +85,9 @@ def read_log(path: Path, end: int | None = None) -> Iterator[LogRecord]:
 
 
 class LogFollower:
-    """What is added to a log after now, also when its file is moved aside and another one begun. `offset` is how far
-    the file was read, in bytes. Use as `with`."""
+    """A follower of new lines in a log, also when the file is moved aside and a new one begins. `offset` is how far
+    the file was read, in bytes. Use as `with`.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -30,9 +30,9 @@ class LogFileHandler(logging.Handler):
     """A log handler that appends to a file which several processes share.
 
     Each line is one write, so lines do not mix. The process that finds the file full moves it aside (`.1` is the
-    youngest copy); the others notice and go on in the new file. It makes no folder, because a folder that has gone may
-    be a data directory that was moved away. A line that cannot be written is dropped, and stderr says so once until
-    writing works again: nothing waits for a log.
+    newest copy); the others notice and continue in the new file. It creates no folder, because a missing folder may be
+    a data directory that was moved away. A line that cannot be written is dropped, and stderr reports that once until
+    writing works again: logging never blocks.
     """
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, kept: int = KEPT) -> None:
@@ -60,7 +60,7 @@ class LogFileHandler(logging.Handler):
         super().close()
 
     def _follow_name(self) -> None:
-        """Have the file open that is there by the name now; where it cannot be opened, go on with the last one."""
+        """Open the file that now has the name; if it cannot be opened, continue with the old one."""
         if self._file is not None and self._is_current(self._file):
             return
         try:
@@ -74,7 +74,7 @@ class LogFileHandler(logging.Handler):
         self._file = new
 
     def _make_room(self, file: int) -> None:
-        """Move a full file aside, unless somebody else does so at this moment."""
+        """Move a full file aside, unless another process does so at this moment."""
         if os.fstat(file).st_size < self._max_bytes:
             return
         try:
@@ -126,7 +126,7 @@ MASK = "***"
 MOST_CHARS = 20_000  # of a message, and of a traceback
 LONGEST_SECRET = 1000
 ONLY_IN_FILE = {"is_only_in_file": True}
-"""The `extra` of a record that is for whoever reads the file later, not for the terminal."""
+"""The `extra` of a record that is only for the log file, not for the terminal."""
 
 # They report each request at level info, which the bus already shows; of mcp also the ids of sessions, which are keys.
 _CHATTY = ("httpx", "httpcore", "httpx2", "httpcore2", "mcp")
@@ -138,9 +138,10 @@ def one_line(text: str) -> str:
 
 
 class LineFormatter(logging.Formatter):
-    """`HH:MM:SS.mmm level participant query_id message` in local time; a traceback, if there is one, follows. Both
-    are cut off where they are too long. With `with_date` the date comes first. Passwords in addresses, bearer tokens
-    and `hidden` texts are masked, and secrets of the store that this process knows."""
+    """A formatter of log lines: `HH:MM:SS.mmm level participant query_id message` in local time; a traceback, if there
+    is one, follows. Both are cut off where they are too long. With `with_date` the date comes first. Passwords in
+    addresses, bearer tokens, `hidden` texts and known secrets of the store are masked.
+    """
 
     def __init__(self, participant: str, *, with_date: bool = False, hidden: tuple[str, ...] = ()) -> None:
         super().__init__()
@@ -158,7 +159,7 @@ class LineFormatter(logging.Formatter):
         return participant_var.get() or self._participant
 
     def _readable(self, text: str, made: Callable[[str], str] = str) -> str:
-        """What `made` makes of the text, masked. One that is too long loses its end, and with that any half secret."""
+        """Return the masked text. A text that is too long is cut before a secret that would be split."""
         if len(text) <= MOST_CHARS:
             return self._masked(made(text))
         begun = self._masked(made(text[:MOST_CHARS]))[:-LONGEST_SECRET]
@@ -173,8 +174,9 @@ class LineFormatter(logging.Formatter):
 
 
 class TerminalHandler(logging.StreamHandler[TextIO]):
-    """The log handler of the terminal. It leaves out what is only for the file, and while it holds back shows only
-    errors."""
+    """The log handler of the terminal. It omits records that are only for the file, and while it holds back shows only
+    errors.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
@@ -190,11 +192,11 @@ class TerminalHandler(logging.StreamHandler[TextIO]):
             super().emit(record)
 
     def hold_back(self) -> None:
-        """From now on keep what is no error."""
+        """Hold back records below the level error from now on."""
         self._held = self._held or []
 
     def show_held(self) -> None:
-        """Show what was held, and all that comes. From any thread."""
+        """Show the held records, and all later ones. Callable from any thread."""
         self.acquire()
         try:
             held, self._held = self._held or [], None
@@ -225,7 +227,7 @@ def log_to_file(name: str, file: Path) -> Path | None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        log.warning("there is no log file: %s: %s", file, error.strerror)
+        log.warning("the log file cannot be opened: %s: %s", file, error.strerror)
         return None
     _add_file(name, file)
     return file
@@ -233,14 +235,15 @@ def log_to_file(name: str, file: Path) -> Path | None:
 
 @contextmanager
 def logged_to_file(name: str, file: Path | None) -> Iterator[Path | None]:
-    """Log to a file, too, for as long as a program runs, and say there when that begins and ends, and of which error.
-    The file is given if there is one."""
+    """Log also to a file while a program runs, with lines at its start and end, and the error if there is one. Yields
+    the file, if there is one.
+    """
     made = log_to_file(name, file) if file else None
     log.info("starts as process %d", os.getpid(), extra=ONLY_IN_FILE)
     try:
         yield made
     except LocalError as error:
-        log.error("%s", error, extra=ONLY_IN_FILE)  # the terminal gets it from whoever ends the program
+        log.error("%s", error, extra=ONLY_IN_FILE)  # the terminal gets it from the code that ends the program
         raise
     finally:
         log.info("stopped", extra=ONLY_IN_FILE)
@@ -256,7 +259,7 @@ def hold_warnings() -> None:
 
 
 def release_warnings() -> None:
-    """Show what was held, and all that comes."""
+    """Show the held records, and all later ones."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, TerminalHandler):
             handler.show_held()

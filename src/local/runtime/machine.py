@@ -1,4 +1,4 @@
-"""A transition table and a current state, and what a machine has done, on the bus."""
+"""A state machine with a transition table, and the publication of its changes on the bus."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ Table = Mapping[S, Mapping[A, S]]
 
 class Machine(Generic[S, A]):
     """A state machine from a literal table. `advance` is the only way to another state; an action that the table does
-    not name raises and changes nothing."""
+    not allow raises and changes nothing.
+    """
 
     def __init__(self, table: Table[S, A], start: S, on_change: Callable[[S, A, S], None] | None = None) -> None:
-        """`on_change(from, action, to)` hears of every change; an action that leads back to the same state is none."""
+        """`on_change(from, action, to)` is called for every change; an action that leads back to the same state is not
+        a change.
+        """
         self._table = table
         self._state = start
         self._on_change = on_change
@@ -48,7 +51,7 @@ class Machine(Generic[S, A]):
 
 
 def changes(told: AgentTransition) -> Iterator[AgentTransition]:
-    """The changes that one message tells of, each as a message of its own."""
+    """Return the changes in one message, each as a separate message."""
     before = told.from_state
     for change in ({"action": told.action, "to": told.to_state}, *told.then):
         after = change["to"]
@@ -58,11 +61,11 @@ def changes(told: AgentTransition) -> Iterator[AgentTransition]:
 
 
 class TransitionLog:
-    """The publisher of one machine's changes. Changes that happen at the same moment are sent as one message.
+    """The publisher of one machine's changes. Changes at the same moment are sent as one message.
 
-    `note` is what a `Machine` calls. A change leaves in the event loop's next round, or where nobody watches that
-    closely after `hold_seconds`, or with `flush`, which whoever publishes something that came after it calls first. One
-    into a `passing` state, which is left again at once, waits for the next change.
+    A `Machine` calls `note`. A change is sent in the event loop's next round, or after `hold_seconds` if no client
+    follows closely, or with `flush`, which must be called before publishing something that depends on the change. A
+    change into a `passing` state, which ends immediately, waits for the next change.
     """
 
     publishes = (AgentTransition,)
@@ -90,7 +93,7 @@ class TransitionLog:
         self._changes.append({"action": action, "to": after})
 
     def flush(self) -> None:
-        """Publish what has not left yet."""
+        """Publish the changes that were not sent yet."""
         if not self._changes:
             return
         (first, *then), before = self._changes, self._from

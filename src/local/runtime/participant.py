@@ -1,4 +1,4 @@
-"""What a participant is: a name, a configuration, and handlers for the messages it understands."""
+"""The base class of participants: a name, a configuration, and handlers for messages."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a participant gets beside its settings: where to store files, where the models are, what to listen on.
+    """The resources of a participant besides its settings: folders for files, model servers, sockets.
 
     `chat_model` is the model that answers the user, with a window of `chat_num_ctx` tokens. Participants without a
-    model of their own use it with that window, since with another one the model server would load it again.
-    `ollama_url` is the address of Ollama, whether it is used or not. `layers` are the folders of settings, the user's
-    last. `workspace` is the folder that the user has named for the assistant to work in.
+    model of their own use it with that window, because another window would make the model server load it again.
+    `ollama_url` is the address of Ollama, whether it is used or not. `layers` are the settings folders, the user's
+    last. `workspace` is the folder that the user has chosen for the assistant to work in.
     """
 
     data_dir: Path
@@ -75,8 +75,9 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Handles:
-    """One handler of a participant class: which messages it takes and how many of them at a time; on `subject`, where
-    that is not the one of the message for this class."""
+    """One handler of a participant class: its messages, how many it takes at a time, and the `subject`, where that
+    differs from the message's own for this class.
+    """
 
     message: type[Message]
     method: str
@@ -114,22 +115,22 @@ def _require_handler(method: Handler[M], message: type[M]) -> None:
     names = list(inspect.signature(method).parameters)
     if not inspect.iscoroutinefunction(method) or len(names) != HANDLER_PARAMETERS:
         wanted = f"async def {method.__name__}(self, message: {message.__name__}, envelope: Envelope)"
-        raise TypeError(f"the handler {method.__qualname__} has to be written as: {wanted}")
+        raise TypeError(f"the handler {method.__qualname__} must have the signature: {wanted}")
 
 
 class Settingless(Settings):
-    """The configuration of a participant that has none."""
+    """The configuration of a participant without settings."""
 
 
 class Participant:
-    """Base of everything that lives on the bus.
+    """Base class of all participants of the bus.
 
     Subclasses set `name`, `kind` and `Config`, take their config and services as arguments, and mark handlers with
-    `on`. The runtime sets `bus` before anything else happens. One that is not `journaled` waits for no confirmation.
+    `on`. The runtime sets `bus` first. A participant that is not `journaled` waits for no confirmation.
 
-    It publishes what its class declares: what its handlers return by their annotations, and what stands in `publishes`,
-    messages, whole subjects, and helpers with a `publishes` of their own. A class without that list declares every
-    message, and every such helper, that its code names.
+    It may publish what its class declares: the return annotations of its handlers, and the entries of `publishes`:
+    messages, whole subjects, and helpers with a `publishes` list. A class without that list declares every message,
+    and every such helper, that its code names.
     """
 
     name: ClassVar[str]
@@ -153,7 +154,7 @@ class Participant:
         return cls(config)
 
     def lent(self, resources: Resources) -> None:
-        """What every participant of its kind needs of that, however it was built; called before it serves."""
+        """Set up the resources that every participant of its kind needs; called before it serves."""
 
     @classmethod
     def handlers(cls) -> Iterator[Handles]:
@@ -165,11 +166,15 @@ class Participant:
 
     @classmethod
     def subject_of(cls, message: type[Message]) -> str:
-        """The subject on which it hears and says a message class; a family's whole family unless overridden."""
+        """Return the subject on which it receives and publishes a message class; by default the whole family for a
+        family.
+        """
         return message.subject
 
     def may_publish(self, envelope: Envelope, subject: str) -> bool:
-        """Whether whoever has said this may publish on another subject, too; always where nobody declares anything."""
+        """Whether the sender of this message may also publish on another subject; always true on a bus without
+        declarations.
+        """
         guard = self.bus.guard
         return guard is None or guard.may_publish(envelope.sender, envelope.instance, subject)
 
@@ -179,7 +184,7 @@ class Participant:
         yield
 
     async def announce(self) -> None:
-        """Say what others need to know; called when serving begins and after every reconnection."""
+        """Publish the initial messages; called when serving begins and after every reconnection."""
 
     async def caught_up(self, seconds: float) -> bool:
         """Whether the durable handlers have ended with all that had arrived for them when this was called, within so
@@ -187,19 +192,20 @@ class Participant:
         return all(await asyncio.gather(*(consumer.caught_up(seconds) for consumer in self.consumers)))
 
     def hand_back(self) -> None:
-        """Asked to stop: let those durable handlers raise `HandedBack` that would take long."""
+        """Called when the participant is asked to stop: long durable handlers should raise `HandedBack`."""
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """The reply that tells a requester of an exception in its handler; None publishes `bus.dead` instead. What is
-        no `BadRequest` is an error in the log, too."""
+        """Return the reply that reports an exception in a handler to the requester; None publishes `bus.dead` instead.
+        Exceptions other than `BadRequest` are also logged as errors.
+        """
         return None
 
     def figures(self) -> dict[str, int]:
-        """Counters of its own for the status beat."""
+        """Return the participant's own counters for the status beat."""
         return {}
 
     def details(self) -> dict[str, str]:
-        """What the participant works with, for the status beat; `/health` shows it."""
+        """Return the participant's details for the status beat; `/health` shows them."""
         return {}
 
 
@@ -209,8 +215,9 @@ EVERYBODY = (ParticipantStatus, BusGap, BusDead, BusProbe)
 
 
 def declaration_of(kind: type[Participant]) -> Declaration:
-    """What participants of a class may say: what everybody says, what its handlers return, and for each class that it
-    is derived from what stands in `publishes`, or where that is not written, what messages the class's code names."""
+    """Return what participants of a class may publish: the messages common to all, the return types of its handlers,
+    and for each base class its `publishes` or, without that list, the messages that its code names.
+    """
     consumers = frozenset(handles.durable for handles in kind.handlers() if handles.durable is not None)
     said: set[Any] = {*EVERYBODY, *(get_args(ConsumerMessage) if consumers else ()), *_returned(kind)}
     for base in kind.__mro__[: kind.__mro__.index(Participant)]:
@@ -220,7 +227,7 @@ def declaration_of(kind: type[Participant]) -> Declaration:
 
 
 def what_everybody_says() -> Declaration:
-    """What a bus says that is no participant's: how it is, and what it has missed."""
+    """Return the messages that every bus publishes: its status and its losses."""
     return Declaration(frozenset(message.subject for message in EVERYBODY))
 
 
@@ -288,8 +295,9 @@ MAX_REPLIES = 512
 
 
 class RecentReplies:
-    """The ids of recent requests, each with its answer or in flight. Beyond 512 the oldest answered one is
-    forgotten."""
+    """The ids of recent requests, each with its answer or marked as in flight. Beyond 512 the oldest answered one is
+    removed.
+    """
 
     def __init__(self) -> None:
         self._replies: OrderedDict[str, Message | None] = OrderedDict()
@@ -371,12 +379,12 @@ class Inbox:
             self.expired += 1
 
     def discard(self) -> None:
-        """Forget what is there: it has another way of coming."""
+        """Discard the waiting messages, because they will be delivered by another way."""
         self._items.clear()
         self._bytes = 0
 
     def close(self) -> None:
-        """Nothing more will come; what is there can still be taken."""
+        """Accept no more messages; waiting ones can still be taken."""
         self._closed = True
         self._wake()
 
@@ -400,7 +408,7 @@ class Subscription(Protocol):
     inbox: Inbox
 
     def done(self, envelope: Envelope) -> None:
-        """The handler is done with an envelope, for good."""
+        """Record that a handler has finished with an envelope."""
 
     def not_done(self, envelope: Envelope) -> None:
         """The handler could not do its work on an envelope now."""
@@ -409,11 +417,11 @@ class Subscription(Protocol):
         """The handler raised on an envelope."""
 
     def close(self) -> None:
-        """Take nothing more; what has arrived can still be handled."""
+        """Accept no more messages; those that have arrived can still be handled."""
 
 
 class LiveSubscription:
-    """A subscription on the live bus: a lost message is not sent again, and nobody waits for an acknowledgement."""
+    """A subscription on the live bus: lost messages are not sent again and nothing is acknowledged."""
 
     def __init__(self, bus: Bus, participant: Participant, handles: Handles) -> None:
         self.handles, self.method, self.inbox = handles, getattr(participant, handles.method), Inbox()
@@ -421,16 +429,16 @@ class LiveSubscription:
         self._end = bus.subscribe(subject, self.inbox.offer, repeats=handles.message.is_request)
 
     def done(self, envelope: Envelope) -> None:
-        """A live message is nobody else's business."""
+        """Do nothing: live messages are not acknowledged."""
 
     def not_done(self, envelope: Envelope) -> None:
-        """A live message is nobody else's business."""
+        """Do nothing: live messages are not acknowledged."""
 
     def failed(self, envelope: Envelope, reason: str) -> None:
-        """A live message is nobody else's business."""
+        """Do nothing: live messages are not acknowledged."""
 
     def close(self) -> None:
-        """As in `Subscription`."""
+        """See `Subscription`."""
         self._end()
         self.inbox.close()
 
@@ -447,35 +455,35 @@ class DurableSubscription:
         self._closed = False
 
     def take(self, delivered: Delivered) -> None:
-        """A message from the journal; what is on record does not expire."""
+        """Add a message from the journal; recorded messages do not expire."""
         envelope = delivered.envelope._replace(ttl_ms=None)
         self._numbers[envelope.id], self._attempts[envelope.id] = delivered.number, delivered.attempt
         if self._closed or not self.inbox.offer(envelope):
             self.not_done(envelope)
 
     def done(self, envelope: Envelope) -> None:
-        """As in `Subscription`."""
+        """See `Subscription`."""
         self._attempts.pop(envelope.id, None)
         self.consumer.acknowledge(self._numbers.pop(envelope.id))
 
     def not_done(self, envelope: Envelope) -> None:
-        """As in `Subscription`."""
+        """See `Subscription`."""
         self._attempts.pop(envelope.id, None)
         self.consumer.release(self._numbers.pop(envelope.id))
 
     def failed(self, envelope: Envelope, reason: str) -> None:
-        """As in `Subscription`."""
+        """See `Subscription`."""
         self.consumer.fail(self._numbers.pop(envelope.id), reason)
 
     def close(self) -> None:
-        """As in `Subscription`. What has not begun is handed back with the consumer."""
+        """See `Subscription`. What has not begun is handed back with the consumer."""
         self._closed = True
         self.inbox.discard()
         self.inbox.close()
 
 
 class DurableSubscriptions:
-    """All handlers of one durable consumer. The journal knows one name and one order for them.
+    """All handlers of one durable consumer, which share one name and one order in the journal.
 
     Raises `NoJournal`.
     """

@@ -51,7 +51,9 @@ _OURS = str(Path(__file__).parents[1])
 
 
 def explained(error: BaseException) -> str:
-    """Such as "ValueError at my_tools/dice.py:12: too many sides". Our own errors say by themselves what is wrong."""
+    """Return an exception in a line, such as "ValueError at my_tools/dice.py:12: too many sides". Our own errors need
+    no place.
+    """
     name, text = type(error).__name__, str(error)
     if isinstance(error, SyntaxError) and error.filename:
         text = error.msg  # the place stands before it
@@ -87,7 +89,7 @@ def _calls(traceback: TracebackType | None) -> Iterator[tuple[str, int]]:
 
 
 def _shortened(file: str) -> str:
-    """The path as an import would find it, or as it is from here."""
+    """Return the path relative to the import path, or to the current folder."""
     folders = [f"{folder.rstrip('/')}/" for folder in (*sys.path, str(Path.cwd())) if folder]
     return file.removeprefix(max(filter(file.startswith, folders), key=len, default=""))
 
@@ -95,27 +97,28 @@ def _shortened(file: str) -> str:
 # Who lives: how often participants say how they are, and after which silence one counts as gone. Decided here
 # alone.
 
-LOOK_SECONDS = 1.0  # what is new about a participant is told within it
-BEAT_SECONDS = 5.0  # what is not new is told as often as this
+LOOK_SECONDS = 1.0  # changes of a participant's status are published within it
+BEAT_SECONDS = 5.0  # an unchanged status is published this often
 SILENT_SECONDS = 12.0  # two beats may get lost
 KEPT = ("starting", "ready", "restarting")  # children that the supervisor keeps alive
 OF_THE_BEATS = {"published", "received", "handled"}  # counters that every beat changes
 
 
 class StatusBeat:
-    """When a participant says how it is: with the next look if anything but the beats themselves has changed, or if
-    somebody has come who does not know it yet; else every five seconds, when all others do."""
+    """The schedule of a participant's status messages: soon after anything but the beats themselves has changed, or
+    after a newcomer that does not know the status yet; else every five seconds, aligned with all others.
+    """
 
     def __init__(self) -> None:
         self._told: object = None
         self._told_in = -1
 
     def renew(self) -> None:
-        """Somebody may not have heard it."""
+        """Publish the status again soon, because a receiver may have missed it."""
         self._told = None
 
     def is_due(self, status: ParticipantStatus, now: float) -> bool:
-        """Whether to tell this at `now`, in seconds of one monotonic clock."""
+        """Whether to publish this status at `now`, in seconds of one monotonic clock."""
         counters = {name: count for name, count in status.counters.items() if name not in OF_THE_BEATS}
         last_seq = {subject: seq for subject, seq in status.last_seq.items() if subject != status.subject}
         what = (status.state, status.inflight, counters, status.details, last_seq, status.subscriptions)
@@ -127,8 +130,9 @@ class StatusBeat:
 
 
 class Presence:
-    """One participant, by its name, as far as `heard` was told. It lives until it has been silent for too long,
-    and only while it says that it is ready."""
+    """The presence of one participant, by name, as reported to `heard`. It lives until it has been silent for too
+    long, and only while it reports that it is ready.
+    """
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._clock = name, clock
@@ -136,7 +140,7 @@ class Presence:
         self._heard = asyncio.Event()
 
     def heard(self, status: ParticipantStatus) -> bool:
-        """A participant says how it is; returns whether it is this one."""
+        """Record a status; returns whether it is from this participant."""
         if status.name != self._name:
             return False
         self._heard_at = self._clock() if status.state == "ready" else -math.inf
@@ -217,7 +221,7 @@ class ParticipantRunner:
                     task.cancel()
                 self._bus.post(self._status())  # with the last numbers, so that a loss at the very end shows
 
-    def _replaced(self, why: str = "another process has taken the place of this one") -> None:
+    def _replaced(self, why: str = "another process has replaced this one") -> None:
         log.error("%s: this process ends", why)
         self._stop.set()
 
@@ -280,13 +284,13 @@ class ParticipantRunner:
             self._inflight -= 1
 
     def _tell_put_off(self, error: LocalError) -> None:
-        """What keeps all of them, as a full disk does, is told at first and then once a minute."""
+        """Log a cause that affects all messages, such as a full disk, at first and then once a minute."""
         now, sentence = asyncio.get_running_loop().time(), str(error)
         told, told_at = self._told_put_off
         is_told = not isinstance(error, HandedBack) and (sentence != told or now - told_at >= TELL_AGAIN_SECONDS)
         if is_told:
             self._told_put_off = sentence, now
-        log.log(logging.WARNING if is_told else logging.DEBUG, "put off: %s", error)
+        log.log(logging.WARNING if is_told else logging.DEBUG, "postponed: %s", error)
 
     async def _process(self, subscription: Subscription, envelope: Envelope) -> None:
         handles = subscription.handles
@@ -303,7 +307,7 @@ class ParticipantRunner:
             await self._reply(self._replies.answer(envelope.id), message, envelope, envelope.id)
 
     async def _call(self, subscription: Subscription, message: Message, envelope: Envelope) -> Message | None:
-        """What the handler says, or what went wrong in it."""
+        """Return the handler's reply, or its error."""
         self._counters["handled"] += 1
         try:
             return await subscription.method(message, envelope)
@@ -329,7 +333,7 @@ class ParticipantRunner:
             if in_reply_to is not None:
                 self._replies.settle(in_reply_to, reply)
             await self._bus.publish(reply, envelope.trace(), in_reply_to=in_reply_to)
-        except NOT_NOW:  # nothing wrong with the reply: whoever asks again gets it
+        except NOT_NOW:  # the reply is fine: a repeated request gets it
             raise
         except Exception as error:  # noqa: BLE001 - too large, or no message at all: the asker has to hear that
             self._fail(f"the reply to {envelope.subject} cannot be sent", error)
@@ -352,7 +356,7 @@ class ParticipantRunner:
         log.error("%s: %s", what, explained(error), exc_info=None if known else error)
 
     async def _finish(self, workers: list[asyncio.Task[None]]) -> None:
-        """Take no more work; give what is in flight ten seconds."""
+        """Accept no more work; wait up to ten seconds for the handlers in flight."""
         for subscription in self._subscriptions:
             subscription.close()
         if not workers:
@@ -366,7 +370,7 @@ class ParticipantRunner:
     async def _announce(self) -> None:
         try:
             await self._participant.announce()
-        except Exception as error:  # noqa: BLE001 - whoever knows the participant already is served all the same
+        except Exception as error:  # noqa: BLE001 - clients that know the participant are served all the same
             self._fail("the announcement failed", error)
 
     async def _announce_again(self) -> None:
@@ -412,8 +416,9 @@ class ParticipantRunner:
 
 
 def _is_out_of_date(subject: str) -> bool:
-    """Whether what was missed has been said again by now, in newer words. When a proxy dies, everybody misses that of
-    everybody."""
+    """Whether the missed message was replaced by a newer one. When a proxy dies, every participant misses messages of
+    all others.
+    """
     return subject == ParticipantStatus.subject or is_said_again(subject)
 
 
@@ -425,8 +430,9 @@ STEP = 10  # per cent: smaller changes say nothing
 
 
 class ThreadLoad:
-    """The share of the time in which a thread has run or, where the system tells that, was ready to and waited for a
-    processor. Near 100 % more work makes everything that it does later, whoever keeps the processors busy."""
+    """The load of a thread: the share of time in which it ran or, where the system reports that, waited for a
+    processor. Near 100 % more work delays everything, whichever process keeps the processors busy.
+    """
 
     def __init__(self) -> None:
         self._at, self._busy, self._percent = time.monotonic(), _busy_seconds(), 0

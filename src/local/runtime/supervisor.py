@@ -47,8 +47,9 @@ MOST_EXCUSES = 10  # of one silence, so that what hangs on a busy machine is fou
 
 @dataclass(frozen=True, slots=True)
 class ProcessorStatus:
-    """How much processor time the threads of a process have had in all: the seconds in which they ran, the seconds in
-    which they were ready and waited for a processor (counted when a wait is over), and whether one is ready now."""
+    """The processor time of all threads of a process: the seconds in which they ran, the seconds in which they were
+    ready and waited for a processor (counted when a wait is over), and whether one is ready now.
+    """
 
     ran_seconds: float = 0.0
     waited_seconds: float = 0.0
@@ -56,8 +57,9 @@ class ProcessorStatus:
 
 
 def processor_status(pid: int) -> ProcessorStatus:
-    """What the system says of a process; nothing where it says nothing, as macOS. The figures are the first and the
-    second of Linux' `schedstat`, the state is that in its `stat`."""
+    """Return the processor status of a process; empty where the system does not report it, as on macOS. The numbers
+    are the first and second of Linux' `schedstat`, the state is that in its `stat`.
+    """
     ran, waited, is_ready = 0, 0, False
     for thread in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError, ValueError, IndexError):  # it has ended, or tells otherwise
@@ -68,8 +70,9 @@ def processor_status(pid: int) -> ProcessorStatus:
 
 
 class CpuStarvation:
-    """The observation of one silent process: is it starved of processor time, or does it hang? Times are seconds of one
-    monotonic clock."""
+    """The observation of one silent process: is it starved of processor time, or does it hang? Times are seconds of
+    one monotonic clock.
+    """
 
     def __init__(self, status_of: Callable[[int], ProcessorStatus] = processor_status) -> None:
         self._status_of = status_of
@@ -122,8 +125,8 @@ FIRST_RETRY, LONGEST_RETRY = 5.0, 30.0  # of what is given up
 class RestartPolicy:
     """The restart policy of one child: when it is started again, and when it is given up.
 
-    It counts early deaths in a row: those before the child was ready, or within `EARLY_SECONDS` of that. A child that
-    lived longer starts with a clean record. This is the restart intensity of OTP supervisors, for one child.
+    It counts consecutive early deaths: those before the child was ready, or within `EARLY_SECONDS` of that. A child
+    that lived longer starts with a clean record. This is the restart intensity of OTP supervisors, for one child.
     """
 
     def __init__(self, most_early_deaths: int = MOST_EARLY_DEATHS) -> None:
@@ -132,7 +135,8 @@ class RestartPolicy:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether the last death was one too many: the child is tried again, and nobody is to wait for it."""
+        """Whether the child died too often: it is still tried again, but the start of the system does not
+        wait for it."""
         return self._early_deaths >= self._most
 
     def reset(self) -> None:
@@ -210,9 +214,8 @@ class _Death:
 class Watchdog:
     """A deadline for each watched name. All times are seconds of one monotonic clock that the caller reads.
 
-    `overdue` is to be called every `tick_seconds`. When it is called much later than that, the watcher itself was held
-    up (a suspended laptop, a stopped or starved process): it heard nobody, so nobody is blamed and all deadlines start
-    again.
+    `overdue` is called every `tick_seconds`. When it is called much later than that, the watcher itself was held up (a
+    suspended laptop, a stopped or starved process): it received nothing, so all deadlines start again.
     """
 
     def __init__(self, tick_seconds: float, now: float) -> None:
@@ -227,7 +230,7 @@ class Watchdog:
         self._deadlines[name] = now + seconds
 
     def heard(self, name: str, now: float) -> None:
-        """A sign of life of a watched name; of any other it means nothing."""
+        """Record a sign of life of a watched name; other names are ignored."""
         if name in self._allowed:
             self._deadlines[name] = now + self._allowed[name]
 
@@ -255,8 +258,9 @@ class Watchdog:
 
 
 class ChildMonitor:
-    """The keeper of one child: it starts its processes, one after the other. `changed` is called after each change of
-    `state`."""
+    """The manager of one child: it starts the child's processes, one after the other. `changed` is called after each
+    change of `state`.
+    """
 
     def __init__(
         self,
@@ -284,12 +288,12 @@ class ChildMonitor:
 
     @property
     def settled(self) -> bool:
-        """Whether the child has arrived somewhere: nothing changes now unless it dies or is told to."""
+        """Whether the child is in a stable state, which only its death or a request changes."""
         return self.state.state in (ChildPhase.READY, ChildPhase.FAILED, ChildPhase.STOPPED)
 
     @property
     def had_its_try(self) -> bool:
-        """Whether the start of the system goes on without this child, which is started again meanwhile."""
+        """Whether the start of the system continues without this child, which is started again in the background."""
         return not self.spec.required and self.state.restarts > 0
 
     def start(self) -> None:
@@ -343,7 +347,10 @@ class ChildMonitor:
         """Kill the child: no sign of life came in time, though it could have been given."""
         if self._wait.excuses(self._now()):
             if self._wait.is_first_excuse:
-                log.warning("%s is silent because others keep the processors busy: it is given time", self.spec.name)
+                log.warning(
+                    "%s is silent because other processes keep the processors busy: its deadline is extended",
+                    self.spec.name,
+                )
             self._watchdog.excuse(self.spec.name, self._now())
             return
         if self._ready_at is None and self._waits_for_something:
@@ -379,7 +386,7 @@ class ChildMonitor:
         when = f"in {seconds:g} s" if seconds else "at once"
         if self._policy.has_given_up:
             if not death.is_hopeless:  # else it has said itself what is wrong
-                told = "%s is given up (%s) and tried again %s; everything else keeps running"
+                told = "%s failed too often (%s) and is tried again %s; everything else keeps running"
                 log.error(told, self.spec.name, death.how, when)
             self._set(ChildPhase.FAILED, pid=None, detail=death.detail, retry_at=self._now() + seconds)
         else:
@@ -438,9 +445,10 @@ class ChildMonitor:
         self._watchdog.heard(self.spec.name, self._heard_at)
 
     def _on_terminated(self) -> None:
-        """Somebody has sent the child SIGTERM: it may follow, unless the same has been sent to us.
+        """Handle a SIGTERM that another process sent to the child: the child may stop, unless this process got one as
+        well.
 
-        Then its turn comes in the order in which everybody is stopped.
+        In that case the child is stopped in the usual order.
         """
         asyncio.get_running_loop().call_later(GROUP_SIGNAL_SECONDS, self._let_go, self._child)
 
@@ -476,10 +484,10 @@ class Supervisor:
     `specs` lists children and groups of children in start order: each entry is ready before the next is started, the
     children of a group start side by side. They stop in reverse. A child that dies is started again (`RestartPolicy`),
     one that is silent for `hang_seconds` is killed first, one that does not stop within `stop_seconds` too. `preload`
-    names modules that all children share. `on_change` is told of every change, on the supervisor's loop.
+    names modules that all children share. `on_change` is called for every change, on the supervisor's loop.
 
-    When the supervisor itself is killed, the children end by themselves at once, except those that are stopped
-    (SIGSTOP): they end when they are continued.
+    When the supervisor itself is killed, the children end immediately, except those that are stopped (SIGSTOP): they
+    end when they are continued.
     """
 
     def __init__(
@@ -494,7 +502,7 @@ class Supervisor:
         self._stages = [(entry,) if isinstance(entry, ChildSpec) else tuple(entry) for entry in specs]
         names = [spec.name for stage in self._stages for spec in stage]
         if twice := {name for name in names if names.count(name) > 1}:
-            raise ConfigError(f"two participants are called {min(twice)}; every name can be used once")
+            raise ConfigError(f"two participants are called {min(twice)}; names must be unique")
         self._hang_seconds, self._stop_seconds = hang_seconds, stop_seconds
         self._on_change = on_change
         self._template = Template(preload, hang_seconds)
@@ -509,7 +517,7 @@ class Supervisor:
 
     @property
     def children(self) -> tuple[ChildState, ...]:
-        """Every child as it is now, in start order."""
+        """Return the current state of every child, in start order."""
         return tuple(monitor.state for monitor in self._monitors.values())
 
     async def __aenter__(self) -> Self:
@@ -548,16 +556,18 @@ class Supervisor:
             await self._changed.wait()
 
     def wind_down(self) -> None:
-        """The end is near: whoever dies from now on is not started again, and no child ends by a SIGTERM of others. For
-        the moment of a signal, which may have gone to the children as well."""
+        """Prepare the shutdown: children that die from now on are not started again, and no child ends by a SIGTERM of
+        others. Call it when a signal arrives, because the children may have received it as well.
+        """
         self._is_ending = True
         for monitor in self._monitors.values():
             monitor.wind_down()
         self._wake()
 
     def add(self, spec: ChildSpec) -> None:
-        """Take in one more child, which waits for its `start`, in a process of its own, and stops with those that were
-        started last; or have the child of that name begin its next life with this spec."""
+        """Add a child that waits for its `start`, runs in a separate process, and stops with those that were started
+        last; or give an existing child of that name this spec for its next start.
+        """
         if monitor := self._monitors.get(spec.name):
             monitor.spec = spec
             return
@@ -566,7 +576,7 @@ class Supervisor:
         self._monitors[spec.name].show_warnings()  # it keeps no system from starting
 
     async def remove(self, name: str) -> None:
-        """Stop a child, which has time for what it has in flight, and know it no longer. Raises UnknownParticipant."""
+        """Stop a child, after its work in flight, and remove it. Raises UnknownParticipant."""
         await self.stop(name)
         if not self._is_ending:  # else it belongs to those that are stopped now
             child = self._monitors.pop(name).state

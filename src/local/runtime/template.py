@@ -111,7 +111,7 @@ def _receive_exactly(sock: socket.socket, size: int) -> bytes:
 
 
 class TemplateProcess:
-    """A running template: forks children for this program and knows how they ended. Threads may share it."""
+    """A running template: it forks children for this program and knows their exit statuses. Threads may share it."""
 
     def __init__(self, pid: int, control: socket.socket, first_seconds: float = FIRST_START_SECONDS) -> None:
         """`first_seconds` is how long its first answer may take."""
@@ -235,14 +235,15 @@ def _started(preload: Sequence[str]) -> TemplateProcess:
 
 
 def import_all(names: Sequence[str]) -> None:
-    """Import modules; log what is wrong with one, and go on. A template that ended by such an error could start nobody,
-    and nobody would learn which module it was."""
+    """Import modules; log errors and continue. If a template ended by such an error, it could start no child, and the
+    faulty module would remain unknown.
+    """
     for name in names:
         try:
             importlib.import_module(name)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a module
             configure_logging("template", "info")
-            log.error("what all processes share cannot be imported: %s", explained(error))
+            log.error("a module that all processes share cannot be imported: %s", explained(error))
 
 
 # Inside the template.
@@ -279,7 +280,7 @@ def _leave_program(control: int) -> None:
 
 
 def _make_ready(preload: Sequence[str]) -> None:
-    """Import what the children share, and leave memory as it is to be when they are forked."""
+    """Import the shared modules, and prepare the memory for forking."""
     gc.disable()  # a collection while modules are imported takes a tenth of that time
     configure_logging("template", "info")
     import_all(preload)
@@ -292,7 +293,9 @@ def _make_ready(preload: Sequence[str]) -> None:
 
 
 def _settle() -> None:
-    """Leave memory so that children write to little of what they share: each page that a child writes to is copied."""
+    """Arrange the memory so that children write to few shared pages, because each page that a child writes to is
+    copied.
+    """
     # It refers to names all over the memory, whose counts of references would change.
     (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()
     gc.freeze()  # a collection of garbage writes to every object that it looks at
@@ -427,7 +430,7 @@ class ForkedProcess:
 
 
 class Template:
-    """Starts the child processes of one supervisor; close it when all of them have ended."""
+    """The starter of a supervisor's child processes; close it when all of them have ended."""
 
     def __init__(self, preload: Sequence[str], hang_seconds: float) -> None:
         self._preload = preload
@@ -450,7 +453,7 @@ class Template:
         """The exit status of a child that is gone, negative for a signal; None if nobody knows it any more."""
         status = await asyncio.get_running_loop().run_in_executor(self._thread, child.reap)
         if status is None:
-            log.error("the template did not tell how process %d ended, and was killed", child.pid)
+            log.error("the template did not report the exit status of process %d, and was killed", child.pid)
         return None if status == STATUS_LOST else status
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What `local2 run` does first: import what all its processes share, and fork the template from itself."""
+"""The first step of `local2 run`: import the shared modules, and fork the template."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ PRELOAD: Final = ("local.run.preload",)
 
 
 def warm_up() -> None:
-    """For a program that has only just begun. That it goes on only once the template is there costs less than two
-    processes that import side by side."""
+    """Start the template of a program that has just started. Waiting for the template costs less than two processes
+    that import side by side.
+    """
     gc.disable()  # a collection of garbage would take a tenth of the time
     from local.core.open_files import raise_open_files
     from local.runtime.template import fork_template, import_all

@@ -30,7 +30,7 @@ from local.tools.tool import Tool, ToolOutput
 
 
 class ShellConfig(Settings):
-    """`shell.yaml`; the comments there say what each key means."""
+    """The settings in `shell.yaml`; the comments there explain each key."""
 
     timeout_seconds: float = Field(120, gt=0, le=3600)
     job_seconds: float = Field(3600, gt=0)
@@ -63,7 +63,7 @@ TOLD_BYTES = 8000  # of it in one of them
 
 @dataclass(frozen=True, slots=True)
 class AskedCommand:
-    """A command as its call requested it; `session_id` is whose it is."""
+    """A command as its call requested it; `session_id` is its session."""
 
     shown: str
     argv: tuple[str, ...]
@@ -71,7 +71,7 @@ class AskedCommand:
 
 
 class ShellJob:
-    """A command under way. `tell(start, text)` receives its output while it comes."""
+    """A running command. `tell(start, text)` receives its output as it comes."""
 
     def __init__(self, name: str, asked: AskedCommand, tell: Callable[[int, str], object]) -> None:
         self.name, self.asked = name, asked
@@ -112,7 +112,7 @@ class ShellJob:
         return self.outcome is not None or bool(self.trouble)
 
     def status(self) -> str:
-        """How the job stands, in a line."""
+        """Return the job's state in a line."""
         if self.outcome is None:
             if self.trouble:
                 return self.trouble
@@ -122,7 +122,7 @@ class ShellJob:
     def text(self, start: int = 0, length: int = -1) -> str:
         """The output from a byte on, as it can be read."""
         data = self.process.output.part(start, length)
-        note = "[This is binary; what is no text stands here as \\x and two digits.]\n" if is_binary(data) else ""
+        note = "[This is binary; bytes that are not text are shown as \\x and two digits.]\n" if is_binary(data) else ""
         return note + readable_output(data)
 
     def _tell_new(self) -> None:
@@ -141,15 +141,15 @@ def shown(argv: tuple[str, ...]) -> str:
     return shlex.join(argv)
 
 
-# The commands that run for calls of one process, and those that go on after their call has ended.
+# The running commands of one process, also those that continue after their call has ended.
 
 ENDED_KEPT = 16  # jobs of which the output can still be read
 
 
 @dataclass(frozen=True, slots=True)
 class JobLimits:
-    """The limits of commands: those of each one, how long those may take that nobody waits for, and how many of the
-    latter there may be."""
+    """The limits of commands: those of each one, the time limit of background commands, and how many of these
+    may run."""
 
     each: SandboxLimits
     job_seconds: float
@@ -157,7 +157,7 @@ class JobLimits:
 
 
 class ShellJobs:
-    """The commands of this process and how they are started. `view` is what a new command sees."""
+    """The commands of this process and how they are started. `view` is what a new command can see."""
 
     def __init__(self, sandbox: Sandbox, view: SandboxView, limits: JobLimits) -> None:
         self._sandbox, self.view, self._limits = sandbox, view, limits
@@ -179,11 +179,11 @@ class ShellJobs:
         self, command: ContainedCommand, asked: AskedCommand, tell: Callable[[int, str], object],
         ended: Callable[[ShellJob], Awaitable[object]],
     ) -> ShellJob:  # fmt: skip
-        """A command that goes on by itself; `ended` is awaited when it does not any more. Raises `ToolError`."""
+        """Start a command in the background; `ended` is awaited when it has ended. Raises `ToolError`."""
         running = [job for job in self._jobs.values() if not job.is_over()]
         if len(running) >= self._limits.jobs_at_once:
             names = ", ".join(job.name for job in running)
-            text = f"{len(running)} jobs are running ({names}), which is as many as there may be: stop one first"
+            text = f"{len(running)} jobs are running ({names}), which is the maximum: stop one first"
             raise ToolError(text, kind="too_many")
         self._count += 1
         limits = replace(self._limits.each, seconds=self._limits.job_seconds)
@@ -194,7 +194,7 @@ class ShellJobs:
 
     @property
     def have_begun(self) -> bool:
-        """Whether there has been any that nobody waits for."""
+        """Whether any background job was started."""
         return self._count > 0
 
     def job(self, name: str, session_id: str) -> ShellJob:
@@ -225,7 +225,7 @@ class ShellJobs:
         return str(path)
 
     def forget(self, session_id: str) -> None:
-        """End the jobs of a session, and drop what they have written."""
+        """End the jobs of a session, and delete their output."""
         for job in self.of(session_id):
             if job.is_over():
                 self._drop(job)
@@ -278,7 +278,7 @@ FIRST_SECONDS = 1.0  # how long is waited for the first output of a job
 
 
 class CommandTool(Tool):
-    """A tool whose calls run commands in the sandbox."""
+    """Base class of tools whose calls run commands in the sandbox."""
 
     Config = ShellConfig
     effect = "write"
@@ -292,8 +292,9 @@ class CommandTool(Tool):
         self.timeout_seconds = config.timeout_seconds + SLACK_SECONDS
 
     async def carried_out(self, command: ContainedCommand, shown: str, background: bool) -> ToolOutput:
-        """What a call of it answers: how the command ended and what it has written; or the name of its job. Raises
-        `ToolError`: not_yours for anybody but the owner."""
+        """Return the answer of a call: how the command ended and its output, or the name of its job. Raises
+        `ToolError`: not_yours for users other than the owner.
+        """
         trace, request = self.asked_by(), self.request()
         self.require_owner()
         asked = AskedCommand(shown, tuple(command.argv), session_of(trace, request.query_id))
@@ -311,7 +312,7 @@ class CommandTool(Tool):
                 await job.more_than(0)
         except TimeoutError:
             pass
-        begun = f"{job.name} has begun. shell_output reads what it writes, shell_stop ends it."
+        begun = f"{job.name} has started. shell_output reads its output, shell_stop ends it."
         return ToolOutput(f"{begun}\n{job.status()}\n\n{job.text()}".rstrip(), tail=self.max_result_chars // TAIL_SHARE)
 
     def _teller(self, request: ToolRequest, trace: Trace) -> Callable[[int, str], None]:
@@ -325,16 +326,16 @@ class CommandTool(Tool):
         return tell
 
     async def _tell_end(self, job: ShellJob, request: ToolRequest, trace: Trace) -> None:
-        """All that a job has written is on record, although nobody may have read it."""
+        """Publish a job's end with all of its output, although the model may not have read it."""
         try:
             output = await asyncio.to_thread(job.text)
             await self.bus.publish(_told(job, request, "ended", output), trace)
         except LocalError as error:
-            log.error("the end of %s could not be told: %s", job.name, error)
+            log.error("the end of %s could not be published: %s", job.name, error)
 
 
 def result(job: ShellJob, max_chars: int, output: str) -> ToolOutput:
-    """How a command ended, then what it has written, from its beginning and its end where that is too long."""
+    """Return how a command ended and its output; of long output the beginning and the end."""
     text = f"{job.status()}\n\n{output}" if output else f"{job.status()}\n\n(no output)"
     return ToolOutput(text, tail=max_chars // TAIL_SHARE)
 
@@ -368,7 +369,7 @@ class ShellExecTool(CommandTool):
             bool, Field(description="Do not wait for its end: for servers, and for what takes longer than two minutes")
         ] = False,
     ) -> ToolOutput:
-        """How the command ended and what it has written."""
+        """Return how the command ended and its output."""
         argv = tuple(command) if isinstance(command, list) else (*SHELL, command)
         if not argv or not argv[0] or (isinstance(command, str) and not command.strip()):
             raise ToolError(
@@ -407,7 +408,7 @@ class ShellOutputTool(Tool):
             int, Field(ge=0, le=MAX_WAIT_SECONDS, description="Wait so many seconds for more, or for its end")
         ] = 0,
     ) -> ToolOutput:
-        """How the command stands, and its output from `start` on."""
+        """Return the state of the job, and its output from `start` on."""
         session_id = session_of(self.asked_by(), self.request().query_id)
         if not job:
             lines = [f"{each.name}: {each.status()}: {each.asked.shown}" for each in self._jobs.of(session_id)]
@@ -440,7 +441,7 @@ class ShellScriptTool(CommandTool):
         folder: Annotated[str, "Where to run it, counted from the workspace"] = ".",
         background: Annotated[bool, "Do not wait for its end"] = False,
     ) -> ToolOutput:
-        """How the script ended and what it has written."""
+        """Return how the script ended and its output."""
         if not script.strip():
             raise ToolError("script is empty; expected the text of a script", kind="bad_arguments")
         if not interpreter or interpreter.startswith("-"):
@@ -459,7 +460,7 @@ class ShellStopTool(CommandTool):
     name = "shell_stop"
 
     async def run(self, job: Annotated[str, "Its name"]) -> ToolOutput:
-        """How the command ended."""
+        """Return how the command ended."""
         found = self._jobs.job(job, session_of(self.asked_by(), self.request().query_id))
         await found.process.stop()
         await self._jobs.end_of(found)
@@ -477,7 +478,7 @@ async def folders_of_skills(asker: Participant, view: SandboxView) -> SandboxVie
     try:
         result = await asker.bus.request(SkillRequest(verb="ready"), SkillResult, ANSWER_SECONDS, Trace(new_id()))
     except LocalError as error:
-        log.debug("which skills commands may see is not known: %s", error)
+        log.debug("the skills that commands may see are unknown: %s", error)
         return view
     shown = list[Path]()
     for skill in result.skills:
@@ -496,8 +497,9 @@ OF_JOBS = (ShellOutputTool, ShellStopTool)
 
 
 class Shell(ToolGroup):
-    """Runs commands in a sandbox; without one on this machine, or for folders that no command may be given, it offers
-    nothing, and says why."""
+    """The participant that runs commands in a sandbox. Without a sandbox on this machine, or for folders that commands
+    must not access, it offers no tools and reports the reason.
+    """
 
     name = "shell"
     Config = ShellConfig
@@ -512,7 +514,7 @@ class Shell(ToolGroup):
 
     @classmethod
     def build(cls, config: ShellConfig, resources: Resources) -> Self:
-        """With the sandbox of this machine, if there is one and a command may be given the folders."""
+        """Build the participant with this machine's sandbox, if there is one and commands may access the folders."""
         closed = (resources.data_dir, *resources.layers[1:])
         try:
             view = SandboxView(resources.workspace_folder, config.readable, closed)
@@ -538,7 +540,9 @@ class Shell(ToolGroup):
 
     @on(SkillsChanged)
     async def hear_of_skills(self, changed: SkillsChanged, envelope: Envelope) -> None:
-        """Commands are to see other skills. Nobody waits for the answer: at an end there is none."""
+        """Update the skills that commands can see, in the background, because at the end of the process there may be
+        no answer.
+        """
         self._look_for_skills()
 
     def _look_for_skills(self) -> None:
@@ -555,12 +559,14 @@ class Shell(ToolGroup):
             self._jobs.view = await folders_of_skills(self, self._jobs.view)
 
     def offered(self) -> Iterable[Tool]:
-        """What reads and ends jobs once there has been one: each schema is a part of every prompt."""
+        """Return the offered tools. Those for jobs are offered after the first job, because each schema is part of
+        every prompt.
+        """
         idle = self._jobs is None or not self._jobs.have_begun
         return [tool for tool in self._tools.values() if not (idle and isinstance(tool, OF_JOBS))]
 
     async def call(self, request: ToolRequest, envelope: Envelope) -> Message | None:
-        """One call of one of the tools; before the first job is told of, it is told what can be done with it."""
+        """Execute one call; before the first job is reported, the model is offered the tools for jobs."""
         before = len(list(self.offered()))
         result = await super().call(request, envelope)
         if len(list(self.offered())) > before:

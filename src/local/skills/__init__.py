@@ -8,6 +8,6 @@ CAPABILITY = Capability(
     extensions={"files": "local.skills.tools:SkillService"},
     requests=("local.skills.messages:SkillRequest",),
     commands={
-        "skills": Command("local.skills.commands:skills_app", Section.TOOLS, "List, write and revert skills"),
+        "skills": Command("local.skills.commands:skills_app", Section.TOOLS, "List, write, approve and revert skills"),
     },
 )

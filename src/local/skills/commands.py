@@ -1,4 +1,4 @@
-"""`local2 skills …`: what the model can read up on when a task needs it."""
+"""`local2 skills …`: instructions that the model reads when a task needs them."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from local.core.mcp_servers import MCPServerConfig
 
 
-# `local2 skills tools`: the tools that a skill brings, looked at, approved, and taken back.
+# `local2 skills tools`: show, approve and withdraw the tools that a skill brings.
 
 
 def tools(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a skill with mcp.json in it.")],
-    take_back: Annotated[bool, typer.Option("--remove", help="Have the model offered them no longer.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Without a question: you know what it says.")] = False,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of a skill that contains an mcp.json.")],
+    take_back: Annotated[bool, typer.Option("--remove", help="Withdraw the approval.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve without asking for confirmation.")] = False,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Look at the tools that a skill brings, and have the model offered these as they are; a change asks again.
+    """Show the tools that a skill brings and approve them. After a change they must be approved again.
 
     Example: local2 skills tools ~/.config/local2/skills/weather
     """
@@ -48,7 +48,7 @@ def tools(
         return
     servers = servers_of(folder)
     if not servers:
-        raise ConfigError(f"{folder} brings no tools: it has no mcp.json")
+        raise ConfigError(f"{folder} has no tools: it contains no mcp.json")
     for name, server in servers.items():
         typer.echo(f"{name}: {visible(' '.join((server.command, *server.args)))}")
     if not yes and not typer.confirm("Start this in a sandbox, without a network, to see its tools?"):
@@ -69,7 +69,7 @@ def _forget(settings: Path, data: Path, folder: Path, renewed: Collection[str] =
     for name in _of(settings, folder):
         approved_file(data, name).unlink(missing_ok=True)
         remove_server(settings, name)
-        typer.echo(f"{name} is offered no longer" + ("" if name in renewed else f"; {_taken_over(name, data)}"))
+        typer.echo(f"{name} is no longer offered" + ("" if name in renewed else f"; {_taken_over(name, data)}"))
 
 
 def _taken_over(server: str, data: Path) -> str:
@@ -77,14 +77,16 @@ def _taken_over(server: str, data: Path) -> str:
 
 
 def _of(settings: Path, folder: Path) -> dict[str, MCPServerConfig]:
-    """The servers that this skill has brought."""
+    """Return the servers that this skill has brought."""
     return {name: server for name, server in load_mcp_servers(settings).items() if server.skill == folder}
 
 
-# `local2 skills proposal`, `history` and `revert`: what the dreamer would change of skills, and the way back.
+# `local2 skills proposal`, `history` and `revert`: changes of skills that the dreamer proposes, and how to undo them.
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Of a skill of which a change was proposed.")]
-Number = Annotated[int, typer.Argument(metavar="VERSION", help="As `local2 skills history` numbers them.", min=1)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a skill for which a change was proposed.")]
+Number = Annotated[
+    int, typer.Argument(metavar="VERSION", help="Number of a version, as `local2 skills history` shows it.", min=1)
+]
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -94,13 +96,13 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def proposal(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Of a skill; without one, all that waits.")] = "",
-    approve: Annotated[bool, typer.Option("--approve", help="Have the skill become that.")] = False,
-    reject: Annotated[bool, typer.Option("--reject", help="Leave it as it is.")] = False,
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Name of a skill (default: all with a proposal).")] = "",
+    approve: Annotated[bool, typer.Option("--approve", help="Apply the proposal.")] = False,
+    reject: Annotated[bool, typer.Option("--reject", help="Discard the proposal.")] = False,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show which skills the dreamer would change or make, if any; approve one, or reject it.
+    """Show changed or new skills that the dreamer proposes; approve or reject one.
 
     Example: local2 skills proposal meeting-notes --approve
     """
@@ -109,17 +111,19 @@ def proposal(
     if approve:
         skill = _skill(name, config_dir, data_dir)
         by = TextProposals(skill).approve().by
-        typer.echo(f"{skill.path} is as {visible(by)} proposed; `local2 skills revert {name}` goes back")
+        typer.echo(
+            f"{skill.path} was changed as {visible(by)} proposed; undo it with `local2 skills revert {name} VERSION`"
+        )
     elif reject:
         TextProposals(_skill(name, config_dir, data_dir)).reject()
         typer.echo("rejected")
     else:
         skills = [_skill(name, config_dir, data_dir)] if name else _skills(config_dir, data_dir)
-        typer.echo("\n".join(_waiting(skills)) or "no change is proposed")
+        typer.echo("\n".join(_waiting(skills)) or "there is no proposal")
 
 
 def history(name: Name, as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
-    """List the versions of a skill, the latest first: when, by whom, and how many lines came and went.
+    """List the versions of a skill, the latest first: date, author, and lines added and removed.
 
     Example: local2 skills history meeting-notes
     """
@@ -129,17 +133,17 @@ def history(name: Name, as_json: JsonOption = False, config_dir: ConfigDir = Non
     if as_json:
         typer.echo(json.dumps({"versions": [asdict(each) for each in kept]}, ensure_ascii=False))
         return
-    typer.echo("\n".join(history_lines(kept)) or "no version is kept yet")
+    typer.echo("\n".join(history_lines(kept)) or "there are no versions yet")
 
 
 def revert(name: Name, number: Number, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
-    """Go back to a version of a skill; what there is now stays one.
+    """Restore an earlier version of a skill. The current text is kept as a version.
 
     Example: local2 skills revert meeting-notes 1
     """
     skill = _skill(name, config_dir, data_dir)
     skill.revert(number)
-    typer.echo(f"{skill.path} is as version {number} was, from the next question on")
+    typer.echo(f"{skill.path} was restored to version {number}; the next question uses it")
 
 
 def _skill(name: str, config_dir: Path | None, data_dir: Path | None) -> VersionedText:
@@ -162,10 +166,12 @@ def _waiting(skills: list[VersionedText]) -> Iterator[str]:
 
 
 Json = dict[str, Any]
-SkillCommandsName = Annotated[str, typer.Argument(metavar="NAME", help="As `local2 skills list` shows it.")]
+SkillCommandsName = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of a skill, as `local2 skills list` shows it.")
+]
 
 skills_app = typer.Typer(
-    help="Skills, texts on how something is done: list, show, new, check, approve, tools, proposal."
+    help="Skills, instructions for kinds of tasks: list, show, new, check, approve, tools, proposal."
 )
 add_commands(skills_app)
 skills_app.command()(tools)
@@ -173,7 +179,7 @@ skills_app.command()(tools)
 
 @skills_app.command("list")
 def list_skills(as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Show the skills of a running system, each with its status and what is wrong with it.
+    """List the skills of the running system with their status and problems.
 
     Example: local2 skills list
     """
@@ -184,7 +190,7 @@ def list_skills(as_json: JsonOption = False, api: ApiOption = None, data_dir: Da
 
 @skills_app.command()
 def show(name: SkillCommandsName, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Show what a skill says, as the model reads it.
+    """Show the text of a skill, as the model reads it.
 
     Example: local2 skills show meeting-notes
     """
@@ -197,11 +203,14 @@ def show(name: SkillCommandsName, as_json: JsonOption = False, api: ApiOption = 
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and hyphens.")],
     description: Annotated[
-        str, typer.Option("--description", "-d", help="What it is for, and when to use it: by this the model chooses.")
+        str,
+        typer.Option(
+            "--description", "-d", help="What the skill is for and when to use it. The model chooses by this text."
+        ),
     ] = "What this skill does. Use it when …",
     config_dir: ConfigDir = None,
 ) -> None:
-    """Make a skill to be written on, in the folder skills of your settings.
+    """Create a skill to edit, in the folder skills of your settings.
 
     Example: local2 skills new meeting-notes -d "Write notes of a meeting. Use it when the user names one."
     """
@@ -213,11 +222,11 @@ def new(
 @skills_app.command()
 def check(
     folders: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FOLDER]…", help="Those of skills; without any, all of your own.")
+        list[Path] | None, typer.Argument(metavar="[FOLDER]…", help="Folders of skills (default: all of your own).")
     ] = None,
     config_dir: ConfigDir = None,
 ) -> None:
-    """Say whether skills can be used, and what is wrong with those that cannot. No system needs to run.
+    """Check whether skills can be used, and report the problems. The system need not be running.
 
     Example: local2 skills check ./my-skill
     """
@@ -231,11 +240,13 @@ def check(
 
 @skills_app.command()
 def approve(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a skill in the workspace or in skill_folders.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Without a question: you know what it says.")] = False,
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder of a skill in the workspace or in skill_folders.")
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Approve without asking for confirmation.")] = False,
     config_dir: ConfigDir = None,
 ) -> None:
-    """Read a skill that others may have written, and have it used as it is now; a change asks again.
+    """Show a skill that others may have written and approve it. After a change it must be approved again.
 
     Example: local2 skills approve .local2/skills/release-notes
     """
@@ -246,10 +257,10 @@ def approve(
         typer.echo(f"{visible(path)} ({len(content)} bytes)")
         if path.endswith(".md"):
             typer.echo("\n".join(f"    {visible(line)}" for line in content.decode("utf-8", "replace").splitlines()))
-    if not yes and not typer.confirm("Have the model told this where a task needs it?"):
+    if not yes and not typer.confirm("Approve this skill?"):
         raise typer.Exit(1)
     skill_folder.approve(settings_dir(config_dir), folder, contents)
-    typer.echo("approved, as it is now")
+    typer.echo("approved")
 
 
 def _tools(leave: str) -> str:

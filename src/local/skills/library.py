@@ -41,8 +41,9 @@ APPROVALS_FILE_NAME = "approved-skills.json"
 
 
 class SkillApprovalBook:
-    """The skills of shared places that the owner has approved: `approved-skills.json` in the folder of settings, read
-    as it is now, with a digest for each folder."""
+    """The owner's approvals of skills in shared places: `approved-skills.json` in the settings folder, read for each
+    check, with a digest for each folder.
+    """
 
     def __init__(self, settings: Path) -> None:
         self.settings, self._path = settings, settings / APPROVALS_FILE_NAME
@@ -59,7 +60,7 @@ class SkillApprovalBook:
         return f"{why}: read it with `local2 skills approve {folder}`"
 
     def approve(self, folder: Path, contents: Mapping[str, bytes]) -> None:
-        """Have it used as long as it is this one. Raises `ConfigError`."""
+        """Approve the skill in its present version. Raises `ConfigError`."""
         approved = {**self._all(), str(folder.resolve()): digest_of(contents)}
         try:
             write_private(self._path, json.dumps(approved, indent=1, sort_keys=True) + "\n")
@@ -67,7 +68,7 @@ class SkillApprovalBook:
             raise ConfigError(f"{self._path} cannot be written: {error.strerror}") from None
 
     def signature(self) -> tuple[int, ...]:
-        """Something that is another one as soon as something else is approved."""
+        """Return a value that changes when the approvals change."""
         try:
             found = self._path.stat()
         except OSError:
@@ -85,8 +86,9 @@ class SkillApprovalBook:
 
 
 def tools_of(folder: Path, settings: Path) -> str:
-    """What stands with the tools that a skill brings: what was said of them in that folder of settings, or why they
-    cannot be had; empty for one that brings none."""
+    """Return the state of a skill's tools: their approval in that settings folder, or why they cannot be used; empty
+    for a skill without tools.
+    """
     if not (folder / FILE_NAME).exists():
         return ""
     try:
@@ -109,7 +111,7 @@ def _new_settings(draft: SkillDraft) -> str:
 
 
 def _settings_of(text: str) -> str:
-    """What stands before the instructions; empty where nothing does."""
+    """Return the settings before the instructions; empty if there are none."""
     lines = text.splitlines()
     fences = [number for number, line in enumerate(lines) if line.rstrip() == FENCE]
     return "\n".join([*lines[: fences[1] + 1], ""]) if len(fences) > 1 else ""
@@ -123,9 +125,10 @@ SHOWN_NAME = 80
 
 @dataclass(frozen=True, slots=True)
 class FoundSkill:
-    """A folder in which a skill should be. Of one that is not `ready`, `error` says why in one line: it is broken, it
-    is incomplete without the programs in `missing`, the owner has not approved it as it is now, or one of its name in
-    an earlier place hides it."""
+    """A folder that should contain a skill. If it is not `ready`, `error` gives the reason in one line: it is broken,
+    incomplete without the programs in `missing`, not approved in its present version, or hidden by a skill of the same
+    name in an earlier place.
+    """
 
     name: str
     place: PlaceKind
@@ -139,8 +142,9 @@ class FoundSkill:
 
 
 class SkillLibrary:
-    """The skills in all places, read again each time; an earlier place goes first. A skill in a place where others may
-    write is used only as its owner has approved it."""
+    """The skills in all places, read again for each request; earlier places take precedence. A skill in a place where
+    others may write is used only as its owner has approved it.
+    """
 
     def __init__(self, places: Callable[[], Sequence[SkillPlace]], approvals: SkillApprovalBook) -> None:
         self._places, self._approvals = places, approvals
@@ -165,7 +169,9 @@ class SkillLibrary:
             for skill in self._of(place):
                 first = taken.get(skill.name)
                 if first is not None and skill.status == "ready":
-                    skill = replace(skill, status="hidden", error=f"there is one of that name in {first.folder.parent}")
+                    skill = replace(
+                        skill, status="hidden", error=f"there is a skill of that name in {first.folder.parent}"
+                    )
                 elif skill.status == "ready":
                     taken[skill.name] = skill
                 found.append(skill)
@@ -176,7 +182,7 @@ class SkillLibrary:
         return [skill for skill in self.skills() if skill.status == "ready"]
 
     def skill(self, name: str) -> tuple[SkillPlace, Skill]:
-        """A skill that is ready, as it stands there now, and where. Raises `ToolError` (not_found, conflict)."""
+        """Return a usable skill in its present version, and its folder. Raises `ToolError` (not_found, conflict)."""
         why = ""
         for place in self.places:
             if NAME.fullmatch(name) and name in place.names():
@@ -190,7 +196,7 @@ class SkillLibrary:
         raise ToolError(f"there is no skill {one_line(name)[:SHOWN_NAME]!r}; there are: {known}", kind="not_found")
 
     def tools_of(self, skill: FoundSkill) -> str:
-        """What stands with the tools that a skill brings; see `tools_of`."""
+        """Return the state of a skill's tools; see `tools_of`."""
         return tools_of(skill.folder, self._approvals.settings)
 
     def files(self, place: SkillPlace, name: str) -> tuple[str, ...]:
@@ -215,7 +221,7 @@ class SkillLibrary:
         try:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            text = f"{one_line(path)[:SHOWN_NAME]} is no text; only scripts can use it"
+            text = f"{one_line(path)[:SHOWN_NAME]} is not text; only scripts can use it"
             raise ToolError(text, kind="not_text") from None
 
     def _of(self, place: SkillPlace) -> Iterator[FoundSkill]:
@@ -239,7 +245,7 @@ class SkillLibrary:
         return skill, replace(found, status="ready")
 
     def _content(self, place: SkillPlace, name: str) -> tuple[bytes, str]:
-        """What SKILL.md holds, and why it may not be used if so."""
+        """Return the content of SKILL.md, and the reason why it must not be used, if any."""
         if not place.needs_approval:
             return place.files().read(place.path(name, SKILL_FILE_NAME), MOST_BYTES), ""
         contents = contents_of(place, name)
@@ -252,8 +258,9 @@ class SkillLibrary:
 
 
 class SkillText(VersionedText):
-    """SKILL.md of one skill, with its versions. Where others than the owner may write, a change counts as approved if
-    all that was there before it was."""
+    """The SKILL.md of one skill, with its versions. In a shared place a change counts as approved if the previous
+    content was approved.
+    """
 
     def __init__(self, folder: Path, settings: Path, versions: Path) -> None:
         super().__init__(folder / SKILL_FILE_NAME, TextHistory(versions, f"the skill {folder.name}"))
@@ -290,8 +297,9 @@ PLACE_FILE = "folder"  # says where the skill lies
 
 
 class SkillProposalBook:
-    """The skills of which a change was proposed, by name, each with its versions in a folder of the data directory,
-    where nobody looks for skills."""
+    """The skills for which a change was proposed, by name, each with its versions in a folder of the data directory,
+    which is not searched for skills.
+    """
 
     def __init__(self, settings: Path, data_dir: Path) -> None:
         self._settings, self._folder = settings, data_dir / FOLDER
@@ -321,7 +329,7 @@ class SkillProposalBook:
             raise ConfigError(f"{one_line(draft.name)[:MOST_NAME]!r} cannot be a skill's name")
         own = self._settings.joinpath(*IN_SETTINGS, draft.name)
         if folder is None and own.exists():
-            raise ConfigError(f"{own} is there already, and is no skill that is ready")
+            raise ConfigError(f"{own} already exists, and is not a usable skill")
         versions = self._folder / draft.name
         skill = SkillText(folder or own, self._settings, versions)
         wanted = skill_text(draft, skill.text())

@@ -1,4 +1,4 @@
-"""What skills there are: published when it changes, and answered on request."""
+"""The messages about skills: published when skills change, and sent on request."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ READ_SKILL = "read_skill"  # the tool that the model reads them with
 
 
 class SkillRecord(Data):
-    """One skill: `ready`, or why not: `broken`, `incomplete` without the programs in `missing`, `unapproved` as it is
-    now, or `hidden` by one of its name in an earlier place. `place` is where it lies: settings, extra or workspace;
-    `tools`, for a door, what stands with those that it brings: approved, not approved, changed since, or why not."""
+    """One skill with its status: `ready`, `broken`, `incomplete` without the programs in `missing`, `unapproved` in
+    its present version, or `hidden` by a skill of the same name in an earlier place. `place` is where it is stored:
+    settings, extra or workspace; `tools`, for a frontend, is the state of the tools that it brings: approved, not
+    approved, changed since, or a problem.
+    """
 
     name: str
     status: Literal["ready", "broken", "incomplete", "unapproved", "hidden"]
@@ -29,7 +31,7 @@ class SkillRecord(Data):
 
 @dataclass(frozen=True, slots=True)
 class SkillDraft:
-    """A skill as somebody would like it to be: `instructions` is the Markdown after the settings."""
+    """A proposed text of a skill: `instructions` is the Markdown after the settings."""
 
     name: str
     description: str
@@ -37,9 +39,10 @@ class SkillDraft:
 
 
 class SkillRequest(Message):
-    """A request about skills: a respondent asks for those that are `ready`, a frontend for the `list` of all or to
-    `show` one with its text. The dreamer proposes (`propose`, `by`) new `instructions` for one that is ready, or a new
-    skill with a `description`; nothing changes before the owner has approved that."""
+    """A request about skills: a respondent asks for the `ready` ones, a frontend for the `list` of all or to `show`
+    one with its text. The dreamer proposes (`propose`, `by`) new `instructions` for a usable skill, or a new skill
+    with a `description`; nothing changes before the owner has approved it.
+    """
 
     subject = "skills.request."
     delivery = Delivery.EPHEMERAL
@@ -54,9 +57,10 @@ class SkillRequest(Message):
 
 
 class SkillResult(Message):
-    """The answer of the participant that holds the skills. `places` are the folders in which they may be, the user's
-    own first; `text` is that of the one that was to be shown, `files` what it has beside it; `proposed` says whether a
-    proposal waits for the owner now."""
+    """The answer to a `SkillRequest`. `places` are the folders that are searched for skills, the user's own first;
+    `text` is that of the requested skill, `files` its other files; `proposed` says whether a proposal waits for the
+    owner now.
+    """
 
     subject = "skills.result."
     delivery = Delivery.EPHEMERAL
@@ -71,8 +75,9 @@ class SkillResult(Message):
 
 
 class SkillsChanged(Message):
-    """A skill was added, removed or changed: the names of those that are ready, and of the others. It does not say what
-    they are for: a prompt is made of answers alone (`skills.request.ready`)."""
+    """Published when a skill was added, removed or changed: the names of the usable skills, and of the others.
+    Descriptions are not included, because a prompt is built only from answers to requests (`skills.request.ready`).
+    """
 
     subject = "skills.changed"
     delivery = Delivery.RECORDED

@@ -1,4 +1,4 @@
-"""Skills: which there are, what is wrong with the others, and what one says."""
+"""The HTTP routes of skills: list them with their problems, and read one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def add_routes(routes: APIRouter) -> None:
     @routes.get("/skills")
     @open_to(Access.OWNER)
     async def listing() -> Response:
-        """Every skill with its status, and the folders in which they may lie."""
+        """List all skills with their status, and the folders that are searched for skills."""
         found = await _ask(SkillRequest(verb="list"))
         return JsonResponse({"skills": found.skills, "places": found.places})
 
     @routes.get("/skills/{name}")
     @open_to(Access.OWNER)
     async def one(name: Name) -> Response:
-        """One that is ready, with its text and the names of its files."""
+        """Get one usable skill with its text and the names of its files."""
         found = await _ask(SkillRequest(verb="show", name=name))
         return JsonResponse({**found.skills[0].model_dump(), "text": found.text, "files": found.files})
 

@@ -87,8 +87,9 @@ Longer texts go into references/, programs into scripts/: name them here by thei
 
 @dataclass(frozen=True, slots=True)
 class SkillCheck:
-    """The result of checking the folder of a skill: `fault` is empty for a skill that can be used, `tools` for one that
-    brings none; else it says whether they were approved."""
+    """The result of checking the folder of a skill: `fault` is empty for a usable skill, `tools` for one without
+    tools; otherwise `tools` says whether they were approved.
+    """
 
     folder: Path
     fault: str
@@ -106,7 +107,7 @@ def new_skill(settings: Path, name: str, description: str) -> Path:
         file.parent.mkdir(parents=True)
         file.write_text(TEXT.format(name=name, description=f'"{said}"', title=name.replace("-", " ").capitalize()))
     except FileExistsError:
-        raise ConfigError(f"{file.parent} is there already") from None
+        raise ConfigError(f"{file.parent} already exists") from None
     except OSError as error:
         raise ConfigError(f"{file} cannot be made: {error.strerror}") from None
     return file
@@ -132,14 +133,16 @@ def _checked(folder: Path, settings: Path) -> SkillCheck:
 
 
 def servers_of(folder: Path) -> dict[str, MCPServerConfig]:
-    """The servers of tools that a skill brings, as it is now, by the names that they get in your `mcp.json`. Raises
-    `ConfigError` for what is no skill, and for what it may not bring."""
+    """Return the tool servers that a skill brings, by their names in the owner's `mcp.json`. Raises `ConfigError` if
+    the folder is not a skill, or a server is not allowed.
+    """
     return ServingSkill.of(folder).servers()
 
 
 def to_approve(folder: Path) -> dict[str, bytes]:
-    """All that is approved with a skill, by the paths of its files: what is shown is what counts. Raises
-    `ConfigError` for what is no skill."""
+    """Return everything that is approved with a skill, by the paths of its files. Raises `ConfigError` if the folder
+    is not a skill.
+    """
     place, name = SkillPlace("extra", folder.resolve().parent), folder.resolve().name
     try:
         contents = contents_of(place, name)
@@ -162,8 +165,9 @@ LOOK_SECONDS = 2.0  # between two looks at the folders
 
 
 class SkillService:
-    """The skills of a participant, which answers for them and publishes when they change. `library` is read in threads,
-    as its folders may be slow; without `proposals` no change of a skill can be proposed."""
+    """The skills of a participant, which answers requests for them and publishes changes. `library` is read in
+    threads, because its folders may be slow; without `proposals` no change of a skill can be proposed.
+    """
 
     publishes = (SkillsChanged,)
     tools = (ReadSkillTool,)
@@ -187,7 +191,7 @@ class SkillService:
         return bool(self._ready)
 
     async def look(self) -> SkillsChanged | None:
-        """What is to be told, if there is something else than at the last look."""
+        """Return the change to publish, if the skills have changed since the last look."""
         async with self._looking:
             if not await asyncio.to_thread(self.library.look):
                 return None
@@ -200,7 +204,7 @@ class SkillService:
         return SkillsChanged(ready=self._ready, others=tuple(others))
 
     async def watch(self, tell: Callable[[SkillsChanged], Awaitable[Any]]) -> None:
-        """Look at the folders every two seconds, and tell of what has changed; until it is cancelled."""
+        """Check the folders every two seconds and publish changes, until cancelled."""
         while True:
             await asyncio.sleep(until_next_tick(time.monotonic(), LOOK_SECONDS))
             if (changed := await self.look()) is not None:
@@ -229,7 +233,7 @@ class SkillService:
 
     def _propose(self, request: SkillRequest, skills: list[FoundSkill]) -> bool:
         if self._proposals is None:
-            raise ConfigError("no change of a skill can be proposed here")
+            raise ConfigError("this participant accepts no proposals for skills")
         folders = {skill.name: skill.folder for skill in skills if skill.status == "ready"}
         draft = SkillDraft(request.name, request.description, request.instructions)
         return self._proposals.propose(draft, folders.get(request.name), request.by)
@@ -248,9 +252,10 @@ IN_WORKSPACE = (".local2", "skills")
 
 
 class SkillPlaces:
-    """The folders in which skills may be, in this order: the folder of settings, the folders that the owner names, and
-    the workspace as long as it `is_trusted`. Raises `ConfigError` for a named folder in the workspace, where the model
-    may write."""
+    """The folders that are searched for skills, in this order: the settings folder, the folders that the owner names,
+    and the workspace as long as it `is_trusted`. Raises `ConfigError` for a named folder in the workspace, where the
+    model may write.
+    """
 
     def __init__(
         self, settings: Path, named: tuple[Path, ...], workspace: Path, is_trusted: Callable[[], bool] = lambda: False
@@ -259,7 +264,7 @@ class SkillPlaces:
         self._named = [SkillPlace("extra", folder.expanduser()) for folder in named]
         for place in self._named:
             if place.root.resolve().is_relative_to(workspace.resolve()):
-                raise ConfigError(f"files.yaml: skill_folders: {place.root} lies in the workspace; name one outside")
+                raise ConfigError(f"files.yaml: skill_folders: {place.root} is in the workspace; choose one outside")
 
     def __call__(self) -> list[SkillPlace]:
         """The places that there are now."""

@@ -42,7 +42,9 @@ _VERDICTS = ({"feedback", "score"}, {"feedback", "winner"})
 
 
 class Task(StrEnum):
-    """The chores are known by the JSON Schema of the reply or, for judges, by the form of the prompt."""
+    """The kind of a request to the model, recognised by the JSON Schema of the reply or, for judges, by the form of
+    the prompt.
+    """
 
     TALK = "talk"
     CLASSIFICATION = "classification"  # facts and intent are asked for
@@ -106,7 +108,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one tool call came back with; `tool` is empty if the message does not say."""
+    """The result of one tool call; `tool` is empty if the message does not name it."""
 
     tool: str
     content: str
@@ -136,7 +138,9 @@ class AssistantMessage:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """`question` is what the user said since the last answer; it led to `rounds` of `calls`, and their `results`."""
+    """A conversation as the rules read it: `question` is what the user said since the last answer; it led to `rounds`
+    of `calls`, and their `results`.
+    """
 
     question: str
     earlier: tuple[EarlierTurn, ...] = ()
@@ -222,7 +226,7 @@ def _exchanges(messages: Sequence[Json]) -> list[EarlierTurn]:
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """`text` answers a question that matches every one of the patterns `about`."""
+    """A built-in fact: `text` answers a question that matches all patterns in `about`."""
 
     about: tuple[str, ...]
     text: str
@@ -349,7 +353,7 @@ _TRAILING = ".,;:!?"
 
 @dataclass(frozen=True, slots=True)
 class QuotedHit:
-    """One search result as it was numbered."""
+    """One numbered search result."""
 
     number: int
     title: str
@@ -359,7 +363,9 @@ class QuotedHit:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A remembered exchange as search_memory tells it; `outdated` is the sentence that says what no longer holds."""
+    """A remembered exchange from a result of search_memory; `outdated` is the sentence that says what is no longer
+    true.
+    """
 
     when: str
     said: str
@@ -754,7 +760,7 @@ _SAYS_WHO = "A rule of the stand-in that counts words has judged this, not a lan
 
 @dataclass(frozen=True, slots=True)
 class _Points:
-    """What speaks for an answer, best if all of it is true."""
+    """The criteria of an answer, best if all are true."""
 
     says_something: bool
     takes_up_the_question: bool
@@ -867,11 +873,13 @@ _DISGUISES: Mapping[str | None, Callable[[str], str]] = {
 
 
 class _Unknown(LookupError):
-    """Nothing of what was told fits."""
+    """The signal that no instruction in the messages applies."""
 
 
 def obey(messages: Sequence[Json], tools: Collection[str]) -> AssistantMessage | None:
-    """The next message of a model that was told all this and may call these tools; None if nobody has ordered any."""
+    """Return the next message of a model that obeys orders in its messages and may call these tools; None if there are
+    no orders.
+    """
     told = [str(message.get("content") or "") for message in messages]
     orders = list(dict.fromkeys(found.groups() for text in told for found in _ORDER.finditer(text)))
     known = _ORDER.sub("", "\n".join(told))

@@ -39,7 +39,9 @@ from local.stand_in.rules import AssistantMessage, Conversation, Task, ToolUse, 
 
 
 class OllamaRefusal(LocalError):
-    """Becomes HTTP `status` with Ollama's error body; the message is Ollama's own wording where it has one."""
+    """An error that becomes HTTP `status` with Ollama's error body; the message is Ollama's own wording where it has
+    one.
+    """
 
     kind = "refused"
 
@@ -61,7 +63,7 @@ _MOST_TOP_LOGPROBS = 20
 
 @dataclass(frozen=True, slots=True)
 class OllamaRequest:
-    """The fields of POST /api/chat; `think` None means that it was left out."""
+    """The fields of POST /api/chat; `think` is None if it was left out."""
 
     model: str
     messages: tuple[Json, ...] = ()
@@ -217,7 +219,7 @@ OVERFLOW = "the input length exceeds the context length"
 
 @dataclass(frozen=True, slots=True)
 class FittedPrompt:
-    """What the model really sees after cutting, and how many tokens that is."""
+    """A prompt cut to the context window, and its number of tokens."""
 
     messages: tuple[Json, ...]
     tools: tuple[Json, ...]
@@ -290,7 +292,7 @@ def logprobs_of(text: str, alternatives: int) -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class ChunkedReply:
-    """Chunks in sending order: all thinking, all content, then the calls. Delays are seconds."""
+    """A reply as chunks in sending order: all thinking, all content, then the calls. Delays are seconds."""
 
     thinking: tuple[str, ...] = ()
     content: tuple[str, ...] = ()
@@ -350,7 +352,7 @@ _PLACEHOLDER = re.compile(r"\{(question|first_url|(?:title|snippet|url|result|me
 
 
 class _Unfilled(LookupError):
-    """Nothing that came back fills a placeholder."""
+    """The signal that no result fills a placeholder."""
 
 
 def _expression(text: str) -> str:
@@ -369,14 +371,14 @@ class _Strict(BaseModel):
 
 
 class ScriptedCall(_Strict):
-    """A tool call; placeholders may stand in its text arguments."""
+    """A scripted tool call; its text arguments may contain placeholders."""
 
     name: str
     arguments: dict[str, Any] = {}
 
 
 class ScriptedReply(_Strict):
-    """One assistant message."""
+    """One scripted assistant message."""
 
     thinking: str | tuple[str, ...] = ""
     content: str | tuple[str, ...] = ""
@@ -384,7 +386,7 @@ class ScriptedReply(_Strict):
 
 
 class ScriptedTurn(_Strict):
-    """The replies to one question."""
+    """The scripted replies to one question."""
 
     user: Expression
     history: Expression = ""
@@ -401,7 +403,7 @@ class ScriptedTurn(_Strict):
 
 
 class Script(_Strict):
-    """One story; delays are seconds."""
+    """The script of one story; delays are seconds."""
 
     story: str
     turns: tuple[ScriptedTurn, ...]
@@ -574,7 +576,7 @@ def full_name(name: str) -> str:
 
 
 class Library:
-    """Which models are pulled and which are in memory."""
+    """The models of the server: which are pulled and which are in memory."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         wanted = {full_name(name) for name in names}
@@ -788,10 +790,9 @@ def _number(schema: Json, *, whole: bool) -> float:
 
 @dataclass(frozen=True, slots=True)
 class StandInSettings:
-    """`models` are the names present at start (none named: the whole catalogue); `served_at_once` 0 means no limit.
-
-    `latency_seconds` passes before the first token of each answer, `chunk_delay_seconds` between two chunks of
-    `chunk_chars` characters.
+    """The settings of the stand-in. `models` are the names present at start (none named: the whole catalogue);
+    `served_at_once` 0 means no limit. `latency_seconds` passes before the first token of each answer,
+    `chunk_delay_seconds` between two chunks of `chunk_chars` characters.
     """
 
     models: tuple[str, ...] = ()
@@ -1198,7 +1199,9 @@ async def _not_allowed(_: Request, __: Exception) -> Response:
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to the program around it, and looks once a second instead of ten times."""
+    """A uvicorn server that leaves signals to the program around it, and checks for its end once a second instead of
+    ten times.
+    """
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""The commands that are given in a story, each in a process of its own, as from a terminal."""
+"""The commands of a story, each run in a separate process, as from a terminal."""
 
 from __future__ import annotations
 
@@ -39,13 +39,15 @@ MOST_SECONDS = 60.0  # of a command
 
 
 class StoryCommands:
-    """The commands of a story, run on the system on `data_dir`. What a command waits for has `seconds` to come."""
+    """The runner of a story's commands, on the system on `data_dir`. The messages that a command waits for have
+    `seconds` to come.
+    """
 
     def __init__(self, client: SystemClient, data_dir: Path, seconds: float) -> None:
         self._client, self._data_dir, self._seconds = client, data_dir, seconds
 
     def give(self, command: Command) -> Iterator[Check]:
-        """What has come of one."""
+        """Run one command and check its result."""
         with self._following(command) as envelopes:
             yield from check_command(command, *self._run(command))
             yield from check_came(command.wait_for, _came(command, envelopes))

@@ -67,8 +67,9 @@ FRONTEND = "story"  # which decides, as approvals name it
 
 
 class ApprovalScript:
-    """The decisions of a story about calls that need approval. Use `decision` for each request; `checks` are those of
-    the cards, `missing` the foreseen requests that have not come."""
+    """The decisions of a story about calls that need approval. Call `decision` for each request; `checks` are those of
+    the cards, `missing` the expected requests that have not come.
+    """
 
     def __init__(self, approvals: Sequence[Approval]) -> None:
         self._open = list(approvals)
@@ -76,8 +77,9 @@ class ApprovalScript:
         self.checks: list[Check] = []
 
     def decision(self, asked: Mapping[str, Any]) -> Json | None:
-        """The body that decides it, by an `approval.request`; a denial if nobody has foreseen it, None if it is decided
-        already."""
+        """The body that decides it, by an `approval.request`; a denial if the story does not expect it, None if it is
+        already decided.
+        """
         if asked["call_id"] in self._decided:
             return None
         self._decided.add(asked["call_id"])
@@ -107,7 +109,7 @@ def _is_about(approval: Approval, asked: Mapping[str, Any]) -> bool:
 
 
 class LocalPage(Settings):
-    """A page of the local web: its path, what the search engine says of it, and its text."""
+    """A page of the local web: its path, its search snippet, and its text."""
 
     path: str
     title: str
@@ -125,7 +127,7 @@ class LocalPage(Settings):
 
 
 class LocalPages(Settings):
-    """All pages of the local web, as `pages.yaml` has them."""
+    """All pages of the local web, from `pages.yaml`."""
 
     pages: tuple[LocalPage, ...]
 
@@ -143,7 +145,7 @@ def search(pages: Sequence[LocalPage], query: str) -> list[LocalPage]:
 
 
 class LocalWeb:
-    """A web server with the pages, on a free port of 127.0.0.1 while its `with` block lasts."""
+    """A web server with the pages, on a free port of 127.0.0.1 within its `with` block."""
 
     def __init__(self, pages: Sequence[LocalPage]) -> None:
         self.opened: list[str] = []  # paths with their queries, whether there was something or not
@@ -156,7 +158,7 @@ class LocalWeb:
         return f"127.0.0.1:{self._server.server_port}"
 
     def settings(self) -> dict[str, dict[str, Any]]:
-        """What makes the web tools use this web and no other, by the name of their files."""
+        """Return the settings that make the web tools use only this web, by file name."""
         return {
             "web_search": {"provider": "searxng", "searxng_url": f"http://{self.host}"},
             "web_fetch": {"allow_hosts": [self.host]},
@@ -188,7 +190,7 @@ def _handler(pages: Sequence[LocalPage], opened: list[str]) -> type[BaseHTTPRequ
                 self.send_error(404)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nobody reads this server's log."""
+            """Discard the server's log."""
 
         def _send(self, media_type: str, text: str) -> None:
             body = text.encode()
@@ -218,8 +220,9 @@ def _words(text: str) -> set[str]:
 
 
 class StoryDeaths:
-    """The participants that a story kills: `kills` has, by name, the message on which the process is killed, which has
-    `seconds` to come."""
+    """The participants that a story kills: `kills` has, by name, the message on which the process is killed; the
+    message has `seconds` to come.
+    """
 
     def __init__(self, client: SystemClient, kills: Mapping[str, Awaited], seconds: float) -> None:
         self._client, self._kills, self._seconds = client, kills, seconds
@@ -227,7 +230,7 @@ class StoryDeaths:
 
     @contextmanager
     def happening(self) -> Iterator[None]:
-        """Listen while the block is done; then `checks` say who was killed."""
+        """Listen while the block runs; afterwards `checks` report which participants were killed."""
         if not self._kills:
             yield
             return
@@ -260,7 +263,7 @@ REAL_MODEL_WAIT_SECONDS = 600.0  # for a second answer and its judgement, where 
 
 @dataclass(slots=True)
 class _Course:
-    """How a story has gone so far: the answers, and the envelopes that came after them."""
+    """The progress of a story: the answers, and the envelopes that came after them."""
 
     answers: list[Json] = field(default_factory=list)
     late: list[Json] = field(default_factory=list)
@@ -274,9 +277,10 @@ class _Course:
 
 
 class StoryPlayer:
-    """A player of stories on one system. `stand_in_url` is the stand-in that gets their scripts; None: nobody does.
-    `web` is the one that is searched, if it is ours; commands are given on `data_dir`, without which none are. What a
-    story waits for has `wait_seconds` to come. Thinking is expected only of a model that `thinks`."""
+    """A player of stories on one system. `stand_in_url` is the stand-in that receives their scripts, if any. `web` is
+    the searched local web, if there is one; commands run on `data_dir`, if it is given. Awaited messages have
+    `wait_seconds` to come. Thinking is expected only of a model that `thinks`.
+    """
 
     def __init__(
         self,
@@ -293,7 +297,7 @@ class StoryPlayer:
         self._commands = StoryCommands(client, data_dir, wait_seconds) if data_dir else None
 
     def play(self, story: Story, script: Path | None = None) -> Iterator[Check]:
-        """One check after the other, as they are made; a question that gets no answer ends the story."""
+        """Yield the checks as they are made; a question without an answer ends the story."""
         story = story if self._thinks else without_thinking(story)
         self._prepare_stand_in(script, is_obedient=story.obedient_stand_in)
         course = _Course()
@@ -339,7 +343,9 @@ class StoryPlayer:
                 yield from self._commands.give(command)
 
     def _ask(self, turn: StoryTurn, session_id: str, script: ApprovalScript) -> Json:
-        """The whole answer; followed where something may ask, as somebody has to be there then."""
+        """Return the whole answer; the query is followed if an approval may be requested, because a client must be
+        connected then.
+        """
         if turn.approvals is None:
             return self._client.ask(turn.query, session_id)
         body = {"query": turn.query, "session_id": session_id, "query_id": new_id()}
@@ -350,7 +356,7 @@ class StoryPlayer:
         return self._client.request("GET", f"/query/{body['query_id']}")
 
     def _drop_skills(self, skills: Mapping[str, str]) -> Iterator[Check]:
-        """Put them where the system's own skills lie, and wait until it has noticed."""
+        """Put the skills into the system's skills folder, and wait until it has noticed."""
         if not skills:
             return
         place = Path(self._client.request("GET", "/skills")["places"][0])
@@ -360,7 +366,7 @@ class StoryPlayer:
                 (place / name / "SKILL.md").write_text(text, encoding="utf-8")
             ready = (set(envelope["payload"]["ready"]) for envelope in envelopes)
             noticed = any(names >= skills.keys() for names in ready)
-        yield Check(noticed, f"{', '.join(skills)} is noticed", "ready" if noticed else "nobody has said so")
+        yield Check(noticed, f"{', '.join(skills)} is noticed", "ready" if noticed else "it was not reported")
 
     def _instruct(self, turn: StoryTurn) -> None:
         """Have the workspace instruct, and its owner trust it as it is then, or no more."""
@@ -423,7 +429,7 @@ class StoryPlayer:
         except httpx.HTTPStatusError as error:
             raise NoAnswer("refused", f"{script}: the stand-in refused it: {error.response.text}") from None
         except httpx.HTTPError as error:
-            raise NoAnswer("unreachable", f"no answer from the stand-in at {self._stand_in_url}: {error}") from None
+            raise NoAnswer("unreachable", f"the stand-in at {self._stand_in_url} does not answer: {error}") from None
 
 
 def without_thinking(story: Story) -> Story:
@@ -503,8 +509,10 @@ STORIES = shipped_dir() / "stories"
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Where stories are played: the system's HTTP address, the owner's token, the stand-in's address if it is to play
-    scripts, the web if it is ours, whether the model thinks, and the data directory of a system that was started."""
+    """The environment in which stories are played: the system's HTTP address, the owner's token, the stand-in's
+    address if it plays scripts, the local web if there is one, whether the model thinks, and the data directory of a
+    system that was started.
+    """
 
     api_url: str
     token: str | None

@@ -1,4 +1,4 @@
-"""What stories played on a real model take over from the user: which model answers, and whether it thinks."""
+"""The user's settings that stories on a real model use: which model answers, and whether it thinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an acceptance story is: a YAML file of questions, and what must be true of the answers and of the bus."""
+"""Acceptance stories: YAML files of questions, and the expectations of the answers and of the bus."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from local.permissions.messages import Decision
 
 
 class Expect(Settings):
-    """What a story expects of one answer. Texts are looked for without regard to case and line breaks."""
+    """The expectations of one answer. Texts are compared without regard to case and line breaks."""
 
     answer_contains: tuple[str, ...] = ()
     answer_excludes: tuple[str, ...] = ()
@@ -37,18 +37,19 @@ class Expect(Settings):
 
 
 class Saying(Settings):
-    """An expectation of a message's fields: one of these alternatives must fit; with none, everything does.
+    """An expectation of a message's fields: one of these alternatives must match; without any, every message does.
 
-    A field's value is the one to find, a list of those that will do, `{from: 1, to: 5}`, or `{contains: text}` of a
-    text, or of a list in which one has it.
+    A field's value is the expected one, a list of possible ones, `{from: 1, to: 5}`, or `{contains: text}` for a text,
+    or for a list with an element that contains it.
     """
 
     one_of: tuple[dict[str, Any], ...] = ()
 
 
 class Awaited(Saying):
-    """A message that comes after an answer. Written as its subject or, if it must say something, as
-    `subject: [{field: value, …}, …]`."""
+    """A message that must come after an answer. Written as its subject or, with conditions, as `subject: [{field:
+    value, …}, …]`.
+    """
 
     subject: str
 
@@ -87,8 +88,9 @@ class Approval(Settings):
 
 
 class Command(Settings):
-    """A command of `local2` as one types it, without that word, on the system of the story. What it prints `says` these
-    texts and `conceals` those; then what it has to `wait_for` comes, whoever sends it."""
+    """A `local2` command, without that word, to run on the system of the story. Its output `says` these texts and
+    `conceals` those; then the messages in `wait_for` must come, from any sender.
+    """
 
     run: str = Field(min_length=1)
     says: tuple[str, ...] = ()
@@ -97,22 +99,23 @@ class Command(Settings):
 
 
 class FilesExpect(Settings):
-    """Which files the workspace must have, and which it must not have."""
+    """The files that the workspace must contain, and those that it must not."""
 
     present: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 
 
 class StoryTurn(Settings):
-    """One question. `new_session` asks it in a conversation of its own, which the turns after it go on with. It is
-    asked in a `mode`, if it names one. `approvals` are asked while it is answered; what asks and is none of these is
-    denied, and fails the story. Without any, not even an empty list, nobody is there who could be asked. Before it is
-    asked `skills` are dropped in, names and what SKILL.md says, the workspace `instructs` by its LOCAL2.md, and its
-    owner `trusts` it, or does so no more.
-    `kills` names participants that are killed meanwhile, each as soon as a message has come.
+    """One question of a story. `new_session` asks it in a new conversation, which the later turns continue. It is
+    asked in a `mode`, if it names one. `approvals` are decided while it is answered; a request that matches none of
+    these is denied, and fails the story. Without `approvals`, not even an empty list, no person is connected. Before
+    the question `skills` are added (names and contents of SKILL.md), the workspace `instructs` by its LOCAL2.md, and
+    its owner `trusts` it or withdraws that.
 
-    What it has to `wait_for` comes before anything else is done; then the answer is rated, if `feedback` says how, what
-    it has changed is undone, if it says `undo`, the `files` of the workspace are looked at, and `commands` are given.
+    `kills` names participants to kill, each as soon as a message has come.
+
+    After the answer the messages in `wait_for` must come; then the answer is rated, if `feedback` is set, its changes
+    are undone, if `undo` is set, the `files` of the workspace are checked, and `commands` are run.
     """
 
     query: str = Field(min_length=1)
@@ -133,12 +136,12 @@ class StoryTurn(Settings):
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
         if self.mode is not None and self.approvals is None:
-            raise ValueError("mode wants approvals, even if the list is empty: somebody who is there")
+            raise ValueError("mode needs approvals, even an empty list: they stand for a connected person")
         return self
 
 
 class BusExpect(Settings):
-    """What must be true of the subjects seen on the bus during the whole story, in the order they were seen."""
+    """The expectations of the subjects seen on the bus during the whole story, in order."""
 
     present: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
@@ -146,12 +149,12 @@ class BusExpect(Settings):
 
 
 class Story(Settings):
-    """One story. `wait_for` names what comes during it or after the last answer and is waited for, `jobs` what comes of
-    a job that was made in it, which is done once; `flags` are those that its system is started with,
-    `more_participants` who takes part there beside the usual ones. One that `needs` the sandbox is left out on a
-    machine without; one that needs our own web has it with a real model, too, and `not_opened` are the paths there
-    which nobody may open. In one with an `obedient_stand_in` that does what it reads. `mcp_servers` are programs in
-    Python beside it, by the names that `mcp.json` is to give them.
+    """One story. `wait_for` names messages that come during it or after the last answer, `jobs` the expected result of
+    a job that was made in it and runs once; `flags` are options of its system, `more_participants` its additional
+    participants. A story that `needs` the sandbox is skipped on a machine without; one that needs the local web uses
+    it also with a real model, and `not_opened` are the paths there which must not be opened. With `obedient_stand_in`
+    the stand-in obeys instructions in what it reads. `mcp_servers` are Python programs beside the story, by their
+    names in `mcp.json`.
     """
 
     id: str = Field(min_length=1)
@@ -187,7 +190,7 @@ class Story(Settings):
 
     @property
     def stage(self) -> tuple[object, ...]:
-        """What is alike in stories that one system plays."""
+        """Return the key that stories on one system share."""
         return self.flags, self.more_participants, "own_web" in self.needs, self.id if self.has_commands else ""
 
 
@@ -231,7 +234,7 @@ SHOWN_CHARS = 120
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One expectation: whether it was met, what it was, and what was found."""
+    """One checked expectation: whether it was met, its description, and the actual result."""
 
     passed: bool
     what: str
@@ -307,7 +310,8 @@ def check_files(expect: FilesExpect, workspace: Path) -> list[Check]:
 
 
 def check_not_opened(paths: Sequence[str], opened: Sequence[str]) -> list[Check]:
-    """Check that nobody has asked for a path, whatever stood behind it; `opened` are paths with their queries."""
+    """Check that a path was not requested, with any query string; `opened` are the requested paths with their
+    queries."""
     return [
         Check(not found, f"nobody opens {path}", ", ".join(found) or "nobody has")
         for path in paths
@@ -363,7 +367,7 @@ def _worded(value: Any) -> str:
 
 
 def _told(expected: Saying, name: str, payload: Mapping[str, Any]) -> str:
-    """What was found, with the fields that were asked for."""
+    """Describe the actual result, with the expected fields."""
     fields = dict.fromkeys(field for fields in expected.one_of for field in fields)
     said = ", ".join(f"{field} {_worded(payload.get(field))}" for field in fields)
     return f"{name} ({said})" if said else name

@@ -91,8 +91,8 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
 
 
 class Fetcher:
-    """Fetches documents from public addresses. A name is resolved once for each hop and the connection goes to the very
-    address that was judged.
+    """A client that fetches documents from public addresses. A name is resolved once per hop, and the connection goes
+    to exactly the address that was checked.
 
     Every failure is a `ToolError` of kind refused, timeout, too_large, http_status, unsupported_type, connect, dns or
     redirect. Nothing is kept between two fetches: no cookies, no connections.
@@ -186,7 +186,9 @@ class Fetcher:
         raise ToolError(message, kind="connect")
 
     async def _addresses(self, url: WebUrl) -> Sequence[str]:
-        """Where to connect. One forbidden address among them refuses all: an honest name has none."""
+        """Return the addresses to connect to. One forbidden address among them refuses all, because an honest name has
+        none.
+        """
         if url.address is not None:
             return [url.host]
         try:
@@ -253,8 +255,9 @@ class CachedPage:
 
 
 class PageCache:
-    """Pages that were read lately: at most `max_chars` characters of text (the newest page always fits), none older
-    than `ttl_seconds`."""
+    """A cache of recently read pages: at most `max_chars` characters of text (the newest page always fits), none older
+    than `ttl_seconds`.
+    """
 
     def __init__(self, *, max_chars: int = 4_000_000, ttl_seconds: float = 300.0) -> None:
         self._max_chars = max_chars
@@ -301,7 +304,7 @@ class Page:
 
 
 class PageReader:
-    """Reads public web pages (and the hosts in `allow_hosts`: "host" or "host:port") as plain text."""
+    """A reader of public web pages (and the hosts in `allow_hosts`: "host" or "host:port") as plain text."""
 
     def __init__(
         self,
@@ -364,7 +367,7 @@ MOST_LINKS_OF_A_PART, LINKS_CHARS, LINK_TEXT_CHARS = 15, 1000, 80
 
 
 class WebFetchConfig(Settings):
-    """`web_fetch.yaml`; the comments there say what each key means."""
+    """The settings in `web_fetch.yaml`; the comments there explain each key."""
 
     fetch_max_chars: int = Field(8000, ge=200, le=200_000)
     timeout_seconds: float = Field(15, gt=0)
@@ -391,7 +394,7 @@ class WebFetchTool(Tool):
 
     @classmethod
     def build(cls, config: WebFetchConfig, resources: Resources) -> Self:
-        """With a reader that may go wherever `allow_hosts` and the address table let it."""
+        """Build the tool with a reader that is limited by `allow_hosts` and the address table."""
         reader = PageReader(
             fetch_max_chars=config.fetch_max_chars,
             timeout_seconds=config.timeout_seconds,

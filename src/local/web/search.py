@@ -110,9 +110,9 @@ def _distinct(hits: Iterable[SearchHit], limit: int) -> list[SearchHit]:
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """An answered search. No hits means that `provider` looked and found nothing.
+    """The result of a search that was answered. No hits means that `provider` found nothing.
 
-    `tried` names those asked before it that could not look, as (provider, reason).
+    `tried` names the providers that failed before it, as (provider, reason).
     """
 
     query: str
@@ -267,7 +267,7 @@ def _parsed(body: bytes) -> object:
 
 
 def _without_keys(text: str, request: httpx.Request) -> str:
-    """What a server says, without the key that it may have repeated."""
+    """Return a server's message, without a key that it may repeat."""
     for name in _KEY_HEADERS & request.headers.keys():
         for secret in {request.headers[name], request.headers[name].rpartition(" ")[2]}:
             text = text.replace(secret, "…")
@@ -287,9 +287,10 @@ def _detail(payload: object) -> str:
 
 
 class SearchProvider(Protocol):
-    """One place to search. An empty list means that it looked and found nothing; when it cannot look, it raises.
+    """Base class of search providers. An empty list means that nothing was found; a provider that cannot search
+    raises.
 
-    A search may take for ever: the chain, which bounds the time, cancels it.
+    A search may run forever: the chain, which bounds the time, cancels it.
     """
 
     @property
@@ -325,7 +326,7 @@ _SEARXNG_HINTS = {
 
 
 class SearxngProvider(ProviderClient):
-    """One SearXNG instance."""
+    """A client of one SearXNG instance."""
 
     def __init__(self, base_url: str) -> None:
         super().__init__("searxng", base_url, _SEARXNG_HINTS)
@@ -352,7 +353,7 @@ _BRAVE_HINTS = dict.fromkeys((401, 403), f"check {BRAVE_KEY}") | {422: f"if it m
 
 
 class BraveProvider(ProviderClient):
-    """The Brave Search API."""
+    """A client of the Brave Search API."""
 
     def __init__(self, api_key: str | None, *, base_url: str = "https://api.search.brave.com/res/v1") -> None:
         self._key = api_key
@@ -379,7 +380,7 @@ _TAVILY_HINTS = dict.fromkeys((401, 403), f"check {TAVILY_KEY}") | dict.fromkeys
 
 
 class TavilyProvider(ProviderClient):
-    """The Tavily search API."""
+    """A client of the Tavily search API."""
 
     def __init__(self, api_key: str | None, *, base_url: str = "https://api.tavily.com") -> None:
         self._key = api_key
@@ -395,9 +396,9 @@ class TavilyProvider(ProviderClient):
 
 
 class DdgsProvider:
-    """A search through `ddgs`, an optional package that is imported at the first search.
+    """A search provider that uses `ddgs`, an optional package that is imported at the first search.
 
-    `timeout_seconds` bounds what goes on in its thread, which no cancellation reaches.
+    `timeout_seconds` bounds its thread, which cannot be cancelled.
     """
 
     name = "ddgs"
@@ -426,7 +427,7 @@ class DdgsProvider:
         return package.DDGS(timeout=math.ceil(self._timeout_seconds / 3)).text(query, max_results=max_results)
 
     async def close(self) -> None:
-        """Nothing is kept open between searches."""
+        """Do nothing: no connection is kept between searches."""
 
 
 class MockProvider:
@@ -444,7 +445,7 @@ class MockProvider:
         return list(hits[:max_results])
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 def _made_up(query: str, number: int) -> SearchHit:
@@ -484,9 +485,9 @@ class _Flight(Generic[V]):
 
 
 class SharedFlights(Generic[K, V]):
-    """The running tasks by key: callers of a key that is running wait for the same result or error.
+    """The running tasks by key: callers with the key of a running task wait for the same result or error.
 
-    The callers own the task together: it goes on while one of them waits, and the last to give up takes it down.
+    The callers own the task together: it runs while one of them waits, and is cancelled when the last one gives up.
     """
 
     def __init__(self) -> None:
@@ -514,7 +515,7 @@ async def _end(task: asyncio.Task[Any]) -> None:
 
 
 class Lane:
-    """The queue in front of one provider: one query at a time. `clock` is monotonic, in seconds."""
+    """The queue of one provider: one query at a time. `clock` is monotonic, in seconds."""
 
     def __init__(self, provider: SearchProvider, clock: Callable[[], float]) -> None:
         self.name = provider.name
@@ -552,12 +553,12 @@ _Key = tuple[str, int]
 
 
 class SearchChain:
-    """The configured providers, asked in order until one could search; "found nothing" is an answer and ends the
-    search, too.
+    """A chain of the configured providers, asked in order until one could search; "found nothing" is an answer and
+    ends the search, too.
 
-    Answers are kept for `cache_seconds`, identical queries under way share one request, each provider gets one query at
-    a time, and one that named a time to come back is passed over until then. `timeout_seconds` is for the whole search;
-    a provider may use up its share of what is left, so that one that hangs leaves time for the next.
+    Answers are kept for `cache_seconds`, identical queries share one request, each provider gets one query at a time,
+    and a provider that named a time for the next request is skipped until then. `timeout_seconds` is for the whole
+    search; a provider may use its share of the remaining time, so that a hanging one leaves time for the next.
     """
 
     def __init__(
@@ -675,8 +676,9 @@ def _web_address(url: str) -> str:
 
 
 class WebSearchConfig(Settings):
-    """`web_search.yaml`; the comments there say what each key means. The environment
-    may hold the API keys, too."""
+    """The settings in `web_search.yaml`; the comments there explain each key. Environment variables may contain the
+    API keys, too.
+    """
 
     provider: str = "searxng"
     fallback_providers: tuple[str, ...] = ()
@@ -707,7 +709,7 @@ class WebSearchTool(Tool):
 
     @classmethod
     def build(cls, config: WebSearchConfig, resources: Resources) -> Self:
-        """With the chain of providers that the configuration names."""
+        """Build the tool with the configured chain of providers."""
         chain = build_chain(
             provider=config.provider,
             fallback_providers=config.fallback_providers,
@@ -728,7 +730,7 @@ class WebSearchTool(Tool):
             await self._chain.close()
 
     async def run(self, query: Annotated[str, "What to search for, in a few words"]) -> ToolOutput:
-        """Search, and tell what was found, or that nothing was, or that nobody could look."""
+        """Search, and return the hits, or that nothing was found, or that no provider could search."""
         outcome = await self._chain.search(query, self._max_results)
         return ToolOutput(render(outcome, date.today()), tuple(hit.url for hit in outcome.hits))
 
@@ -738,7 +740,7 @@ def _value(key: SecretStr | None) -> str | None:
 
 
 def key_problem(provider: str, config: WebSearchConfig) -> str | None:
-    """What is wrong with the API key of `brave` or `tavily`, or None."""
+    """Return the problem of the API key of `brave` or `tavily`, or None."""
     variable, key = {
         "brave": (BRAVE_KEY, config.brave_api_key),
         "tavily": (TAVILY_KEY, config.tavily_api_key),

@@ -164,7 +164,7 @@ class ChaosSystem:
                 if b" serves " in line or b" opening waits: " in line:
                     break
             else:
-                served_by = re.search(rb"is served already \(process (\d+)\)", said)
+                served_by = re.search(rb"is already running \(process (\d+)\)", said)
                 if served_by is None or int(served_by[1]) in frozen:
                     raise AssertionError(f"the replacement has ended instead of serving: {said.decode()}")
             yield

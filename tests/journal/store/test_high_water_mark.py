@@ -45,7 +45,7 @@ def test_one_that_was_removed_or_replaced_is_made_anew(path: Path, caplog: pytes
         mark.advance(state(3))
         assert mark.has_its_name()
     assert read_mark(path) == state(3)
-    assert caplog.text.count("is made anew") == 2
+    assert caplog.text.count("is created again") == 2
 
 
 def test_one_whose_folder_is_gone_is_not_made_anew(path: Path) -> None:

@@ -1,6 +1,6 @@
 /**
  * What waits for a person: a tool that asks whether it may, or a question of the model. A fold of messages by call_id;
- * times are seconds since 1970. The first answer wins, whichever door it came from; silence denies.
+ * times are seconds since 1970. The first answer wins, from any frontend; silence denies.
  * @typedef {{call_id: string, query_id: string, session_id: string, tool: string, args: any, level?: string,
  *   why?: string, sources?: string[], effect?: string, asked_at?: number, expires_at?: number|null, question?: string,
  *   options?: string[], decision?: string|null, by?: string|null, agent?: string, root_query_id?: string,

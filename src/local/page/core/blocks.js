@@ -2,7 +2,7 @@
  * A text that grows, as Markdown blocks: only its end is lexed again.
  *
  * The last two blocks stay open, for a line may still turn into a list's next item or a table's next row. What stands
- * before them keeps its objects, so that whoever draws a block can tell by identity that nothing changed.
+ * before them keeps its objects, so that the renderer of a block sees by identity that nothing changed.
  */
 
 const OPEN = 2;

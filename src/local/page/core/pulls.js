@@ -22,9 +22,9 @@ export function isOver(pull) {
 
 /** "2.1 GB of 7.6 GB", or what is being done. */
 export function extent(pull) {
-  if (pull.state === "failed") return pull.error?.message ?? "It failed.";
-  if (pull.state === "done") return "It is here.";
-  if (pull.state === "stopped") return "Stopped; the next time it goes on from there.";
+  if (pull.state === "failed") return pull.error?.message ?? "The download failed.";
+  if (pull.state === "done") return "Downloaded.";
+  if (pull.state === "stopped") return "Stopped. Try again to resume the download.";
   return pull.total ? `${bytes(pull.completed ?? 0)} of ${bytes(pull.total)}` : pull.status;
 }
 

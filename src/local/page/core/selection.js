@@ -25,7 +25,7 @@ export function tabFor(selection, wanted) {
   return tabs.includes(wanted) ? wanted : (tabs[0] ?? null);
 }
 
-/** What the selection is a part of, null where it stands for itself. @param {Selection} selection @returns {Selection|null} */
+/** What the selection is a part of, null if it is whole. @param {Selection} selection @returns {Selection|null} */
 export function wholeOf(selection) {
   if (selection?.kind === "call" || (selection?.kind === "envelope" && selection.queryId)) {
     return { kind: "turn", sessionId: selection.sessionId, queryId: selection.queryId };

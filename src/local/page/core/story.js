@@ -20,7 +20,7 @@ export function storyOf(turn, trace) {
   return [...inTime(told), ...ends, ...inTime(later)];
 }
 
-/** By time; what has none stays behind what it stood behind. */
+/** Sort by time; entries without one stay after their predecessor. */
 function inTime(sentences) {
   let last = 0;
   const keyed = sentences.map((one, index) => ((last = one.at ?? last), [last, index, one]));
@@ -35,13 +35,13 @@ function asked(turn) {
 function waits(trace, after) {
   return spansOf(trace, "line")
     .filter((span) => span.ended != null && span.ended - span.started >= LONG_WAIT)
-    .map((span) => ({ key: span.id, at: after(span.started), kind: "line", text: `It waited ${duration(span.ended - span.started)} for its turn.` }));
+    .map((span) => ({ key: span.id, at: after(span.started), kind: "line", text: `The question waited ${duration(span.ended - span.started)} in the queue.` }));
 }
 
 function restarts(trace, after) {
   return (trace?.attempts ?? [])
     .filter((one) => one.attempt > 1)
-    .map((one) => ({ key: `attempt ${one.attempt}`, at: after(one.started), kind: "bad", text: `It was begun again, attempt ${one.attempt}.`, more: one.reason || "The attempt before came to no end." }));
+    .map((one) => ({ key: `attempt ${one.attempt}`, at: after(one.started), kind: "bad", text: `The answer was started again, attempt ${one.attempt}.`, more: one.reason || "The previous attempt did not finish." }));
 }
 
 function compactions(trace, after) {
@@ -49,14 +49,14 @@ function compactions(trace, after) {
     key: one.id,
     at: after(one.sent_at),
     kind: "other",
-    text: "The conversation was too long for the model's window, and it was given less of it.",
+    text: "The conversation was too long for the model's context window, so earlier parts were left out.",
     more: one.summary ?? "",
   }));
 }
 
 function losses(trace, after) {
-  const dead = envelopesOf(trace, "bus.dead").map((one) => ({ key: one.id, at: after(one.sent_at), kind: "bad", text: "A message could not be handled, and nobody tries any more.", more: one.summary ?? one.sender }));
-  const gaps = envelopesOf(trace, "bus.gap").map((one) => ({ key: one.id, at: after(one.sent_at), kind: "bad", text: "Somebody has missed messages.", more: one.summary ?? one.sender }));
+  const dead = envelopesOf(trace, "bus.dead").map((one) => ({ key: one.id, at: after(one.sent_at), kind: "bad", text: "A message could not be handled and is not retried.", more: one.summary ?? one.sender }));
+  const gaps = envelopesOf(trace, "bus.gap").map((one) => ({ key: one.id, at: after(one.sent_at), kind: "bad", text: "A participant has missed messages.", more: one.summary ?? one.sender }));
   return [...dead, ...gaps];
 }
 
@@ -92,10 +92,10 @@ function calling(call, turn, trace, after) {
   const sentence = { key: `call ${call.call_id}`, at: after(begunAt(call, turn, trace)), kind: call.error ? "bad" : "tool", callId: call.call_id };
   const with_ = purpose(call);
   if (call.error) return { ...sentence, text: `${call.tool}${with_} failed: ${call.error.message || call.error.kind}` };
-  if (!isDone(call)) return { ...sentence, text: `${call.tool}${with_} ${turn.status === "open" ? "is running" : "came to no result"}.` };
+  if (!isDone(call)) return { ...sentence, text: `${call.tool}${with_} ${turn.status === "open" ? "is running" : "gave no result"}.` };
   const took = call.duration_ms == null ? "" : ` in ${duration(call.duration_ms / 1000)}`;
-  const more = call.tainted ? "Its words are a stranger's: what the model may do with addresses and effects is narrower from here on." : "";
-  return { ...sentence, text: `${call.tool}${with_} gave ${amount(call)}${took}.`, more };
+  const more = call.tainted ? "The result is untrusted content: from here on the model may open fewer addresses, and more calls need approval." : "";
+  return { ...sentence, text: `${call.tool}${with_} returned ${amount(call)}${took}.`, more };
 }
 
 /** When a call began: as its span says, or else when the step of the model that made it had ended. */
@@ -129,9 +129,9 @@ function ending(turn, trace, after) {
   const at = after((trace && answerOf(trace)?.sent_at) ?? turn.finished_at ?? turn.usage?.steps?.at(-1)?.ended ?? null);
   const took = at ? ` after ${duration(at)}` : "";
   const degraded = (turn.degraded ?? []).map((text, index) => ({ key: `degraded ${index}`, at, kind: "bad", text }));
-  if (turn.status === "answered") return [{ key: "ended", at, kind: "store", text: `It answered${took}.`, more: extent(turn) }, ...degraded];
-  if (turn.status === "cancelled") return [{ key: "ended", at, kind: "store", text: `You stopped it${took}.` }, ...degraded];
-  if (turn.status === "failed") return [{ key: "ended", at, kind: "bad", text: `There is no answer: ${turn.error?.message || turn.error?.kind || "it was not said why"}` }, ...degraded];
+  if (turn.status === "answered") return [{ key: "ended", at, kind: "store", text: `The answer was complete${took}.`, more: extent(turn) }, ...degraded];
+  if (turn.status === "cancelled") return [{ key: "ended", at, kind: "store", text: `You stopped the answer${took}.` }, ...degraded];
+  if (turn.status === "failed") return [{ key: "ended", at, kind: "bad", text: `There is no answer: ${turn.error?.message || turn.error?.kind || "the reason is unknown"}` }, ...degraded];
   return degraded;
 }
 
@@ -144,16 +144,16 @@ function judgements(turn, trace, after) {
   const { critique, pairwise, rating } = turn.scores ?? {};
   const at = (subject) => after(envelopesOf(trace, subject)[0]?.sent_at ?? null);
   const found = [];
-  if (critique?.score) found.push({ key: "critique", at: at("critique.result"), kind: "critic", text: `The critic gave it ${critique.score} of 5${critique.self_judged ? ", judging its own model" : ""}.`, more: critique.feedback ?? "" });
+  if (critique?.score) found.push({ key: "critique", at: at("critique.result"), kind: "critic", text: `The critic graded the answer ${critique.score} of 5${critique.self_judged ? ", by the same model that answered" : ""}.`, more: critique.feedback ?? "" });
   else if (critique) found.push({ key: "critique", at: at("critique.result"), kind: "critic", text: "The critic gave no grade.", more: critique.feedback || critique.status });
   if (pairwise?.winner) found.push({ key: "pairwise", at: at("pairwise.result"), kind: "critic", text: pairwise.winner === "tie" ? "The second model's answer was as good." : `The ${pairwise.winner === "A" ? "first" : "second"} model's answer was the better one.`, more: pairwise.feedback ?? "" });
-  if (rating) found.push({ key: "rating", at: at("user.feedback"), kind: "critic", text: `You found it ${rating > 0 ? "good" : "bad"}.` });
+  if (rating) found.push({ key: "rating", at: at("user.feedback"), kind: "critic", text: `You rated the answer ${rating > 0 ? "good" : "bad"}.` });
   return found;
 }
 
 function memories(turn, trace, after) {
   const kept = envelopesOf(trace, "memory.ingested")[0];
-  return kept ? [{ key: kept.id, at: after(kept.sent_at), kind: "memory", text: "The exchange is remembered." }] : [];
+  return kept ? [{ key: kept.id, at: after(kept.sent_at), kind: "memory", text: "The exchange was stored in the memory." }] : [];
 }
 
 function spansOf(trace, kind) {

@@ -2,10 +2,10 @@
 
 const STATES = {
   starting: "is starting",
-  restarting: "is being started again",
+  restarting: "is restarting",
   stopping: "is stopping",
   stopped: "was stopped",
-  failed: "has failed and is tried again now and then",
+  failed: "has failed; LoCAL2 tries to start it again",
 };
 
 /** The participants with what is new of one; who takes part no longer is not named any more.

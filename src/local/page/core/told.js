@@ -1,15 +1,15 @@
-/** What a model was told of the user without asking for it, in words. */
+/** The memories added to the prompt, in words. */
 
 const LONGEST = 80;
 
-/** One line for a turn's context, "" where nothing was told. */
+/** One line for a turn's context, "" if there are none. */
 export function contextLine(context) {
   if (!context) return "";
   const { facts = [], recalled = [] } = context;
   const [first, ...more] = recalled;
   const others = more.length ? ` and ${more.length} more` : "";
   const found = first ? `Recalled: “${shortened(first.query)}”, said on ${dayOf(first.asked_at)}${others}` : "";
-  const told = facts.length ? `Told about you: ${facts.length} ${facts.length === 1 ? "fact" : "facts"}` : "";
+  const told = facts.length ? `Known about you: ${facts.length} ${facts.length === 1 ? "fact" : "facts"}` : "";
   return [found, told].filter(Boolean).join(" · ");
 }
 

@@ -63,7 +63,7 @@ export function isUntouched(turn) {
 export function waitedFor(turn) {
   if (turn.waiting_for) return `waits: ${turn.waiting_for}`;
   if (turn.reading) return `reading ${grouped(turn.reading.done)} of ${grouped(turn.reading.total)} tokens`;
-  if (turn.phase === "sending") return "waiting for the journal to put it on record";
+  if (turn.phase === "sending") return "waiting for the journal to store the question";
   if (turn.phase === "calling") return "";
   return turn.attempt ? "waiting for the model" : "waiting for its turn";
 }

@@ -63,7 +63,7 @@ function extent(trace, spans, now) {
   return { from, to: Math.max(to, from + NARROWEST) };
 }
 
-/** Each span after its parent, siblings by their beginning; whose parent is not there, or itself, stands for itself. */
+/** Each span after its parent, siblings by their beginning; spans without a parent are roots. */
 function inOrder(spans) {
   const known = new Map(spans.map((span) => [span.id, span]));
   const children = new Map();
@@ -94,7 +94,7 @@ function inOrder(spans) {
 function fencesOf(trace) {
   return (trace.attempts ?? [])
     .filter((one) => one.attempt > 1 && Number.isFinite(one.started))
-    .map(({ attempt, started, reason }) => ({ attempt, at: started, reason: reason || "The attempt before came to no end." }));
+    .map(({ attempt, started, reason }) => ({ attempt, at: started, reason: reason || "The previous attempt did not finish." }));
 }
 
 /** What each kind of work took, the most first, with its share of the sum of them. */
@@ -104,13 +104,13 @@ export function shares(selfTime) {
   return all.sort((one, other) => other[1] - one[1]).map(([kind, seconds]) => ({ kind, name: KINDS[kind] ?? kind, seconds, share: seconds / sum }));
 }
 
-/** Where a moment lies in the view, in per cent; what is far outside stays near it, so that no bar grows without end.
+/** The position of a moment in the view, in per cent, limited to its surroundings, so that no bar grows without end.
  * @param {number} at @param {View} view */
 export function placed(at, view) {
   return Math.min(110, Math.max(-10, (100 * (at - view.from)) / (view.to - view.from)));
 }
 
-/** The view nearer (`factor` < 1) or farther, about the moment that lies at `share` of it, never beyond the whole.
+/** The view nearer (`factor` < 1) or farther, about the moment at `share` of it, never beyond the whole.
  * @param {View} view @param {View} whole */
 export function zoomed(view, whole, factor, share = 0.5) {
   const most = whole.to - whole.from;

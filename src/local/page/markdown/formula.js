@@ -1,4 +1,4 @@
-/** A formula: as it was written until what draws it is loaded, and for good where that cannot read it. */
+/** A formula: as it was written until what draws it is loaded, and permanently where that cannot read it. */
 
 import { html, useLayoutEffect, useRef, useState } from "../html.js";
 

@@ -1,5 +1,5 @@
 /**
- * Where a formula stands in Markdown: `$…$` and `\(…\)` within a line, `$$…$$` and `\[…\]` by themselves. A dollar that
+ * The syntax of formulas in Markdown: `$…$` and `\(…\)` within a line, `$$…$$` and `\[…\]` by themselves. A dollar that
  * has a space inside or a digit behind it is money.
  */
 

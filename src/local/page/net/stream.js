@@ -1,4 +1,4 @@
-/** The one stream of a browser: it connects again by itself and goes on where it was. */
+/** The one stream of a browser: it reconnects automatically and resumes. */
 
 import { authorization, request } from "./api.js";
 import { fresh } from "./ids.js";
@@ -8,7 +8,7 @@ import { isRefused } from "./token.js";
 const SILENCE_SECONDS = 40; // the server says something every 15 s
 const PAUSES = [0, 0.15, 0.3, 0.6, 1]; // seconds before the next attempt
 
-/** Carries what it is told to and gives each event to `heard(name, data)`; `changed(isConnected)` tells how it is. */
+/** Carries the wanted subjects and passes each event to `heard(name, data)`; `changed(isConnected)` reports its state. */
 export class Stream {
   constructor(heard, changed) {
     this.heard = heard;

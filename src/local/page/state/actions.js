@@ -81,7 +81,7 @@ export async function submit() {
   if (!text || draft.files.some((file) => file.state === "sending")) return;
   const incognito = isSecret(from);
   let sessionId = from;
-  if (draft.replaces && from) sessionId = await branchAt(from, draft.replaces).catch((failure) => void tell(`It could not be asked again: ${failure.message}`));
+  if (draft.replaces && from) sessionId = await branchAt(from, draft.replaces).catch((failure) => void tell(`The question could not be asked again: ${failure.message}`));
   if (draft.replaces && !sessionId) return;
   sessionId ??= fresh("c");
   if (incognito) secrets.add(sessionId);
@@ -107,7 +107,7 @@ export async function stop(queryId) {
   try {
     await request("POST", `/query/${queryId}/cancel`);
   } catch (failure) {
-    if (failure.kind !== "not_found") tell(`It could not be stopped: ${failure.message}`);
+    if (failure.kind !== "not_found") tell(`The answer could not be stopped: ${failure.message}`);
   }
 }
 
@@ -136,6 +136,6 @@ export async function rate(turn, rating) {
     await request("POST", "/feedback", { query_id: turn.copy_of ?? turn.query_id, rating });
   } catch (failure) {
     put(before);
-    tell(`Your rating was not kept: ${failure.message}`);
+    tell(`Your rating was not saved: ${failure.message}`);
   }
 }

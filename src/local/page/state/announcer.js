@@ -1,4 +1,4 @@
-/** What a screen reader is told of an answer: its states and its end, never its words one by one. */
+/** The announcements of an answer to screen readers: its states and its end, not its words. */
 
 import { duration, counted } from "../core/words.js";
 import { sourcesOf } from "../core/sources.js";

@@ -20,7 +20,7 @@ export async function loadApprovals() {
   for (const one of told?.approvals ?? []) hearApproval(one);
 }
 
-/** Answer one. Throws an `ApiFailure`; what another door has answered first is heard, not thrown. */
+/** Answer one. Throws an `ApiFailure`; an earlier answer from another frontend is received, not thrown. */
 export async function decide(callId, decision, words = null, mode = null) {
   const body = { decision, by: "page", ...(words === null ? {} : { answer: words }), ...(mode === null ? {} : { mode }) };
   await request("POST", `/approvals/${encodeURIComponent(callId)}`, body);

@@ -11,7 +11,7 @@ export const offered = signal(null);
 /** By conversation, under "" the next new one: what its next question asks for. */
 export const chosen = signal(new Map());
 
-/** Read anew which models there are. Throws an `ApiFailure`. */
+/** Reload the list of models. Throws an `ApiFailure`. */
 export async function loadOffered() {
   const found = await request("GET", "/models");
   offered.value = { models: found.models.filter((one) => one.chat), default: found.default };
@@ -28,7 +28,7 @@ export function choose(sessionId, model) {
   chosen.value = new Map(chosen.peek()).set(sessionId ?? "", model.default ? DEFAULT : model.id);
 }
 
-/** What a question in `sessionId` has to say of the model, where it goes on from the conversation `from`. */
+/** The model to name with a question in `sessionId`, if it continues from the conversation `from`. */
 export function wantedModel(from, sessionId) {
   const wanted = chosen.peek().get(from ?? "") ?? (from === sessionId ? undefined : sessions.peek().get(from)?.model);
   if (wanted && from !== sessionId) {

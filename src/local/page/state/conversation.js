@@ -61,7 +61,7 @@ class Conversation {
   }
 }
 
-/** Whether of a turn that is open on record less was heard than stands there. */
+/** Whether less of an open turn was received than is recorded. */
 function isNews(known) {
   return known.status === "open" && !known.attempt;
 }

@@ -15,7 +15,7 @@ import { currentId, health, isOutdated, me, offlineSince, participants, sessions
 
 /** @type {SharedStream | null} */
 let stream = null;
-/** The digest of the page's files, which stands in their addresses. */
+/** The digest of the page's files, which is part of their addresses. */
 const PAGE = new URL("../", import.meta.url).pathname.split("/").at(-2);
 const waiting = [];
 const HIDDEN_MS = 50;

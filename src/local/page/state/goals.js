@@ -33,5 +33,5 @@ function putAway(id) {
 
 async function see(goal) {
   putAway(goal.goal_id);
-  await request("PATCH", `/goals/${goal.goal_id}`, { seen: goal.words_at, by: "page" }).catch((failure) => tell(`It is still counted as unseen: ${failure.message}`));
+  await request("PATCH", `/goals/${goal.goal_id}`, { seen: goal.words_at, by: "page" }).catch((failure) => tell(`The remark could not be marked as read: ${failure.message}`));
 }

@@ -75,7 +75,7 @@ export async function changeSession(sessionId, change) {
   }
 }
 
-/** Remove a conversation for good. @returns {Promise<{repeated_in: string[] | null,
+/** Delete a conversation permanently. @returns {Promise<{repeated_in: string[] | null,
  * copied_to?: string[]}>} */
 export async function deleteSession(sessionId) {
   const done = await request("DELETE", `/sessions/${sessionId}`);

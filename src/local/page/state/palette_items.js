@@ -31,7 +31,7 @@ function conversations() {
 }
 
 function kinds() {
-  return profiles.value.map(({ name, description }) => ({ key: `profile ${name}`, group: "Kinds of assistants", title: `Ask as ${name}`, detail: description, run: () => askAs(name) }));
+  return profiles.value.map(({ name, description }) => ({ key: `profile ${name}`, group: "Profiles", title: `Ask as ${name}`, detail: description, run: () => askAs(name) }));
 }
 
 function people() {

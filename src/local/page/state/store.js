@@ -37,7 +37,7 @@ export const me = signal({ user_id: null, owner: true });
 export const dialog = signal(null);
 /** What happened that somebody should know, until they have put it away: `{id, text, action?}`. */
 export const notices = signal([]);
-/** What a screen reader is told, a few words. */
+/** A short text for screen readers. */
 export const spoken = signal("");
 /** On a small screen: whether the list covers the conversation. */
 export const isRailOpen = signal(false);

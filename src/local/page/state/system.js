@@ -17,7 +17,7 @@ export const pulls = signal(new Map());
 /** A request that wants the owner's token, even of the owner's own browser. Throws an `ApiFailure` that says how. */
 export function ownerRequest(method, path, body) {
   return request(method, path, body).catch((failure) => {
-    if (failure.kind === "unauthorized") failure.message = "it wants your token: open the link that LoCAL2 prints when it starts.";
+    if (failure.kind === "unauthorized") failure.message = "your token is required: open the link that LoCAL2 prints when it starts.";
     throw failure;
   });
 }
@@ -34,7 +34,7 @@ export async function loadModels() {
 
 /** Fetch a model; what comes of it is heard on the stream. */
 export async function pull(name) {
-  hearPull({ name, state: "running", status: "asking for it", completed: null, total: null, error: null });
+  hearPull({ name, state: "running", status: "starting the download", completed: null, total: null, error: null });
   try {
     await ownerRequest("POST", "/models/pull", { name });
   } catch (failure) {
@@ -44,7 +44,7 @@ export async function pull(name) {
 
 /** Fetch it no longer; what has come of it is kept. */
 export async function stopPull(name) {
-  await ownerRequest("POST", "/models/pull/stop", { name }).catch((failure) => tell(`${name} is still being fetched: ${failure.message}`));
+  await ownerRequest("POST", "/models/pull/stop", { name }).catch((failure) => tell(`The download of ${name} could not be stopped: ${failure.message}`));
 }
 
 /** @param {import("../core/pulls.js").Pull} event */
@@ -68,11 +68,11 @@ export async function loadSettingsNames() {
   settingsNames.value = settings.map((one) => one.name).sort();
 }
 
-/** Start a participant anew. */
+/** Restart a participant. */
 export async function restart(name) {
   try {
     await ownerRequest("POST", `/participants/${encodeURIComponent(name)}/restart`);
-    tell(`${name} is being started again.`);
+    tell(`${name} is restarting.`);
   } catch (failure) {
     tell(`${name} was not restarted: ${failure.message}`);
   }

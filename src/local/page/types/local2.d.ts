@@ -58,7 +58,7 @@ export interface AgentResult {
   error: ErrorInfo | null;
 }
 
-/** The part of a query that a model asks of an agent: who asks, which agent, what the turn may use (`max_tokens`, `max_calls`). `asked` is the user's question that led to the task, the only text of the query that a user wrote. `tainted`: the model that wrote it had read untrusted content. `in_background`: nobody waits for the answer. */
+/** The part of a query that describes a task for an agent: who asks, which agent, and the limits of the turn (`max_tokens`, `max_calls`). `asked` is the user's question that led to the task, the only text of the query that a user wrote. `tainted`: the model that wrote the task had read untrusted content. `in_background`: no turn waits for the answer. */
 export interface AgentTask {
   agent_id: string;
   name: string;
@@ -73,7 +73,7 @@ export interface AgentTask {
   max_calls: number;
 }
 
-/** A state machine, when its state changes. Travels with `from` and `to`; `then` has the changes that followed at once. `phase` is what a turn that may do more than read is doing: researching, editing, verifying or completing. */
+/** A change of state of a state machine. Sent with the fields `from` and `to`; `then` lists the changes that followed immediately. `phase` is the current phase of a turn that may change things: researching, editing, verifying or completing. */
 export interface AgentTransition {
   agent: string;
   query_id: string;
@@ -85,7 +85,7 @@ export interface AgentTransition {
   phase: string;
 }
 
-/** The generator, after an answer: the exchange alone, for observers that keep histories. */
+/** The exchange alone, published by the generator after an answer, for observers that keep histories. */
 export interface AnswerDialog {
   query_id: string;
   respondent_id: string;
@@ -94,7 +94,7 @@ export interface AnswerDialog {
   session_id: string | null;
 }
 
-/** What a client asks of one answer; None or empty leaves it to the settings. `functions` are those that the client runs itself: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow`, `deny` and a `profile` narrow the tools that the model is offered. `mode` says what happens with calls that need approval. With `remember` an exchange whose history the client keeps is remembered all the same. `model` is the model that answers from now on in the conversation, whatever the profile says; "default" is the one of the settings. */
+/** The options of one answer, as the client asks for them; None or empty means the default of the settings. `functions` are functions that the client runs itself: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow`, `deny` and a `profile` narrow the tools that the model is offered. `mode` says what happens with calls that need approval. With `remember` an exchange is remembered even though the client keeps the history. `model` is the model that answers from now on in the conversation and overrides that of the profile; "default" is the one of the settings. */
 export interface AnswerOptions {
   temperature: number | null;
   top_p: number | null;
@@ -116,7 +116,7 @@ export interface AnswerOptions {
   model: string | null;
 }
 
-/** A kind of assistant: its text, and the tools that it is offered at most (None: all). `model` replaces the usual model. */
+/** A kind of assistant: its text and the tools that it may be offered (None: all). `model` replaces the default model. */
 export interface AnswerProfile {
   name: string;
   origin: string;
@@ -160,7 +160,7 @@ export interface ApprovalRequest {
   expires_at: number;
 }
 
-/** A participant that could not handle a message, or the journal for one that it delivers no more: which one, and why. */
+/** The report of a dead letter: which message could not be handled, and why. Published by the participant or, where redelivery was given up, by the journal. */
 export interface BusDead {
   participant: string;
   envelope_id: string;
@@ -168,7 +168,7 @@ export interface BusDead {
   error: ErrorInfo;
 }
 
-/** A receiver that notices that messages did not arrive: whose, on which subject, how many. */
+/** The report of a receiver that messages did not arrive: from whom, on which subject, and how many. */
 export interface BusGap {
   observer: string;
   sender: string;
@@ -177,7 +177,7 @@ export interface BusGap {
   missed: number;
 }
 
-/** A bus to itself, until it receives it: proof that its subscriptions are in place. `heard_as` is the instance, and how often it has begun to listen. */
+/** A message that a bus sends to itself, to prove that its subscriptions are in place. `heard_as` is the instance and how often it has started to listen. */
 export interface BusProbe {
   heard_as: string;
   instance: string;
@@ -239,7 +239,7 @@ export interface ClientCall {
   arguments: Record<string, unknown>;
 }
 
-/** A frontend's request for a program that wants to know which tools there are (list), or calls one (call: `tool`, `args`) under an id of no query. `client` is the program's name; `asks` says whether a person is asked where the call needs approval, which is denied otherwise. */
+/** A frontend's request for a program: list the tools, or call one (`tool`, `args`) under an id that is not a query's. `client` is the program's name; `asks` says whether a person is asked for approvals, which are denied otherwise. */
 export interface ClientToolRequest {
   verb: "list" | "call";
   query_id: string;
@@ -257,7 +257,7 @@ export interface ClientToolResult {
   error: ErrorInfo | null;
 }
 
-/** The tool `compare_answers`, when a model asks which of two texts answers a question better. A user waits for it only if it is the main respondent's. */
+/** A request of the tool `compare_answers` to compare two texts, made by a model. A user waits for it only if it is the main respondent's. */
 export interface ComparisonRequest {
   respondent_id: string;
   question: string;
@@ -265,7 +265,7 @@ export interface ComparisonRequest {
   answer_b: string;
 }
 
-/** The critic's answer to that; `error` says why it has none. */
+/** The critic's answer to a `ComparisonRequest`; `error` says why there is no comparison. */
 export interface ComparisonResult {
   winner: "A" | "B" | "tie" | null;
   order_consistent: boolean | null;
@@ -283,7 +283,7 @@ export interface ConsumerClaim {
   linger_ms: number;
 }
 
-/** The generator, before it sends the model less than everything: what is left out, and what remains. */
+/** Published by the generator before it shortens the context of a model: what is left out, and what remains. */
 export interface ContextCompacted {
   query_id: string;
   respondent_id: string;
@@ -295,14 +295,14 @@ export interface ContextCompacted {
   gauge: ContextGauge;
 }
 
-/** The fill of a model's window: tokens of the prompt, of the whole window, and by part, all estimated. */
+/** How full a model's context window is: tokens of the prompt, of the whole window, and by part, all estimated. */
 export interface ContextGauge {
   used: number;
   limit: number;
   parts: Record<string, number>;
 }
 
-/** A respondent, at most once for each turn, when it puts something known of the user before the model unasked: facts (lines), facts that were told earlier in the conversation and no longer hold (`gone`), and recalled exchanges. `engram_ids` are the engrams that all of this is from; `tokens` is an estimate of the whole block of context. */
+/** Published by a respondent, at most once per turn, when it adds remembered content to the prompt: facts (lines), facts given earlier in the conversation that are no longer true (`gone`), and recalled exchanges. `engram_ids` are the engrams that all of this comes from; `tokens` estimates the whole block of context. */
 export interface ContextProvided {
   query_id: string;
   respondent_id: string;
@@ -313,7 +313,7 @@ export interface ContextProvided {
   tokens: number;
 }
 
-/** A frontend that reads or changes the generator's record: sessions (`key` is the user, none is everybody; `query`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`, `branch_id`), delete, prompt (the system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With `of_user` another user's sessions do not exist. */
+/** A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none is everybody; `query`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`, `branch_id`), delete, prompt (the system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden. */
 export interface ConversationRequest {
   verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt";
   key: string;
@@ -331,14 +331,14 @@ export interface ConversationRequest {
   options: AnswerOptions | null;
 }
 
-/** The generator, in answer to a `ConversationRequest`: `value` is the record, or `error` says why there is none. */
+/** The generator's answer to a `ConversationRequest`: `value` is the requested record, or `error` the reason why there is none. */
 export interface ConversationResult {
   verb: string;
   value: Record<string, unknown> | null;
   error: ErrorInfo | null;
 }
 
-/** The critic, after it has read an answer. `score` is 1 to 5, or null with a status that says why; `expected` is the mean over the judge's probabilities of the scores, where they are known. */
+/** The critic's grade of an answer. `score` is 1 to 5, or null with a status that says why; `expected` is the mean over the judge's probabilities of the scores, where they are known. */
 export interface CritiqueResult {
   query_id: string;
   respondent_id: string;
@@ -352,7 +352,7 @@ export interface CritiqueResult {
   session_id: string | null;
 }
 
-/** Published by `cron` when a job was made, paused, resumed or removed (`what`). */
+/** Published by `cron` when a job was added, paused, resumed or removed (`what`). */
 export interface CronJobChanged {
   what: "active" | "paused" | "removed";
   job: CronJobRecord;
@@ -388,7 +388,7 @@ export interface CronRequest {
   limit: number;
 }
 
-/** The answer of `cron`: all jobs or the one that was meant; for run and history also the runs, the latest first. */
+/** The answer of `cron`: all jobs or the requested one; for run and history also the runs, the latest first. */
 export interface CronResult {
   verb: string;
   jobs: CronJobRecord[];
@@ -415,7 +415,7 @@ export interface CronRunRecord {
   ended_at: number | null;
 }
 
-/** The dreamer, when it has looked back. The memory keeps what it saw as notes. `read` counts the exchanges between the times `since` and `until` (seconds since 1970), `left_out` those with untrusted content, which it does not read. `proposes_soul` says that a change of the soul waits for its owner, `proposes_skill` for which skill one does. */
+/** A dream, published by the dreamer. The memory stores its notes. `read` counts the exchanges between the times `since` and `until` (seconds since 1970), `left_out` those with untrusted content, which are not read. `proposes_soul` says that a change of the soul waits for the owner, `proposes_skill` names the skill for which one does. */
 export interface DreamMade {
   dream_id: string;
   notes: DreamNote[];
@@ -428,7 +428,7 @@ export interface DreamMade {
   proposes_skill: string;
 }
 
-/** One thing that was seen in conversations, and the engrams of the exchanges that it rests on. `engram_id` is what the memory will know it by. */
+/** One note of a dream, and the engrams of the exchanges that it is based on. `engram_id` is its future id in the memory. */
 export interface DreamNote {
   engram_id: string;
   text: string;
@@ -504,7 +504,7 @@ export interface FactRecord {
   holds_until: string;
 }
 
-/** The generator, while the model reads its prompt and before it says anything: `done` of `total` tokens are read. Sent only where the model's server reports it, a few times a second at most. */
+/** Published by the generator while the model reads its prompt, before it generates: `done` of `total` tokens are read. Only where the model's server reports it, a few times a second at most. */
 export interface GenerationProgress {
   query_id: string;
   respondent_id: string;
@@ -513,7 +513,7 @@ export interface GenerationProgress {
   total: number;
 }
 
-/** The generator, while the model thinks: one fragment, `index` from 0 within an attempt. */
+/** A fragment of the model's thinking, published by the generator; `index` counts from 0 within an attempt. */
 export interface GenerationThinking {
   query_id: string;
   respondent_id: string;
@@ -522,7 +522,7 @@ export interface GenerationThinking {
   text: string;
 }
 
-/** The generator, while the model answers: one fragment, counted together with the thinking. */
+/** A fragment of the answer, published by the generator; `index` counts together with the thinking. */
 export interface GenerationToken {
   query_id: string;
   respondent_id: string;
@@ -531,7 +531,7 @@ export interface GenerationToken {
   text: string;
 }
 
-/** The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. What an earlier attempt said no longer counts. */
+/** Published by the generator while no model server answers; `reason` is a sentence. The text of earlier attempts is void. */
 export interface GenerationWaiting {
   query_id: string;
   respondent_id: string;
@@ -539,7 +539,7 @@ export interface GenerationWaiting {
   reason: string;
 }
 
-/** The heartbeat, when a goal is set, done, dropped or open again; `by` is who changed it, the heartbeat if a check has shown that the goal is reached. */
+/** Published by the heartbeat when a goal is set, done, dropped or open again; `by` names who changed it: the heartbeat if a check has shown that the goal is reached. */
 export interface GoalChanged {
   goal_id: string;
   text: string;
@@ -547,7 +547,7 @@ export interface GoalChanged {
   by: string;
 }
 
-/** A goal as everybody knows it. Times are seconds since 1970. `checks` counts how often it was looked at, `quiet` after how many of them nothing was said; `words` is what was said last, for the time `words_at`. */
+/** A goal as it is published. Times are seconds since 1970. `checks` counts its checks, `quiet` those without a remark; `words` is the latest remark, of the time `words_at`. */
 export interface GoalRecord {
   goal_id: string;
   text: string;
@@ -564,7 +564,7 @@ export interface GoalRecord {
   is_seen: boolean;
 }
 
-/** A frontend, for goals: list, set (`text`, `schedule`, `by`), done, drop, reopen, or seen (the words of `goal_id` for the time `words_at`). Not on record, because what it asks for may be refused. */
+/** A frontend's request about goals: list, set (`text`, `schedule`, `by`), done, drop, reopen, or seen (the remark on `goal_id` of the time `words_at`). It is not recorded, because it may be refused. */
 export interface GoalRequest {
   verb: "list" | "set" | "done" | "drop" | "reopen" | "seen";
   goal_id: string;
@@ -574,14 +574,14 @@ export interface GoalRequest {
   by: string;
 }
 
-/** The heartbeat, to that: the goals, all or the one that was meant. */
+/** The heartbeat's answer to a `GoalRequest`: all goals or the requested one. */
 export interface GoalResult {
   verb: string;
   goals: GoalRecord[];
   error: ErrorInfo | null;
 }
 
-/** The heartbeat, to the owner, when a check has something to say: for the time `due_at`, resting on the exchanges with the engrams `sources`; `left_out` counts those with untrusted content, which it does not read. Only the model of the next check is shown it. */
+/** A remark on a goal, published by the heartbeat for the owner: of the check at the time `due_at`, based on the exchanges with the engrams `sources`; `left_out` counts those with untrusted content, which are not read. Only the model of the next check reads it. */
 export interface GoalSaid {
   goal_id: string;
   goal: string;
@@ -636,7 +636,7 @@ export interface GrantResult {
   mode: "default" | "acceptEdits" | null;
 }
 
-/** A respondent, before or after something that a hook is for. `data` says what it is about: `query` of a turn and a session; `tools` before a model call, `content` and `calls` after one; `tool`, `args`, `level` and `tainted` of a tool call, and its `result` or `error` when it has ended. */
+/** A respondent's request to a hook, before or after an action. `data` describes the action: `query` of a turn and a session; `tools` before a model call, `content` and `calls` after one; `tool`, `args`, `level` and `tainted` of a tool call, and its `result` or `error` when it has ended. */
 export interface HookRequest {
   query_id: string;
   respondent_id: string;
@@ -646,7 +646,7 @@ export interface HookRequest {
   data: Record<string, unknown>;
 }
 
-/** A hook, to that: proceed; change, with the new `tools`, `args` or `result` in `data`; deny, or ask a person, and `why`. None of these approves anything: a call that was changed is judged again. `error` says why the hook could not decide. */
+/** A hook's answer to a `HookRequest`: proceed; change, with the new `tools`, `args` or `result` in `data`; deny, or ask a person, and `why`. None of these approves anything: a changed call is checked again. `error` is the reason why the hook could not decide. */
 export interface HookResult {
   hook: string;
   decision: "proceed" | "change" | "deny" | "ask";
@@ -655,18 +655,18 @@ export interface HookResult {
   error: ErrorInfo | null;
 }
 
-/** A durable consumer that has finished with these messages. */
+/** Sent by a durable consumer that has finished with these messages. */
 export interface JournalAck {
   consumer: string;
   numbers: number[];
 }
 
-/** A process that serves durable consumers: when they are ready, every few seconds, and when the journal has opened. The journal delivers to the sender's instance what was not acknowledged yet. */
+/** Sent by a process that serves durable consumers: when they are ready, every few seconds, and when the journal has opened. The journal then delivers the unacknowledged messages to this instance. */
 export interface JournalAttach {
   consumers: ConsumerClaim[];
 }
 
-/** The journal, to one publisher's instance: its messages with these ids are on the disk. `refused` are ids that it cannot take, for the reason in `error`. */
+/** Sent by the journal to one publisher's instance: its messages with these ids are on the disk. `refused` are ids that it cannot accept, for the reason in `error`. */
 export interface JournalConfirmed {
   instance: string;
   ids: string[];
@@ -674,7 +674,7 @@ export interface JournalConfirmed {
   error: ErrorInfo | null;
 }
 
-/** The journal to the instance that serves a durable consumer: entry `number` for the `attempt`th time. `frame` is the envelope as it was on the wire; `after` the entry of the same session that has to begin first, 0 for none. */
+/** Sent by the journal to the instance that serves a durable consumer: entry `number` for the `attempt`th time. `frame` is the envelope as it was sent; `after` is the entry of the same session that must begin first, 0 for none. */
 export interface JournalDeliver {
   consumer: string;
   instance: string;
@@ -684,19 +684,19 @@ export interface JournalDeliver {
   frame: string;
 }
 
-/** A process that serves a durable consumer, when it ends in order: the consumer's deliveries under way are returned. */
+/** Sent by a process that serves a durable consumer when it ends in order: the journal takes back the deliveries in flight. */
 export interface JournalDetach {
   consumer: string;
 }
 
-/** The journal's answer to that. There may be more if there are `limit` of them, or if `more` says so. */
+/** The journal's answer to `JournalRead`. There may be more entries if there are `limit` of them, or if `more` is set. */
 export interface JournalEntries {
   entries: JournalEntry[];
   more: boolean;
   error: ErrorInfo | null;
 }
 
-/** One message on record. The payload of a redacted one is gone from the end of its frame. */
+/** One recorded message. If it is redacted, the payload is missing at the end of its frame. */
 export interface JournalEntry {
   number: number;
   committed_at: number;
@@ -704,7 +704,7 @@ export interface JournalEntry {
   frame: string;
 }
 
-/** A process that serves a durable consumer, when a handler has raised: entry `number` is to be delivered again after a while, or to become a dead letter with this `reason`. */
+/** Sent by a process that serves a durable consumer when a handler has raised: entry `number` is to be delivered again after a while, or to become a dead letter with this `reason`. */
 export interface JournalFailed {
   consumer: string;
   number: number;
@@ -712,30 +712,30 @@ export interface JournalFailed {
   reason: string;
 }
 
-/** The journal, to an instance that another one has replaced: it gets no more deliveries, and should end. */
+/** Sent by the journal to an instance that another one has replaced: it gets no more deliveries and should end. */
 export interface JournalFenced {
   consumer: string;
   instance: string;
 }
 
-/** A process that serves a durable consumer, when somebody waits for its work: the journal delivers at once what has arrived so far. `mark` is the sender's, to tell the answers apart. */
+/** Sent by a process that serves a durable consumer while a requester waits for its work: the journal delivers immediately what has arrived so far. `mark` is the sender's, to tell the answers apart. */
 export interface JournalFlush {
   consumer: string;
   mark: number;
 }
 
-/** The journal, to an instance that has asked for that: what had arrived for its consumer before that `mark` has been delivered, as much as it takes at a time. */
+/** The journal's answer to `JournalFlush`: the messages that arrived for the consumer before that `mark` were delivered, up to the number it takes at a time. */
 export interface JournalFlushed {
   consumer: string;
   instance: string;
   mark: number;
 }
 
-/** The journal, when it begins to serve and after each reconnection: everybody sends again what is not confirmed, and attaches. */
+/** Published by the journal when it starts to serve and after each reconnection: every process then sends unconfirmed messages again and attaches. */
 export interface JournalOpened {
 }
 
-/** A participant that reads what is on record: entries above `after`, and below `before` if that is given, that match everything given; oldest first, or with `before` alone latest first. */
+/** A participant's request for recorded messages: entries above `after`, and below `before` if that is given, that match all conditions; oldest first, or with `before` alone latest first. */
 export interface JournalRead {
   subjects: string[];
   correlation_id: string | null;
@@ -746,32 +746,32 @@ export interface JournalRead {
   limit: number;
 }
 
-/** A participant that deletes something: the payloads of a session, of everything one query caused, and those that mention a text, whichever are given, are to leave the journal. */
+/** A participant's request to remove payloads from the journal: those of a session, of everything one query caused, and those that mention a text, whichever are given. */
 export interface JournalRedact {
   session_id: string | null;
   query_id: string | null;
   mentioned: string | null;
 }
 
-/** The journal's answer to that: how many payloads it has removed, or why it could not. */
+/** The journal's answer to `JournalRedact`: how many payloads it has removed, or why it could not. */
 export interface JournalRedacted {
   count: number;
   error: ErrorInfo | null;
 }
 
-/** A client, after the cause of dead letters was repaired: those with these numbers, or all, are delivered again to a consumer, or to each that was given up with them. */
+/** A client's request, after the cause of dead letters was repaired, to deliver those with these numbers, or all, again to one consumer or to every consumer that gave them up. */
 export interface JournalRedeliver {
   consumer: string | null;
   numbers: number[];
 }
 
-/** The journal's answer to that: by consumer, which messages are on record as to be given again, or why none is. */
+/** The journal's answer to `JournalRedeliver`: by consumer, which messages will be delivered again, or why none will. */
 export interface JournalRedelivered {
   numbers: Record<string, number[]>;
   error: ErrorInfo | null;
 }
 
-/** A process that serves durable consumers, four times a second while it works: by consumer and number, the attempts in flight. */
+/** Sent by a process that serves durable consumers, four times a second while it works: by consumer and number, the attempts in flight. */
 export interface JournalWorking {
   attempts: Record<string, Record<string, number>>;
 }
@@ -920,7 +920,7 @@ export interface ModelResult {
   error: ErrorInfo | null;
 }
 
-/** One call of a model: when it was asked, first heard of and done, in seconds since 1970, and its tokens. Without `model` it was cut off. */
+/** One call of a model: times of the request, the first token and the end, in seconds since 1970, and its tokens. Without `model` the call was interrupted. */
 export interface ModelSpan {
   started: number;
   first_token: number | null;
@@ -930,7 +930,7 @@ export interface ModelSpan {
   model: string;
 }
 
-/** A participant that has called a model for something else than an answer: the purpose (critic, classifier, summary, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds, and of a routine in a few words what came of it (`outcome`); of a check of a goal `about` is the goal. */
+/** The cost of model calls that produced no answer, published by the participant that made them: the purpose (critic, classifier, summary, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds, and for a routine a short description of the result (`outcome`). `about` is the goal that was checked. */
 export interface ModelUsed {
   purpose: string;
   model: string;
@@ -942,7 +942,7 @@ export interface ModelUsed {
   about: string;
 }
 
-/** The inner monologue, when it has thought about what happened lately: about the exchanges with the engrams `sources`; `left_out` counts those with untrusted content, which it does not read. No model is shown it. */
+/** A thought of the inner monologue, about the exchanges with the engrams `sources`; `left_out` counts those with untrusted content, which are not read. No model reads it. */
 export interface MonologueThought {
   thought_id: string;
   text: string;
@@ -951,7 +951,7 @@ export interface MonologueThought {
   model: string;
 }
 
-/** A job that somebody wants. `schedule` is a cron expression, `at` a time, `in` a while or `every` so often, in that time zone or the one of the settings. `missed` says what becomes of times that passed while LoCAL2 did not run: one run for all of them, one for each, or none. Without `session_id` each run is a conversation of its own. What is None gets the default of the settings. */
+/** The order of a new job. `schedule` is a cron expression, `at` a time, `in` a delay or `every` interval, in that time zone or the one of the settings. `missed` says how times are handled that passed while LoCAL2 did not run: one run for all of them, one for each, or none. Without `session_id` each run is a separate conversation. None means the default of the settings. */
 export interface NewJob {
   prompt: string;
   schedule: string;
@@ -983,7 +983,7 @@ export interface OutdatedFact {
   engram_ids: string[];
 }
 
-/** The critic, when two respondents have answered a query. `winner` is null with a status that says why. `order_consistent` says whether the judge preferred the same answer in both orders; if not, it is a tie, unless the judge's probabilities are known: then `preferred`, the mean probability of A over both orders, decides. */
+/** The critic's comparison of two respondents' answers to a query. `winner` is null with a status that says why. `order_consistent` says whether the judge preferred the same answer in both orders; if not, it is a tie, unless the judge's probabilities are known: then `preferred`, the mean probability of A over both orders, decides. */
 export interface PairwiseResult {
   query_id: string;
   winner: "A" | "B" | "tie" | null;
@@ -997,20 +997,20 @@ export interface PairwiseResult {
   session_id: string | null;
 }
 
-/** A frontend that has a participant started, stopped or restarted; `name` is what the supervisor or the settings call it. */
+/** A frontend's request to start, stop or restart a participant; `name` is its name in the supervisor or the settings. */
 export interface ParticipantRequest {
   verb: "start" | "stop" | "restart";
   name: string;
 }
 
-/** The supervisor's answer to that, when it is done: how the `child` is then, or in `error` why it was not done. It is given before a restart of the API, which could not receive it afterwards. */
+/** The supervisor's answer to a `ParticipantRequest`: the state of the `child` afterwards, or in `error` the reason why nothing was done. It is sent before a restart of the API, which could not receive it afterwards. */
 export interface ParticipantResult {
   verb: string;
   child: ChildStatus | null;
   error: ErrorInfo | null;
 }
 
-/** Every participant, every five seconds and within one of a change: what it does, what it has sent, what it receives. */
+/** The status of a participant, published every five seconds and within one second of a change: state, counters of sent messages, and subscriptions. */
 export interface ParticipantStatus {
   name: string;
   kind: string;
@@ -1049,7 +1049,7 @@ export interface PermissionResult {
   error: ErrorInfo | null;
 }
 
-/** A respondent, when its model proposes a plan: its user is asked by `approval.request` under the same call_id. */
+/** A plan, published by a respondent when its model proposes it. The user's approval is requested by `approval.request` under the same call_id. */
 export interface PlanCreated {
   query_id: string;
   respondent_id: string;
@@ -1058,7 +1058,7 @@ export interface PlanCreated {
   steps: string[];
 }
 
-/** A respondent, when its model begins, ends or drops a step of the approved plan: `index` from 0, in the plan of that `call_id`. */
+/** Published by a respondent when its model begins, ends or drops a step of the approved plan: `index` from 0, in the plan of that `call_id`. */
 export interface PlanStep {
   query_id: string;
   respondent_id: string;
@@ -1067,19 +1067,19 @@ export interface PlanStep {
   state: "open" | "doing" | "done" | "dropped";
 }
 
-/** The generator, when the journal has delivered the query to it; again for each repeat of a running query. */
+/** Published by the generator when the journal has delivered a query to it; again for each repeat of a running query. */
 export interface QueryAccepted {
   query_id: string;
   respondent_id: string;
   attempt: number;
 }
 
-/** A frontend, when the user stops an answer. */
+/** A frontend's request to stop an answer. */
 export interface QueryCancel {
   query_id: string;
 }
 
-/** The generator, when a query ends without an answer: refused, cancelled while it waited, or given up. */
+/** Published by the generator when a query ends without an answer: refused, cancelled while it waited, or given up. */
 export interface QueryFailed {
   query_id: string;
   respondent_id: string;
@@ -1162,7 +1162,7 @@ export interface RememberedGrant {
   decided_at: number;
 }
 
-/** The generator, when a turn ends: the answer and everything that led to it. */
+/** The answer to a query and everything that led to it, published by the generator when a turn ends. */
 export interface ResponseGeneration {
   query_id: string;
   respondent_id: string;
@@ -1190,7 +1190,7 @@ export interface ResponseGeneration {
   agent: string;
 }
 
-/** The reward service, to the respondent that gave an answer: the answer's reward is now this, 0 for none. It replaces any earlier one of the same answer. */
+/** The present reward of an answer, 0 for none, sent by the reward service to the answer's respondent. It replaces any earlier one of the same answer. */
 export interface RewardEvent {
   query_id: string;
   respondent_id: string;
@@ -1199,7 +1199,7 @@ export interface RewardEvent {
   rated_at: number;
 }
 
-/** How a routine is. `why` says what it waits for, `problem` what was wrong last; `read_until` is the time of the last exchange that it has read, `done_at` when it was done last, both in seconds since 1970, and `tokens_today` what it has used of `tokens_per_day`. */
+/** The state of a routine. `why` says what it waits for, `problem` its latest problem; `read_until` is the time of the last exchange that it has read, `done_at` its last run, both in seconds since 1970, and `tokens_today` its use of `tokens_per_day`. */
 export interface RoutineRecord {
   is_on: boolean;
   why: string;
@@ -1210,20 +1210,20 @@ export interface RoutineRecord {
   tokens_per_day: number;
 }
 
-/** A frontend that asks how a routine is (status), runs it at once (now), or switches it on or off, also across restarts. */
+/** A frontend's request about a routine: report its state (status), run it now (now), or switch it on or off, also across restarts. */
 export interface RoutineRequest {
   verb: "status" | "now" | "on" | "off";
   routine: "dreamer" | "monologue" | "heartbeat";
 }
 
-/** `reflection`, to that: how the routine is then. */
+/** The answer of `reflection` to a `RoutineRequest`: the state of the routine afterwards. */
 export interface RoutineResult {
   verb: string;
   state: RoutineRecord;
   error: ErrorInfo | null;
 }
 
-/** The generator, when a user continues from an earlier place of a session: `session_id` begins with the turns that `branched_from` has before the query `before`, which are not published again. */
+/** Published by the generator when a user continues from an earlier place of a session. `session_id` begins with the turns that `branched_from` has before the query `before`; these are not published again. */
 export interface SessionBranched {
   session_id: string;
   branched_from: string;
@@ -1232,7 +1232,7 @@ export interface SessionBranched {
   branched_at: number;
 }
 
-/** The generator, when a user has given a session a title, pinned it, or undone that. Without `title` the session is called by its first query. */
+/** Published by the generator when a user has changed a session's title or its pin. Without `title` the session is named after its first query. */
 export interface SessionChanged {
   session_id: string;
   title: string | null;
@@ -1240,12 +1240,12 @@ export interface SessionChanged {
   changed_at: number;
 }
 
-/** The generator, when a session was deleted or an incognito one has ended: everybody removes what they hold of it. */
+/** Published by the generator when a session was deleted or an incognito session has ended. Every participant then removes what it stores of the session. */
 export interface SessionDeleted {
   deleted_session_id: string;
 }
 
-/** One skill: `ready`, or why not: `broken`, `incomplete` without the programs in `missing`, `unapproved` as it is now, or `hidden` by one of its name in an earlier place. `place` is where it lies: settings, extra or workspace; `tools`, for a door, what stands with those that it brings: approved, not approved, changed since, or why not. */
+/** One skill with its status: `ready`, `broken`, `incomplete` without the programs in `missing`, `unapproved` in its present version, or `hidden` by a skill of the same name in an earlier place. `place` is where it is stored: settings, extra or workspace; `tools`, for a frontend, is the state of the tools that it brings: approved, not approved, changed since, or a problem. */
 export interface SkillRecord {
   name: string;
   status: "ready" | "broken" | "incomplete" | "unapproved" | "hidden";
@@ -1259,7 +1259,7 @@ export interface SkillRecord {
   tools: string;
 }
 
-/** A request about skills: a respondent asks for those that are `ready`, a frontend for the `list` of all or to `show` one with its text. The dreamer proposes (`propose`, `by`) new `instructions` for one that is ready, or a new skill with a `description`; nothing changes before the owner has approved that. */
+/** A request about skills: a respondent asks for the `ready` ones, a frontend for the `list` of all or to `show` one with its text. The dreamer proposes (`propose`, `by`) new `instructions` for a usable skill, or a new skill with a `description`; nothing changes before the owner has approved it. */
 export interface SkillRequest {
   verb: "ready" | "list" | "show" | "propose";
   name: string;
@@ -1268,7 +1268,7 @@ export interface SkillRequest {
   by: string;
 }
 
-/** The answer of the participant that holds the skills. `places` are the folders in which they may be, the user's own first; `text` is that of the one that was to be shown, `files` what it has beside it; `proposed` says whether a proposal waits for the owner now. */
+/** The answer to a `SkillRequest`. `places` are the folders that are searched for skills, the user's own first; `text` is that of the requested skill, `files` its other files; `proposed` says whether a proposal waits for the owner now. */
 export interface SkillResult {
   verb: string;
   skills: SkillRecord[];
@@ -1279,7 +1279,7 @@ export interface SkillResult {
   error: ErrorInfo | null;
 }
 
-/** A skill was added, removed or changed: the names of those that are ready, and of the others. It does not say what they are for: a prompt is made of answers alone (`skills.request.ready`). */
+/** Published when a skill was added, removed or changed: the names of the usable skills, and of the others. Descriptions are not included, because a prompt is built only from answers to requests (`skills.request.ready`). */
 export interface SkillsChanged {
   ready: string[];
   others: string[];
@@ -1291,7 +1291,7 @@ export interface TodoItem {
   state: "open" | "doing" | "done" | "dropped";
 }
 
-/** A respondent, when its model has written its to-do list: all of it, in order. */
+/** A to-do list, complete and in order, published by a respondent when its model has written it. */
 export interface TodoUpdated {
   query_id: string;
   respondent_id: string;
@@ -1318,7 +1318,7 @@ export interface ToolCallRecord {
   denied_by: string;
 }
 
-/** A tool, when work begins that continues after its call, and when it has ended: then with `outcome`, a sentence, and all of its output. */
+/** The state of work that continues after its tool call, published at its begin and at its end: then with `outcome`, a sentence, and all of its output. */
 export interface ToolJob {
   query_id: string;
   respondent_id: string;
@@ -1331,7 +1331,7 @@ export interface ToolJob {
   output: string;
 }
 
-/** A tool whose work shows while it is done, at most four times a second: the output from the byte `start` on. Of more than 8 kB it has only the end; all of it is in the result. */
+/** A piece of a running tool's output, at most four times a second: the output from the byte `start` on. A piece longer than 8 kB is cut to its end; the result has all of it. */
 export interface ToolProgress {
   query_id: string;
   respondent_id: string;
@@ -1341,7 +1341,7 @@ export interface ToolProgress {
   text: string;
 }
 
-/** The generator, when the model calls a tool. `call_id` is `query_id:step:index`, the same in every attempt. */
+/** The generator's request to execute a tool call of the model. `call_id` is `query_id:step:index`, the same in every attempt. */
 export interface ToolRequest {
   query_id: string;
   respondent_id: string;
@@ -1353,7 +1353,7 @@ export interface ToolRequest {
   grant: Grant | null;
 }
 
-/** A tool, when a call has ended: either `result` or `error`. `sources` are the addresses that the text came from, `links` those that it leads to; `tainted` says that untrusted content is in what a trusted tool returns. */
+/** A tool's answer to a call: either `result` or `error`. `sources` are the addresses that the text came from, `links` those that it links to; `tainted` says that the result of a trusted tool contains untrusted content. */
 export interface ToolResult {
   query_id: string;
   respondent_id: string;
@@ -1370,7 +1370,7 @@ export interface ToolResult {
   duration_ms: number;
 }
 
-/** A tool, when it starts and when asked: what the model reads about it, and how its calls are treated. */
+/** The description of a tool, published at its start and on request: what the model reads about it, and how its calls are treated. */
 export interface ToolSchema {
   tool: string;
   description: string;
@@ -1385,11 +1385,11 @@ export interface ToolSchema {
   trusted: boolean;
 }
 
-/** A participant that needs to know which tools there are; every tool answers with its schema. */
+/** A participant's request for the schemas of all tools; every tool answers with its `ToolSchema`. */
 export interface ToolSchemaRequest {
 }
 
-/** What a turn has used of each of its limits: rounds of tool calls, calls, bytes of results, and tokens. */
+/** The use of each limit of a turn: rounds of tool calls, calls, bytes of results, and tokens. */
 export interface TurnTotals {
   steps: number;
   max_steps: number;
@@ -1416,7 +1416,7 @@ export interface UserFacts {
   of_user: string;
 }
 
-/** A frontend, when a user rates an answer; the latest rating of an answer counts, null withdraws it. */
+/** A user's rating of an answer, published by a frontend; the latest rating of an answer counts, null withdraws it. */
 export interface UserFeedback {
   query_id: string;
   respondent_id: string;
@@ -1453,14 +1453,14 @@ export interface FeedbackBody {
   respondent_id?: string;
 }
 
-/** The body of POST /goals; `by` names the door. Without a schedule the goal is checked once a day. */
+/** The body of POST /goals; `by` names the frontend. Without a schedule the goal is checked once a day. */
 export interface GoalBody {
   text: string;
   schedule?: string;
   by?: string;
 }
 
-/** The body of PATCH /goals/{goal_id}: a new state, or the time `words_at` of words that were seen. */
+/** The body of PATCH /goals/{goal_id}: a new state, or in `seen` the time `words_at` of the remark that was read. */
 export interface GoalChangeBody {
   state?: "done" | "dropped" | "active" | null;
   seen?: number | null;
@@ -1532,7 +1532,7 @@ export interface StreamBody {
   bus?: BusBody | null;
 }
 
-/** The body of POST /tools/{tool}/calls. `client` is the program's name, as the person who is asked will read it; the same `query_id` again is the same call. */
+/** The body of POST /tools/{tool}/calls. `client` is the program's name as shown in approval requests. A repeated `query_id` refers to the same call. */
 export interface ToolCallBody {
   args?: Record<string, unknown>;
   client?: string;

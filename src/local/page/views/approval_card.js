@@ -32,17 +32,17 @@ export function ApprovalCard({ approval, now }) {
     <h3 id=${`${id}-head`}>${heading(approval)}</h3>
     <${Effect} lines=${effectOf(approval)} />
     ${approval.why ? html`<p dir="auto">${approval.why}</p>` : null}
-    ${approval.sources?.length ? html`<p>This conversation has words from ${approval.sources.map((source, index) => html`${index ? ", " : ""}<b dir="auto">${source}</b>`)}. Nothing has been done yet.</p>` : null}
+    ${approval.sources?.length ? html`<p>This conversation contains untrusted content from ${approval.sources.map((source, index) => html`${index ? ", " : ""}<b dir="auto">${source}</b>`)}. The call has not been made yet.</p>` : null}
     <${Unanswered} failure=${state.failure} />
     <div class="ask-acts">${choicesFor(approval).map(
       ([decision, title]) => html`<button type="button" key=${decision} class=${decision === "allow" ? "accent" : null} disabled=${state.isSending} onClick=${() => void say(decision)}>${title} <kbd>${LETTER_OF[decision]}</kbd></button>`
-    )}<span class="push"></span>${left ? html`<small>denied by itself in <span class="num">${left}</span></small>` : null}</div>
+    )}<span class="push"></span>${left ? html`<small>denied automatically in <span class="num">${left}</span></small>` : null}</div>
   </section>`;
 }
 
 function Effect({ lines }) {
   if (!lines.length) return null;
-  return html`<pre class="effect" tabindex="0" dir="ltr" aria-label="What it would do">${lines.map(
+  return html`<pre class="effect" tabindex="0" dir="ltr" aria-label="Effect of the call">${lines.map(
     ({ kind, text }, index) => html`<span key=${index} class=${`e-${kind}`}>${MARKS[kind] ? html`<i aria-hidden="true">${MARKS[kind]}</i>` : null}${kind === "removed" || kind === "added" ? html`<span class="unseen">${kind}: </span>` : null}${text}${"\n"}</span>`
   )}</pre>`;
 }

@@ -9,7 +9,7 @@ import { SystemNote } from "./system_note.js";
 export function Bars() {
   return html`<div class="bars">
     ${offlineSince.value !== null
-      ? html`<p class="bar-note bad" role="status" data-state="offline"><b>Not connected</b> since ${moment(offlineSince.value, now.value)}. What is here stays readable, what you send waits; trying again.</p>`
+      ? html`<p class="bar-note bad" role="status" data-state="offline"><b>Not connected</b> since ${moment(offlineSince.value, now.value)}. You can still read this page. Messages are sent after the connection is back.</p>`
       : null}
     ${isOutdated.value
       ? html`<p class="bar-note" role="status"><b>LoCAL2 was updated.</b> <button type="button" onClick=${() => location.reload()}>Load the new page</button></p>`
@@ -24,5 +24,5 @@ function Notice({ notice }) {
   const away = () => (notices.value = notices.value.filter((one) => one.id !== notice.id));
   return html`<p class="bar-note" role="status"><span>${notice.text}</span>
     ${notice.action ? html`<button type="button" onClick=${notice.action.run}>${notice.action.title}</button>` : null}
-    <button type="button" aria-label="Put this notice away" onClick=${away}>Close</button></p>`;
+    <button type="button" aria-label="Close this notice" onClick=${away}>Close</button></p>`;
 }

@@ -20,7 +20,7 @@ export function Changes({ call }) {
   return html`<div class="changes" role="group" aria-label="Changes of this call">
     <button type="button" class="quiet" aria-expanded=${found !== null} onClick=${() => (found ? keep(null) : void attempt(show))}>Changes</button>
     ${found && !isUndone && found.length ? html`<button type="button" onClick=${() => void attempt(undo)}>Undo</button>` : null}
-    <span role="status">${isUndone ? "Undone: the file is as it was." : found?.length === 0 ? "Nothing of it is kept any more." : ""}</span>
+    <span role="status">${isUndone ? "Undone: the file was restored." : found?.length === 0 ? "The changes are no longer stored." : ""}</span>
     ${fault ? html`<p class="call-error" role="alert">${fault}</p>` : null}
     ${found?.map((change) => html`<pre key=${change.path} class="diff" tabindex="0" dir="ltr" aria-label=${`${change.path}, ${change.what}`}>${lines(change.diff)}</pre>`)}
   </div>`;

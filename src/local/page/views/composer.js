@@ -30,7 +30,7 @@ export function Composer({ sessionId }) {
   return html`<form class="composer" data-over=${isOver} onSubmit=${send}
     onDragOver=${(event) => (event.preventDefault(), drop(true))} onDragLeave=${() => drop(false)}
     onDrop=${(event) => (drop(false), take(event, event.dataTransfer?.files))}>
-    ${draft.replaces ? html`<p class="replaces"><span>Asked again, this begins another version of the conversation.</span> <button type="button" onClick=${() => changeDraft(sessionId, { text: "", files: [], replaces: null })}>Keep the old one</button></p>` : null}
+    ${draft.replaces ? html`<p class="replaces"><span>Asking again starts another version of the conversation.</span> <button type="button" onClick=${() => changeDraft(sessionId, { text: "", files: [], replaces: null })}>Keep the old one</button></p>` : null}
     <${FileChips} sessionId=${sessionId} files=${draft.files} />
     <textarea id="question" ref=${field} rows="1" dir="auto" enterkeyhint="send" aria-label="Your message" placeholder="Ask, or drop a file" value=${draft.text}
       onInput=${(event) => write(event.target.value)} onKeyDown=${(event) => key(event, sessionId, draft, send)}
@@ -51,7 +51,7 @@ function Row({ sessionId, draft }) {
   return html`<div class="composer-row">
     <input ref=${input} type="file" multiple hidden aria-label="Files" onChange=${choose} />
     <button type="button" onClick=${() => input.current.click()}>Attach</button>
-    ${profile.value ? html`<button type="button" title="Ask as usual again" onClick=${() => askAs("general")}>as ${profile.value} ×</button>` : null}
+    ${profile.value ? html`<button type="button" title="Use the general profile again" onClick=${() => askAs("general")}>as ${profile.value} ×</button>` : null}
     <span class="push"></span>
     ${running.length ? null : html`<small class="hint"><kbd>⏎</kbd> sends <kbd>⇧⏎</kbd> new line</small>`}
     ${running.length ? html`<button type="button" class="stop-now" onClick=${() => void stop(running[0])}>Stop <kbd>Esc</kbd></button>` : null}

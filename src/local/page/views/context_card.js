@@ -1,4 +1,4 @@
-/** What the model was told of the user without asking for it: facts, and exchanges of earlier conversations. */
+/** The memories added to the prompt: facts, and exchanges of earlier conversations. */
 
 import { html, useState } from "../html.js";
 import { contextLine, dayOf } from "../core/told.js";
@@ -11,7 +11,7 @@ export function ContextCard({ context }) {
   return html`<section class="call" data-context aria-label="From your memory">
     <button type="button" class="call-head" aria-expanded=${isOpen} onClick=${() => open(!isOpen)}>
       <span class="dot done" aria-hidden="true"></span><code>memory</code><q dir="auto">${line}</q>
-      <span class="push"></span>${context.recalled.some((one) => one.tainted) ? html`<span class="tag" title="It may hold untrusted content">from outside</span>` : null}
+      <span class="push"></span>${context.recalled.some((one) => one.tainted) ? html`<span class="tag" title="It may hold untrusted content">untrusted</span>` : null}
     </button>
     ${isOpen ? html`<${Insides} context=${context} />` : null}
   </section>`;
@@ -20,8 +20,8 @@ export function ContextCard({ context }) {
 function Insides({ context }) {
   const { facts, gone, recalled } = context;
   return html`<div class="insides">
-    ${facts.length ? html`<h3>Told about you</h3><ul>${facts.map((fact) => html`<li key=${fact} dir="auto">${fact}</li>`)}</ul>` : null}
-    ${gone?.length ? html`<h3>No longer holds</h3><ul>${gone.map((fact) => html`<li key=${fact} dir="auto">${fact}</li>`)}</ul>` : null}
+    ${facts.length ? html`<h3>Known about you</h3><ul>${facts.map((fact) => html`<li key=${fact} dir="auto">${fact}</li>`)}</ul>` : null}
+    ${gone?.length ? html`<h3>No longer true</h3><ul>${gone.map((fact) => html`<li key=${fact} dir="auto">${fact}</li>`)}</ul>` : null}
     ${recalled.length ? html`<h3>Recalled</h3><ul>${recalled.map((one) => html`<${Recalled} key=${one.engram_id} one=${one} />`)}</ul>` : null}
   </div>`;
 }

@@ -8,7 +8,7 @@ export function CopyButton({ text, what, label = "Copy" }) {
   const copy = async () => {
     const worked = await copied(text);
     mark(worked ? "Copied" : "Not copied");
-    spoken.value = worked ? `${what} copied` : "the browser did not let it be copied";
+    spoken.value = worked ? `${what} copied` : "the browser did not allow copying";
     setTimeout(() => mark(""), 2000);
   };
   return html`<button type="button" class="quiet" aria-label=${`${done || label}: ${what}`} onClick=${copy}>${done || label}</button>`;

@@ -23,7 +23,7 @@ export function DeleteDialog({ sessionId, close }) {
   };
   if (step.name === "done") return html`<${Done} done=${step.done} close=${close} />`;
   return html`<h2 id="dialog-title">Delete “${title}”?</h2>
-    <p>Its questions and answers go for good, from the record and the memory, too.</p>
+    <p>Its questions and answers are deleted permanently, also from the journal and the memory.</p>
     ${step.trouble ? html`<p class="trouble" role="alert">${step.trouble}</p>` : null}
     <div class="dialog-acts"><button type="button" data-first onClick=${close}>Cancel</button>
       <button type="button" class="bad" disabled=${step.name === "working"} onClick=${() => void remove()}>${step.name === "working" ? "Deleting…" : "Delete"}</button></div>`;
@@ -32,10 +32,10 @@ export function DeleteDialog({ sessionId, close }) {
 function Done({ done, close }) {
   return html`<h2 id="dialog-title">Deleted</h2>
     ${done.repeated_in === null
-      ? html`<p>The memory is not there to tell whether something else repeats it.</p>`
+      ? html`<p>The memory is not running, so it is unknown whether other answers repeat it.</p>`
       : done.repeated_in.length
-        ? html`<p>Other answers had recalled something of it and may repeat it:</p><${Repeated} ids=${done.repeated_in} />`
+        ? html`<p>Other answers recalled parts of it and may repeat them:</p><${Repeated} ids=${done.repeated_in} />`
         : null}
-    ${done.copied_to?.length ? html`<p>${counted(done.copied_to.length, "other version")} of the conversation ${done.copied_to.length === 1 ? "keeps its copy" : "keep their copies"} of what was said before they part.</p>` : null}
+    ${done.copied_to?.length ? html`<p>${counted(done.copied_to.length, "other version")} of the conversation ${done.copied_to.length === 1 ? "keeps its copy" : "keep their copies"} of the turns before the versions differ.</p>` : null}
     <div class="dialog-acts"><button type="button" data-first onClick=${close}>Close</button></div>`;
 }

@@ -3,7 +3,7 @@
 import { html, useState } from "../html.js";
 import { exportSession } from "../state/listing.js";
 
-const FORMATS = [["markdown", "Markdown", "to read"], ["json", "JSON", "everything that is on record"]];
+const FORMATS = [["markdown", "Markdown", "to read"], ["json", "JSON", "all recorded data"]];
 
 export function ExportDialog({ sessionId, close }) {
   const [format, choose] = useState("markdown");

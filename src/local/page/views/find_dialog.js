@@ -20,7 +20,7 @@ export function FindDialog({ close }) {
     <input type="text" role="searchbox" autocomplete="off" data-first class="wide" aria-label="Find in this conversation" placeholder="Find in this conversation" onInput=${(event) => look(event.target.value)} />
     <p class="unseen" role="status">${state.hits ? counted(state.hits.length, "place") : ""}</p>
     ${state.trouble ? html`<p class="trouble" role="alert">${state.trouble}</p>` : null}
-    ${state.hits && !state.hits.length ? html`<p class="empty">Nothing here has these words.</p>` : null}
+    ${state.hits && !state.hits.length ? html`<p class="empty">No turn contains these words.</p>` : null}
     <ul class="hits">${(state.hits ?? []).map((hit) => html`<li key=${`${hit.query_id}${hit.where}`}><button type="button" onClick=${show(hit)}><small>${WHERE[hit.where] ?? hit.where}</small> <span dir="auto">${hit.excerpt}</span></button></li>`)}</ul>`;
 }
 

@@ -13,7 +13,7 @@ export function Grade({ critique }) {
   return html`<span class="graded">
     <button type="button" class=${`grade g${score}`} aria-expanded=${isOpen} aria-controls=${id} aria-label=${`The critic: ${score} of 5, ${WORDS[score] ?? ""}`} onClick=${() => open(!isOpen)}>${score}</button>
     ${isOpen
-      ? html`<span class="grade-words" id=${id} role="note"><b>${score} of 5, ${WORDS[score]}</b> ${feedback || "No words were given."} <small>${judge ?? "critic"}${isOwn ? ", the same model that answered" : ""}</small></span>`
+      ? html`<span class="grade-words" id=${id} role="note"><b>${score} of 5, ${WORDS[score]}</b> ${feedback || "No explanation was given."} <small>${judge ?? "critic"}${isOwn ? ", the same model that answered" : ""}</small></span>`
       : null}
   </span>`;
 }

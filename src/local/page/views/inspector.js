@@ -25,7 +25,7 @@ export function Inspector() {
   return html`<aside class="inspector" ref=${pane} aria-label="Inspector" data-tall=${isTall}>
     <button type="button" class="sheet-grip" aria-label=${isTall ? "Make the inspector smaller" : "Make the inspector larger"} onClick=${() => grow(!isTall)}><span aria-hidden="true"></span></button>
     <header><${Title} shown=${shown} /><button type="button" class="quiet" onClick=${() => (isInspectorOpen.value = false)}>Close</button></header>
-    ${shown ? html`<${Tabs} shown=${shown} /><${Panel} key=${keyOf(shown)} shown=${shown} />` : html`<p class="empty">Ask something: what became of it stands here.</p>`}
+    ${shown ? html`<${Tabs} shown=${shown} /><${Panel} key=${keyOf(shown)} shown=${shown} />` : html`<p class="empty">Ask a question: its details are shown here.</p>`}
   </aside>`;
 }
 
@@ -56,7 +56,7 @@ function Tabs({ shown }) {
     inspectorTab.value = next;
     event.currentTarget.querySelector(`[data-tab=${next}]`).focus();
   };
-  return html`<div class="tabs" role="tablist" aria-label="What to see of it" onKeyDown=${move}>
+  return html`<div class="tabs" role="tablist" aria-label="Views" onKeyDown=${move}>
     ${tabs.map(
       (name) => html`<button type="button" role="tab" key=${name} id=${`tab-${name}`} data-tab=${name} aria-selected=${tab.value === name} aria-controls="inspector-panel" tabindex=${tab.value === name ? 0 : -1} onClick=${() => (inspectorTab.value = name)}>${TABS[name]}</button>`
     )}

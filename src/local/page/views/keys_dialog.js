@@ -5,7 +5,7 @@ import { COMMANDS } from "../state/commands.js";
 import { hasLetters, switchLetters } from "../state/keys.js";
 
 const ALWAYS = [
-  ["Enter", "Send"], ["Shift Enter", "New line"], ["↑", "Edit the last question, in an empty box"], ["Esc", "Stop the answer, or close"], ["Ctrl K", "Search and do"],
+  ["Enter", "Send"], ["Shift Enter", "New line"], ["↑", "Edit the last question, in an empty box"], ["Esc", "Stop the answer, or close"], ["Ctrl K", "Search and commands"],
 ];
 
 export function KeysDialog({ close }) {

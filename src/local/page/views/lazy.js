@@ -23,7 +23,7 @@ export function lazy(load, isNear = () => true, Missing = Unfetched) {
   };
 }
 
-export const UNFETCHED = "This part of the page could not be fetched: LoCAL2 does not answer.";
+export const UNFETCHED = "This part of the page could not be loaded: LoCAL2 does not answer.";
 
 function Unfetched() {
   return html`<p class="trouble" role="status">${UNFETCHED}</p>`;

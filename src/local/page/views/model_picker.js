@@ -20,7 +20,7 @@ export function ModelPicker({ sessionId }) {
     run: () => choose(sessionId, model),
   }));
   if (trouble) items.push({ title: `Other models could not be listed: ${trouble}`, run: load });
-  if (me.value.owner) items.push({ title: "Get or set up models…", run: () => (dialog.value = { kind: "models" }) });
+  if (me.value.owner) items.push({ title: "Download or set up models…", run: () => (dialog.value = { kind: "models" }) });
   return html`<span class="model" title="the model that answers in this conversation"><${Menu} label=${`Model: ${name}. Choose another`} items=${items} onOpen=${load}>${name}</${Menu}></span>`;
 }
 

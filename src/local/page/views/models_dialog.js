@@ -12,19 +12,19 @@ export function ModelsDialog({ close }) {
   const [chosen, tell] = useState("");
   const known = models.value?.models ?? [];
   const names = new Set(known.map((one) => one.name));
-  const choose = (name) => chooseModel(name).then((waits) => (fail(""), tell(waits ? `${name} answers from the next start of LoCAL2 on.` : `${name} answers now.`)), (failure) => fail(failure.message));
+  const choose = (name) => chooseModel(name).then((waits) => (fail(""), tell(waits ? `${name} answers after the next start of LoCAL2.` : `${name} answers now.`)), (failure) => fail(failure.message));
   const fetched = [...pulls.value.values()].filter((one) => !names.has(one.name) || !isOver(one));
   const proposed = PROPOSED.filter((one) => !names.has(one.name) && !pulls.value.has(one.name));
   return html`<h2 id="dialog-title">Models</h2>
-    ${health.value?.stand_in ? html`<p>The stand-in answers now: a small program that follows plain rules and calls the same tools. A real model says more: pull one here, or run <code>local2 model try</code> for a very small one without Ollama.</p>` : null}
+    ${health.value?.stand_in ? html`<p>The stand-in answers now: a small program with fixed rules that calls the same tools. For real answers download a model here, or run <code>local2 model try</code> for a very small one without Ollama.</p>` : null}
     ${modelsTrouble.value ? html`<${NoServer} message=${modelsTrouble.value} />` : null}
     ${trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null}
     ${chosen ? html`<p role="status">${chosen}</p>` : null}
     ${models.value?.note && !modelsTrouble.value ? html`<${NoServer} message=${models.value.note} />` : null}
-    ${known.length ? html`<ul class="models" aria-label="Models that are here">${known.map((model) => html`<${Model} key=${model.id ?? model.name} model=${model} isCurrent=${model.current} choose=${choose} />`)}</ul>` : null}
-    ${models.value && !known.length && !modelsTrouble.value ? html`<p class="empty">No model is on this machine yet.</p>` : null}
-    ${fetched.length ? html`<ul class="models" aria-label="Models on their way">${fetched.map((one) => html`<${Pulling} key=${one.name} pull=${one} />`)}</ul>` : null}
-    ${modelsTrouble.value || !models.value ? null : html`<h3>Get one <small>by Ollama, onto this machine</small></h3>
+    ${known.length ? html`<ul class="models" aria-label="Installed models">${known.map((model) => html`<${Model} key=${model.id ?? model.name} model=${model} isCurrent=${model.current} choose=${choose} />`)}</ul>` : null}
+    ${models.value && !known.length && !modelsTrouble.value ? html`<p class="empty">No model is installed yet.</p>` : null}
+    ${fetched.length ? html`<ul class="models" aria-label="Downloads">${fetched.map((one) => html`<${Pulling} key=${one.name} pull=${one} />`)}</ul>` : null}
+    ${modelsTrouble.value || !models.value ? null : html`<h3>Download <small>with Ollama, to this machine</small></h3>
       <ul class="models">${proposed.map((one) => html`<li key=${one.name}><div><b>${one.name}</b> <small>${one.note}</small></div><button type="button" class=${one.isBest ? "accent" : null} aria-label=${`Get ${one.name}`} onClick=${() => void pull(one.name)}>Get it</button></li>`)}</ul>
       <${Other} />`}
     <div class="dialog-acts"><button type="button" onClick=${close}>Close</button></div>`;
@@ -32,8 +32,8 @@ export function ModelsDialog({ close }) {
 
 function NoServer({ message }) {
   return html`<div class="note"><p role="alert">${message}</p>
-    <p>Install Ollama from <a href="https://ollama.com/download" target="_blank" rel="noopener noreferrer">ollama.com</a> and start it; <code>local2 doctor</code> tells what is missing.</p>
-    <button type="button" onClick=${() => void loadModels()}>Look again</button></div>`;
+    <p>Install Ollama from <a href="https://ollama.com/download" target="_blank" rel="noopener noreferrer">ollama.com</a> and start it; <code>local2 doctor</code> finds what is missing.</p>
+    <button type="button" onClick=${() => void loadModels()}>Check again</button></div>`;
 }
 
 function Model({ model, isCurrent, choose }) {
@@ -45,9 +45,9 @@ function Model({ model, isCurrent, choose }) {
 function Pulling({ pull: one }) {
   const share = progress(one);
   return html`<li class="pulling" data-state=${one.state}><div><b>${one.name}</b> <small class=${one.state === "failed" ? "trouble" : null} role="status">${extent(one)}</small>
-      ${isOver(one) ? null : html`<progress aria-label=${`Fetching ${one.name}`} max="1" value=${share}></progress>`}</div>
+      ${isOver(one) ? null : html`<progress aria-label=${`Downloading ${one.name}`} max="1" value=${share}></progress>`}</div>
     ${share === null || isOver(one) ? null : html`<span class="num">${Math.floor(100 * share)} %</span>`}
-    ${one.state === "running" ? html`<button type="button" aria-label=${`Stop fetching ${one.name}`} onClick=${() => void stopPull(one.name)}>Stop</button>` : one.state === "done" ? null : html`<button type="button" onClick=${() => void pull(one.name)}>${one.state === "failed" ? "Try again" : "Go on"}</button>`}</li>`;
+    ${one.state === "running" ? html`<button type="button" aria-label=${`Stop downloading ${one.name}`} onClick=${() => void stopPull(one.name)}>Stop</button>` : one.state === "done" ? null : html`<button type="button" onClick=${() => void pull(one.name)}>${one.state === "failed" ? "Try again" : "Go on"}</button>`}</li>`;
 }
 
 function Other() {

@@ -1,4 +1,4 @@
-/** Where a conversation goes on that is not loaded: it loads as soon as the reader comes near, and when it is pressed. */
+/** A button for turns that are not loaded: it loads them when the reader comes near, and when it is pressed. */
 
 import { html, useEffect, useRef, useState } from "../html.js";
 import { tell } from "../state/store.js";

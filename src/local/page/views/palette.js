@@ -32,13 +32,13 @@ export function Palette({ close }) {
     else return;
     event.preventDefault();
   };
-  return html`<h2 id="dialog-title" class="unseen">Search and do</h2>
-    <input type="text" role="combobox" autocomplete="off" spellcheck="false" aria-label="Search and do" aria-expanded="true" aria-controls="palette-list" aria-autocomplete="list" aria-activedescendant=${found[here] ? `palette-${here}` : null}
+  return html`<h2 id="dialog-title" class="unseen">Search and commands</h2>
+    <input type="text" role="combobox" autocomplete="off" spellcheck="false" aria-label="Search and commands" aria-expanded="true" aria-controls="palette-list" aria-autocomplete="list" aria-activedescendant=${found[here] ? `palette-${here}` : null}
       placeholder="A command, a conversation, a participant, a setting" value=${text} onInput=${(event) => (type(event.target.value), move(0))} onKeyDown=${key} />
-    <ul id="palette-list" role="listbox" aria-label="What there is" ref=${list} tabindex="-1">${found.map(({ item, marks }, index) => html`
+    <ul id="palette-list" role="listbox" aria-label="Results" ref=${list} tabindex="-1">${found.map(({ item, marks }, index) => html`
       ${index === 0 || found[index - 1].item.group !== item.group ? html`<li role="presentation" class="group" key=${`group ${index}`}>${item.group}</li>` : null}
       <${Option} key=${item.key} item=${item} marks=${marks} index=${index} isHere=${index === here} act=${act} />`)}</ul>
-    <p class=${found.length ? "unseen" : "empty"} role="status">${found.length ? `${found.length} found` : "Nothing is called that."}</p>`;
+    <p class=${found.length ? "unseen" : "empty"} role="status">${found.length ? `${found.length} found` : "Nothing was found."}</p>`;
 }
 
 function shownOf(items, text) {

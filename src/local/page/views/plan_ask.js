@@ -19,12 +19,12 @@ export function PlanAsk({ approval, now }) {
   return html`<section class="ask" role="group" tabindex="-1" aria-labelledby=${`${id}-head`} data-call=${approval.call_id}>
     <h3 id=${`${id}-head`} dir="auto">${heading(approval)}</h3>
     <ol class="ask-steps">${steps.map((step, index) => html`<li key=${index} dir="auto">${String(step)}</li>`)}</ol>
-    ${approval.sources?.length ? html`<p>This conversation has words from ${approval.sources.map((source, index) => html`${index ? ", " : ""}<b dir="auto">${source}</b>`)}: they may be why it wants this.</p>` : null}
+    ${approval.sources?.length ? html`<p>This conversation contains untrusted content from ${approval.sources.map((source, index) => html`${index ? ", " : ""}<b dir="auto">${source}</b>`)}. It may have influenced this plan.</p>` : null}
     <${Unanswered} failure=${failure} />
     <form class="ask-acts" onSubmit=${send}><button type="button" class="accent" onClick=${() => void say("allow")}>Approve</button>
-      <button type="button" title="What can be undone is done without asking; the rest asks" onClick=${() => void say("allow", "acceptEdits")}>Approve, with edits</button>
-      <input type="text" dir="auto" aria-label="What is to be different" placeholder="What is to be different" value=${words} onInput=${(event) => type(event.target.value)} />
-      <button type="submit">Not like this</button>
-      ${left ? html`<small>denied by itself in <span class="num">${left}</span></small>` : null}</form>
+      <button type="button" title="Changes that can be undone need no further approval; all other calls still do" onClick=${() => void say("allow", "acceptEdits")}>Approve, with edits</button>
+      <input type="text" dir="auto" aria-label="What should be different" placeholder="What should be different" value=${words} onInput=${(event) => type(event.target.value)} />
+      <button type="submit">Reject</button>
+      ${left ? html`<small>denied automatically in <span class="num">${left}</span></small>` : null}</form>
   </section>`;
 }

@@ -19,10 +19,10 @@ export function QuestionCard({ approval, now }) {
   return html`<section class="ask" role="group" tabindex="-1" aria-labelledby=${`${id}-head`} data-call=${approval.call_id}>
     <h3 id=${`${id}-head`} dir="auto">${heading(approval)}</h3>
     ${options.length ? html`<div class="ask-options">${options.map((option) => html`<button type="button" key=${option} dir="auto" onClick=${() => void answer("allow", option)}>${option}</button>`)}</div>` : null}
-    ${approval.sources?.length ? html`<p>This conversation has words from ${approval.sources.map((source, index) => html`${index ? ", " : ""}<b dir="auto">${source}</b>`)}: they may be why it asks.</p>` : null}
+    ${approval.sources?.length ? html`<p>This conversation contains untrusted content from ${approval.sources.map((source, index) => html`${index ? ", " : ""}<b dir="auto">${source}</b>`)}. It may have influenced this question.</p>` : null}
     <${Unanswered} failure=${failure} />
     <form class="ask-acts" onSubmit=${send}><input type="text" dir="auto" aria-label="Your answer" placeholder="Your answer" value=${words} onInput=${(event) => type(event.target.value)} />
-      <button type="submit" class="accent" disabled=${!words.trim()}>Answer</button><button type="button" onClick=${() => void answer("deny", null)}>Don't say</button>
-      ${left ? html`<small>goes on without in <span class="num">${left}</span></small>` : null}</form>
+      <button type="submit" class="accent" disabled=${!words.trim()}>Answer</button><button type="button" onClick=${() => void answer("deny", null)}>Skip</button>
+      ${left ? html`<small>continues without an answer in <span class="num">${left}</span></small>` : null}</form>
   </section>`;
 }

@@ -15,7 +15,7 @@ export function Rail() {
     <${Search} />
     <div class="acts">
       <button type="button" class="new" onClick=${() => begin(false)}>New conversation</button>
-      <button type="button" class="ghost" aria-pressed=${isIncognito.value} title="A conversation that leaves nothing behind" onClick=${() => begin(true)}>Incognito</button>
+      <button type="button" class="ghost" aria-pressed=${isIncognito.value} title="A conversation that is not remembered and soon deleted" onClick=${() => begin(true)}>Incognito</button>
     </div>
     <div class="sessions" data-state=${listTrouble.value ? "failed" : isListed.value ? "ready" : "loading"}>
       ${listTrouble.value ? html`<p class="trouble" role="status">${listTrouble.value}</p>` : null}
@@ -50,7 +50,7 @@ function isMac() {
 function Groups() {
   const groups = grouped(sessions.value.values(), now.value);
   if (!groups.length && !isListed.value) return null;
-  if (!groups.length) return html`<p class="empty">What you ask stands here.</p>`;
+  if (!groups.length) return html`<p class="empty">Your conversations will be listed here.</p>`;
   return html`${groups.map(
       ([heading, rows]) => html`<section key=${heading} aria-label=${heading}><h2>${heading}</h2>
         <ul>${rows.map((row) => html`<${SessionItem} key=${row.session_id} session=${row} />`)}</ul></section>`
@@ -61,6 +61,6 @@ function Groups() {
 function Found() {
   const { rows, text, trouble } = found.value;
   if (trouble) return html`<p class="trouble" role="status">${trouble}</p>`;
-  return html`<section aria-label="Found"><h2 role="status">${rows.length ? counted(rows.length, "conversation") : `Nothing has “${text}”`}</h2>
+  return html`<section aria-label="Found"><h2 role="status">${rows.length ? counted(rows.length, "conversation") : `No conversation contains “${text}”`}</h2>
     <ul>${rows.map((row) => html`<${SessionItem} key=${row.session_id} session=${row} match=${row.match} />`)}</ul></section>`;
 }

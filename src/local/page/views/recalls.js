@@ -47,7 +47,7 @@ function Recall({ recall, most, number }) {
 function isOutdated(outdated) {
   if (!outdated || (Array.isArray(outdated) && !outdated.length)) return "";
   const said = Array.isArray(outdated) ? outdated.map((one) => one.instead ?? one.now ?? "").find(Boolean) : "";
-  return said ? `outdated: now “${said}”` : "outdated: said otherwise since";
+  return said ? `outdated: now “${said}”` : "outdated: contradicted later";
 }
 
 function similarity(value) {

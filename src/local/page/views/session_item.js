@@ -23,7 +23,7 @@ export function SessionItem({ session, match }) {
 function itemsFor(session) {
   const sessionId = session.session_id;
   const over = (kind) => () => (dialog.value = { kind, sessionId });
-  const pin = () => changeSession(sessionId, { pinned: !session.pinned }).catch((failure) => tell(`It was not changed: ${failure.message}`));
+  const pin = () => changeSession(sessionId, { pinned: !session.pinned }).catch((failure) => tell(`The conversation was not changed: ${failure.message}`));
   return [
     { title: "Rename", run: over("rename") },
     { title: session.pinned ? "Unpin" : "Pin", run: pin },

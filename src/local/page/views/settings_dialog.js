@@ -11,7 +11,7 @@ export function SettingsDialog({ name, close }) {
   const load = () => request("GET", `/settings/${encodeURIComponent(name)}`).then((found) => (put(found), fail("")), (failure) => fail(failure.message));
   useEffect(() => void load(), [name]);
   return html`<h2 id="dialog-title">Settings of ${name}</h2>
-    ${trouble ? html`<p class="trouble" role="alert">They could not be read: ${trouble} <button type="button" onClick=${() => void load()}>Try again</button></p>` : null}
+    ${trouble ? html`<p class="trouble" role="alert">The settings could not be read: ${trouble} <button type="button" onClick=${() => void load()}>Try again</button></p>` : null}
     ${settings ? html`<${Form} name=${name} settings=${settings} put=${put} close=${close} />` : null}`;
 }
 
@@ -33,10 +33,10 @@ function Form({ name, settings, put, close }) {
       tell({ trouble: failure.message, saved: null });
     }
   };
-  if (!fields.length) return html`<p class="empty">It has none.</p><div class="dialog-acts"><button type="button" onClick=${close}>Close</button></div>`;
+  if (!fields.length) return html`<p class="empty">There are no settings.</p><div class="dialog-acts"><button type="button" onClick=${close}>Close</button></div>`;
   return html`<form onSubmit=${save} noValidate>
     ${settings.problem ? html`<p class="trouble" role="alert">${settings.problem}</p>` : null}
-    ${settings.file ? html`<p class="help">They are kept in <code>${settings.file}</code>.</p>` : null}
+    ${settings.file ? html`<p class="help">Stored in <code>${settings.file}</code>.</p>` : null}
     ${fields.map((field) => html`<${Setting} key=${field.name} field=${field} typed=${typed[field.name]} trouble=${answers[field.name]?.trouble} change=${(value) => type({ ...typed, [field.name]: value })} />`)}
     ${state.trouble ? html`<p class="trouble" role="alert">Not saved: ${state.trouble}</p>` : null}
     ${state.saved ? html`<${Saved} readers=${state.saved} />` : null}
@@ -47,14 +47,14 @@ function Form({ name, settings, put, close }) {
 /** What is saved counts when those that read it are started again. */
 function Saved({ readers }) {
   if (!readers.length) return html`<p role="status">Saved.</p>`;
-  if (readers.includes("system")) return html`<p role="status">Saved. It counts from the next start of LoCAL2 on.</p>`;
-  return html`<p role="status">Saved. It counts after a restart. ${readers.map((name) => html`<button type="button" key=${name} onClick=${() => void restart(name)}>Restart ${name}</button> `)}</p>`;
+  if (readers.includes("system")) return html`<p role="status">Saved. The change takes effect after the next start of LoCAL2.</p>`;
+  return html`<p role="status">Saved. The change takes effect after a restart. ${readers.map((name) => html`<button type="button" key=${name} onClick=${() => void restart(name)}>Restart ${name}</button> `)}</p>`;
 }
 
 function Setting({ field, typed, trouble, change }) {
   const value = typed ?? (field.kind === "switch" ? field.value : shown(field, field.value));
   const id = `setting-${field.name}`;
-  const notes = field.isChanged ? `standard: ${shown(field, field.standard) || "none"}` : "";
+  const notes = field.isChanged ? `default: ${shown(field, field.standard) || "none"}` : "";
   const Box = BOXES[field.kind];
   return html`<div class="setting">
     <label for=${id}><b>${field.title}</b>${notes ? html` <small>${notes}</small>` : null}</label>

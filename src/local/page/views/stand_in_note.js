@@ -1,4 +1,4 @@
-/** Says that no real model answers yet, and opens the way to one; who puts it away is told again in the next tab. */
+/** A note that no real model answers yet, with a button to get one; if closed, it appears again in the next tab. */
 
 import { html, useState } from "../html.js";
 import { dialog, health } from "../state/store.js";
@@ -12,6 +12,6 @@ export function StandInNote() {
     put(true);
     sessionStorage.setItem(KEPT_AS, "away");
   };
-  return html`<p class="bar-note" role="status" data-state="stand-in"><span><b>The stand-in answers:</b> a small program, to look around with. A real model says more; <code>local2 model try</code> installs a very small one.</span>
-    <button type="button" class="get" onClick=${() => (dialog.value = { kind: "models" })}>Get a model</button><button type="button" aria-label="Put this note away" onClick=${away}>Later</button></p>`;
+  return html`<p class="bar-note" role="status" data-state="stand-in"><span><b>The stand-in answers:</b> a small program with fixed rules, for a first look. For real answers install a model; <code>local2 model try</code> installs a very small one.</span>
+    <button type="button" class="get" onClick=${() => (dialog.value = { kind: "models" })}>Get a model</button><button type="button" aria-label="Close this note" onClick=${away}>Later</button></p>`;
 }

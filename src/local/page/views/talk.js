@@ -31,7 +31,7 @@ function TalkBar({ conversation }) {
   return html`<header class="bar">
     <button type="button" class="rail-open" aria-label="Conversations" aria-expanded=${isRailOpen.value} onClick=${() => (isRailOpen.value = true)}><i></i></button>
     <h1 dir="auto">${title}</h1>
-    ${secret ? html`<span class="tag" title="Nothing of it is remembered; it is deleted half an hour after the last question">incognito</span>` : null}
+    ${secret ? html`<span class="tag" title="It is not remembered, and deleted half an hour after the last question">incognito</span>` : null}
     <${ModelPicker} key=${`model ${conversation?.id ?? ""}`} sessionId=${conversation?.id ?? null} />
     ${conversation ? html`<${ContextGauge} conversation=${conversation} />` : null}
     <button type="button" class="rail-open" aria-label="New conversation" onClick=${() => begin(false)}>New</button>
@@ -49,8 +49,8 @@ function Trouble({ conversation }) {
   const failure = conversation.trouble.value;
   const isGone = failure?.kind === "not_found" || failure?.kind === "deleted";
   return html`<div class="scroll" data-state="failed"><section class="fault" role="alert">
-    <b>${isGone ? "This conversation is not there" : "This conversation could not be read"}</b>
-    <p>${isGone ? "It was deleted, or the address is another one." : failure?.message}</p>
+    <b>${isGone ? "This conversation does not exist" : "This conversation could not be read"}</b>
+    <p>${isGone ? "It was deleted, or the address is wrong." : failure?.message}</p>
     ${isGone ? null : html`<button type="button" onClick=${() => void load(conversation)}>Try again</button>`}
   </section></div>`;
 }

@@ -12,10 +12,10 @@ export function TokenForm() {
   };
   return html`<main class="gate" data-state="refused"><form onSubmit=${send}>
     <span class="mark" aria-hidden="true"></span>
-    <h1>LoCAL2 asks who you are</h1>
-    <p>Open the link that its start has printed, or type the token: the owner's stands in the file <code>api_token</code> of the data directory, a user's is the one that <code>local2 user add</code> gave.</p>
+    <h1>Sign in to LoCAL2</h1>
+    <p>Open the link that LoCAL2 printed when it started, or enter your token. The owner's token is in the file <code>api_token</code> of the data directory; a user's token was printed by <code>local2 user add</code>.</p>
     <input type="text" autocomplete="username" value="LoCAL2" hidden />
     <label>Token <input type="password" autocomplete="current-password" required value=${value} onInput=${(event) => put(event.target.value)} /></label>
-    <button class="accent" type="submit">Go on</button>
+    <button class="accent" type="submit">Sign in</button>
   </form></main>`;
 }

@@ -18,7 +18,7 @@ export function ToolCard({ call, turn, sources }) {
   return html`<section class="call" data-state=${state} data-call=${call.call_id} aria-label=${`Tool ${call.tool}: ${WORDS[state]}`}>
     <button type="button" class="call-head" aria-expanded=${isOpen} onClick=${() => open(!isOpen)}>
       <span class=${`dot ${state}`} aria-hidden="true"></span><code>${call.tool}</code><q dir="auto">${mainOf(call.args)}</q>
-      <span class="push"></span>${call.tainted ? html`<span class="tag" title="Its result has words of strangers">from outside</span>` : null}
+      <span class="push"></span>${call.tainted ? html`<span class="tag" title="Its result contains untrusted content">untrusted</span>` : null}
       <span class="num">${state === "done" ? duration(call.duration_ms / 1000) : WORDS[state]}</span>
     </button>
     ${state === "running" && call.output ? html`<${Output} text=${call.output} />` : null}
@@ -51,12 +51,12 @@ function Insides({ call, turn }) {
   const [whole, keep] = useState(null);
   const more = async () => {
     const address = `/query/${encodeURIComponent(turn.query_id)}/results/${encodeURIComponent(call.call_id)}`;
-    keep(await send("GET", address).then((response) => response.text()).catch((failure) => `It could not be read: ${failure.message}`));
+    keep(await send("GET", address).then((response) => response.text()).catch((failure) => `The result could not be read: ${failure.message}`));
   };
   return html`<div class="insides">
     <h3>Sent</h3><pre tabindex="0">${JSON.stringify(call.args ?? {}, null, 2)}</pre>
-    ${call.result == null ? null : html`<h3>Came back</h3><pre tabindex="0" dir="auto">${whole ?? text(call.result)}</pre>`}
-    <button type="button" class="quiet" onClick=${() => inspect({ kind: "call", sessionId: turn.session_id, queryId: turn.query_id, callId: call.call_id }, "story")}>Look closer</button>
+    ${call.result == null ? null : html`<h3>Result</h3><pre tabindex="0" dir="auto">${whole ?? text(call.result)}</pre>`}
+    <button type="button" class="quiet" onClick=${() => inspect({ kind: "call", sessionId: turn.session_id, queryId: turn.query_id, callId: call.call_id }, "story")}>Inspect</button>
     ${call.whole && whole === null ? html`<button type="button" onClick=${() => void more()}>Show all ${figure(call.whole.characters ?? 0)} characters</button>` : null}
   </div>`;
 }

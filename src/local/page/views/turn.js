@@ -44,7 +44,7 @@ function Question({ turn, conversation, isQueued, unsent }) {
 }
 
 function Unsent({ turn, trouble }) {
-  return html`<div class="waits bad" role="status" data-state="unsent"><small>${trouble.passes ? "Not sent yet; it goes as soon as it can." : "Not accepted."} ${trouble.message}</small>
+  return html`<div class="waits bad" role="status" data-state="unsent"><small>${trouble.passes ? "Not sent yet; it is sent as soon as possible." : "Not accepted."} ${trouble.message}</small>
     <button type="button" onClick=${() => void edit(turn)}>Edit</button><button type="button" onClick=${() => void stop(turn.query_id)}>Remove</button></div>`;
 }
 

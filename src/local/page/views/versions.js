@@ -9,8 +9,8 @@ export function Versions({ turn, conversation }) {
   if (sessions.length < 2) return null;
   const to = (step) => () => go(sessions[at + step]);
   return html`<div class="versions" role="group" aria-label=${`Version ${at + 1} of ${sessions.length}`}>
-    <button type="button" class="quiet" aria-label="The version before" disabled=${at === 0} onClick=${to(-1)}>‹</button>
+    <button type="button" class="quiet" aria-label="Previous version" disabled=${at === 0} onClick=${to(-1)}>‹</button>
     <span class="num">${at + 1}/${sessions.length}</span>
-    <button type="button" class="quiet" aria-label="The version after" disabled=${at === sessions.length - 1} onClick=${to(1)}>›</button>
+    <button type="button" class="quiet" aria-label="Next version" disabled=${at === sessions.length - 1} onClick=${to(1)}>›</button>
   </div>`;
 }

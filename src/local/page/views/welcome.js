@@ -13,10 +13,10 @@ export function Welcome() {
   };
   return html`<div class="scroll welcome" data-state="ready"><div>
     <span class="mark big" aria-hidden="true"></span>
-    <h2>${isIncognito.value ? "This conversation leaves nothing behind" : "Ask. It runs on this machine, and hides nothing."}</h2>
+    <h2>${isIncognito.value ? "This conversation is not remembered" : "Ask. Everything runs on this machine, and you can see every step."}</h2>
     <p>${isIncognito.value
-      ? "It is not remembered, not graded, and deleted half an hour after the last question."
-      : "What it thinks, which tool it calls and what came back stands above each answer."}</p>
+      ? "It is not graded, and deleted half an hour after the last question."
+      : "Thinking, tool calls and their results are shown above each answer."}</p>
     ${isIncognito.value ? null : html`<ul>${IDEAS.map((idea) => html`<li><button type="button" onClick=${() => take(idea)}>${idea}</button></li>`)}</ul>`}
   </div></div>`;
 }

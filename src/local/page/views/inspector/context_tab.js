@@ -51,9 +51,9 @@ function Messages({ messages, turn }) {
   const steps = isFound ? stepsOf(turn) : [];
   const [isLaterShown, showLater] = useState(false);
   return html`<h3>Messages <small>${counted(given.length + steps.length, "message")}, no thinking</small> <${CopyButton} text=${JSON.stringify([...given, ...steps], null, 2)} what="messages" /></h3>
-    ${isFound ? null : html`<p class="help">This question stands no longer in what the model gets; these are the messages that the next one would come with.</p>`}
+    ${isFound ? null : html`<p class="help">This question is no longer in the model's context. These are the messages that would precede the next question.</p>`}
     <ol class="messages">${[...given, ...steps].map((one, index) => html`<${Message} key=${index} message=${one} number=${index + 1} isOpen=${index === given.length - 1 && isFound} />`)}</ol>
-    ${later.length ? html`<button type="button" class="quiet" aria-expanded=${isLaterShown} onClick=${() => showLater(!isLaterShown)}>${isLaterShown ? "Hide" : "Show"} what was said since, ${counted(later.length, "message")}</button>` : null}
+    ${later.length ? html`<button type="button" class="quiet" aria-expanded=${isLaterShown} onClick=${() => showLater(!isLaterShown)}>${isLaterShown ? "Hide" : "Show"} later messages, ${counted(later.length, "message")}</button>` : null}
     ${isLaterShown ? html`<ol class="messages later" start=${given.length + 1}>${later.map((one, index) => html`<${Message} key=${index} message=${one} number=${given.length + index + 1} />`)}</ol>` : null}`;
 }
 

@@ -31,12 +31,12 @@ export function EngramStory({ shown, isRaw }) {
 
 function Told({ found, settle }) {
   const { engram, facts = [], changes = [] } = found;
-  const known = [ago(now.value - engram.asked_at), engram.score ? `graded ${engram.score}` : "", engram.sentiment ? `you found it ${engram.sentiment > 0 ? "good" : "bad"}` : "", engram.pinned ? "pinned" : "", engram.origin ? `from ${engram.origin}` : ""];
+  const known = [ago(now.value - engram.asked_at), engram.score ? `graded ${engram.score}` : "", engram.sentiment ? `rated ${engram.sentiment > 0 ? "good" : "bad"}` : "", engram.pinned ? "pinned" : "", engram.origin ? `from ${engram.origin}` : ""];
   return html`<blockquote class="said" dir="auto">${engram.query}</blockquote>
     ${engram.answer ? html`<p class="more-words" dir="auto">${engram.answer}</p>` : null}
     <p><small>${known.filter(Boolean).join(" · ")}</small></p>
     ${facts.length ? html`<h3>What it says of you</h3><ul class="plain-rows">${facts.map((fact) => html`<${Fact} key=${fact.fact_id} fact=${fact} settle=${settle} />`)}</ul>` : null}
     ${changes.length ? html`<h3>Noted since</h3><ul class="plain-rows">${changes.map((change, index) => html`<li key=${index}><span>${change.what}: ${String(change.value ?? "none")}</span><span class="num">${change.at ? moment(change.at, now.value) : ""}</span></li>`)}</ul>` : null}
     <div class="acts-row"><button type="button" onClick=${() => go(engram.session_id, engram.query_id)}>Go to the conversation</button>
-      <button type="button" class="bad" onClick=${() => (dialog.value = { kind: "forget", engramId: engram.engram_id, text: engram.query })}>Forget it</button></div>`;
+      <button type="button" class="bad" onClick=${() => (dialog.value = { kind: "forget", engramId: engram.engram_id, text: engram.query })}>Forget</button></div>`;
 }

@@ -1,4 +1,4 @@
-/** One message of the bus: its header, and its payload as it stands in the journal. */
+/** One message of the bus: its header, and its payload in the journal. */
 
 import { html, useEffect, useState } from "../../html.js";
 import { request } from "../../net/api.js";
@@ -33,10 +33,10 @@ function useEntry(number) {
 }
 
 function Payload({ state, again }) {
-  if (state.kind === "passing") return html`<p class="empty">It is not on record: it was sent once, to whoever listened.</p>`;
+  if (state.kind === "passing") return html`<p class="empty">This message is ephemeral: it was sent once and not recorded.</p>`;
   if (state.kind === "loading") return html`<div aria-busy="true"><span class="skeleton line"></span></div>`;
-  if (state.kind === "redacted") return html`<p class="empty">What it said was deleted; that it was sent stays on record.</p>`;
-  if (state.kind === "failed") return html`<p class="trouble" role="alert">It could not be read: ${state.message} <button type="button" onClick=${again}>Try again</button></p>`;
+  if (state.kind === "redacted") return html`<p class="empty">The payload was deleted. The header stays in the journal.</p>`;
+  if (state.kind === "failed") return html`<p class="trouble" role="alert">The payload could not be read: ${state.message} <button type="button" onClick=${again}>Try again</button></p>`;
   return html`<pre tabindex="0" dir="auto" aria-label="Payload">${JSON.stringify(state.payload, null, 2)}</pre>`;
 }
 

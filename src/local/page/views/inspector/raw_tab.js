@@ -18,11 +18,11 @@ export function RawTab({ shown, turn }) {
   return html`<${TraceState} trace=${trace} queryId=${shown.queryId} />
     ${all.length
       ? html`<div class="raw-head"><input type="search" placeholder="Filter" aria-label="Filter the messages" value=${text} onInput=${(event) => type(event.target.value)} />
-          <label class="switch"><input type="checkbox" checked=${onlyTrouble} onChange=${(event) => limit(event.target.checked)} /> Only trouble</label></div>
+          <label class="switch"><input type="checkbox" checked=${onlyTrouble} onChange=${(event) => limit(event.target.checked)} /> Only problems</label></div>
         <p class="help" role="status">${rows.length === all.length ? counted(all.length, "message") : `${rows.length} of ${counted(all.length, "message")}`} <${CopyButton} text=${JSON.stringify(rows, null, 2)} what="headers" label="Copy headers" /></p>
         <${RowWindow} rows=${rows} className="envelopes" label="Messages" draw=${(one) => html`<${Row} key=${keyOf(one)} envelope=${one} from=${all[0].sent_at} open=${open} />`} />`
       : null}
-    ${turn ? html`<p class="help">The answer's own record <${CopyButton} text=${JSON.stringify(turn, null, 2)} what="record" label="Copy as JSON" /></p>` : null}`;
+    ${turn ? html`<p class="help">The stored answer <${CopyButton} text=${JSON.stringify(turn, null, 2)} what="record" label="Copy as JSON" /></p>` : null}`;
 }
 
 function Row({ envelope, from, open }) {

@@ -16,7 +16,7 @@ export function SpanFacts({ row, from, look }) {
       ${span.attempt > 1 ? html`<dt>attempt</dt><dd>${span.attempt}</dd>` : null}
       ${detail.map(([name, value]) => html`<dt>${name.replaceAll("_", " ")}</dt><dd><code>${inWords(value)}</code></dd>`)}
     </dl>
-    ${look ? html`<button type="button" class="quiet" onClick=${look}>Look at this call</button>` : null}
+    ${look ? html`<button type="button" class="quiet" onClick=${look}>Inspect this call</button>` : null}
   </section>`;
 }
 

@@ -24,7 +24,7 @@ function Sentence({ sentence, shown }) {
   const open = () => inspect({ kind: "call", sessionId: shown.sessionId, queryId: shown.queryId, callId });
   return html`<li data-kind=${kind}>
     <span class="at num">${at == null ? "" : at < 0.001 ? "0" : `+${duration(at)}`}</span>
-    <div><p dir="auto">${kind === "bad" ? html`<span class="bad-mark" role="img" aria-label="trouble">△</span> ` : null}${text}${canOpen ? html` <button type="button" class="quiet" aria-label=${`Look at this call: ${text}`} onClick=${open}>Look</button>` : null}</p>
+    <div><p dir="auto">${kind === "bad" ? html`<span class="bad-mark" role="img" aria-label="trouble">△</span> ` : null}${text}${canOpen ? html` <button type="button" class="quiet" aria-label=${`Inspect this call: ${text}`} onClick=${open}>Look</button>` : null}</p>
       ${more ? html`<${More} text=${more} />` : null}</div>
   </li>`;
 }
@@ -35,7 +35,7 @@ function More({ text }) {
 }
 
 function Call({ call }) {
-  return html`<h3>Sent</h3><pre tabindex="0" aria-label="What was sent">${JSON.stringify(call.args ?? {}, null, 2)}</pre>
-    <h3>${call.error ? "Failed" : "Came back"}</h3>
-    <pre tabindex="0" dir="auto" aria-label="What came back">${call.error ? `${call.error.kind}: ${call.error.message}` : (call.result ?? "nothing yet")}</pre>`;
+  return html`<h3>Arguments</h3><pre tabindex="0" aria-label="Arguments">${JSON.stringify(call.args ?? {}, null, 2)}</pre>
+    <h3>${call.error ? "Error" : "Result"}</h3>
+    <pre tabindex="0" dir="auto" aria-label="Result">${call.error ? `${call.error.kind}: ${call.error.message}` : (call.result ?? "no result yet")}</pre>`;
 }

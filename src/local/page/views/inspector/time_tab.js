@@ -25,7 +25,7 @@ export function TimeTab({ shown, turn }) {
     ${fall.fences.map((fence) => html`<p class="fence-note" key=${fence.attempt}><span aria-hidden="true">✂</span> <b>Attempt ${fence.attempt}</b> after ${duration(fence.at - fall.whole.from)}: ${fence.reason}</p>`)}
     ${fall.rows.length
       ? html`<${Waterfall} fall=${fall} chosen=${row?.span.id ?? null} choose=${choose} />`
-      : html`<p class="empty">Nothing of it was timed.</p>`}
+      : html`<p class="empty">No times were recorded.</p>`}
     ${row ? html`<${SpanFacts} row=${row} from=${fall.whole.from} look=${look} />` : html`<p class="quiet-words">${inShort(value, fall)}</p>`}
     <${TraceState} trace=${trace} queryId=${shown.queryId} />`;
 }
@@ -61,7 +61,7 @@ function percent(share) {
 function inShort(trace, fall) {
   const critical = fall.rows.filter((row) => row.isCritical);
   const longest = critical.reduce((most, row) => (!most || row.to - row.from > most.to - most.from ? row : most), null);
-  const restarts = fall.fences.length ? "" : " It was done at the first attempt.";
+  const restarts = fall.fences.length ? "" : " The first attempt succeeded.";
   if (!longest) return restarts.trim();
-  return `Most of the time went into ${longest.label}, ${duration(longest.to - longest.from)}.${restarts}`;
+  return `Most of the time was spent in ${longest.label}, ${duration(longest.to - longest.from)}.${restarts}`;
 }

@@ -23,14 +23,14 @@ export function Waterfall({ fall, chosen, choose }) {
   useEffect(() => onWheel(box.current, latest), []);
   const marks = ticks(view, fall.whole, 4);
   return html`<div class="fall" ref=${box} role="group" aria-label="Waterfall" data-rows=${fall.rows.length} onKeyDown=${(event) => onKey(event, acts)}>
-    <div class="fall-head"><span class="fall-zoom" role="group" aria-label="What part of the time is shown">
-        <button type="button" class="quiet" aria-label="Show less time" onClick=${() => acts.nearer()}>+</button>
-        <button type="button" class="quiet" aria-label="Show more time" disabled=${!own} onClick=${() => acts.farther()}>−</button>
+    <div class="fall-head"><span class="fall-zoom" role="group" aria-label="Shown time range">
+        <button type="button" class="quiet" aria-label="Zoom in" onClick=${() => acts.nearer()}>+</button>
+        <button type="button" class="quiet" aria-label="Zoom out" disabled=${!own} onClick=${() => acts.farther()}>−</button>
         <button type="button" class="quiet" disabled=${!own} onClick=${acts.all}>All</button></span>
       <svg class="fall-axis" aria-hidden="true">${marks.map((mark) => html`<${Tick} key=${mark.after} mark=${mark} view=${view} />`)}</svg></div>
     <div class="fall-body">
       <${Grid} marks=${marks} fall=${fall} view=${view} />
-      <${RowWindow} rows=${fall.rows} className="fall-rows" label="What was done, in order" draw=${(row) => html`<${Row} key=${row.span.id} row=${row} view=${view} from=${fall.whole.from} isChosen=${row.span.id === chosen} choose=${choose} />`} />
+      <${RowWindow} rows=${fall.rows} className="fall-rows" label="Steps in order" draw=${(row) => html`<${Row} key=${row.span.id} row=${row} view=${view} from=${fall.whole.from} isChosen=${row.span.id === chosen} choose=${choose} />`} />
     </div>
   </div>`;
 }

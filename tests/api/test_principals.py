@@ -100,6 +100,8 @@ ROUTES = {
     "POST /feedback": Row(Access.USERS, "/feedback", {"query_id": "q-ann", "rating": 1}),
     "GET /memory": Row(Access.USERS, "/memory", told={"engrams": []}),
     "GET /memory/facts": Row(Access.USERS, "/memory/facts?user_id=ann"),
+    "POST /memory/facts/{fact_id}/confirm": Row(Access.USERS, "/memory/facts/1/confirm?user_id=ann"),
+    "DELETE /memory/facts/{fact_id}": Row(Access.USERS, "/memory/facts/1?user_id=ann"),
     "GET /memory/notes": Row(Access.USERS, "/memory/notes?user_id=ann"),
     "GET /memory/export": Row(Access.USERS, "/memory/export?user_id=ann"),
     "GET /memory/file": Row(Access.USERS, "/memory/file?user_id=ann"),

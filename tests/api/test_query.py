@@ -37,6 +37,7 @@ async def test_a_whole_answer_has_everything_that_led_to_it(client: httpx.AsyncC
                 "links": [],
                 "tainted": False,
                 "whole": None,
+                "after_taint": False,
                 "recalled": [],
                 "undoable": False,
                 "denied_by": "",

@@ -87,7 +87,7 @@ async def test_the_listing_is_in_pages_with_the_pinned_sessions_first(
         cursor = following or ""
     assert (seen, cursor) == (["b", "d", "c", "a"], "")
     assert await listed(sessions, among=["a", "c"]) == ["c", "a"]
-    with pytest.raises(BadCursor, match="'page 2' is no cursor"):
+    with pytest.raises(BadCursor, match="'page 2' is not a cursor"):
         await sessions.listing(SessionFilter(), "page 2")
 
 

@@ -109,7 +109,7 @@ def test_no_link_is_followed_to_instructions(registry: TrustRegistry, project: P
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"a" * (MOST_OF_OWNERS_TEXT + 1), "more than 32000 bytes"), (b"\xff", "not UTF-8 text"), (None, "is no file")],
+    [(b"a" * (MOST_OF_OWNERS_TEXT + 1), "more than 32000 bytes"), (b"\xff", "no text in UTF-8"), (None, "is no file")],
 )
 def test_what_cannot_be_instructions_says_why(
     registry: TrustRegistry, project: Path, content: bytes | None, why: str

@@ -159,5 +159,5 @@ def test_a_skill_cannot_give_its_server_more_than_the_sandbox(
 def test_a_skill_in_a_workspace_brings_none(settings: Path) -> None:
     folder = settings / "project" / ".local2" / "skills" / "plain"
     shutil.copytree(settings / "skills" / "plain", folder)
-    with pytest.raises(ConfigError, match="is in a workspace"):
+    with pytest.raises(ConfigError, match="lies in a workspace"):
         ServingSkill.of(folder)

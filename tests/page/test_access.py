@@ -82,7 +82,7 @@ def test_axe_finds_nothing_in_any_state(visit: Visit, paged: PagedSystem, width:
     expect(page.get_by_role("menuitem", name="Delete")).to_be_visible()
     found["menu"] = violations(page, ".rail")
     page.get_by_role("menuitem", name="Delete").click()
-    expect(page.locator("dialog")).to_contain_text("go for good")
+    expect(page.locator("dialog")).to_contain_text("are deleted permanently")
     found["dialog"] = violations(page, "dialog")
     page.keyboard.press("Escape")
     expect(page.locator("dialog")).to_have_count(0)

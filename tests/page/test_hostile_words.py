@@ -3,6 +3,7 @@ the policy because nothing is tried, nothing breaks the layout."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import cycle
 
@@ -117,7 +118,8 @@ def test_hostile_words_are_words_wherever_they_stand(visit: Visit, paged: PagedS
     for word in WORDS:
         first_line = next((line for line in word.split("\n") if "<script>" in line and not line.startswith("|")), None)
         if first_line and not first_line.startswith(("#", ">", "-", "```", "[")):
-            expect(page.locator("[data-answer]")).to_contain_text(first_line)
+            spaced = re.compile(r"\s*".join(map(re.escape, first_line)))  # nothing may stick to an address
+            expect(page.locator("[data-answer]")).to_contain_text(spaced)
     session = page.evaluate("location.hash.split('/')[2]")
     title = "</title><script>pwned()</script> <img src=x onerror=pwned()> ${pwned()} " + "W" * 100
     paged.request("PATCH", f"/sessions/{session}", json={"title": title})

@@ -31,7 +31,7 @@ def test_each_tab_tells_of_the_answer_what_its_name_says(visit: Visit, paged: Pa
     inspected(page, "story")
     story = page.locator(".story")
     expect(story).to_contain_text("You asked.")
-    expect(story).to_contain_text(re.compile("search_memory “How do I take my tea.*gave"))
+    expect(story).to_contain_text(re.compile("search_memory “How do I take my tea.*returned"))
     story.get_by_role("button", name=re.compile("Inspect this call: search_memory")).click()
     expect(page.get_by_label("Arguments")).to_contain_text('"query": "How do I take my tea?"')
     page.click("[role=tab][data-tab=raw]")

@@ -96,7 +96,7 @@ def test_a_conversation_is_searched_renamed_pinned_and_deleted(visit: Visit, pag
     person.press("Escape")
     expect(page.get_by_role("region", name="Pinned")).to_contain_text("Sums of a typist")
     person.command("delete this", "Delete this conversation")
-    expect(page.locator("dialog")).to_contain_text("go for good")
+    expect(page.locator("dialog")).to_contain_text("are deleted permanently")
     person.reach(page.get_by_role("button", name="Delete", exact=True))
     person.press("Enter")
     expect(page.locator(".title", has_text="Sums of a typist")).to_have_count(0)

@@ -61,7 +61,7 @@ def test_a_question_that_was_sent_while_nobody_answered_is_asked_once_when_someb
     page = visitor.open()
     visitor.context.set_offline(True)
     session = begin(page, "What is 11+11?")
-    expect(page.locator("[data-state=unsent]")).to_contain_text("it goes as soon as it can")
+    expect(page.locator("[data-state=unsent]")).to_contain_text("it is sent as soon as possible")
     expect(page.locator("[data-state=offline]")).to_be_visible(timeout=90_000)
     visitor.context.set_offline(False)
     expect(page.locator("[data-answer]")).to_have_text("11+11 = 22")

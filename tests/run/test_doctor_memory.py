@@ -79,9 +79,7 @@ async def test_the_bundled_model_is_there_and_works_or_words_alone_are_searched(
 
 
 async def test_a_memory_that_does_not_take_part_is_not_examined(tmp_path: Path) -> None:
-    assert [finding.text for finding in await check_memory(Installation(tmp_path))] == [
-        "memory is not among the participants"
-    ]
+    assert [finding.text for finding in await check_memory(Installation(tmp_path))] == ["memory does not take part"]
     found = await check_memory(Installation(tmp_path, configs={"memory": Settings()}))
     assert [finding.name for finding in found] == ["memory", "bundled model"]
 

@@ -177,7 +177,7 @@ def test_what_a_bug_has_kept_from_an_observer_it_gets_when_that_is_mended(extend
     ledger = extended.config_dir.parent / "ledger.txt"
     ledger.touch()
     given, error = journal("redeliver", number, "999999")
-    assert given == f"given to ledger again: {number}\n"
+    assert given == f"redelivered to ledger: {number}\n"
     assert error == "local2: 999999: no dead letter of anybody; `local2 journal dead` lists those there are\n"
     extended.wait_until(lambda: "What is the capital of Norway?;" in ledger.read_text("utf-8"))
     assert dead() == []

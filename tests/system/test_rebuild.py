@@ -51,7 +51,7 @@ def test_what_is_missing_is_made_anew_without_what_was_deleted_and_a_store_by_ha
             assert rebuild("all") == 2
             assert "a system already runs on" in capsys.readouterr().err
     assert rebuild("everything") == 2
-    assert "none of conversation, engrams, conversation_b, ratings, all" in capsys.readouterr().err
+    assert "is not one of conversation, engrams, conversation_b, ratings, all" in capsys.readouterr().err
     assert rebuild("all") == 0
     assert "conversation has 2 exchanges" in capsys.readouterr().out
     assert (data / "conversation.db.before-rebuild-1").exists()

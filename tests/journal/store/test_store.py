@@ -513,7 +513,7 @@ async def test_a_damaged_entry_is_named_and_does_not_hold_up_its_owner(
 
 
 def test_what_is_no_journal_is_said_to_be_none(path: Path) -> None:
-    with pytest.raises(NotOnRecord, match=r"journal\.db: no journal; the first start of a system"):
+    with pytest.raises(NotOnRecord, match=r"journal\.db: there is no journal; the first start of a system"):
         JournalView(path).__enter__()
     assert not path.parent.exists()
     path.parent.mkdir()

@@ -320,7 +320,7 @@ MOST_CHARACTERS = 200
 
 
 class SchemaFault(NamedTuple):
-    """What is wrong with a client's JSON Schema. `place` is where the wrong value is, as `properties.city.type`."""
+    """One fault in a client's JSON Schema. `place` is where the wrong value is, as `properties.city.type`."""
 
     place: str
     text: str

@@ -261,7 +261,7 @@ class ChatRequest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ChatQuery:
-    """What a request asks. `history` came before the question `text`, `continued` after it; `pictures` are its own."""
+    """The question in a request. `history` precedes its `text`, `continued` follows it; `pictures` are its own."""
 
     text: str
     history: list[Json]

@@ -59,8 +59,8 @@ class Place(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What one message on record says: what was used, for which job a run was, or which session or query was deleted
-    at that time. A message that says none of these only moves the place."""
+    """One recorded message as `/usage` counts it: what was used, for which job a run was, or which session or query was
+    deleted at that time. A message that says none of these only moves the place."""
 
     place: Place
     query_id: str = ""

@@ -220,7 +220,7 @@ class ModelBusy(ModelError):
 
 
 class ContextTooLarge(LocalError):
-    """What must be in a prompt does not fit into the model's context. `parts` are tokens by part, estimated."""
+    """The error for a prompt that cannot fit into the model's context. `parts` are estimated tokens by part."""
 
     kind = "context_overflow"
 
@@ -551,7 +551,7 @@ class SearchUnavailable(ToolError):
 
 
 class SandboxMissing(ToolError):
-    """This machine has no sandbox that could contain a command. `fix` says how to get one."""
+    """The error on a machine without a sandbox that could contain a command. `fix` says how to get one."""
 
     def __init__(self, why: str, fix: str) -> None:
         super().__init__(f"{why}: {fix}", kind="unavailable")

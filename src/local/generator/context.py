@@ -44,7 +44,7 @@ _SYMBOLS = (string.digits + string.punctuation).encode()
 
 @dataclass(frozen=True, slots=True)
 class TextComposition:
-    """What a text or a prompt is made of: characters of ASCII words, digits and signs, all else; and messages."""
+    """The size of a text or prompt by kind: characters of ASCII words, digits and signs, all else; and messages."""
 
     words: int = 0
     symbols: int = 0
@@ -104,7 +104,7 @@ def size_of_tools(tools: Sequence[Json]) -> TextComposition:
 
 @dataclass(frozen=True, slots=True)
 class TokenMeter:
-    """What is known of one model's tokenizer: tokens for a character of each kind.
+    """The measured rates of one model's tokenizer: tokens for a character of each kind.
 
     The rates to begin with were fitted to the tokenizers of Qwen2.5 and SmolLM2: English prose, JSON schemas, code and
     documentation are then within a tenth. A tokenizer made for English alone takes half as much again for German.

@@ -291,8 +291,8 @@ SAID = (
 
 
 class PriorContext(NamedTuple):
-    """What was said before a turn: a stored summary of the first exchanges, if there is one, and those after them as
-    user and assistant messages, oldest first. `tainted` says that words of strangers were before the model. `sent` has
+    """The conversation before a turn: a stored summary of the first exchanges, if there is one, and those after them as
+    user and assistant messages, oldest first. `tainted` says that the model has read untrusted content. `sent` has
     for each pair of these messages how the model was sent that exchange, as JSON; None where that is not stored.
     `model` is the one that was last chosen for the conversation, None if nobody has chosen."""
 
@@ -769,9 +769,9 @@ def text_hash(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRecord:
-    """What the record says of earlier turns: what was asked, and how what was asked ended (as JSON), oldest first;
-    `attachments` are ids, `others` questions in which words of strangers may stand. `are_tainted` says that words of
-    strangers were before the model in one of them, or in one that nobody knows."""
+    """Earlier turns on record: the questions, and how they ended (as JSON), oldest first. `attachments` are ids,
+    `others` are questions that may hold untrusted content. `are_tainted` says that the model had read untrusted content in one
+    of the turns, or in one that is not on record."""
 
     queries: tuple[str, ...] = ()
     outcomes: tuple[str, ...] = ()

@@ -770,8 +770,8 @@ def text_hash(text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class EarlierRecord:
     """Earlier turns on record: the questions, and how they ended (as JSON), oldest first. `attachments` are ids,
-    `others` are questions that may hold untrusted content. `are_tainted` says that the model had read untrusted content in one
-    of the turns, or in one that is not on record."""
+    `others` are questions that may hold untrusted content. `are_tainted` says that the model had read untrusted
+    content in one of the turns, or in one that is not on record."""
 
     queries: tuple[str, ...] = ()
     outcomes: tuple[str, ...] = ()

@@ -1437,6 +1437,11 @@ export interface BusBody {
   payload?: "none" | "full";
 }
 
+/** The body of POST /sign-in/codes: whether the code is for a `link` or to be typed. */
+export interface CodeBody {
+  link?: boolean;
+}
+
 /** The body of POST /approvals/{call_id}. `answer` is for a question of the model, or goes with what is said of a plan; `mode` is how the rest runs once a plan is approved; `by` names the frontend. */
 export interface DecisionBody {
   decision: "allow" | "allow_session" | "deny";
@@ -1521,6 +1526,16 @@ export interface QueryBody {
 /** The body of PUT /settings/{name}: the keys that are to change, mappings key by key. */
 export interface SettingsBody {
   values: Record<string, unknown>;
+}
+
+/** The body of POST /sign-in: a one-time code, or a token. */
+export interface SignInBody {
+  secret: string;
+}
+
+/** The body of POST /sign-out: this browser, or `everywhere`. */
+export interface SignOutBody {
+  everywhere?: boolean;
 }
 
 /** The body of POST /stream/{stream_id}. What is left out stays as it is. */

@@ -37,15 +37,13 @@ export async function signOut(everywhere) {
   return "";
 }
 
-/** The API does not know the sign-in that a request has shown. @param {string | undefined} key */
+/** The API does not know, or no longer, who has made a request. @param {string | undefined} key that it has shown */
 export function refused(key) {
-  if (!key) {
-    isRefused.value = true;
-    return;
-  }
-  if (signIn.value?.key !== key) return; // it is another one by now
-  isRefused.value = !signIn.value.owner; // on the owner's machine the page does without the owner's sign-in
-  keep(null);
+  if (key && signIn.value?.key !== key) return; // it is another one by now
+  const wasOwner = key && signIn.value.owner;
+  if (key) keep(null);
+  if (wasOwner) location.reload(); // on the owner's machine the page does without the sign-in
+  else isRefused.value = true;
 }
 
 /** @returns {Promise<any>} */

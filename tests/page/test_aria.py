@@ -75,7 +75,7 @@ def see_places(page: Page, screens: Screens) -> None:
     """Each screen, with what it has in a system that has just been started."""
     for name in ("memory", "agents", "schedules", "system"):
         page.evaluate(f"location.hash = '#/{name}'")
-        expect(page.locator(f".screen[data-screen={name}] [aria-busy]")).to_have_count(0)
+        expect(page.locator(f".screen[data-screen={name}] [aria-busy=true]")).to_have_count(0)
         expect(page.get_by_role("heading", level=1)).to_be_focused()
         screens.see(f"screen_{name}", page.locator("main"))
 

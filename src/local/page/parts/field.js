@@ -22,5 +22,5 @@ export function Button({ act, kind = "edged", label, disabled = false, children 
       mark(false);
     }
   };
-  return html`<button type="button" class=${kind} aria-label=${label} aria-busy=${isBusy} aria-disabled=${isBusy || null} disabled=${disabled} onClick=${() => isBusy || void press()}>${children}</button>`;
+  return html`<button type="button" class=${kind} aria-label=${label} aria-busy=${isBusy || null} aria-disabled=${isBusy || null} disabled=${disabled} onClick=${() => isBusy || void press()}>${children}</button>`;
 }

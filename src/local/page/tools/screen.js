@@ -8,7 +8,7 @@ import { Table } from "../parts/table.js";
 
 const COLUMNS = [
   { id: "tool", title: "Tool", value: (row) => row.tool, show: (row) => html`<code>${row.tool}</code>` },
-  { id: "does", title: "What it does", show: (row) => row.description, isWide: true },
+  { id: "does", title: "What it does", show: (row) => row.description.replace(/\s*\n\s*/g, " "), isWide: true },
   { id: "category", title: "Kind", value: (row) => row.category },
   { id: "safety", title: "Level", value: (row) => row.safety },
 ];

@@ -111,7 +111,7 @@ class Visitor:
         for event, hear in self._watched.items():
             page.on(event, hear)  # type: ignore[call-overload]
         page.goto(f"{self.url}/?debug&visit={next(VISITS)}{address}")
-        page.wait_for_selector("#page[data-state=ready] #question")
+        page.wait_for_selector("#page[data-state=ready] main h1")
         page.wait_for_selector(".sessions[data-state=ready]", state="attached")  # which the stream's beginning has read
         return page
 

@@ -253,6 +253,9 @@ async def test_our_own_page_reaches_every_route_with_json(tmp_path: Path) -> Non
         assert path == "/attachments" or await door.status(method, path, is_form) == 415, (method, path)
     assert {each.by_token and each.is_owner for each in door.reached if each} == {True}
     assert None not in door.reached
+    ann = shown(door.halves["ann"].cookie, door.halves["ann"].key)
+    assert await door.status("GET", "/sessions", {**ann, **HERE}) == 200
+    assert door.reached[-1] and door.reached[-1].user_id == "ann"
 
 
 async def test_a_cookie_that_another_port_has_read_or_set_lets_nobody_in(tmp_path: Path) -> None:

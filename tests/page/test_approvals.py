@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from local.cli.client import open_page
 from tests.page.conftest import PagedSystem
 from tests.page.test_access import violations
 from tests.page.test_changes import write
 from tests.page.test_chat import Visit, answered, ask
-from tests.page.test_palette import open_palette
 
 
 def card_of(page: Page) -> Locator:
@@ -48,34 +45,6 @@ def test_a_call_is_made_when_its_card_is_allowed_and_not_when_it_is_denied(visit
     expect(page.locator("[data-answer]").last).to_contain_text("the user said no")
     assert [call["error"]["kind"] for call in calls_of(page, paged)] == ["denied"]
     assert file.read_text() == "milk\n"
-
-
-def test_the_link_of_local2_open_signs_a_browser_in_until_it_signs_out(
-    visit: Visit, paged: PagedSystem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
-    open_page(data_dir=paged.system.data_dir)
-    paged.script({"user": "^a sixth list", "replies": [write("sixth.txt", "milk\n"), {"content": "It is there."}]})
-    visitor = visit()
-    visitor.expected = lambda trouble: "401" in trouble
-    page = visitor.open(f"#{opened[0].partition('#')[2]}")
-    bar = page.get_by_role("region", name="Sign in")
-    assert page.evaluate("location.hash") == "" and "local2-" in str(visitor.context.cookies())
-    page.reload()
-    page.wait_for_selector(".sessions[data-state=ready]", state="attached")
-    expect(bar).to_have_count(0)
-    ask(page, "a sixth list")
-    page.get_by_role("button", name="Allow once").click()
-    expect(page.locator("[data-answer]")).to_have_text("It is there.")
-    open_palette(page)
-    page.keyboard.type("sign out of this browser")
-    page.keyboard.press("Enter")
-    expect(bar).to_contain_text("Not signed in")
-    assert bar.bounding_box()["y"] < 10 and violations(page, ".sign-in") == []  # type: ignore[index]
-    page.goto(f"{paged.url}/?again#{opened[0].partition('#')[2]}")  # the code once more
-    expect(bar.get_by_role("alert")).to_contain_text("run `local2 code` for a new code")
-    assert page.evaluate("location.hash") == ""
 
 
 def test_a_card_says_how_to_sign_in_and_is_answered_then(visit: Visit, paged: PagedSystem) -> None:

@@ -3,7 +3,7 @@
 import { request } from "./api.js";
 import { fresh } from "./ids.js";
 import { readEvents } from "./server_events.js";
-import { proof, refused } from "./token.js";
+import { proof, refused, signIn } from "./token.js";
 
 const SILENCE_SECONDS = 40; // the server says something every 15 s
 const PAUSES = [0, 0.15, 0.3, 0.6, 1]; // seconds before the next attempt
@@ -14,7 +14,7 @@ export class Stream {
     this.heard = heard;
     this.changed = changed;
     this.id = fresh("t", 20);
-    this.carried = { sessions: [], queries: [], list: true, participants: true };
+    this.carried = { sessions: [], queries: [], list: true, participants: signIn.peek()?.owner ?? true }; // users may not know who takes part
     this.lastId = "";
     this.failures = 0;
     this.isOpen = true;

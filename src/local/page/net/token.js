@@ -39,11 +39,11 @@ export async function signOut(everywhere) {
 
 /** The API does not know, or no longer, who has made a request. @param {string | undefined} key that it has shown */
 export function refused(key) {
-  if (key && signIn.value?.key !== key) return; // it is another one by now
-  const wasOwner = key && signIn.value.owner;
-  if (key) keep(null);
-  if (wasOwner) location.reload(); // on the owner's machine the page does without the sign-in
-  else isRefused.value = true;
+  if (!key) isRefused.value = true;
+  else if (signIn.value?.key === key) {
+    keep(null);
+    location.reload(); // on the owner's machine the page does without signing in
+  }
 }
 
 /** @returns {Promise<any>} */

@@ -16,13 +16,13 @@ from tests.page.test_palette import open_palette
 def test_the_link_of_local2_open_signs_a_browser_in_until_it_signs_out(
     visit: Visit, paged: PagedSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", lambda address: [opened.append(address)])
+    opened: dict[str, str] = {}
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.setdefault("address", address))
     open_page(data_dir=paged.system.data_dir)
     paged.script({"user": "^a sixth list", "replies": [write("sixth.txt", "milk\n"), {"content": "It is there."}]})
     visitor = visit()
     visitor.expected = lambda trouble: "401" in trouble
-    page = visitor.open(f"#{opened[0].partition('#')[2]}")
+    page = visitor.open(f"#{opened['address'].partition('#')[2]}")
     bar = page.get_by_role("region", name="Sign in")
     assert page.evaluate("location.hash") == "" and "local2-" in str(visitor.context.cookies())
     page.reload()
@@ -36,7 +36,7 @@ def test_the_link_of_local2_open_signs_a_browser_in_until_it_signs_out(
     page.keyboard.press("Enter")
     expect(bar).to_contain_text("Not signed in")
     assert bar.bounding_box()["y"] < 10 and violations(page, ".sign-in") == []  # type: ignore[index]
-    page.goto(f"{paged.url}/?again#{opened[0].partition('#')[2]}")  # the code once more
+    page.goto(f"{paged.url}/?again#{opened['address'].partition('#')[2]}")  # the code once more
     expect(bar.get_by_role("alert")).to_contain_text("run `local2 code` for a new code")
     assert page.evaluate("location.hash") == ""
 

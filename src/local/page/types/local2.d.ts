@@ -435,12 +435,14 @@ export interface DreamNote {
   sources: string[];
 }
 
-/** What a user has made of an entry by hand: a new one without `entry_id`, none without `text`. `line` is that of the file, 0 where there is none. */
+/** What a user has made of an entry by hand: a new one without `entry_id`, none without `text`. `line` is that of the file, 0 where there is none. A fact holds from and until these days, as 2026-11-27, empty where nobody said. */
 export interface EditRecord {
   line: number;
   kind: "fact" | "note";
   entry_id: string;
   text: string;
+  holds_from: string;
+  holds_until: string;
 }
 
 /** `files`, when a user has taken changes back: which calls of tools, and the files. */
@@ -488,7 +490,7 @@ export interface ErrorInfo {
   message: string;
 }
 
-/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not `confirmed` a model has found, and nothing has confirmed it: it is not current, and in no prompt. One that is `questioned` may have been changed by such a one. `fact_id` names an unconfirmed one. `holds_from` and `holds_until` are the days, as 2026-11-27, from and until which it is so in the world, empty where nobody said. */
+/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not `confirmed` a model has found, and nothing has confirmed it: it is not current, and in no prompt. One that is `questioned` may have been changed by such a one. `fact_id` names it. `holds_from` and `holds_until` are the days, as 2026-11-27, from and until which it is so in the world, empty where nobody said. */
 export interface FactRecord {
   slot: string;
   value: string;
@@ -837,9 +839,9 @@ export interface MemoryIngested {
   respondent_id: string;
 }
 
-/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`, `not_since`), recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
+/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`, `not_since`), recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold; `history`: also the others), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), write_fact (one of `edits`: what the user says instead of `fact_id`, or anew), repeated (`of_session`: which engrams elsewhere had recalled something of it; `engram_id`: which had recalled that one), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
 export interface MemoryRequest {
-  verb: "search" | "recall" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "confirm_fact" | "drop_fact" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
+  verb: "search" | "recall" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "confirm_fact" | "drop_fact" | "write_fact" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
   query: string;
   engram_id: string;
   fact_id: number | null;
@@ -1450,6 +1452,14 @@ export interface DecisionBody {
   answer?: string | null;
   mode?: "default" | "acceptEdits" | null;
   by?: string;
+}
+
+/** The body of POST /memory/facts and PUT /memory/facts/{fact_id}: what the fact is about, what is so, and from and until which days, as 2026-11-27. Without `value` the fact holds no more. */
+export interface FactBody {
+  slot: string;
+  value: string;
+  holds_from?: string;
+  holds_until?: string;
 }
 
 /** The body of POST /feedback. The latest rating of an answer counts; null withdraws it. */

@@ -84,7 +84,7 @@ class Memory(HandPlayed):
                 found = [one for one in self.engrams.values() if one.asked_at < (request.before or 1e10)]
                 return {"engrams": found, "more_before": 1000.0, "cursor": "1000.0,e1"} if found else {}
             case "repeated":
-                return {"repeated_in": ["e2"] if "s1" == request.of_session or request.engram_id == "e1" else []}
+                return {"repeated_in": ["e2"] if request.of_session == "s1" or request.engram_id == "e1" else []}
             case "facts":
                 return {
                     "facts": [FactRecord.model_validate(FACT)],

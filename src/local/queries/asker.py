@@ -166,7 +166,7 @@ class AdmissionControl:
         ahead = last.waiting + (last.running if is_busy else 0)
         seconds, left = self._since(0, is_busy)
         if left < FEW:
-            is_known = seconds >= (SAMPLE_SECONDS if is_busy else LEAST_SECONDS)
+            is_known = seconds >= LEAST_SECONDS
             return max(now - last.since, ahead / _most_a_second(left, seconds) if is_known else 0.0)
         lately = ahead / self._speed_lately(is_busy)
         return max(now - last.since, lately, ahead * seconds / left if seconds >= LEAST_SECONDS else 0.0)

@@ -540,6 +540,7 @@ def _settings(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
 MARKUP = (".html", ".htm", ".xhtml", ".svg", ".xml", ".vue")
 TABLES = {".csv": None, ".tsv": "\t"}
 MOST_PAGES, MOST_CHARS_OF_PDF = 500, 2_000_000
+PDF_SECONDS = 20.0  # less than the tool has
 
 
 def file_outline(name: str, content: bytes) -> Outline:
@@ -582,7 +583,7 @@ def _in_another_encoding(name: str, content: bytes) -> str:
 
 def _of_pdf(name: str, content: bytes) -> Outline:
     try:
-        texts, note = pdf_pages(name, content, MOST_PAGES, MOST_CHARS_OF_PDF, lambda: False)
+        texts, note = pdf_pages(name, content, MOST_PAGES, MOST_CHARS_OF_PDF, PDF_SECONDS)
     except AttachmentRefused as error:
         raise ToolError(str(error), kind="not_text") from None
     lines, pages = list[str](), list[tuple[int, int, str]]()

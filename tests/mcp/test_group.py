@@ -216,8 +216,11 @@ async def test_nothing_is_offered_until_it_is_approved_nor_without_a_sandbox(
 async def test_a_level_that_the_owner_sets_counts(config: MCPServerConfig, data: Path) -> None:
     approved_by_hand(data)
     group = built(config.model_copy(update={"safety": "L0", "category": "data"}), data)
-    kinds = {(kind.safety, kind.category, kind.effect) for kind in type(group).tools}
-    assert kinds == {("L0", "data", "read")}
+    kinds = {(kind.safety, kind.category, kind.effect, kind.sends_out) for kind in type(group).tools}
+    assert kinds == {("L0", "data", "read", False)}
+    for reaches in ({"network": True}, {"command": "", "url": "https://tools.example/mcp"}):
+        group = built(config.model_copy(update=reaches), data)
+        assert [kind.sends_out for kind in type(group).tools] == [True], "it may tell others what it is given"
 
 
 def test_what_holds_our_own_files_is_shown_to_no_server(config: MCPServerConfig, data: Path) -> None:

@@ -54,7 +54,7 @@ from local.tools.arguments import argument_fault
 DENIED, UNANSWERED = "denied", "unanswered"
 QUESTIONS = {
     NOT_GIVEN: "Neither you nor a search has given that address in this conversation.",
-    PRIVATE_WORDS: "Some of what it would search for is private to you.",
+    PRIVATE_WORDS: "Some of what it would send is private to you.",
     TAINTED: "",  # the sources say it
 }
 

@@ -103,14 +103,17 @@ async def test_an_approved_tool_is_offered_and_called_in_its_sandbox(
             ("environ", {}),
             ("mumble", {}),
             ("a_b", {}),
+            ("beg", {"for": ["sampling/createMessage", "elicitation/create", "roots/list", "resources/read"]}),
         ]
-        own, token, reached, variables, mumbled, renamed = [
+        own, token, reached, variables, mumbled, renamed, begged = [
             await caller.call(args, f"q1:0:{index}", tool=f"plain__{name}") for index, (name, args) in enumerate(asked)
         ]
     assert own.result == PLAIN.read_text()
     assert "No such file" in token.error.message
     assert "Connection refused" in reached.error.message
     assert (mumbled.result, renamed.result) == ("done", "done")
+    refusals = ["Sampling not supported", "Elicitation not supported", "List roots not supported", "Method not found"]
+    assert json.loads(begged.result) == refusals, "a server can ask nothing of the model, the user or the files"
     seen = json.loads(variables.result)
     assert (seen["KEY"], seen["HOME"]) == ("se cret", str(data / "mcp" / "plain"))
     assert set(seen) - {"KEY", "HOME", "PWD", "LC_CTYPE"} <= {"PATH", "TMPDIR", "LANG", "TERM", "USER"} | {

@@ -92,7 +92,8 @@ class Logins(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, A
 
 
 def desk(logins: Logins, port: int, asked: list[str]) -> ASGIApp:
-    """A server at this port that only gives logins; `asked` gets the paths of its requests."""
+    """A server at this port that only gives logins; `asked` gets the paths of its requests, and names of headers that
+    are another server's."""
     issuer = TypeAdapter(AnyHttpUrl, config=ConfigDict(url_preserve_empty_path=True)).validate_python(
         f"http://127.0.0.1:{port}"
     )
@@ -101,6 +102,7 @@ def desk(logins: Logins, port: int, asked: list[str]) -> ASGIApp:
 
     async def noted(scope: Scope, receive: Receive, send: Send) -> None:
         asked.append(scope.get("path", ""))
+        asked.extend(name.decode() for name, _ in scope.get("headers", ()) if name.startswith(b"x-key"))
         await app(scope, receive, send)
 
     return noted

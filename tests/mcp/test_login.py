@@ -43,7 +43,7 @@ async def port(logins: Logins) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def connected(port: int, folder: Path, visitor: LoginPrompt | None = None) -> AsyncIterator[MCPConnection]:
-    config = MCPServerConfig(url=f"http://127.0.0.1:{port}/mcp")
+    config = MCPServerConfig(url=f"http://127.0.0.1:{port}/mcp", headers={"X-Key": "of the tool server"})
     connection = connect("sums", config, folder, [], visitor)
     try:
         yield connection
@@ -122,6 +122,7 @@ async def test_what_renews_a_login_goes_to_who_gave_it_and_never_to_the_tool_ser
         await log_in(port, tmp_path)
         logins.lasts, [first] = 3600, logins.access
         del logins.access[first]
+        assert "/register" in at_desk and "x-key" not in at_desk, "headers are for the tool server"
         at_desk.clear()
         assert await called(port, tmp_path) == "5"
         assert "/token" in at_desk and "/token" not in at_server

@@ -33,7 +33,7 @@ from local.cli.temporary_system import write_settings
 from local.stories.player import STORIES, LocalWeb, load_pages
 from tests.warm.warm_system import WarmSystem
 
-SECONDS = 30.0
+SECONDS = 90.0
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 # Among what is switched off is the list below the address, of which each window would make two pages of its own. Nobody
 # is at the proxy: a request to another machine fails, and the console says so.
@@ -111,7 +111,7 @@ class Visitor:
         for event, hear in self._watched.items():
             page.on(event, hear)  # type: ignore[call-overload]
         page.goto(f"{self.url}/?debug&visit={next(VISITS)}{address}")
-        page.wait_for_selector("#page[data-state=ready] #question")
+        page.wait_for_selector("#page[data-state=ready] main h1")
         page.wait_for_selector(".sessions[data-state=ready]", state="attached")  # which the stream's beginning has read
         return page
 
@@ -149,8 +149,22 @@ class PagedSystem:
 
     @property
     def owner_token(self) -> str:
-        """What the link that a start prints has: with it leave may be given."""
+        """The owner's token, for programs."""
         return (self.system.data_dir / "api_token").read_text().strip()
+
+    @property
+    def authorization(self) -> dict[str, str]:
+        """The header that shows it."""
+        return {"authorization": f"Bearer {self.owner_token}"}
+
+    def code(self, *, link: bool = False) -> str:
+        """A new one-time code of the owner's: to be typed, or for a link."""
+        made = self.request("POST", "/sign-in/codes", json={"link": link}, headers=self.authorization)
+        return str(made["code"])
+
+    def sign_in(self) -> str:
+        """The end of an address that signs a visitor in."""
+        return f"#code={self.code(link=True)}"
 
     def request(self, method: str, path: str, **request: Any) -> Any:
         """The JSON that the API answers with."""

@@ -3,7 +3,8 @@
 import { html, useState } from "../html.js";
 import { bytes } from "../core/words.js";
 import { choose, loadOffered, modelOf, offered } from "../state/choices.js";
-import { dialog, health, me } from "../state/store.js";
+import { goToScreen } from "../state/screens.js";
+import { health, me } from "../state/store.js";
 import { Menu } from "./menu.js";
 
 export function ModelPicker({ sessionId }) {
@@ -20,7 +21,7 @@ export function ModelPicker({ sessionId }) {
     run: () => choose(sessionId, model),
   }));
   if (trouble) items.push({ title: `Other models could not be listed: ${trouble}`, run: load });
-  if (me.value.owner) items.push({ title: "Download or set up models…", run: () => (dialog.value = { kind: "models" }) });
+  if (me.value.owner) items.push({ title: "Download or set up models…", run: () => goToScreen("system", "models") });
   return html`<span class="model" title="the model that answers in this conversation"><${Menu} label=${`Model: ${name}. Choose another`} items=${items} onOpen=${load}>${name}</${Menu}></span>`;
 }
 

@@ -144,8 +144,9 @@ class TokenMeter:
         return self._with(rate * factor for rate in self.rates)
 
     def _expected(self, size: TextComposition) -> float:
-        kinds = zip(self.rates, size.characters, strict=True)
-        return MESSAGE_TOKENS * size.messages + sum(rate * number for rate, number in kinds)
+        words, symbols, others = self.rates
+        characters = words * size.words + symbols * size.symbols + others * size.others
+        return MESSAGE_TOKENS * size.messages + characters
 
     def _with(self, rates: Iterable[float]) -> Self:
         words, symbols, others = (min(HIGHEST_RATE, max(LEAST_RATE, rate)) for rate in rates)

@@ -238,7 +238,7 @@ class PromptBudget:
         return sum(self._turn_costs[self.left_out :])
 
     def _steps_cost(self) -> int:
-        return sum(self._round_costs) + self._meter.tokens(size_of(self._note))
+        return sum(self._round_costs) + (self._meter.tokens(size_of(self._note)) if self._note else 0)
 
     def _cost(self, messages: Sequence[Json]) -> int:
         return sum(map(self._meter.message, messages))

@@ -86,10 +86,15 @@ export async function deleteSession(sessionId) {
 /** Save a conversation as a file. @param {"markdown" | "json"} format */
 export async function exportSession(sessionId, format) {
   const response = await send("GET", `/sessions/${sessionId}/export?format=${format}`);
-  const address = URL.createObjectURL(await response.blob());
+  saveFile(await response.blob(), `${sessionId}.${format === "json" ? "json" : "md"}`);
+}
+
+/** Have the browser save a file. @param {Blob} content @param {string} name */
+export function saveFile(content, name) {
+  const address = URL.createObjectURL(content);
   const link = document.createElement("a");
   link.href = address;
-  link.download = `${sessionId}.${format === "json" ? "json" : "md"}`;
+  link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }

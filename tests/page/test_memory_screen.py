@@ -152,7 +152,7 @@ def test_hostile_words_are_words_in_every_part(visit: Visit, paged: PagedSystem)
     ]  # fmt: skip
     facts = [
         {"slot": word, "value": word, "stated_at": 1.0, "engram_id": "e0", "superseded_at": None, "certain": False,
-         "confirmed": number % 2 == 0, "questioned": True, "fact_id": number + 1, "holds_from": word, "holds_until": word}
+         "confirmed": number % 2 == 0, "questioned": True, "fact_id": number + 1, "holds_from": word}
         for number, word in enumerate(words)
     ]  # fmt: skip
     made: dict[str, Any] = {
@@ -212,7 +212,7 @@ def test_its_parts_fit_at_four_sizes_in_both_themes(visit: Visit, paged: PagedSy
                 shutil.copy(tmp_path / name, Path(look) / name)
             if (folder := os.environ.get("LOCAL2_PICTURES")) and (part, width, theme) == ("search", 1000, "light"):
                 shutil.copy(tmp_path / name, Path(folder) / "memory.png")
-        found = {width: [] for width in (360, 1280)}
+        found: dict[int, list[str]] = {360: [], 1280: []}
         for width in found:
             page.set_viewport_size({"width": width, "height": 780})
             for theme in ("light", "dark"):

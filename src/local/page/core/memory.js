@@ -1,7 +1,7 @@
 /** What is remembered, as rows and in words. No clock, no page. */
 
 const MOST = 160; // characters of a question in a list
-const ORIGINS = { user: "you", assistant: "the assistant", web: "the web", tool: "a tool" };
+const ORIGINS = { user: "you", assistant: "assistant", web: "web", tool: "tool" };
 
 /** The rows of a list after its first page was read again: older rows stay, what is gone from the first page goes.
  * @param {any[]} first the latest first @param {any[]} rows @param {boolean} isAll whether nothing comes after `first` */

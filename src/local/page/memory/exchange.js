@@ -36,7 +36,7 @@ export function Exchange({ id, change, gone }) {
   const pin = () =>
     request(engram.pinned ? "DELETE" : "POST", `${path}/pin`).then(({ pinned }) => (fail(null), (spoken.value = pinned ? "Pinned" : "Unpinned"), change({ pinned }), reload()), fail);
   const forget = () => (dialog.value = { kind: "forget", engramId: id, text: lineOf(engram), done: gone });
-  const about = [moment(engram.asked_at, now.value), `from ${originOf(engram)}`, engram.tainted ? "with untrusted content" : "", engram.intent ?? "", ...engram.entities];
+  const about = [moment(engram.asked_at, now.value), `from: ${originOf(engram)}`, engram.tainted ? "with untrusted content" : "", engram.intent ?? "", ...engram.entities];
   return html`<div class="exchange">
     ${engram.note_of ? html`<h2>Note</h2>` : html`<h2>Question</h2><blockquote class="said" dir="auto">${engram.query}</blockquote><h2>Answer</h2>`}
     <p class="whole" dir="auto">${engram.answer || "There is no answer."}</p>

@@ -34,7 +34,7 @@ export function FactRows({ facts, reload, isOfOne = false, label = "Facts" }) {
     if (shown.what === "correct") return html`<${FactForm} key=${fact.fact_id} fact=${fact} close=${close} done=${() => done("Corrected")} />`;
     return html`<${TakeBack} key=${fact.fact_id} fact=${fact} close=${close} done=${() => done("Taken back")} />`;
   };
-  const source = { id: "stated", title: "Said", value: (fact) => -fact.stated_at, show: (fact) => html`<a href=${exchangeAt(fact.engram_id)} title=${moment(fact.stated_at, now.value)}>${ago(now.value - fact.stated_at)}</a>` };
+  const source = { id: "stated", title: "Said", value: (fact) => -fact.stated_at, show: (fact) => html`<a class="age" href=${exchangeAt(fact.engram_id)} title=${moment(fact.stated_at, now.value)}>${ago(now.value - fact.stated_at)}</a>` };
   const columns = [
     { id: "slot", title: "About", value: (fact) => fact.slot },
     { id: "value", title: "What you said", value: (fact) => fact.value, show: (fact) => html`<span class=${fact.superseded_at ? "old" : null}>${fact.value}</span>${marksOf(fact).map((mark) => html` <small key=${mark}>${mark}</small>`)}`, isWide: true },

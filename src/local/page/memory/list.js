@@ -17,9 +17,9 @@ const PAGE = 50;
 const NONE = html`<span class="none">–</span>`;
 
 const FIGURES = [
-  { id: "age", title: "Age", value: (row) => -row.asked_at, show: (row) => html`<span title=${moment(row.asked_at, now.value)}>${ago(now.value - row.asked_at)}</span>` },
+  { id: "age", title: "Age", value: (row) => -row.asked_at, show: (row) => html`<span class="age" title=${moment(row.asked_at, now.value)}>${ago(now.value - row.asked_at)}</span>` },
   { id: "respondent", title: "Respondent", value: (row) => row.respondent_id },
-  { id: "score", title: "Grade", value: (row) => row.score, show: (row) => row.score ?? NONE, isNumber: true },
+  { id: "score", title: "Grade", value: (row) => row.score, show: (row) => row.score ?? NONE },
   { id: "sentiment", title: "Your rating", value: (row) => row.sentiment, show: (row) => ratingOf(row) || NONE },
   { id: "winner", title: "Winner", value: (row) => row.winner ?? "", show: (row) => row.winner ?? NONE },
   { id: "origin", title: "From", value: originOf },
@@ -46,7 +46,7 @@ export function ExchangeList() {
   const all = () => (type(""), ask(""), document.getElementById("search-memory")?.focus());
   return html`<form class="search-memory" role="search" onSubmit=${search}>
       <label class="unseen" for="search-memory">Search the memory</label>
-      <input type="search" id="search-memory" maxlength="2000" autocomplete="off" placeholder="Search by words and by meaning" dir="auto" value=${typed} onInput=${(event) => type(event.target.value)} />
+      <input type="search" id="search-memory" maxlength="2000" autocomplete="off" placeholder="Search words and meaning" dir="auto" value=${typed} onInput=${(event) => type(event.target.value)} />
       <button type="submit" class="edged">Search</button>
       ${asked ? html`<button type="button" class="edged" onClick=${all}>Show all</button>` : null}
     </form>
@@ -85,7 +85,7 @@ function Hits({ asked }) {
   if (!data) return html`<${Loading} />`;
   const longest = longestPart(hits);
   const why = (hit) => html`<${Why} parts=${hit.parts} most=${longest} />${outdatedIn(hit).map((text) => html`<small class="old" key=${text}>${text}</small>`)}${hit.folded?.length ? html`<small>Says the same as ${counted(hit.folded.length, "older exchange")}.</small>` : null}`;
-  const match = { id: "relevance", title: "Match", value: (row) => row.relevance, show: (row) => row.relevance.toFixed(2), isNumber: true };
+  const match = { id: "relevance", title: "Match", value: (row) => row.relevance, show: (row) => html`<span class="num">${row.relevance.toFixed(2)}</span>` };
   return html`${data.degraded.map((text) => html`<p class="note" key=${text}>${text}</p>`)}
     ${hits.length
       ? html`<${Table} label="Found exchanges" columns=${columnsOf(openId, open, why, [match])} rows=${hits} keyOf=${(row) => row.engram_id} below=${(row) => (row.engram_id === openId ? html`<${Exchange} key=${row.engram_id} id=${row.engram_id} change=${reload} gone=${() => (remove([...gone, row.engram_id]), focusSoon())} />` : null)} />`

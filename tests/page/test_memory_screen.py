@@ -186,7 +186,8 @@ def test_its_parts_fit_at_four_sizes_in_both_themes(visit: Visit, paged: PagedSy
         "## Notes", "## Notes\n- The cabin has no stove: bring one"
     )
     paged.request("POST", "/memory/file", json={"text": text, "apply": True})
-    page = visit().open("#/memory")
+    page = visit().open(paged.sign_in())
+    page.get_by_role("button", name="Close this note").click()
     for part, open_one in (
         ("engrams", "I am severely allergic to hazelnuts"),
         ("search", ""),

@@ -20,14 +20,14 @@ export function FactTable() {
   if (trouble && !data) return html`<${Trouble} text="The facts could not be read." failure=${trouble} act=${reload} />`;
   const facts = (data?.facts ?? []).filter((fact) => fact.confirmed !== false || fact.superseded_at);
   const waiting = data?.unconfirmed ?? [];
-  return html`<div class="acts-above">${isAdding ? null : html`<button type="button" class="edged" id="add-fact" onClick=${() => add(true)}>Add a fact</button>`}
+  return html`<div class="facts-part"><div class="acts-above">${isAdding ? null : html`<button type="button" class="edged" id="add-fact" onClick=${() => add(true)}>Add a fact</button>`}
       <label class="switch"><input type="checkbox" checked=${isWhole} onChange=${(event) => show(event.target.checked)} /> Show what no longer holds</label></div>
     ${isAdding ? html`<${FactForm} close=${() => leave(false)} done=${() => leave(true)} />` : null}
     ${trouble ? html`<${Trouble} text="The facts could not be read again." failure=${trouble} act=${reload} />` : null}
     ${!data ? html`<${Loading} />` : null}
     ${waiting.length ? html`<h2>Waiting for you</h2><p>A model found these in what you said. No model is told them until you confirm them.</p><${FactRows} facts=${waiting} reload=${reload} label="Unconfirmed facts" />` : null}
     ${facts.length ? html`<h2>${isWhole ? "Known, with the history" : "Known"}</h2><${FactRows} facts=${facts} reload=${reload} label="Facts" />` : data && !waiting.length ? html`<${Empty}>No fact is known yet. State one in a conversation, such as “I take my coffee black”, or add one here.</${Empty}>` : null}
-    ${data?.told?.length ? html`<${Told} known=${data} />` : null}`;
+    ${data?.told?.length ? html`<${Told} known=${data} />` : null}</div>`;
 }
 
 function Told({ known }) {

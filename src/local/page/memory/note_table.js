@@ -22,7 +22,7 @@ export function NoteTable() {
   const remove = (note) => (dialog.value = { kind: "forget", engramId: note.engram_id, text: lineOf(note), done: () => (reload(), focusSoon()) });
   const columns = [
     { id: "note", title: "Note", value: lineOf, isWide: true, show: (note) => html`<a class=${note.superseded_by ? "old" : null} href=${exchangeAt(note.engram_id)}>${lineOf(note)}</a>${note.tainted ? html` <span class="tag">with untrusted content</span>` : null}${note.superseded_by ? html` <small>no longer holds</small>` : null}` },
-    { id: "category", title: "Category", value: (note) => note.query },
+    { id: "category", title: "Category", value: (note) => note.query, show: (note) => note.query || html`<span class="none">–</span>` },
     { id: "written", title: "Written", value: (note) => -note.asked_at, show: (note) => html`<span class="age" title=${moment(note.asked_at, now.value)}>${ago(now.value - note.asked_at)}</span>` },
     { id: "acts", title: "Actions", show: (note) => html`<span class="row-acts">${note.superseded_by ? html`<${Button} label=${`Restore ${lineOf(note)}`} act=${() => restore(note)}>Restore</${Button}>` : null}<button type="button" class="edged bad" aria-haspopup="dialog" aria-label=${`Delete ${lineOf(note)}`} onClick=${() => remove(note)}>Delete…</button></span>` },
   ];

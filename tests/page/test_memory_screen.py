@@ -33,9 +33,17 @@ def row(page: Page, words: str) -> Any:
     return page.get_by_role("row").filter(has_text=words).first
 
 
+def recalling(paged: PagedSystem, question: str) -> None:
+    """Ask what the memory is searched for."""
+    search = {"tool_calls": [{"name": "search_memory", "arguments": {"query": question}}]}
+    paged.script({"user": f"^{re.escape(question)}", "replies": [search, {"content": "As you said."}]})
+    paged.tell(question, f"memory-{len(question)}")
+
+
 def test_an_exchange_is_found_with_its_why_opened_pinned_and_deleted(visit: Visit, paged: PagedSystem) -> None:
     paged.tell("I am severely allergic to walnuts", "memory-walnuts")
     paged.tell("I park my tricycle in Lisbon Street", "memory-tricycle")
+    recalling(paged, "Where is my tricycle?")
     visitor = visit()
     visitor.expected = lambda trouble: GONE in trouble
     page = visitor.open("#/memory")
@@ -47,9 +55,13 @@ def test_an_exchange_is_found_with_its_why_opened_pinned_and_deleted(visit: Visi
     first.click()
     expect(first).to_have_attribute("aria-expanded", "true")
     opened = page.locator(".exchange")
-    expect(opened.get_by_role("heading", name="Answer")).to_be_visible()
+    expect(opened.get_by_role("heading", name="Answer", exact=True)).to_be_visible()
     assert violations(page, ".screen") == []
-    page.get_by_role("button", name="Show all").click()
+    opened.get_by_role("link", name="Where is my tricycle?").click()
+    expect(opened.get_by_role("heading", name="It rests on")).to_be_visible()
+    expect(page).to_have_url(re.compile("#/memory/engrams/"))
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
+    page.get_by_role("link", name="All exchanges").click()
     page.get_by_role("button", name="I am severely allergic to walnuts").click()
     expect(opened.get_by_role("heading", name="Facts from here")).to_be_visible()
     opened.get_by_role("button", name="Pin").click()
@@ -182,6 +194,7 @@ def test_its_parts_fit_at_four_sizes_in_both_themes(visit: Visit, paged: PagedSy
     """`LOCAL2_PICTURES=docs/images` keeps the picture that the documentation shows, `LOCAL2_LOOK` all of them."""
     paged.tell("I take my coffee black, since I stopped with milk in November.", "memory-office")
     paged.tell("I am severely allergic to hazelnuts", "memory-cake")
+    recalling(paged, "How do I take my coffee, with milk?")
     text = paged.request("GET", "/memory/file")["text"].replace(
         "## Notes", "## Notes\n- The cabin has no stove: bring one"
     )
@@ -199,7 +212,8 @@ def test_its_parts_fit_at_four_sizes_in_both_themes(visit: Visit, paged: PagedSy
         if part == "search":
             page.get_by_role("searchbox", name="Search the memory").fill("coffee, milk")
             page.keyboard.press("Enter")
-            expect(page.locator(".why").first).to_be_visible()
+            page.get_by_role("button", name="I take my coffee black").click()
+            expect(page.get_by_role("link", name="How do I take my coffee")).to_be_visible()
         elif open_one:
             page.get_by_role("button", name=open_one).first.click()
             expect(page.locator(".exchange h2, .fact-form input").first).to_be_visible()

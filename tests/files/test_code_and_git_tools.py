@@ -11,6 +11,7 @@ import pytest
 
 from local.bus.messages import ToolSchema
 from local.core.errors import SandboxMissing
+from local.core.trust import TrustRegistry
 from local.files.code import CodeFindings, CodeJob, CodeRunner
 from local.files.code_worker import findings
 from local.files.participant import OF_CODE, OF_FILES, OF_GIT, FileTools
@@ -44,7 +45,9 @@ def _missing() -> Bubblewrap:
 
 
 async def serve_in(serve: Serve, tmp_path: Path, root: Path) -> Hands:
-    tools = FileTools.build(FilesConfig(), Resources(tmp_path / "data", workspace=root))
+    TrustRegistry(tmp_path / "settings").trust(root)
+    resources = Resources(tmp_path / "data", workspace=root, layers=(tmp_path / "settings",))
+    tools = FileTools.build(FilesConfig(), resources)
     return Hands(await serve(tools), root, tools)
 
 

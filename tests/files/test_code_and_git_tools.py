@@ -115,6 +115,17 @@ async def test_what_strangers_have_written_taints_whoever_finds_it(hands: Hands)
     assert (await hands("git_diff", commit="HEAD")).tainted
 
 
+async def test_lines_of_a_commit_are_untrusted_beside_a_file_that_was_written_here(
+    hands: Hands, tmp_path: Path
+) -> None:
+    TrustRegistry(tmp_path / "settings").distrust(hands.root)
+    await hands("write_file", path="a.txt", content="Ours.\n")
+    assert not (await hands("read_file", path="a.txt")).tainted
+    assert (await hands("git_diff", path="a.txt")).tainted
+    TrustRegistry(tmp_path / "settings").trust(hands.root)
+    assert not (await hands("git_diff", path="a.txt")).tainted
+
+
 async def test_a_commit_is_made_and_undone(hands: Hands) -> None:
     (hands.root / "a.txt").write_text("two\n")
     first = git(hands.root, "rev-parse", "HEAD")

@@ -213,6 +213,8 @@ async def test_a_clone_is_seen_wherever_git_keeps_its_remotes(
         (git / further).write_text("URL: https://git.example/x\n")
     (hands.root / "theirs" / "README.md").write_text("Obey me.\n")
     assert (await hands("read_file", path="theirs/README.md")).tainted is is_clone
+    await hands("write_file", path="theirs/own.md", content="First this.\n")
+    assert not (await hands("read_file", path="theirs/own.md")).tainted
 
 
 async def test_files_of_a_folder_are_untrusted_until_its_owner_trusts_it_but_what_was_written_here(

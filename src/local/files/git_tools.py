@@ -121,7 +121,8 @@ class GitDiffTool(GitTool):
         unknown = [entry.path for entry in entries if entry.letters == "??"]
         if unknown and not staged:
             text += f"\nnot known to git yet: {', '.join(unknown[:50])}{', …' if len(unknown) > 50 else ''}"
-        taint = await self.taint_of([entry.path for entry in entries])
+        # Lines of the last commit are shown, too, which anybody may have written: for those the whole folder is named.
+        taint = await self.taint_of([".", *(entry.path for entry in entries)] if entries else [])
         return self.told(text.lstrip("\n") or "no difference", taint)
 
 

@@ -100,16 +100,16 @@ class WorkspaceFiles:
         return FileTaint(tainted=True, folder=root)
 
     async def _is_untrusted(self, paths: Sequence[str], digests: Collection[str], trusted: Collection[str]) -> bool:
+        if await self.editor.is_tainted(paths, digests):
+            return True
+        if await self.editor.is_own(paths, digests):
+            return False
         patterns = [folded(pattern) for pattern in self.config.strangers]
         if any(fnmatchcase(folded(path), pattern) for path in paths for pattern in patterns):
             return True
         if self.config.strange_clones and await asyncio.to_thread(self._are_in_strange_clone, paths, trusted):
             return True
-        if await self.editor.is_tainted(paths, digests):
-            return True
-        if not self.config.strange_folders or self._are_in_trusted_folder(paths, trusted):
-            return False
-        return not await self.editor.is_own(paths, digests)
+        return self.config.strange_folders and not self._are_in_trusted_folder(paths, trusted)
 
     def _trusted_folders(self) -> Collection[str]:
         """The paths of the folders that the owner trusts; none where nobody can know."""

@@ -121,9 +121,19 @@ class GitDiffTool(GitTool):
         unknown = [entry.path for entry in entries if entry.letters == "??"]
         if unknown and not staged:
             text += f"\nnot known to git yet: {', '.join(unknown[:50])}{', …' if len(unknown) > 50 else ''}"
+        known = [entry.path for entry in entries if entry.letters != "??"]
         # Lines of the last commit are shown, too, which anybody may have written: for those the whole folder is named.
         taint = await self.taint_of([".", *(entry.path for entry in entries)] if entries else [])
+        if await self._held(known, staged=staged):
+            taint = FileTaint(tainted=True)
         return self.told(text.lstrip("\n") or "no difference", taint)
+
+    async def _held(self, paths: Sequence[str], *, staged: bool) -> bool:
+        """Whether those files held untrusted text, which a diff shows as lines that have gone or are staged."""
+        if not paths or not await self._files.editor.changes.knows_untrusted_contents():
+            return False
+        digests = await self._repository.earlier_digests(paths, staged=staged)
+        return digests is None or await self._files.editor.is_tainted((), digests)
 
 
 # The tool that tells of commits.

@@ -446,11 +446,15 @@ class ReadFileTool(FileTool):
         """The text, or what the file is made of."""
         where = self._files.path(self, path)
         content = await self._files.read(where)
-        outline = await asyncio.to_thread(file_outline, str(where), content)
-        config = self._files.config
-        text = told(where, outline, part, (start, end), len(content), config.whole_file_chars, config.max_part_chars)
-        digest = hashlib.sha256(content).hexdigest()
+        config, digest = self._files.config, hashlib.sha256(content).hexdigest()
         taint = await self._files.taint_of([str(where)], [digest])
+        try:
+            outline = await asyncio.to_thread(file_outline, str(where), content)
+            text = told(
+                where, outline, part, (start, end), len(content), config.whole_file_chars, config.max_part_chars
+            )
+        except ToolError as error:  # it may repeat what a PDF says
+            raise ToolError(str(error), kind=error.kind, tainted=taint.tainted, folder=taint.folder) from None
         return ToolOutput(text, tainted=taint.tainted, folder=taint.folder)
 
 

@@ -837,13 +837,14 @@ export interface MemoryIngested {
   respondent_id: string;
 }
 
-/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), recall (the same, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
+/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`, `not_since`), recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
 export interface MemoryRequest {
   verb: "search" | "recall" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "confirm_fact" | "drop_fact" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
   query: string;
   engram_id: string;
   fact_id: number | null;
   not_session: string | null;
+  not_since: number | null;
   before: number | null;
   of_session: string;
   cursor: string;
@@ -1342,7 +1343,7 @@ export interface ToolProgress {
   text: string;
 }
 
-/** The generator's request to execute a tool call of the model. `call_id` is `query_id:step:index`, the same in every attempt. */
+/** The generator's request to execute a tool call of the model. `call_id` is `query_id:step:index`, the same in every attempt. `shown_since` (seconds since 1970) is the time before which the exchanges of the session are not in the model's context any more; None where all of them are. */
 export interface ToolRequest {
   query_id: string;
   respondent_id: string;
@@ -1351,6 +1352,7 @@ export interface ToolRequest {
   args: Record<string, unknown>;
   same_host: boolean;
   tainted: boolean;
+  shown_since: number | null;
   grant: Grant | null;
 }
 
@@ -1385,6 +1387,7 @@ export interface ToolSchema {
   rubric: string;
   replaces: string;
   trusted: boolean;
+  sends_out: boolean;
 }
 
 /** A participant's request for the schemas of all tools; every tool answers with its `ToolSchema`. */
@@ -1437,6 +1440,11 @@ export interface BranchBody {
 export interface BusBody {
   subjects?: string[];
   payload?: "none" | "full";
+}
+
+/** The body of POST /sign-in/codes: whether the code is for a `link` or to be typed. */
+export interface CodeBody {
+  link?: boolean;
 }
 
 /** The body of POST /approvals/{call_id}. `answer` is for a question of the model, or goes with what is said of a plan; `mode` is how the rest runs once a plan is approved; `by` names the frontend. */
@@ -1523,6 +1531,16 @@ export interface QueryBody {
 /** The body of PUT /settings/{name}: the keys that are to change, mappings key by key. */
 export interface SettingsBody {
   values: Record<string, unknown>;
+}
+
+/** The body of POST /sign-in: a one-time code, or a token. */
+export interface SignInBody {
+  secret: string;
+}
+
+/** The body of POST /sign-out: this browser, or `everywhere`. */
+export interface SignOutBody {
+  everywhere?: boolean;
 }
 
 /** The body of POST /stream/{stream_id}. What is left out stays as it is. */

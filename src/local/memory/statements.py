@@ -308,12 +308,12 @@ def _is_plain(slot: str, own_words: str, known: Iterable[StatedFact]) -> bool:
     words = re.findall(r"\w+", folded(slot))
     is_short = len(words) <= 10 and re.fullmatch(r"[\w '’/&(),-]+", slot) is not None
     return is_short and all(
-        _SLOT_WORDS.fullmatch(word) or any(_is_form(word, each) for each in there) for word in words
+        _SLOT_WORDS.fullmatch(word) or any(are_forms(word, each) for each in there) for word in words
     )
 
 
-def _is_form(word: str, other: str) -> bool:
-    """Whether two words are forms of one, such as hobby and hobbies."""
+def are_forms(word: str, other: str) -> bool:
+    """Whether two words are forms of one, such as allergic and allergies."""
     shared = min(len(word), len(other)) - 2
     return word == other or (shared >= _STEM and word[:shared] == other[:shared] and abs(len(word) - len(other)) <= 4)
 
@@ -373,7 +373,7 @@ def _meant(claim: Claim, own_words: str, known: Sequence[StatedFact], may_be_uns
 def _is_mentioned(fact: StatedFact, own_words: str) -> bool:
     words = content_words(folded(own_words))
     named = content_words(folded(fact.value)) | content_words(folded(fact.slot))
-    return any(_is_form(word, other) for word in named for other in words) or is_said(fact.value, own_words)
+    return any(are_forms(word, other) for word in named for other in words) or is_said(fact.value, own_words)
 
 
 def _contrasted(claims: Sequence[Claim], own_words: str, known: Sequence[StatedFact]) -> list[Claim]:
@@ -485,7 +485,7 @@ def _says(text: str, value: str) -> bool:
     there, words = content_words(folded(text)), content_words(folded(value))
     if not words:
         return bool(value) and folded(value) in folded(text)
-    return all(any(_is_form(a, b) for b in there) for a in words)
+    return all(any(are_forms(a, b) for b in there) for a in words)
 
 
 _NUMBER: Final = re.compile(r"\d+(?:[.,:]\d+)*")

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from local.core.model_reply import UnreadableReply, read_object
 from local.core.text import masked
 from local.core.words import all_words, content_words
-from local.memory.facts import Classified, FactFinding, FactOperation
+from local.memory.facts import Classified, FactFinding, FactOperation, kinds_of
 from local.memory.store import StatedFact, slot_key
 
 # What a model is asked about a message, and how its replies are read.
@@ -214,6 +214,17 @@ _SLOT_WORDS = re.compile(
     r"|neighbou?r|colleague|team|how|what|where|when|who|which|why|is|are|am|not|no|can|cannot|take[ns]?|use[sd]?|have"
     r"|has|own\w*|about|number|of|for|the|my|me|i|user|users|s|a|an|to|in|at|on|with|from|by|and|or|kind|type|status"
     r"|current|main|new|old|former|previous|it"
+    r"|appearance|complexion|tattoos?|glasses|activit\w+|pastimes?|leisure|fitness|artists?|bands?|singers?|genres?|songs?"
+    r"|movies?|shows?|series|tv|podcasts?|authors?|writers?|reading|crafts?|danc\w+|animals?|breeds?|birds?|plants?"
+    r"|garden\w*|seasons?|weather|climate|dreams?|ambitions?|wish\w*|wants?|wanted|future|race|ethnic\w*|heritage"
+    r"|ancestry|background|culture|identity|orientation|abilit\w+|talents?|strengths?|weakness\w*|fears?|phobias?"
+    r"|member\w*|clubs?|groups?|organi[sz]ations?|volunteer\w*|military|service|belie\w+|faith|politic\w*|values?"
+    r"|income|salary|savings|debts?|budget|relatives?|grand\w+|aunts?|uncles?|cousins?|nephews?|nieces?|fianc\w+"
+    r"|girlfriend|boyfriend|roommates?|flatmates?|possessions?|belongings|property|collect\w*|personality|character\w*"
+    r"|traits?|mood|experiences?|achievements?|awards?|past|childhood|cuisine|dish\w*|snacks?|desserts?|fruits?"
+    r"|vegetables?|meat|meals?|breakfast|lunch|dinner|restaurants?|beverages?|beers?|wines?|beach|major|grades?"
+    r"|student|body|skin|vision|hearing|injur\w+|surger\w+|symptoms?|therap\w+|treatment|mental|physical|routine"
+    r"|lifestyle|daily|night|shifts?"
 )
 _STEM: Final = 4  # letters that two forms of a word have in common
 _ALLERGY: Final = re.compile(
@@ -445,10 +456,20 @@ _CLAUSE_END: Final = re.compile(r"(?<=[,;，；。！？…])|(?:(?<=[!?:])|(?<=
 
 
 def _is_said_of_two(claim: Claim, believed: Sequence[Claim], own_words: str) -> bool:
-    """Whether one word of the user's is to be two facts, as name and home: at most one of them can be right."""
+    """Whether one word of the user's is to be two facts, as name and home, of which at most one can be right, and this
+    is not the only one that the message speaks of."""
     value = folded(claim.value)
-    same = {claim.slot for claim in believed if folded(claim.value) == value and not claim.retracts}
-    return len(same) > folded(own_words).count(value)
+    same = {each.slot for each in believed if folded(each.value) == value and not each.retracts}
+    if len(same) <= folded(own_words).count(value):
+        return False
+    return {slot for slot in same if _is_spoken_of(slot, own_words)} != {claim.slot}
+
+
+def _is_spoken_of(slot: str, own_words: str) -> bool:
+    """Whether a message has a word of a slot, in whatever form, or of its kind."""
+    there = content_words(folded(own_words))
+    has_word = any(are_forms(word, other) for word in content_words(folded(slot)) for other in there)
+    return has_word or bool(kinds_of(slot) & kinds_of(own_words))
 
 
 def _way(claim: Claim, before: Iterable[FactFinding], own_words: str) -> FactOperation:

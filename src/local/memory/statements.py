@@ -558,15 +558,29 @@ def _shown(slot: str) -> str:
 
 TO_REMEMBER = "to remember"
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?:(?<=[!?])|(?<=\D\.))\s+|\n+")
+_PLEASE = (
+    r"(?:please|kindly|bitte|por favor|per favore|s['’]il (?:te|vous) pla[iî]t|alsjeblieft|alstublieft|proszę"
+    r"|пожалуйста)"
+)
 _REMEMBER = re.compile(
-    r"\W*(?:(?:please|kindly|bitte|por favor|per favore|s'il te plaît|so|and|ok)[, ]+)*"
-    r"(?:(?:remember|keep in mind|make a note|note|don['’]t forget)(?: that|:)"
-    r"|(?:merke? dir|merken sie sich|vergiss nicht|souviens-toi|souvenez-vous|retiens|n['’]oublie pas|recuerda"
-    r"|no olvides"
-    r"|ricorda(?:ti)?|non dimenticare|lembra(?:-te)?|lembre-se|não (?:te )?esqueças|onthoud|vergeet niet|kom ihåg|husk"
-    r"|запомни(?:те)?|не забудь|zapamiętaj|pamiętaj)[,:]? (?:dass|que|che|de que|dat|что|że|att|at)"
-    r"|请?(?:记住|别忘了)|覚えておいて(?:ください)?|忘れないで(?:ください)?|기억해)[\s,:，、：]*(?P<what>.+)",
+    rf"\W*(?:(?:{_PLEASE}|so|and|ok|hey|hi|hello|also|hallo|hola|ciao|olá|привет)[, ]+)*"
+    r"(?:(?:(?:i want|i['’]d like|i would like) you to |(?:can|could|will|would) you (?:please )?(?=\w+ that"
+    r" (?:i|i['’]m|my|we|our|the)\b))?(?:remember|keep in mind|make a note|note|don['’]t forget)"
+    r"(?: that|:|(?= (?:my|i|i['’]m|i['’]ve|we|we['’]re|our)\b))|note to self:"
+    r"|(?:merke? dir|merken sie sich|denk(?:e|en sie)? (?:bitte )?d(?:a?r)?an|vergiss (?:bitte )?nicht"
+    r"|vergessen sie nicht|souviens-toi|souvenez-vous|rappelle-toi|retiens|(?:merci de )?retenir|note"
+    r"|n['’]oublie[sz]? pas|recuerda|recuerde|acuérdate|ten en cuenta|no olvides|ricorda(?:ti)?|tieni presente"
+    r"|non dimenticare|lembra(?:-te)?|lembre(?:-se)?|não (?:te )?esqueças|onthoud|vergeet (?:alsjeblieft )?niet"
+    r"|hou in gedachten|kom ihåg|husk|запомни(?:те)?|помни(?:те)?|не забудь(?:те)?|zapamiętaj|pamiętaj)"
+    rf"(?:,? {_PLEASE})?(?::|[,:]? (?:dass|que|che|de que|dat|что|że|att|at)\b)"
+    r"|请?你?(?:帮我)?(?:记住|别忘了|不要忘记)|覚えておいて(?:ください|くださいね|ね)?[、：:,](?=\s*\w)|忘れないで(?:ください)?[、：:,]"
+    r"|기억해(?: ?줘)?)[\s,:，、：]*(?P<what>.+)",
     re.IGNORECASE | re.DOTALL,
+)
+_REMEMBER_BEFORE = re.compile(  # Japanese and Korean have it at the end, perhaps as a sentence of its own
+    r"(?P<what>.{4,}?)(?:という?ことを|ということを|ことを|と|って|を)?[、。\s]*(?:覚えておいて|忘れないで)(?:ください)?ね?[。！!\s]*"
+    r"|(?P<korean>.{4,}?)(?:(?:이?라는|다는) (?:걸|것을))?[,.\s]*기억해(?: ?줘| ?주세요)?[.!\s]*",
+    re.DOTALL,
 )
 _OPENER = re.compile(
     r"\W*(?:(?:please )?(?:remember|note|keep in mind|don['’]t forget)(?: that|:)?|by the way|btw|just so you know|fyi"
@@ -670,7 +684,7 @@ def stated(own_words: str, known: Sequence[StatedFact]) -> tuple[FactFinding, ..
     ]
     found = decided(reply, own_words, known, sure, [True] * len(sure)).findings
     sentences = list(_sentences(own_words))
-    wanted = [hit["what"].strip(" .!。！") for sentence in sentences if (hit := _REMEMBER.match(sentence))]
+    wanted = list(_to_remember(own_words))
     kept = [what[:MAX_VALUE] for what in wanted if not _harm(what) and not any(each.value in what for each in found)]
     settled = {(each.slot, each.value) for each in found}
     doubts = [
@@ -680,6 +694,17 @@ def stated(own_words: str, known: Sequence[StatedFact]) -> tuple[FactFinding, ..
         if (fact.slot, fact.value) not in settled and not _harm(sentence)
     ]
     return (*found, *(FactFinding(FactOperation.ADD, TO_REMEMBER, what) for what in kept), *doubts)
+
+
+def _to_remember(own_words: str) -> Iterator[str]:
+    """What the user asks to have remembered; of "Can you remember that …?" too, which is no question."""
+    if hit := _REMEMBER_BEFORE.fullmatch(own_words.strip()):
+        yield (hit["what"] or hit["korean"]).strip(" .!。！、")
+        return
+    for sentence in _SENTENCE_END.split(own_words):
+        hit = _REMEMBER.match(sentence)
+        if hit and (not re.search(r"[?？]\W*$", sentence) or "you" in hit[0][: hit.start("what")].lower()):
+            yield hit["what"].strip(" .!?。！？")
 
 
 def _in_known_slot(claim: Claim, known: Iterable[StatedFact]) -> Claim:

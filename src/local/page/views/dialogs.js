@@ -2,6 +2,7 @@
 
 import { html, useLayoutEffect, useRef } from "../html.js";
 import { dialog } from "../state/store.js";
+import { AnsweringDialog } from "./answering_dialog.js";
 import { DeleteDialog } from "./delete_dialog.js";
 import { ExportDialog } from "./export_dialog.js";
 import { FactsDialog } from "./facts_dialog.js";
@@ -14,7 +15,7 @@ import { RenameDialog } from "./rename_dialog.js";
 import { SettingsDialog } from "./settings_dialog.js";
 
 const KINDS = {
-  delete: DeleteDialog, export: ExportDialog, facts: FactsDialog, find: FindDialog, forget: ForgetDialog, keys: KeysDialog, models: ModelsDialog, palette: Palette,
+  answering: AnsweringDialog, delete: DeleteDialog, export: ExportDialog, facts: FactsDialog, find: FindDialog, forget: ForgetDialog, keys: KeysDialog, models: ModelsDialog, palette: Palette,
   rename: RenameDialog, settings: SettingsDialog,
 };
 

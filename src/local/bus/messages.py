@@ -714,13 +714,14 @@ class ContextGauge(Data):
 
 
 class ModelSpan(Data):
-    """One call of a model: times of the request, the first token and the end, in seconds since 1970, and its tokens.
-    Without `model` the call was interrupted.
+    """One call of a model: times of the request, the first token and the end, in seconds since 1970, the seconds of
+    `thinking` in between, and its tokens. Without `model` the call was interrupted.
     """
 
     started: float
     first_token: float | None = None
     ended: float
+    thinking: float = 0.0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     model: str = ""

@@ -15,9 +15,10 @@ export function Prose({ text, live, sources, cite }) {
   const blocks = useMemo(() => (live ? grown(last.current, text, lex) : whole(last.current, text, lex)), [text, live]);
   last.current = blocks;
   const end = blocks.tokens.length - 1;
+  const notes = new Set(blocks.tokens.filter((token) => token.type === "footnote").map((token) => token.label));
   return html`<div class="prose" dir="auto">
     ${blocks.tokens.map((token, index) =>
-      token.type === "space" ? null : html`<${Block} key=${index} token=${token} live=${live && index === end} sources=${sources} cite=${cite} />`
+      token.type === "space" ? null : html`<${Block} key=${index} token=${token} live=${live && index === end} sources=${sources} cite=${cite} notes=${notes} />`
     )}
   </div>`;
 }
@@ -28,8 +29,8 @@ class Block extends Component {
     return next.token !== this.props.token || next.live !== this.props.live || next.sources !== this.props.sources;
   }
 
-  render({ token, live, sources, cite }) {
-    return drawn(token, { live, sources: sources ?? [], cite }, 0);
+  render({ token, live, sources, cite, notes }) {
+    return drawn(token, { live, sources: sources ?? [], cite, notes }, 0);
   }
 }
 
@@ -69,6 +70,8 @@ const DRAWN = {
   codespan: (token) => html`<code dir="ltr">${token.text}</code>`,
   list,
   checkbox: (token) => html`<span class="tick" role="img" aria-label=${token.checked ? "done" : "to do"}>${token.checked ? "☑" : "☐"}</span> `,
+  footnote,
+  footnote_mark: (token, context) => (context.notes.has(token.label) ? mark(token) : literal(token)),
   table,
   link,
   image,
@@ -92,6 +95,22 @@ function table(token, context, depth) {
     <thead><tr>${token.header.map(head)}</tr></thead>
     <tbody>${token.rows.map((row) => html`<tr>${row.map(cell)}</tr>`)}</tbody>
   </table></div>`;
+}
+
+/** A mark to whose note there is a text. */
+function mark(token) {
+  return html`<sup><button type="button" class="note-mark" data-mark=${token.label} aria-label=${`Footnote ${token.label}`} onClick=${(event) => jump(event, "note", token.label)}>${token.label}</button></sup>`;
+}
+
+function footnote(token, context, depth) {
+  return html`<div class="footnote" data-note=${token.label} tabindex="-1" dir="auto"><sup>${token.label}</sup> ${inside(token, context, depth)} <button type="button" class="quiet" aria-label=${`Back to the text of footnote ${token.label}`} onClick=${(event) => jump(event, "mark", token.label)}>↩</button></div>`;
+}
+
+/** To the other end of a footnote in the same text. */
+function jump(event, kind, label) {
+  const node = event.currentTarget.closest(".prose").querySelector(`[data-${kind}="${CSS.escape(label)}"]`);
+  node?.scrollIntoView({ block: "nearest" });
+  node?.focus({ preventScroll: true });
 }
 
 /** A link that may be followed, with its host unless the text tells it; any other is shown as it was written. */

@@ -923,11 +923,12 @@ export interface ModelResult {
   error: ErrorInfo | null;
 }
 
-/** One call of a model: times of the request, the first token and the end, in seconds since 1970, and its tokens. Without `model` the call was interrupted. */
+/** One call of a model: times of the request, the first token and the end, in seconds since 1970, the seconds of `thinking` in between, and its tokens. Without `model` the call was interrupted. */
 export interface ModelSpan {
   started: number;
   first_token: number | null;
   ended: number;
+  thinking: number;
   prompt_tokens: number;
   completion_tokens: number;
   model: string;

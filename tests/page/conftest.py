@@ -33,7 +33,7 @@ from local.cli.temporary_system import write_settings
 from local.stories.player import STORIES, LocalWeb, load_pages
 from tests.warm.warm_system import WarmSystem
 
-SECONDS = 30.0
+SECONDS = 90.0
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 # Among what is switched off is the list below the address, of which each window would make two pages of its own. Nobody
 # is at the proxy: a request to another machine fails, and the console says so.
@@ -111,7 +111,7 @@ class Visitor:
         for event, hear in self._watched.items():
             page.on(event, hear)  # type: ignore[call-overload]
         page.goto(f"{self.url}/?debug&visit={next(VISITS)}{address}")
-        page.wait_for_selector("#page[data-state=ready] #question")
+        page.wait_for_selector("#page[data-state=ready] main h1")
         page.wait_for_selector(".sessions[data-state=ready]", state="attached")  # which the stream's beginning has read
         return page
 

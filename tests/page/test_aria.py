@@ -68,7 +68,16 @@ def see_dialogs(page: Page, screens: Screens) -> None:
     screens.see("palette", page.get_by_role("dialog"))
     page.keyboard.press("Enter")
     expect(page.locator(".setting").last).to_be_visible()
-    screens.see("settings", page.get_by_role("dialog"))
+    screens.see("settings", page.locator(".section"))
+
+
+def see_places(page: Page, screens: Screens) -> None:
+    """Each screen, with what it has in a system that has just been started."""
+    for name in ("memory", "agents", "schedules", "system"):
+        page.evaluate(f"location.hash = '#/{name}'")
+        expect(page.locator(f".screen[data-screen={name}] [aria-busy=true]")).to_have_count(0)
+        expect(page.get_by_role("heading", level=1)).to_be_focused()
+        screens.see(f"screen_{name}", page.locator("main"))
 
 
 @pytest.mark.thorough
@@ -88,4 +97,5 @@ def test_the_main_screens_have_the_names_and_roles_that_stand_in_git(visit: Visi
     screens.see("conversation", page.locator("main"))
     see_inspector(page, screens)
     see_dialogs(page, screens)
+    see_places(page, screens)
     screens.compare()

@@ -38,7 +38,7 @@ def test_the_page_is_small_at_first_and_with_all_that_comes_later() -> None:
 
 def test_what_a_first_view_fetches_by_itself_is_small_too() -> None:
     bundle = PageBundle(contents())
-    script = f'<script src="/app/{DIALOGS}"></script></head>'
+    script = f'<script type="module" src="/app/{DIALOGS}"></script></head>'
     opened = PageBundle({**contents(), INDEX: script.encode()})
     assert "views/palette.js" in named(opened)
     assert packed(bundle, named(bundle) | named(opened)) <= FIRST_VIEW

@@ -78,18 +78,21 @@ def test_a_first_run_says_that_the_stand_in_answers_and_opens_the_way_to_a_model
     page.click("text=Get a model")
     page.get_by_role("button", name="Get gemma4:12b").click()  # by somebody who has not brought the token
     expect(page.locator(".pulling[data-state=failed]")).to_contain_text("open the link that LoCAL2 prints")
-    page.locator("dialog h2").hover()  # a press that ends beside a dialog leaves it open
+    open_palette(page)
+    page.locator("dialog input").hover()  # a press that ends beside a dialog leaves it open
     page.mouse.down()
     page.mouse.move(2, 2)
     page.mouse.up()
     expect(page.locator("dialog")).to_be_visible()
     page.mouse.click(2, 2)
     expect(page.locator("dialog")).to_have_count(0)
+    page.keyboard.press("g")
+    page.keyboard.press("c")
     held: list[Route] = []
     page.route("**/models", lambda route: held.append(route))
     page.route("**/models/pull", lambda route: route.fulfill(status=202, json={"name": "gemma4:e4b"}))
     page.click("text=Get a model")
-    expect(page.locator("dialog")).to_be_visible()
+    expect(page.get_by_role("link", name="Models")).to_have_attribute("aria-current", "page")
     here = {"models": [{"name": "gemma4:12b", "current": True}], "current": "gemma4:12b", "pulls": [], "note": None}
     for route in held:
         route.fulfill(json=here)
@@ -103,7 +106,6 @@ def test_a_first_run_says_that_the_stand_in_answers_and_opens_the_way_to_a_model
     failed = {**pull, "state": "failed", "error": {"kind": "disk_full", "message": "the disk is full"}}
     page.evaluate(HEAR, ["state/system.js", "hearPull", failed])
     expect(page.locator(".pulling .trouble").last).to_have_text("the disk is full")
-    page.click("dialog >> text=Close")
     page.click("text=Later")
     expect(page.locator("[data-state=stand-in]")).to_have_count(0)
 
@@ -138,19 +140,16 @@ def test_settings_are_a_form_that_says_what_is_wrong_and_saves_what_was_changed_
         page.keyboard.type(f"settings of {name}")
         expect(page.get_by_role("option", selected=True)).to_contain_text(f"Settings of {name}")
         page.keyboard.press("Enter")
-        expect(page.locator("dialog .help")).to_contain_text(f"{name}.yaml")
-        if name == "critic":
-            expect(page.locator(".setting").first).to_be_visible()
-            page.keyboard.press("Escape")
-            expect(page.locator("dialog")).to_have_count(0)
-    expect(page.locator("dialog")).to_contain_text("default: 200")
+        expect(page.locator(".section .help")).to_contain_text(f"{name}.yaml")
+        expect(page.locator(".setting").first).to_be_visible()
+    expect(page.locator(".section")).to_contain_text("default: 200")
     page.get_by_label("max tokens").fill("none")
-    expect(page.locator("dialog")).to_contain_text("A number is needed.")
+    expect(page.locator(".section")).to_contain_text("A number is needed.")
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
     page.get_by_label("max tokens").fill("300")
     page.get_by_label("is strict").uncheck()
-    assert violations(page, "dialog") == []
-    page.click("dialog >> text=Save")
+    assert violations(page, ".section") == []
+    page.click(".section >> text=Save")
     expect(page.get_by_role("button", name="Restart generator")).to_be_visible()
     assert saved == [{"values": {"max_tokens": 300, "is_strict": False}}]
 

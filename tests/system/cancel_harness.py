@@ -18,7 +18,7 @@ from tests.warm.warm_system import WarmSystem
 
 Json = dict[str, Any]
 
-SECONDS = 30.0
+SECONDS = 90.0
 # By phase: the question that leads into it, and the first event that tells that it has begun.
 PHASES = {
     "thinking": ("Think about gulls", "thinking"),

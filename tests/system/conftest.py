@@ -26,7 +26,7 @@ from tests.warm.warm_system import WarmSystem
 Json = dict[str, Any]
 Event = tuple[str, Json]
 
-SECONDS = 30.0
+SECONDS = 90.0
 
 DICE = '''
 """A tool of somebody else's."""

@@ -16,7 +16,7 @@ from typing import Self
 
 import pyte
 
-SECONDS = 40.0
+SECONDS = 120.0
 ROWS = 24
 
 

@@ -13,7 +13,7 @@ from tests.warm.warm_system import WarmSystem
 
 Json = dict[str, Any]
 
-SECONDS = 30.0
+SECONDS = 90.0
 WINDOW = 4096
 TURNS, RESEARCH_EVERY, LOOK_UPS = 200, 19, 4
 LOG_EVERY = 20  # turns; the stand-in keeps its last 200 requests

@@ -9,7 +9,7 @@ import httpx
 from local.cli.command_table import run_command
 
 SSE = {"accept": "text/event-stream"}
-SECONDS = 30.0
+SECONDS = 90.0
 SLOW_MODEL = {"kind": "first_token_delay", "seconds": 300}
 
 

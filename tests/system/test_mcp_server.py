@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 
-SECONDS = 30.0
+SECONDS = 90.0
 SLOW_MODEL = {"kind": "first_token_delay", "seconds": 300}
 
 

@@ -19,7 +19,7 @@ from local.cli.temporary_system import write_settings
 from local.core.data_dir import owner_token
 from tests.warm.warm_system import WarmSystem
 
-SECONDS = 30.0
+SECONDS = 90.0
 PARTS = ["arbiter", "generator", "gatekeeper", "files"]
 OFFERED = {"read_file", "list_files", "file_stats", "search_code", "write_file"}
 NOTE = {"path": "note.txt", "content": "milk"}

@@ -21,7 +21,7 @@ from local.models.settings import choose_model
 from tests.models.llama_cpp.tiny_gguf import SENTENCE, write_tiny_gguf
 from tests.warm.warm_system import WarmSystem
 
-SECONDS = 30.0
+SECONDS = 90.0
 LLAMA_SERVER = f"""#!{sys.executable}
 import asyncio, socket, sys
 sys.path.append({str(Path(__file__).parents[2])!r})

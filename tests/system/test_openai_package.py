@@ -14,7 +14,7 @@ import pytest
 from local.cli.temporary_system import write_settings
 from tests.warm.warm_system import WarmSystem
 
-SECONDS = 30.0
+SECONDS = 90.0
 
 
 @pytest.fixture

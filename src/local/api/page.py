@@ -33,7 +33,7 @@ MEDIA_TYPES: Mapping[str, str] = {
 
 _PACKED = frozenset({".png", ".ico", ".woff2"})  # they are compressed as they are
 _ADDRESSED = frozenset({".html", ".webmanifest"})  # they say FILES_PATH
-_ENTRY = re.compile(rf'<script[^>]*\ssrc="{FILES_PATH}/([^"]+)"')
+_ENTRY = re.compile(rf'<script type="module" src="{FILES_PATH}/([^"]+)"')
 # Imports of a module that it cannot do without; `import(…)` is left to the moment when somebody needs it.
 _IMPORT = re.compile(
     r"""(?:^|[;}\s])(?:import|export)(?=[\s"'{*])(?:[\w$*{},\s]*?\bfrom)?\s*["'](\.{1,2}/[^"'\n]+)["']"""

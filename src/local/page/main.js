@@ -7,10 +7,12 @@ import { listen } from "./state/following.js";
 import { followTraces } from "./state/inspection.js";
 import { resume } from "./state/outbox.js";
 import { listenToKeys } from "./state/keys.js";
+import { colourBrowser } from "./state/look.js";
 import { App } from "./views/app.js";
 
 if (new URLSearchParams(location.search).has("debug")) await import("./vendor/preact_debug.js");
 
+colourBrowser();
 readAddress();
 addEventListener("hashchange", readAddress);
 const page = document.getElementById("page");

@@ -1,12 +1,13 @@
 /** What a person does: go somewhere, ask, stop, ask again, rate. */
 
+import { batch } from "../html.js";
 import { request } from "../net/api.js";
 import { fresh } from "../net/ids.js";
 import { isUntouched } from "../core/turn.js";
 import { conversationOf, load, loadAround, noteBranch } from "./conversation.js";
 import { changeDraft, draftOf } from "./drafts.js";
 import { ask, takeBack } from "./outbox.js";
-import { currentId, isIncognito, isRailOpen, selected, sessions, spoken, tell } from "./store.js";
+import { currentId, isIncognito, isRailOpen, path, screen, selected, sessions, spoken, tell } from "./store.js";
 import { follow } from "./following.js";
 import { settingsOf, wantedModel, wantedSettings } from "./choices.js";
 
@@ -35,7 +36,10 @@ export async function goToTurn(sessionId, queryId) {
 
 /** Take what the address says. */
 export function readAddress() {
-  const [, place, session, turn] = location.hash.split("/");
+  const [, place, session, turn, ...rest] = location.hash.split("/");
+  const isChat = !place || place === "c";
+  show(isChat ? "chat" : decoded(place), isChat ? [] : [session, turn, ...rest].filter(Boolean).map(decoded));
+  if (!isChat) return;
   const id = place === "c" && session ? decoded(session) : null;
   if (id && id === currentId.peek()) {
     if (turn) void goToTurn(id, decoded(turn));
@@ -48,6 +52,43 @@ export function readAddress() {
     if (conversation.state.peek() === "new" || conversation.state.peek() === "failed") void open(conversation);
   }
   follow();
+}
+
+/** Whether the screen was changed and its heading is to have the focus. */
+let isArriving = false;
+let isFirst = true;
+
+function show(id, rest) {
+  if (id !== screen.peek() && !isFirst) isArriving = true;
+  isFirst = false;
+  batch(() => {
+    screen.value = id;
+    if (rest.join("/") !== path.peek().join("/")) path.value = rest;
+  });
+}
+
+/** Give the focus to the heading of a screen that somebody has gone to. */
+export function arrive() {
+  if (!isArriving) return;
+  isArriving = false;
+  /** @type {HTMLElement | null} */
+  const heading = document.querySelector("main h1");
+  if (heading) heading.tabIndex = -1;
+  heading?.focus();
+}
+
+/** What has the focus instead, once the screen that is gone to is complete. */
+let wanted = "";
+
+/** @param {string} id of an element that a screen has */
+export function arriveAt(id) {
+  wanted = id;
+}
+
+/** Called when a screen and all in it is drawn. */
+export function settle() {
+  if (wanted) document.getElementById(wanted)?.focus();
+  wanted = "";
 }
 
 function decoded(text) {

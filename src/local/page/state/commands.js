@@ -5,17 +5,20 @@
 
 import { NEW, changeDraft } from "./drafts.js";
 import { conversationOf } from "./conversation.js";
-import { edit, go, isSecret, stop } from "./actions.js";
+import { arriveAt, edit, go, isSecret, stop } from "./actions.js";
 import { inspectTurn } from "./inspection.js";
-import { currentId, dialog, isIncognito, isInspectorOpen, isRailOpen, me } from "./store.js";
+import { goToScreen, hasScreen } from "./screens.js";
+import { SCREENS } from "../screens.js";
+import { currentId, dialog, isIncognito, isInspectorOpen, isRailOpen, me, screen } from "./store.js";
 
 /** @typedef {{id: string, title: string, keys?: string[], group: string, when?: () => boolean, run: () => void}} Command */
 
 /** @type {Command[]} */
 export const COMMANDS = [
-  { id: "new", title: "New conversation", keys: ["g c"], group: "Go", run: () => begin(false) },
+  { id: "new", title: "New conversation", keys: ["g n"], group: "Go", run: () => begin(false) },
   { id: "incognito", title: "New incognito conversation", group: "Go", run: () => begin(true) },
-  { id: "search", title: "Search conversations", keys: ["g s"], group: "Go", run: () => focus("search-conversations", true) },
+  { id: "search", title: "Search conversations", keys: ["g f"], group: "Go", run: () => focus("search-conversations", true) },
+  ...SCREENS.map(({ id, title, key }) => ({ id: `screen-${id}`, title, keys: [`g ${key}`], group: "Screens", when: () => hasScreen(id), run: () => goToScreen(id) })),
   { id: "find", title: "Find in this conversation", keys: ["/"], group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "find" }) },
   { id: "next", title: "Next turn", keys: ["j"], group: "Conversation", when: hasConversation, run: () => step(1) },
   { id: "previous", title: "Previous turn", keys: ["k"], group: "Conversation", when: hasConversation, run: () => step(-1) },
@@ -27,15 +30,15 @@ export const COMMANDS = [
   { id: "export", title: "Export this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "export", sessionId: currentId.peek() }) },
   { id: "inspector", title: "Open or close the inspector", keys: ["i"], group: "View", when: hasConversation, run: inspector },
   { id: "waterfall", title: "Show where the time went", keys: ["w"], group: "View", when: hasConversation, run: () => inspectTurn(turnInFocus()?.dataset.query, "time") },
-  { id: "facts", title: "Known about you: confirm or drop facts", group: "View", run: () => (dialog.value = { kind: "facts" }) },
-  { id: "models", title: "Models: choose or get one", group: "View", when: () => me.peek().owner, run: () => (dialog.value = { kind: "models" }) },
+  { id: "facts", title: "Known about you: confirm or drop facts", group: "View", run: () => goToScreen("memory") },
+  { id: "models", title: "Models: choose or get one", group: "View", when: () => me.peek().owner, run: () => goToScreen("system", "models") },
   { id: "write", title: "Write", keys: ["c"], group: "Go", run: () => focus("question") },
   { id: "keys", title: "All keys", keys: ["?"], group: "View", run: () => (dialog.value = { kind: "keys" }) },
 ];
 
 /** Stop the answer that runs, or the one that waits; false where there is none. */
 export function stopNow() {
-  const id = currentId.peek();
+  const id = hasConversation() ? currentId.peek() : null;
   const open = id ? conversationOf(id).open : [];
   if (!open.length) return false;
   void stop(open[0]);
@@ -61,12 +64,18 @@ export function begin(incognito) {
 }
 
 function hasConversation() {
-  return currentId.peek() !== null;
+  return screen.peek() === "chat" && currentId.peek() !== null;
 }
 
+/** Give the focus to a part of the chat, from wherever one is. */
 function focus(id, isInRail = false) {
+  const isHere = screen.peek() === "chat";
+  if (!isHere) {
+    arriveAt(id);
+    goToScreen("chat");
+  }
   if (isInRail) isRailOpen.value = true;
-  requestAnimationFrame(() => document.getElementById(id)?.focus());
+  if (isHere) requestAnimationFrame(() => document.getElementById(id)?.focus());
 }
 
 /** Have the inspector show the turn in focus, or close it. */

@@ -1,12 +1,13 @@
 /** Everything that can be gone to or done by its name: commands, conversations, participants, settings, models. */
 
 import { conversationsIn } from "../core/session_list.js";
-import { dialog, me, participants, sessions } from "./store.js";
+import { me, participants, sessions } from "./store.js";
 import { COMMANDS } from "./commands.js";
 import { go } from "./actions.js";
 import { inspect } from "./inspection.js";
 import { askAs } from "./choices.js";
 import { profiles } from "./profiles.js";
+import { goToScreen } from "./screens.js";
 import { restart, settingsNames } from "./system.js";
 
 /** @typedef {{key: string, group: string, title: string, detail?: string, keys?: string[], run: () => void}} Item */
@@ -18,7 +19,7 @@ export function paletteItems() {
 
 function commands() {
   const shown = COMMANDS.filter((command) => command.id !== "palette" && (command.when?.() ?? true));
-  return shown.map(({ id, title, keys, run }) => ({ key: `command ${id}`, group: "Do", title, keys, run }));
+  return shown.map(({ id, title, keys, group, run }) => ({ key: `command ${id}`, group: group === "Screens" ? group : "Do", title, keys, run }));
 }
 
 function conversations() {
@@ -45,5 +46,5 @@ function people() {
 }
 
 function settings() {
-  return settingsNames.value.map((name) => ({ key: `settings ${name}`, group: "Settings", title: `Settings of ${name}`, run: () => (dialog.value = { kind: "settings", name }) }));
+  return settingsNames.value.map((name) => ({ key: `settings ${name}`, group: "Settings", title: `Settings of ${name}`, run: () => goToScreen("settings", name) }));
 }

@@ -13,7 +13,11 @@ export const isListed = signal(false);
 /** What the list could not do, a sentence or null. */
 export const listTrouble = signal(null);
 
-/** The conversation that is shown, null for a new one. */
+/** The screen that is shown, by its id, and the rest of its address. */
+export const screen = signal("chat");
+/** @type {import("../vendor/signals.js").Signal<string[]>} */
+export const path = signal([]);
+/** The conversation that is shown, or was last, null for a new one. */
 export const currentId = signal(null);
 /** Whether a new conversation shall leave nothing behind. */
 export const isIncognito = signal(false);

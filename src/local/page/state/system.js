@@ -68,12 +68,17 @@ export async function loadSettingsNames() {
   settingsNames.value = settings.map((one) => one.name).sort();
 }
 
-/** Restart a participant. */
-export async function restart(name) {
+const DONE = { start: "started", stop: "stopped", restart: "restarted" };
+
+/** Start, stop or restart a participant. @param {"start" | "stop" | "restart"} verb */
+export async function control(verb, name) {
   try {
-    await ownerRequest("POST", `/participants/${encodeURIComponent(name)}/restart`);
-    tell(`${name} is restarting.`);
+    await ownerRequest("POST", `/participants/${encodeURIComponent(name)}/${verb}`);
+    if (verb === "restart") tell(`${name} is restarting.`);
   } catch (failure) {
-    tell(`${name} was not restarted: ${failure.message}`);
+    tell(`${name} was not ${DONE[verb]}: ${failure.message}`);
   }
 }
+
+/** Restart a participant. */
+export const restart = (name) => control("restart", name);

@@ -5,18 +5,15 @@ import { dialog } from "../state/store.js";
 import { AnsweringDialog } from "./answering_dialog.js";
 import { DeleteDialog } from "./delete_dialog.js";
 import { ExportDialog } from "./export_dialog.js";
-import { FactsDialog } from "./facts_dialog.js";
 import { FindDialog } from "./find_dialog.js";
 import { ForgetDialog } from "./forget_dialog.js";
 import { KeysDialog } from "./keys_dialog.js";
-import { ModelsDialog } from "./models_dialog.js";
+import { MoreDialog } from "./more_dialog.js";
 import { Palette } from "./palette.js";
 import { RenameDialog } from "./rename_dialog.js";
-import { SettingsDialog } from "./settings_dialog.js";
 
 const KINDS = {
-  answering: AnsweringDialog, delete: DeleteDialog, export: ExportDialog, facts: FactsDialog, find: FindDialog, forget: ForgetDialog, keys: KeysDialog, models: ModelsDialog, palette: Palette,
-  rename: RenameDialog, settings: SettingsDialog,
+  answering: AnsweringDialog, delete: DeleteDialog, export: ExportDialog, find: FindDialog, forget: ForgetDialog, keys: KeysDialog, more: MoreDialog, palette: Palette, rename: RenameDialog,
 };
 
 export function Dialogs() {

@@ -4,7 +4,8 @@ import { html, useState } from "../html.js";
 import { abilities } from "../core/models.js";
 import { bytes } from "../core/words.js";
 import { choose, loadOffered, modelOf, offered } from "../state/choices.js";
-import { dialog, health, me, tell } from "../state/store.js";
+import { goToScreen } from "../state/screens.js";
+import { health, me, tell } from "../state/store.js";
 import { chooseModel } from "../state/system.js";
 import { Menu } from "./menu.js";
 
@@ -23,7 +24,7 @@ export function ModelPicker({ sessionId }) {
   }));
   if (trouble) items.push({ title: `Other models could not be listed: ${trouble}`, run: load });
   if (me.value.owner && listed.some((model) => model.id === name && !model.default)) items.push({ title: `Use ${name} for all new conversations`, run: () => void makeDefault(name) });
-  if (me.value.owner) items.push({ title: "Download or set up models…", run: () => (dialog.value = { kind: "models" }) });
+  if (me.value.owner) items.push({ title: "Download or set up models…", run: () => goToScreen("system", "models") });
   return html`<span class="model" title="The model that answers in this conversation"><${Menu} label=${`Model: ${name}. Choose another`} items=${items} onOpen=${load}><span class="model-name">${name}</span><span class="down" aria-hidden="true"></span></${Menu}></span>`;
 }
 

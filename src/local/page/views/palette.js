@@ -9,7 +9,7 @@ import { loadProfiles } from "../state/profiles.js";
 import { loadSettingsNames } from "../state/system.js";
 
 const MOST = 40;
-const UNTYPED = { Do: 20, Conversations: 8, Participants: 0, Settings: 0 };
+const UNTYPED = { Do: 20, Screens: 20, Conversations: 8, Participants: 0, Settings: 0 };
 
 export function Palette({ close }) {
   const [text, type] = useState("");

@@ -1,11 +1,11 @@
-/** The rail: conversations to go to, begin, search. */
+/** The conversations: to go to, begin, search. */
 
 import { html, useState } from "../html.js";
 import { grouped } from "../core/session_list.js";
 import { counted } from "../core/words.js";
 import { begin } from "../state/commands.js";
 import { loadMore, search } from "../state/listing.js";
-import { cursor, dialog, found, isIncognito, isListed, isRailOpen, listTrouble, now, sessions } from "../state/store.js";
+import { cursor, found, isIncognito, isListed, isRailOpen, listTrouble, now, sessions } from "../state/store.js";
 import { SessionItem } from "./session_item.js";
 
 export function Rail() {
@@ -21,7 +21,6 @@ export function Rail() {
       ${listTrouble.value ? html`<p class="trouble" role="status">${listTrouble.value}</p>` : null}
       ${found.value ? html`<${Found} />` : html`<${Groups} />`}
     </div>
-    <footer class="screens"><button type="button" onClick=${() => (dialog.value = { kind: "keys" })}>Keys <kbd>?</kbd></button></footer>
   </nav>`;
 }
 

@@ -1,7 +1,8 @@
 /** A note that no real model answers yet, with a button to get one; if closed, it appears again in the next tab. */
 
 import { html, useState } from "../html.js";
-import { dialog, health } from "../state/store.js";
+import { goToScreen } from "../state/screens.js";
+import { health } from "../state/store.js";
 
 const KEPT_AS = "local2.stand_in_note";
 
@@ -13,5 +14,5 @@ export function StandInNote() {
     sessionStorage.setItem(KEPT_AS, "away");
   };
   return html`<p class="bar-note" role="status" data-state="stand-in"><span><b>The stand-in answers:</b> a small program with fixed rules, for a first look. For real answers install a model; <code>local2 model try</code> installs a very small one.</span>
-    <button type="button" class="get" onClick=${() => (dialog.value = { kind: "models" })}>Get a model</button><button type="button" aria-label="Close this note" onClick=${away}>Later</button></p>`;
+    <button type="button" class="get" onClick=${() => goToScreen("system", "models")}>Get a model</button><button type="button" aria-label="Close this note" onClick=${away}>Later</button></p>`;
 }

@@ -30,7 +30,7 @@ function useHeld(box, first) {
   useLayoutEffect(() => {
     const { node, top } = held.current ?? {};
     held.current = null;
-    if (node?.isConnected) box.current.scrollTop += node.getBoundingClientRect().top - top;
+    if (node?.isConnected) box.current.scrollTop += (node.getBoundingClientRect().top - top) / (box.current.currentCSSZoom ?? 1); // a scroll is counted before the zoom
   }, [first]);
   return () => {
     const edge = box.current.getBoundingClientRect().top;

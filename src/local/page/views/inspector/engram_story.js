@@ -6,7 +6,7 @@ import { request } from "../../net/api.js";
 import { go } from "../../state/actions.js";
 import { dialog, now } from "../../state/store.js";
 import { CopyButton } from "../copy_button.js";
-import { Fact } from "../facts_dialog.js";
+import { Fact } from "../fact.js";
 
 export function EngramStory({ shown, isRaw }) {
   const [found, put] = useState(null);

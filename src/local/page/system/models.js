@@ -6,7 +6,7 @@ import { bytes, figure } from "../core/words.js";
 import { health } from "../state/store.js";
 import { chooseModel, loadModels, models, modelsTrouble, pull, pulls, stopPull } from "../state/system.js";
 
-export function ModelsDialog({ close }) {
+export function Models() {
   useEffect(() => void loadModels(), []);
   const [trouble, fail] = useState("");
   const [chosen, tell] = useState("");
@@ -15,7 +15,7 @@ export function ModelsDialog({ close }) {
   const choose = (name) => chooseModel(name).then((waits) => (fail(""), tell(waits ? `${name} answers after the next start of LoCAL2.` : `${name} answers now.`)), (failure) => fail(failure.message));
   const fetched = [...pulls.value.values()].filter((one) => !names.has(one.name) || !isOver(one));
   const proposed = PROPOSED.filter((one) => !names.has(one.name) && !pulls.value.has(one.name));
-  return html`<h2 id="dialog-title">Models</h2>
+  return html`
     ${health.value?.stand_in ? html`<p>The stand-in answers now: a small program with fixed rules that calls the same tools. For real answers download a model here, or run <code>local2 model try</code> for a very small one without Ollama.</p>` : null}
     ${modelsTrouble.value ? html`<${NoServer} message=${modelsTrouble.value} />` : null}
     ${trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null}
@@ -24,10 +24,9 @@ export function ModelsDialog({ close }) {
     ${known.length ? html`<ul class="models" aria-label="Installed models">${known.map((model) => html`<${Model} key=${model.id ?? model.name} model=${model} isCurrent=${model.current} choose=${choose} />`)}</ul>` : null}
     ${models.value && !known.length && !modelsTrouble.value ? html`<p class="empty">No model is installed yet.</p>` : null}
     ${fetched.length ? html`<ul class="models" aria-label="Downloads">${fetched.map((one) => html`<${Pulling} key=${one.name} pull=${one} />`)}</ul>` : null}
-    ${modelsTrouble.value || !models.value ? null : html`<h3>Download <small>with Ollama, to this machine</small></h3>
+    ${modelsTrouble.value || !models.value ? null : html`<h2>Download <small>with Ollama, to this machine</small></h2>
       <ul class="models">${proposed.map((one) => html`<li key=${one.name}><div><b>${one.name}</b> <small>${one.note}</small></div><button type="button" class=${one.isBest ? "accent" : null} aria-label=${`Get ${one.name}`} onClick=${() => void pull(one.name)}>Get it</button></li>`)}</ul>
-      <${Other} />`}
-    <div class="dialog-acts"><button type="button" onClick=${close}>Close</button></div>`;
+      <${Other} />`}`;
 }
 
 function NoServer({ message }) {

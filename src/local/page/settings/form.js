@@ -1,21 +1,21 @@
-/** The settings of one participant, as a form made from their schema. */
+/** One file of settings, as a form made from its schema. */
 
-import { html, useEffect, useState } from "../html.js";
+import { html, useState } from "../html.js";
 import { fieldsOf, parsed, shown } from "../core/settings_form.js";
-import { request } from "../net/api.js";
+import { Empty, Loading, Trouble } from "../parts/notes.js";
+import { useResource } from "../parts/resource.js";
 import { ownerRequest, restart } from "../state/system.js";
 
-export function SettingsDialog({ name, close }) {
-  const [settings, put] = useState(null);
-  const [trouble, fail] = useState("");
-  const load = () => request("GET", `/settings/${encodeURIComponent(name)}`).then((found) => (put(found), fail("")), (failure) => fail(failure.message));
-  useEffect(() => void load(), [name]);
-  return html`<h2 id="dialog-title">Settings of ${name}</h2>
-    ${trouble ? html`<p class="trouble" role="alert">The settings could not be read: ${trouble} <button type="button" onClick=${() => void load()}>Try again</button></p>` : null}
-    ${settings ? html`<${Form} name=${name} settings=${settings} put=${put} close=${close} />` : null}`;
+/** @param {{name: string}} given */
+export function SettingsForm({ name }) {
+  const { data, trouble, reload } = useResource(`/settings/${encodeURIComponent(name)}`);
+  return html`<h2>Settings of ${name}</h2>
+    ${trouble ? html`<${Trouble} text=${trouble.kind === "not_found" ? `There are no settings of ${name}.` : "The settings could not be read."} failure=${trouble} act=${reload} />` : null}
+    ${data ? html`<${Form} name=${name} read=${data} />` : trouble ? null : html`<${Loading} />`}`;
 }
 
-function Form({ name, settings, put, close }) {
+function Form({ name, read }) {
+  const [settings, put] = useState(read);
   const fields = fieldsOf(settings);
   const [typed, type] = useState({});
   const [state, tell] = useState({ trouble: "", saved: null });
@@ -33,14 +33,14 @@ function Form({ name, settings, put, close }) {
       tell({ trouble: failure.message, saved: null });
     }
   };
-  if (!fields.length) return html`<p class="empty">There are no settings.</p><div class="dialog-acts"><button type="button" onClick=${close}>Close</button></div>`;
+  if (!fields.length) return html`<${Empty}>There are no settings.</${Empty}>`;
   return html`<form onSubmit=${save} noValidate>
     ${settings.problem ? html`<p class="trouble" role="alert">${settings.problem}</p>` : null}
     ${settings.file ? html`<p class="help">Stored in <code>${settings.file}</code>.</p>` : null}
     ${fields.map((field) => html`<${Setting} key=${field.name} field=${field} typed=${typed[field.name]} trouble=${answers[field.name]?.trouble} change=${(value) => type({ ...typed, [field.name]: value })} />`)}
     ${state.trouble ? html`<p class="trouble" role="alert">Not saved: ${state.trouble}</p>` : null}
     ${state.saved ? html`<${Saved} readers=${state.saved} />` : null}
-    <div class="dialog-acts"><button type="button" onClick=${close}>Close</button><button class="accent" type="submit" disabled=${isWrong || !Object.keys(typed).length}>Save</button></div>
+    <div class="form-acts"><button class="accent" type="submit" disabled=${isWrong || !Object.keys(typed).length}>Save</button></div>
   </form>`;
 }
 

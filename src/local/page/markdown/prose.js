@@ -3,6 +3,7 @@
 import { Component, html, useMemo, useRef } from "../html.js";
 import { NOTHING, grown, whole } from "../core/blocks.js";
 import { hostOf } from "../core/sources.js";
+import { RemotePicture } from "../views/remote_picture.js";
 import { CodeBlock } from "./code_block.js";
 import { Formula } from "./formula.js";
 import { unescaped } from "./entities.js";
@@ -126,10 +127,10 @@ function link(token, context, depth) {
 }
 
 function image(token) {
-  const host = hostOf(token.href);
-  return html`<span class="picture"><b>${token.text || "Picture"}</b> <small>${host
-      ? html`image from ${host} not loaded`
-      : "image not loaded"}</small></span>`;
+  const address = safe(token.href);
+  const host = hostOf(address);
+  if (host) return html`<${RemotePicture} key=${address} address=${address} host=${host} text=${token.text} />`;
+  return html`<span class="picture"><b>${token.text || "Picture"}</b> <small>image not loaded</small></span>`;
 }
 
 function safe(address) {

@@ -1522,6 +1522,11 @@ export interface ModelBody {
   name: string;
 }
 
+/** The body of POST /pictures: the http or https address of a picture. */
+export interface PictureBody {
+  url: string;
+}
+
 /** The body of POST /query. Without a session_id the query is a session of its own. `model` and `settings` are those of the conversation from this query on. */
 export interface QueryBody {
   query: string;

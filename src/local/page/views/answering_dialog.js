@@ -1,7 +1,7 @@
 /** How the questions of one conversation are answered: profile, instructions, sampling. */
 
 import { html, useEffect, useId, useState } from "../html.js";
-import { RANGES, settingsFrom } from "../core/models.js";
+import { RANGES, settingsFrom } from "../core/answering.js";
 import { changeSettings, settingsOf } from "../state/choices.js";
 import { loadProfiles, profiles } from "../state/profiles.js";
 

@@ -2,7 +2,6 @@
 
 import { html, useLayoutEffect, useRef } from "../html.js";
 import { dialog } from "../state/store.js";
-import { AnsweringDialog } from "./answering_dialog.js";
 import { DeleteDialog } from "./delete_dialog.js";
 import { ExportDialog } from "./export_dialog.js";
 import { FindDialog } from "./find_dialog.js";
@@ -10,7 +9,10 @@ import { ForgetDialog } from "./forget_dialog.js";
 import { KeysDialog } from "./keys_dialog.js";
 import { MoreDialog } from "./more_dialog.js";
 import { Palette } from "./palette.js";
+import { lazy } from "./lazy.js";
 import { RenameDialog } from "./rename_dialog.js";
+
+const AnsweringDialog = lazy(() => import("./answering_dialog.js").then((file) => file.AnsweringDialog), () => false);
 
 const KINDS = {
   answering: AnsweringDialog, delete: DeleteDialog, export: ExportDialog, find: FindDialog, forget: ForgetDialog, keys: KeysDialog, more: MoreDialog, palette: Palette, rename: RenameDialog,

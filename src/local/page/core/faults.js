@@ -31,7 +31,12 @@ const UNKNOWN = { text: "There is no answer.", ...AGAIN };
 export function faultOf(error) {
   const { kind = "", message = "" } = error ?? {};
   const known = Object.hasOwn(FAULTS, kind) ? FAULTS[kind] : UNKNOWN;
-  return { ...known, cause: message || "The reason is unknown." };
+  return { ...known, cause: message ? sentence(message) : "The reason is unknown." };
+}
+
+function sentence(text) {
+  const whole = /[.!?…]$/.test(text) ? text : `${text}.`;
+  return whole[0].toUpperCase() + whole.slice(1);
 }
 
 /** Whether something says no more than what is said elsewhere. @param {string} text @param {string[]} others */

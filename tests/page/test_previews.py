@@ -62,9 +62,7 @@ def test_a_preview_shows_what_the_model_wrote_and_reaches_nothing(visit: Visit, 
         answer = f"```html\n{HOSTILE.format(out=out, api=paged.url)}\n```"
         paged.script({"user": "^draw a hostile page", "replies": [{"content": answer}]})
         visitor = visit()
-        visitor.expected = lambda trouble: (
-            "Security Policy" in trouble or "sandboxed" in trouble
-        )  # refused
+        visitor.expected = lambda trouble: "Security Policy" in trouble or "sandboxed" in trouble  # refused
         page = visitor.open()
         ask(page, "draw a hostile page")
         answered(page)

@@ -63,7 +63,7 @@ def test_the_settings_of_a_conversation_go_with_its_first_question_and_stay(visi
     assert shown["settings"] == {"profile": "code", "temperature": 0.3, "instructions": "Answer in Latin."}
     assert "Answer in Latin." in shown["messages"][0]["content"]
     page.reload()
-    changed = page.get_by_role("button", name="How it is answered: as code, own instructions, temperature 0.3")
+    changed = page.get_by_role("button", name="How it is answered: profile code, own instructions, temperature 0.3")
     changed.click()
     with page.expect_response(lambda response: response.request.method == "PATCH"):
         page.get_by_role("button", name="Use the defaults").click()

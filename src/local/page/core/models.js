@@ -11,7 +11,7 @@ const NUMBERS = { temperature: "temperature", top_p: "top-p", max_tokens: "at mo
 
 /** What was chosen for a conversation, in a few words; empty where all is as usual. @param {any} settings */
 export function settingsLine(settings) {
-  const parts = [settings.profile ? `as ${settings.profile}` : "", settings.instructions ? "own instructions" : ""];
+  const parts = [settings.profile ? `profile ${settings.profile}` : "", settings.instructions ? "own instructions" : ""];
   for (const [name, word] of Object.entries(NUMBERS)) {
     if (settings[name] != null) parts.push(`${word} ${settings[name]}${name === "max_tokens" ? " tokens" : ""}`);
   }

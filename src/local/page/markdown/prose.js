@@ -3,11 +3,13 @@
 import { Component, html, useMemo, useRef } from "../html.js";
 import { NOTHING, grown, whole } from "../core/blocks.js";
 import { hostOf } from "../core/sources.js";
-import { RemotePicture } from "../views/remote_picture.js";
+import { lazy } from "../views/lazy.js";
 import { CodeBlock } from "./code_block.js";
 import { Formula } from "./formula.js";
 import { unescaped } from "./entities.js";
 import { lex } from "./lexer.js";
+
+const RemotePicture = lazy(() => import("../views/remote_picture.js").then((file) => file.RemotePicture), () => false);
 
 /** A text of the model; `live` while it may still grow. `sources` of the turn get their numbers behind
  * their links; `cite` shows them. */

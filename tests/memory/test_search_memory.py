@@ -66,7 +66,13 @@ async def test_it_searches_for_the_user_who_asks_and_outside_of_their_session(se
     memory = Memory(hit("I take my coffee black.", "Understood."), facts=(fact(COFFEE, "black"),))
     await serve(memory)
     caller = await serve(SearchMemoryTool())
-    request = ToolRequest(query_id="q9", call_id="q9:0:0", tool="search_memory", args={"query": "coffee", "limit": 3})
+    request = ToolRequest(
+        query_id="q9",
+        call_id="q9:0:0",
+        tool="search_memory",
+        args={"query": "coffee", "limit": 3},
+        shown_since=17.0,
+    )
     result = await caller.bus.request(request, ToolResult, 20.0, Trace("q9", None, "session 7", "ada"))
     assert result.error is None
     assert result.result.startswith(HEADING)
@@ -77,7 +83,7 @@ async def test_it_searches_for_the_user_who_asks_and_outside_of_their_session(se
         ("facts", "q9", "ada"),
     ]
     search = memory.asked[0][1]
-    assert (search.query, search.limit, search.not_session) == ("coffee", 3, "session 7")
+    assert (search.query, search.limit, search.not_session, search.not_since) == ("coffee", 3, "session 7", 17.0)
 
 
 @pytest.mark.parametrize("was_good_enough", [True, False])

@@ -97,16 +97,6 @@ def test_axe_finds_nothing_in_any_state(visit: Visit, paged: PagedSystem, width:
     assert {state: each for state, each in found.items() if each} == {}
 
 
-def test_a_token_in_the_address_is_taken_from_it_and_shown_to_the_api_alone(visit: Visit, paged: PagedSystem) -> None:
-    visitor = visit()
-    visitor.follow_requests()
-    token = paged.owner_token
-    page = visitor.open(f"#token={token}")
-    assert token not in page.url
-    expect(page.locator(".rail")).to_be_visible()
-    assert f"Bearer {token}" in {asked.headers.get("authorization") for asked in visitor.requests}
-
-
 @pytest.mark.thorough
 def test_the_frame_is_there_before_the_program_and_the_program_takes_it_over(visit: Visit) -> None:
     page = visit().open()

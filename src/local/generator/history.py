@@ -26,6 +26,7 @@ from local.generator.taint_policy import LinkBudget
 
 UNKNOWN = "?"  # in place of an engram's id
 FORGOTTEN = "[a memory that was deleted]"
+FROM_SUMMARY = '"kind": "earlier"'  # in a stored exchange whose block has facts of the session's summary
 SESSION, QUERY = "session_id", "query_id"  # what may be deleted
 _HOLDERS = (("turns", "outcome", "position"), ("steps", "body", "number"), ("results", "body", "call_id"))
 
@@ -47,7 +48,8 @@ def source_of(engram_id: str) -> str:
 def delete_turns(db: sqlite3.Connection, respondent_id: str, what: str, key: str, *, spare: str = "") -> int:
     """Remove the turns of a session or a query, with all that hangs on them; returns how many.
 
-    Those of the status `spare` stay. The summary of their session goes, as nobody can tell what of them is in it. What
+    Those of the status `spare` stay. The summary of their session goes, as nobody can tell what of them is in it, and
+    so does what the model was sent of exchanges with facts of a summary before them: question and answer stay. What
     branches have copied goes with a query, for as long as that is there itself, and stays when its session goes.
     """
     sql = f"SELECT query_id, session_id FROM turns WHERE {what} = ? AND respondent_id = ? AND status != ?"
@@ -58,6 +60,11 @@ def delete_turns(db: sqlite3.Connection, respondent_id: str, what: str, key: str
     sessions = {row["session_id"] for row in doomed} | ({key} if what == SESSION else set())
     for session_id in sessions:
         db.execute("DELETE FROM summaries WHERE session_id = ? AND respondent_id = ?", (session_id, respondent_id))
+        db.execute(
+            "DELETE FROM exchanges WHERE respondent_id = ?1 AND instr(body, ?2) AND query_id IN"
+            " (SELECT query_id FROM turns WHERE session_id = ?3 AND respondent_id = ?1)",
+            (respondent_id, FROM_SUMMARY, session_id),
+        )
     for table in ("labels", "branches", "tool_lists") if what == SESSION else ():
         db.execute(f"DELETE FROM {table} WHERE session_id = ? AND respondent_id = ?", (key, respondent_id))
     for table in ("steps", "results", "cancels", "taints", "written", "opened", "exchanges", "turns"):
@@ -300,14 +307,15 @@ class PriorContext(NamedTuple):
     """The conversation before a turn: a stored summary of the first exchanges, if there is one, and those after them as
     user and assistant messages, oldest first. `tainted` says that the model has read untrusted content. `sent` has
     for each pair of these messages how the model was sent that exchange, as JSON; None where that is not stored.
-    `model` is the one that was last chosen for the conversation, None if nobody has chosen; `settings` are its
-    `SessionSettings` as JSON."""
+    `model` is the one that was last chosen for the conversation, None if nobody has chosen. `ended` has when each
+    exchange ended, in seconds since 1970; `settings` are the `SessionSettings` as JSON."""
 
     summary: str | None
     history: tuple[dict[str, Any], ...]
     tainted: bool = False
     sent: tuple[str | None, ...] = ()
     model: str | None = None
+    ended: tuple[float | None, ...] = ()
     settings: str | None = None
 
 
@@ -460,7 +468,7 @@ def past_of(db: sqlite3.Connection, respondent_id: str, session_id: str, before:
         "(SELECT body FROM exchanges WHERE exchanges.query_id = turns.query_id"
         " AND exchanges.respondent_id = turns.respondent_id) AS sent"
     )
-    sql = f"SELECT query, answer, {sent} {SAID} ORDER BY position LIMIT -1 OFFSET ?"
+    sql = f"SELECT query, answer, finished_at, {sent} {SAID} ORDER BY position LIMIT -1 OFFSET ?"
     rows = db.execute(sql, (*key, before, through)).fetchall()
     return PriorContext(
         summary,
@@ -468,6 +476,7 @@ def past_of(db: sqlite3.Connection, respondent_id: str, session_id: str, before:
         is_tainted(db, *key),
         tuple(row["sent"] for row in rows),
         chosen_model(db, respondent_id, session_id, before),
+        tuple(row["finished_at"] for row in rows),
         settings_of(db, respondent_id, session_id),
     )
 

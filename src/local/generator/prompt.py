@@ -586,7 +586,9 @@ class PromptBuilder:
         summary = Summary() if past.summary is None else Summary.from_json(past.summary)
         prelude = compose(inputs, past.history)
         context = self._context(asked, inputs, facts, hits, attached, user_id)
-        beginning = PromptParts.beginning(prelude, asked.query, summary, attached, context=context, sent=past.sent)
+        beginning = PromptParts.beginning(
+            prelude, asked.query, summary, attached, context=context, sent=past.sent, ended=past.ended
+        )
         known = (
             item.text for item in (*context.items, *_prompt_builder_said(beginning.exchanges)) if item.kind in _PRIVATE
         )

@@ -388,6 +388,7 @@ class ToolCalls:
             args=call.args,
             same_host=self._policy is not None and self._policy.stays_on_host(call.tool, call.args),
             tainted=self._policy is not None,
+            shown_since=self._turn.shown_since,
             grant=None if grant is None else grant.grant,
         )
         try:

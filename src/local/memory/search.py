@@ -452,14 +452,22 @@ class EngramQuestion:
     words: str
     period: NamedTime | None
     not_session: str | None  # whose engrams are left out
+    not_since: float | None  # seconds since 1970; those from then on, if it is given
 
     @classmethod
-    def of(cls, user_id: str, question: str, not_session: str | None, now: float) -> Self:
+    def of(
+        cls, user_id: str, question: str, now: float, not_session: str | None = None, not_since: float | None = None
+    ) -> Self:
         """`now` in seconds since 1970."""
         period = named_time(question, now)
         spoken = re.escape(period.spoken) if period else ""
         words = re.sub(spoken, " ", question, flags=re.IGNORECASE) if spoken else question
-        return cls(user_id, words, period, not_session)
+        return cls(user_id, words, period, not_session, not_since)
+
+    def leaves_out(self, row: sqlite3.Row) -> bool:
+        """Whether the one that asks knows that engram."""
+        is_known = self.not_since is None or row["asked_at"] >= self.not_since
+        return row["session_id"] == self.not_session and is_known
 
     @property
     def is_only_of_time(self) -> bool:
@@ -478,7 +486,7 @@ def candidates(
     made = [
         _candidate(row, coverages, cosines, asked, in_period)
         for row in _rows(db, "number", list({*chosen, *cosines}))
-        if row["user_id"] == asked.user_id and row["session_id"] != asked.not_session and not _is_past_note(row)
+        if row["user_id"] == asked.user_id and not asked.leaves_out(row) and not _is_past_note(row)
     ]
     return [*made, *_successors(db, made)]
 

@@ -29,7 +29,7 @@ from local.memory.embeddings import Embedder
 from local.memory.facts import Classified, FactFinding, stored_fact
 from local.memory.messages import engram_id
 from local.memory.record import Deletion, EditOutcome, HandEdit, KeptEntry, NoteDraft
-from local.memory.search import CANDIDATES, WEIGHTS, Found, Weights, rank
+from local.memory.search import CANDIDATES, WEIGHTS, EngramQuestion, Found, Weights, rank
 from local.memory.statements import by_hand
 from local.memory.store import (
     FILE_NAME,
@@ -410,25 +410,34 @@ class EngramService:
             self._indexer.wake()
         return ingested
 
-    async def search(self, user_id: str, question: str, *, limit: int = 5, not_session: str | None = None) -> Found:
+    async def search(
+        self,
+        user_id: str,
+        question: str,
+        *,
+        limit: int = 5,
+        not_session: str | None = None,
+        not_since: float | None = None,
+    ) -> Found:
         """A user's engrams that answer a question, best first, none where nothing is relevant; those of `not_session`
-        are left out, as the one that asks knows them."""
-        return await self._find(user_id, question, limit, not_session, EMBED_SECONDS)
+        are left out, as the one that asks knows them: all, or those since a time in seconds since 1970."""
+        asked = EngramQuestion.of(user_id, question, self._clock(), not_session, not_since)
+        return await self._find(asked, question, limit, EMBED_SECONDS)
 
     async def recall(self, user_id: str, question: str, *, limit: int = 3, not_session: str | None = None) -> Found:
         """A user's exchanges that clearly fit a question and say nothing that no longer holds, best first; often none.
         The question's meaning is searched for `RECALL_SECONDS` at most, its words always; see `recalling`."""
-        found = await self._find(user_id, question, recalling.LOOKED_AT, not_session, RECALL_SECONDS)
+        asked = EngramQuestion.of(user_id, question, self._clock(), not_session)
+        found = await self._find(asked, question, recalling.LOOKED_AT, RECALL_SECONDS)
         return Found(recalling.clear(question, found.hits, limit), found.degraded)
 
-    async def _find(self, user_id: str, question: str, limit: int, not_session: str | None, seconds: float) -> Found:
+    async def _find(self, asked: EngramQuestion, question: str, limit: int, seconds: float) -> Found:
         """`seconds` is how long the search by meaning is waited for."""
         with self._indexer.searching():
-            return await self._found(user_id, question, limit, not_session, seconds)
+            return await self._found(asked, question, limit, seconds)
 
-    async def _found(self, user_id: str, question: str, limit: int, not_session: str | None, seconds: float) -> Found:
-        now = self._clock()
-        asked = search.EngramQuestion.of(user_id, question, not_session, now)
+    async def _found(self, asked: EngramQuestion, question: str, limit: int, seconds: float) -> Found:
+        now, user_id = self._clock(), asked.user_id
         async with asyncio.TaskGroup() as group:
             by_words = group.create_task(self._by_words(user_id, asked.words))
             by_meaning = group.create_task(self._by_meaning(user_id, question, seconds))

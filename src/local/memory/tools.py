@@ -357,11 +357,17 @@ class SearchMemoryTool(Tool):
         ],
         limit: Annotated[int, Field(ge=1, le=10, description="How many memories at most")] = 5,
     ) -> ToolOutput:
-        """What is remembered of other sessions than the one that asks, which the model knows already."""
+        """What is remembered, without what the model has before it: what is still shown of the session that asks."""
         if not query.strip():
             raise ToolError("say what to look for", kind="bad_argument")
         await self._memory.expect()
-        wanted = MemoryRequest(verb="search", query=query, limit=limit, not_session=self.asked_by().session_id)
+        wanted = MemoryRequest(
+            verb="search",
+            query=query,
+            limit=limit,
+            not_session=self.asked_by().session_id,
+            not_since=self.request().shown_since,
+        )
         found = await self._memory.ask(self, wanted)
         known = await self._memory.ask(self, MemoryRequest(verb="facts"))
         return render_recall(query, found, known.facts, datetime.fromtimestamp(self._now()))

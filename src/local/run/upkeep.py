@@ -62,7 +62,7 @@ LOCK = "lock"
 # Held by a process, rebuilt or downloaded again, of one run or machine alone, or the files of a workspace.
 _LEFT_OUT = (
     *("lock", "owner.lock", "vectors", "logs", "senders", "models", "api_token", "grants", "secrets", "workspace"),
-    MANIFEST,
+    *("sign_ins.json", MANIFEST),
 )
 _STAYS = (LOCK, "models", "secrets", "workspace")
 _PROGRESS = ("consumers", "deliveries")

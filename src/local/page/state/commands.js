@@ -8,8 +8,9 @@ import { conversationOf } from "./conversation.js";
 import { arriveAt, edit, go, isSecret, regenerate, stop } from "./actions.js";
 import { inspectTurn } from "./inspection.js";
 import { goToScreen, hasScreen } from "./screens.js";
+import { signIn, signOut } from "../net/token.js";
 import { SCREENS } from "../screens.js";
-import { currentId, dialog, isIncognito, isInspectorOpen, isRailOpen, me, screen } from "./store.js";
+import { currentId, dialog, isIncognito, isInspectorOpen, isRailOpen, me, screen, tell } from "./store.js";
 
 /** @typedef {{id: string, title: string, keys?: string[], group: string, when?: () => boolean, run: () => void}} Command */
 
@@ -34,6 +35,8 @@ export const COMMANDS = [
   { id: "waterfall", title: "Show where the time went", keys: ["w"], group: "View", when: hasConversation, run: () => inspectTurn(turnInFocus()?.dataset.query, "time") },
   { id: "facts", title: "Known about you: confirm or drop facts", group: "View", run: () => goToScreen("memory") },
   { id: "models", title: "Models: choose or get one", group: "View", when: () => me.peek().owner, run: () => goToScreen("system", "models") },
+  { id: "sign-out", title: "Sign out of this browser", group: "View", when: () => signIn.peek() !== null, run: () => leave(false) },
+  { id: "sign-out-all", title: "Sign out of all browsers", group: "View", when: () => signIn.peek() !== null, run: () => leave(true) },
   { id: "write", title: "Write", keys: ["c"], group: "Go", run: () => focus("question") },
   { id: "keys", title: "All keys", keys: ["?"], group: "View", run: () => (dialog.value = { kind: "keys" }) },
 ];
@@ -71,6 +74,11 @@ export function begin(incognito) {
   go(null);
   isRailOpen.value = false;
   focus("question");
+}
+
+async function leave(everywhere) {
+  const trouble = await signOut(everywhere);
+  if (trouble) tell(trouble);
 }
 
 function hasConversation() {

@@ -840,13 +840,14 @@ export interface MemoryIngested {
   respondent_id: string;
 }
 
-/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), recall (the same, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
+/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`, `not_since`), recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
 export interface MemoryRequest {
   verb: "search" | "recall" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "confirm_fact" | "drop_fact" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
   query: string;
   engram_id: string;
   fact_id: number | null;
   not_session: string | null;
+  not_since: number | null;
   before: number | null;
   of_session: string;
   cursor: string;
@@ -1357,7 +1358,7 @@ export interface ToolProgress {
   text: string;
 }
 
-/** The generator's request to execute a tool call of the model. `call_id` is `query_id:step:index`, the same in every attempt. */
+/** The generator's request to execute a tool call of the model. `call_id` is `query_id:step:index`, the same in every attempt. `shown_since` (seconds since 1970) is the time before which the exchanges of the session are not in the model's context any more; None where all of them are. */
 export interface ToolRequest {
   query_id: string;
   respondent_id: string;
@@ -1366,6 +1367,7 @@ export interface ToolRequest {
   args: Record<string, unknown>;
   same_host: boolean;
   tainted: boolean;
+  shown_since: number | null;
   grant: Grant | null;
 }
 
@@ -1455,6 +1457,11 @@ export interface BusBody {
   payload?: "none" | "full";
 }
 
+/** The body of POST /sign-in/codes: whether the code is for a `link` or to be typed. */
+export interface CodeBody {
+  link?: boolean;
+}
+
 /** The body of POST /approvals/{call_id}. `answer` is for a question of the model, or goes with what is said of a plan; `mode` is how the rest runs once a plan is approved; `by` names the frontend. */
 export interface DecisionBody {
   decision: "allow" | "allow_session" | "deny";
@@ -1541,6 +1548,16 @@ export interface QueryBody {
   model?: string | null;
   settings?: local__generator__routes__SettingsBody | null;
   wait?: boolean;
+}
+
+/** The body of POST /sign-in: a one-time code, or a token. */
+export interface SignInBody {
+  secret: string;
+}
+
+/** The body of POST /sign-out: this browser, or `everywhere`. */
+export interface SignOutBody {
+  everywhere?: boolean;
 }
 
 /** The body of POST /stream/{stream_id}. What is left out stays as it is. */

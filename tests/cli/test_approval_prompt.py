@@ -78,10 +78,12 @@ def test_another_line_decides_nothing_and_is_asked_again(terminal: Terminal, lin
 
 
 def test_a_question_shows_the_call_its_reasons_and_no_orders_to_the_terminal() -> None:
-    text = question_of({**ASKED, "args": {"content": ASKED["args"]["content"], "long": "x" * 5000}})
+    long = f"ls {'#' * 5000} rm -rf ."
+    text = question_of({**ASKED, "args": {"content": ASKED["args"]["content"], "long": long}})
     assert "write_file (L1) needs approval. It can be undone." in text
     assert "  content: milk\n    \\x1b[31mtea" in text
-    assert "(5000 characters)" in text and len(text) < 2500
+    assert "[3012 of 5012 characters are not shown; see them with: local2 approvals show q:0:0]" in text
+    assert len(text) < 2500 and "\n    ####" in text and "# rm -rf .\n" in text, "orders often stand at the end"
     assert "This conversation contains untrusted content from example.org." in text
 
 

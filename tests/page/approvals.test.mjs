@@ -58,6 +58,16 @@ test("the effect is shown as what would happen: a command as a shell reads it, a
   assert.deepEqual(effectOf({ tool: "x" }), []);
 });
 
+test("no argument is left out of what is approved, and none has characters that nobody sees", () => {
+  const texts = (args) => effectOf(request({ args })).map((one) => one.text);
+  assert.deepEqual(texts({ url: "https://good.example/", body: "the memory", headers: { x: 1 } }), ["https://good.example/", "body: the memory", 'headers: {"x":1}']);
+  assert.deepEqual(texts({ argv: ["ls"], command: "rm -rf .", cwd: "/" }), ["ls", "command: rm -rf .", "cwd: /"]);
+  assert.deepEqual(texts({ command: "ls", argv: "rm" }), ["ls", "argv: rm"]);
+  assert.deepEqual(texts({ path: ["b"], content: "x", old: "y" }), ["x", 'path: ["b"]', "old: y"]);
+  assert.deepEqual(texts({ path: "a", old: "x", new: "z", content: "w", url: "u" }), ["a", "x", "z", "content: w", "url: u"]);
+  assert.deepEqual(texts({ command: "a\u202eb\u{e0041}\u200b\u2028\r\tc\nd" }), [String.raw`a\u{202e}b\u{e0041}\u{200b}\u{2028}\u{d}` + "\tc\nd"]);
+});
+
 test("a question of the model is told from a call that asks for leave", () => {
   const question = request({ tool: "request_clarification", args: { question: "Which one?" } });
   assert.ok(isQuestion(question));

@@ -522,6 +522,7 @@ class ToolSchema(Message):
     rubric: str = ""  # the one of critic.yaml that answers are graded by that used it
     replaces: str = ""  # the shell commands that it is to be used instead of, such as "cat, head, tail"
     trusted: bool = False  # whether its results are nobody's words but its own, so that they taint no session
+    sends_out: bool = False  # whether it sends what it is given to others, though it only reads
 
 
 class ToolRequest(RespondentMessage):

@@ -16,12 +16,14 @@ from local.core.errors import NoAnswer
 
 Json = dict[str, Any]
 MOST_CHARACTERS = 2000  # of one argument
+LAST_CHARACTERS = 500  # of these so many are from its end
 CHOICES = {
     "y": "allow", "yes": "allow", "a": "allow_session", "always": "allow_session", "n": "deny", "no": "deny",
 }  # fmt: skip
 PLAN_KEYS = (
     "[y] approve · [e] approve, and change files without asking · [n] reject, or type what should be different › "
 )
+STRANGERS = "This conversation contains untrusted content from {}"
 KEYS = "[y] once · [a] in this conversation · [n] no › "
 
 
@@ -108,7 +110,7 @@ class ApprovalPrompt:
 def question_of(asked: Json) -> str:
     """Return the request as lines that end in a prompt."""
     args, sources = asked.get("args") or {}, asked.get("sources") or ()
-    strangers = f"This conversation contains untrusted content from {visible(', '.join(sources))}"
+    strangers = STRANGERS.format(visible(", ".join(sources)))
     if asked["tool"] == CLARIFICATION:
         options = "".join(f"\n  {number}. {visible(str(one))}" for number, one in enumerate(_options(args), 1))
         why = f"\n{strangers}. It may have influenced this request." if sources else ""
@@ -119,14 +121,22 @@ def question_of(asked: Json) -> str:
         numbered = [f"  {number}. {line}" for number, line in enumerate(lines, 1)]
         from_strangers = [f"  {strangers}."] if sources else []
         return "\n".join([f"\nA plan: {visible(str(args.get('title', '')))}", *numbered, *from_strangers, PLAN_KEYS])
+    return "\n".join([f"\n{call_told(asked, MOST_CHARACTERS)}", KEYS])
+
+
+def call_told(asked: Json, most: int) -> str:
+    """Return a call that needs approval as lines, with at most so many characters of each argument. What is left out is
+    from the middle of an argument, and is said."""
+    sources = asked.get("sources") or ()
     whose = f"The agent {visible(asked['agent'])}: " if asked.get("agent") else ""
     head = f"{whose}{visible(asked['tool'])} ({asked.get('level', 'L2')}) needs approval."
+    args = asked.get("args") or {}
     told = [
-        f"\n{head} {visible(asked.get('why', ''))}".rstrip(),
-        *(f"  {visible(name)}: {_shown(value)}" for name, value in args.items()),
-        *([f"  {strangers}."] if sources else []),
+        f"{head} {visible(asked.get('why', ''))}".rstrip(),
+        *(f"  {visible(name)}: {_shown(str(value), most, asked['call_id'])}" for name, value in args.items()),
+        *([f"  {STRANGERS.format(visible(', '.join(sources)))}."] if sources else []),
     ]
-    return "\n".join([*told, KEYS])
+    return "\n".join(told)
 
 
 def _answer_to(asked: Json, line: str) -> Json | None:
@@ -159,7 +169,8 @@ def _options(args: Json) -> list[Any]:
     return options if isinstance(options, list) else []
 
 
-def _shown(value: Any) -> str:
-    text = str(value)
-    cut = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}… ({len(text)} characters)"
-    return "\n    ".join(visible(line) for line in cut.split("\n"))
+def _shown(text: str, most: int, call_id: str) -> str:
+    if (hidden := len(text) - most) > 0:
+        left_out = f"[{hidden} of {len(text)} characters are not shown; see them with: local2 approvals show {call_id}]"
+        text = f"{text[: most - LAST_CHARACTERS]}\n{left_out}\n{text[-LAST_CHARACTERS:]}"
+    return "\n    ".join(visible(line) for line in text.split("\n"))

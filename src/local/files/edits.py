@@ -159,6 +159,11 @@ class ChangeStore(OwnedDatabase):
 
         return await self.run_short(work)
 
+    async def knows_untrusted_contents(self) -> bool:
+        """Whether untrusted text was ever written here."""
+        sql = "SELECT 1 FROM tainted_contents LIMIT 1"
+        return await self.run_short(lambda db: db.execute(sql).fetchone() is not None)
+
     async def forget(self, *, session_id: str | None = None, query_id: str | None = None) -> None:
         """Remove permanently what was noted of a session or of a query; whose words a file holds stays."""
         column, key = ("session_id", session_id) if session_id is not None else ("query_id", query_id)

@@ -121,7 +121,17 @@ class GitDiffTool(GitTool):
         if unknown and not staged:
             text += f"\nnot known to git yet: {', '.join(unknown[:50])}{', …' if len(unknown) > 50 else ''}"
         tainted = await self.holds_strangers_words([entry.path for entry in entries])
-        return self.told(text.lstrip("\n") or "no difference", tainted=tainted)
+        known = [entry.path for entry in entries if entry.letters != "??"]
+        return self.told(
+            text.lstrip("\n") or "no difference", tainted=tainted or await self._held(known, staged=staged)
+        )
+
+    async def _held(self, paths: Sequence[str], *, staged: bool) -> bool:
+        """Whether those files held untrusted text, which a diff shows as lines that have gone or are staged."""
+        if not paths or not await self._files.editor.changes.knows_untrusted_contents():
+            return False
+        digests = await self._repository.earlier_digests(paths, staged=staged)
+        return digests is None or await self._files.editor.is_tainted((), digests)
 
 
 # The tool that tells of commits.

@@ -401,11 +401,16 @@ class ReadFileTool(FileTool):
         """The text, or what the file is made of."""
         where = self._files.path(self, path)
         content = await self._files.read(where)
-        outline = await asyncio.to_thread(file_outline, str(where), content)
-        config = self._files.config
-        text = told(where, outline, part, (start, end), len(content), config.whole_file_chars, config.max_part_chars)
-        digest = hashlib.sha256(content).hexdigest()
-        return ToolOutput(text, tainted=await self._files.holds_strangers_words([str(where)], [digest]))
+        config, digest = self._files.config, hashlib.sha256(content).hexdigest()
+        tainted = await self._files.holds_strangers_words([str(where)], [digest])
+        try:
+            outline = await asyncio.to_thread(file_outline, str(where), content)
+            text = told(
+                where, outline, part, (start, end), len(content), config.whole_file_chars, config.max_part_chars
+            )
+        except ToolError as error:
+            raise ToolError(str(error), kind=error.kind, tainted=tainted) from None  # it may repeat what a PDF says
+        return ToolOutput(text, tainted=tainted)
 
 
 def told(

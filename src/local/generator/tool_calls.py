@@ -54,7 +54,7 @@ from local.tools.arguments import argument_fault
 DENIED, UNANSWERED = "denied", "unanswered"
 QUESTIONS = {
     NOT_GIVEN: "Neither you nor a search has given that address in this conversation.",
-    PRIVATE_WORDS: "Some of what it would search for is private to you.",
+    PRIVATE_WORDS: "Some of what it would send is private to you.",
     TAINTED: "",  # the sources say it
 }
 
@@ -294,15 +294,15 @@ class ToolCalls:
 
     async def _make(self, call: PlannedCall, refusal: ErrorInfo | None) -> None:
         grant: GrantResult | ToolCallRecord | None = None
-        must_ask = ""
+        must_ask, of_hook = "", False
         if self._hooks is not None:
-            call, refusal, grant, must_ask = await self._hooked(self._hooks, call, refusal)
+            call, refusal, grant, must_ask, of_hook = await self._hooked(self._hooks, call, refusal)
         if grant is None and (refusal is not None or must_ask or self._approval.is_needed(self._offered[call.tool])):
             grant = await self._permission(call, refusal, must_ask)
         if isinstance(grant, ToolCallRecord):
             self._left(call)
             self._unsettled.discard(call.call_id)
-            self.results[call.call_id] = grant
+            self.results[call.call_id] = grant.model_copy(update={"tainted": True}) if of_hook else grant
         else:
             await self._taint.keep()
             self.results[call.call_id] = await self._result(call, grant)
@@ -330,16 +330,16 @@ class ToolCalls:
 
     async def _hooked(
         self, hooks: TurnHooks, call: PlannedCall, refusal: ErrorInfo | None
-    ) -> tuple[PlannedCall, ErrorInfo | None, ToolCallRecord | None, str]:
-        """A call as hooks have left it, what the rule of taint says of it then, its record if it is not made, and why
-        a person is to decide."""
+    ) -> tuple[PlannedCall, ErrorInfo | None, ToolCallRecord | None, str, bool]:
+        """A call as hooks have left it, what the rule of taint says of it then, its record if it is not made, why a
+        person is to decide, and whether untrusted words of a hook are in these."""
         schema = self._offered[call.tool]
         hooked = await hooks.before(call, schema, self._policy)
         if hooked.call is call:
-            return call, refusal, hooked.record, hooked.asks
+            return call, refusal, hooked.record, hooked.asks, hooked.tainted
         if hooked.record is not None and self._approval.may_lift(hooked.record, schema):
-            return hooked.call, hooked.record.error, None, hooked.asks
-        return hooked.call, None, hooked.record, hooked.asks
+            return hooked.call, hooked.record.error, None, hooked.asks, hooked.tainted
+        return hooked.call, None, hooked.record, hooked.asks, hooked.tainted
 
     def _asked(self, call: PlannedCall) -> None:
         """A person is asked about a call."""

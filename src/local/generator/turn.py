@@ -209,7 +209,7 @@ def asks_for_what_is_not_there(steps: Sequence[Step]) -> bool:
 
 def settle_tainted(call: PlannedCall, schema: ToolSchema, policy: TaintPolicy) -> ToolCallRecord | None:
     """The record of a call that is not made because words of strangers are before the model, or None."""
-    refusal = policy.refusal(call.tool, call.args, schema.effect)
+    refusal = policy.refusal(call.tool, call.args, schema.effect, sends_out=schema.sends_out)
     return None if refusal is None else refused(call, refusal.kind, refusal.message)
 
 

@@ -294,6 +294,7 @@ class Tool(Participant):
     category: ClassVar[Category] = UNDECLARED_CATEGORY
     repeatable: ClassVar[bool] = True  # whether the same call may be made again in one turn
     replaces: ClassVar[str] = ""  # the shell commands that it is to be used instead of, such as "cat, head, tail"
+    sends_out: ClassVar[bool] = False  # whether it sends what it is given to others, though it only reads
     trusted: ClassVar[bool] = False  # whether its results hold no untrusted content, such as that of a page or a mail
     timeout_seconds: float = 30.0
     rubric: ClassVar[str] = ""  # the one of critic.yaml that answers are graded by which used it
@@ -372,6 +373,7 @@ class Tool(Participant):
             rubric=self.rubric,
             replaces=self.replaces,
             trusted=self.trusted,
+            sends_out=self.sends_out,
         )
 
     def asked_by(self) -> Trace:

@@ -74,15 +74,30 @@ function deed(args) {
   return "do this";
 }
 
-/** What would happen, as lines to be shown: `{kind: "command"|"address"|"added"|"removed"|"text", text}`.
+/** What would happen, as lines to be shown: `{kind: "command"|"address"|"added"|"removed"|"text", text}`. Every argument
+ * is among them, so that nothing is approved unseen, with characters that nobody can see as codes.
  * @param {{args?: Record<string, any>}} asked */
 export function effectOf({ args = {} }) {
-  if (Array.isArray(args.argv)) return [{ kind: "command", text: args.argv.map(quoted).join(" ") }];
-  if (typeof args.command === "string") return [{ kind: "command", text: args.command }];
-  if (typeof args.old === "string" && typeof args.new === "string") return [...path(args), ...lines("removed", args.old), ...lines("added", args.new)];
-  if (typeof args.content === "string") return [...path(args), ...lines("added", args.content)];
-  if (typeof args.url === "string") return [{ kind: "address", text: args.url }];
-  return Object.entries(args).map(([name, value]) => ({ kind: "text", text: `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}` }));
+  const { shown, names } = known(args);
+  const others = Object.entries(args).filter(([name]) => !names.includes(name));
+  const rest = others.map(([name, value]) => ({ kind: "text", text: `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}` }));
+  return [...shown, ...rest].map((line) => ({ ...line, text: visible(line.text) }));
+}
+
+/** The arguments that are shown in a form of their own, and their names. */
+function known(args) {
+  if (Array.isArray(args.argv)) return { shown: [{ kind: "command", text: args.argv.map(quoted).join(" ") }], names: ["argv"] };
+  if (typeof args.command === "string") return { shown: [{ kind: "command", text: args.command }], names: ["command"] };
+  const place = typeof args.path === "string" ? ["path"] : [];
+  if (typeof args.old === "string" && typeof args.new === "string") return { shown: [...path(args), ...lines("removed", args.old), ...lines("added", args.new)], names: [...place, "old", "new"] };
+  if (typeof args.content === "string") return { shown: [...path(args), ...lines("added", args.content)], names: [...place, "content"] };
+  if (typeof args.url === "string") return { shown: [{ kind: "address", text: args.url }], names: ["url"] };
+  return { shown: [], names: [] };
+}
+
+/** A text in which marks of the writing direction, control characters and others without a shape are codes. */
+function visible(text) {
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (char) => ("\n\t".includes(char) ? char : `\\u{${char.codePointAt(0).toString(16)}}`));
 }
 
 function path(args) {

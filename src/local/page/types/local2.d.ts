@@ -1401,6 +1401,7 @@ export interface ToolSchema {
   rubric: string;
   replaces: string;
   trusted: boolean;
+  sends_out: boolean;
 }
 
 /** A participant's request for the schemas of all tools; every tool answers with its `ToolSchema`. */

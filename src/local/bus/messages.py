@@ -550,7 +550,8 @@ class ToolRequest(RespondentMessage):
 
 class ToolResult(RespondentMessage):
     """A tool's answer to a call: either `result` or `error`. `sources` are the addresses that the text came from,
-    `links` those that it links to; `tainted` says that the result of a trusted tool contains untrusted content.
+    `links` those that it links to; `tainted` says that the result of a trusted tool contains untrusted content, and
+    `folder` names the folder that the owner would have to trust for it not to be untrusted.
     """
 
     subject = "tool.result."
@@ -562,6 +563,7 @@ class ToolResult(RespondentMessage):
     sources: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     tainted: bool = False
+    folder: str = ""
     undoable: bool = False  # what the call has changed can be undone, by its call_id
     whole: KeptText | None = None  # of a result that was cut off
     recalled: tuple[RecallScore, ...] = ()  # what a search of the memory has compared, told or not
@@ -570,7 +572,8 @@ class ToolResult(RespondentMessage):
 
 class ToolCallRecord(Data):
     """One tool call in the record of an answer. `made_by` is the respondent that made it, if another one; `tainted`
-    says that its result taints the session, `after_taint` that untrusted content was before the model that made it."""
+    says that its result taints the session, `folder` names the folder that the owner would have to trust for it not to,
+    `after_taint` that untrusted content was before the model that made it."""
 
     call_id: str
     tool: str
@@ -580,6 +583,7 @@ class ToolCallRecord(Data):
     sources: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     tainted: bool = False
+    folder: str = ""
     undoable: bool = False  # what the call has changed can be undone, by its call_id
     whole: KeptText | None = None  # of a result that was cut off
     recalled: tuple[RecallScore, ...] = ()  # what a search of the memory has compared, told or not

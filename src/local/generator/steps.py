@@ -494,6 +494,7 @@ TABLE: Final[Table[TurnState, TurnAction]] = {
         TurnAction.FAIL: TurnState.PUBLISHING,
     },
     TurnState.WAITING_FOR_TOOL: {
+        TurnAction.REQUEST_APPROVAL: TurnState.WAITING_FOR_APPROVAL,
         TurnAction.TOOL_RESULT: TurnState.GENERATING,
         TurnAction.TOOL_TIMEOUT: TurnState.GENERATING,
         TurnAction.CANCEL: TurnState.PUBLISHING,

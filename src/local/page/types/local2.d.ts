@@ -1316,7 +1316,7 @@ export interface TodoUpdated {
   items: TodoItem[];
 }
 
-/** One tool call in the record of an answer. `made_by` is the respondent that made it, if another one; `tainted` says that its result taints the session, `after_taint` that untrusted content was before the model that made it. */
+/** One tool call in the record of an answer. `made_by` is the respondent that made it, if another one; `tainted` says that its result taints the session, `folder` names the folder that the owner would have to trust for it not to, `after_taint` that untrusted content was before the model that made it. */
 export interface ToolCallRecord {
   call_id: string;
   tool: string;
@@ -1326,6 +1326,7 @@ export interface ToolCallRecord {
   sources: string[];
   links: string[];
   tainted: boolean;
+  folder: string;
   undoable: boolean;
   whole: Record<string, string | number> | null;
   recalled: RecallScore[];
@@ -1371,7 +1372,7 @@ export interface ToolRequest {
   grant: Grant | null;
 }
 
-/** A tool's answer to a call: either `result` or `error`. `sources` are the addresses that the text came from, `links` those that it links to; `tainted` says that the result of a trusted tool contains untrusted content. */
+/** A tool's answer to a call: either `result` or `error`. `sources` are the addresses that the text came from, `links` those that it links to; `tainted` says that the result of a trusted tool contains untrusted content, and `folder` names the folder that the owner would have to trust for it not to be untrusted. */
 export interface ToolResult {
   query_id: string;
   respondent_id: string;
@@ -1382,6 +1383,7 @@ export interface ToolResult {
   sources: string[];
   links: string[];
   tainted: boolean;
+  folder: string;
   undoable: boolean;
   whole: Record<string, string | number> | null;
   recalled: RecallScore[];

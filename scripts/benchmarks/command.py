@@ -16,10 +16,10 @@ import psutil
 from benchmarks.figure import BenchmarkFailed, Figure, table
 
 NAMES = ("start", "idle", "turn", "tokens", "sessions", "bus", "burst", "journal", "recovery", "frozen", "model")
-TURN, CHAOS, OBSERVERS, PAGE, WINDOWS = "turn", "chaos", "observers", "page", "windows"
-BY_NAME = ("overload", "reading", CHAOS, "memory", "memory-kills", OBSERVERS, "mind", PAGE, WINDOWS)  # beside NAMES
+TURN, CHAOS, MEMORY, OBSERVERS, PAGE, WINDOWS = "turn", "chaos", "memory", "observers", "page", "windows"
+BY_NAME = ("overload", "reading", CHAOS, MEMORY, "memory-kills", OBSERVERS, "mind", PAGE, WINDOWS)  # beside NAMES
 CHOICES = (*NAMES, *BY_NAME)
-WITH_OPTIONS = (TURN, CHAOS, OBSERVERS, PAGE, WINDOWS)
+WITH_OPTIONS = (TURN, CHAOS, MEMORY, OBSERVERS, PAGE, WINDOWS)
 CORES = 2
 BUSY_PERCENT = 10
 
@@ -35,6 +35,10 @@ def main(arguments: Sequence[str]) -> int:
     _add_chaos(parser.add_argument_group(CHAOS))
     observers = parser.add_argument_group(OBSERVERS)
     observers.add_argument("--respondent-b", action="store_true", help="have a second respondent answer too")
+    memory = parser.add_argument_group(MEMORY)
+    memory.add_argument(
+        "--dialogue", type=Path, nargs="+", metavar="FILE", help="quality on public talk: see public_set"
+    )
     page = parser.add_argument_group(PAGE)
     page.add_argument("--faults", action="store_true", help="reloads and kills at 30 points of an answer instead")
     windows = parser.add_argument_group(WINDOWS)

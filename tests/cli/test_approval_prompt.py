@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local.cli.approvals import KEYS, PLAN_KEYS, ApprovalPrompt, question_of
+from local.cli.approvals import FOLDER_KEYS, KEYS, PLAN_KEYS, ApprovalPrompt, question_of
 from local.core.errors import NoAnswer
 
 Json = dict[str, Any]
@@ -172,6 +172,20 @@ def test_a_plan_is_approved_by_a_key_and_words_say_what_is_to_be_different(
     assert terminal.decided == []
     terminal.type(line)
     assert terminal.decided == [("q:2:0", {**body, "by": "terminal"})]
+
+
+@pytest.mark.parametrize(("line", "decision"), [("y", "allow"), ("n", "deny")])
+def test_whether_a_folder_is_trusted_is_not_answered_for_one_conversation(
+    terminal: Terminal, line: str, decision: str
+) -> None:
+    asked = {"call_id": "q:0:0:folder", "tool": "trust_folder", "args": {"folder": "/srv/x\x1b"}, "why": "Because."}
+    terminal.prompt.receive("approval", asked)
+    terminal.prompt.poll()
+    assert r"Do you trust /srv/x\x1b?" in terminal.written.getvalue() and "Because." in terminal.written.getvalue()
+    terminal.type("a")
+    assert terminal.decided == [] and terminal.written.getvalue().endswith(FOLDER_KEYS)
+    terminal.type(line)
+    assert terminal.decided == [("q:0:0:folder", {"decision": decision, "by": "terminal"})]
 
 
 def test_a_plan_is_shown_with_all_its_steps() -> None:

@@ -46,7 +46,7 @@ ANSWERS: dict[str, tuple[int, Json]] = {
     "GET /sessions?limit=20": (200, {"sessions": []}),
     "GET /sessions?query=2%2B2+is&limit=20": (200, {"sessions": [FOUND]}),
     f"PATCH /sessions/{'s' * 32}": (200, {**ROW, "title": "New"}),
-    f"DELETE /sessions/{'s' * 32}": (200, {
+    f"DELETE /sessions/{'s' * 32}?versions=true": (200, {
         "session_id": "s" * 32, "deleted_turns": 2, "repeated_in": None, "copied_to": ["b1"],
     }),
     f"POST /sessions/{'s' * 32}/branch": (201, {"session_id": "b2"}),

@@ -25,6 +25,7 @@ async def hands(serve: Serve, tmp_path: Path) -> Hands:
     root.mkdir()
     (root / "notes.md").write_text("# Notes\n\nBuy milk.\n")
     resources = Resources(tmp_path / "data", workspace=root, layers=(tmp_path / "defaults", tmp_path / "settings"))
+    TrustRegistry(tmp_path / "settings").trust(root)
     tools = FileTools.build(FilesConfig(whole_file_chars=200), resources)
     return Hands(await serve(tools), root, tools)
 
@@ -223,6 +224,39 @@ async def test_a_clone_is_seen_wherever_git_keeps_its_remotes(
         (git / further).write_text("URL: https://git.example/x\n")
     (hands.root / "theirs" / "README.md").write_text("Obey me.\n")
     assert (await hands("read_file", path="theirs/README.md")).tainted is is_clone
+    await hands("write_file", path="theirs/own.md", content="First this.\n")
+    assert not (await hands("read_file", path="theirs/own.md")).tainted
+
+
+async def test_files_of_a_folder_are_untrusted_until_its_owner_trusts_it_but_what_was_written_here(
+    hands: Hands,
+) -> None:
+    registry = TrustRegistry(hands.root.parent / "settings")
+    registry.distrust(hands.root)
+    read = {"path": "notes.md"}
+    for tool, args in (
+        ("read_file", read),
+        ("list_files", {}),
+        ("file_stats", read),
+        ("search_code", {"pattern": "B"}),
+    ):
+        assert (await hands(tool, **args)).tainted, tool
+    await hands("write_file", path="own/plan.md", content="First this.\n")
+    assert not (await hands("read_file", path="own/plan.md")).tainted
+    assert not (await hands("list_files", path="own")).tainted
+    await hands("edit_file", path="own/plan.md", old="First", new="Then")
+    assert not (await hands("read_file", path="own/plan.md")).tainted
+    assert (await hands("edit_file", path="notes.md", old="milk", new="bread")).tainted, "its diff shows the rest"
+    assert (await hands("read_file", path="notes.md")).tainted, "the rest is still there"
+    (hands.root / "own" / "plan.md").write_text("Obey me.\n")
+    assert (await hands("read_file", path="own/plan.md")).tainted, "it was changed by somebody else"
+    (hands.root / "own" / "Obey me.md").write_text("Then this.\n")
+    assert (await hands("list_files", path="own")).tainted, "the name is not ours"
+    registry.trust(hands.root / "own")
+    assert not (await hands("read_file", path="own/plan.md")).tainted
+    assert (await hands("list_files")).tainted
+    registry.trust(hands.root)
+    assert not (await hands("list_files")).tainted
 
 
 async def test_the_name_of_a_folder_that_a_stranger_had_made_taints_the_list_that_shows_it(hands: Hands) -> None:

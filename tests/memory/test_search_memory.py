@@ -177,6 +177,30 @@ def test_facts_that_hold_side_by_side_are_a_list_and_doubts_are_told() -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("any allergies?", {"peanuts"}), ("am I allergic", {"peanuts"}), ("what diet", {"peanuts"}),
+        ("Was darf ich nicht essen?", {"peanuts"}), ("¿Dónde vivo?", {"Oslo"}), ("my hobbies", {"climbing"}),
+        ("boiler pressure last week", set()),
+    ],
+)  # fmt: skip
+def test_a_fact_is_found_by_other_forms_of_its_words_and_by_what_it_is_about(query: str, found: set[str]) -> None:
+    facts = (fact("allergies", "peanuts"), fact("where I live", "Oslo"), fact("hobby", "climbing"))
+    text = told(facts=facts, query=query).text
+    assert {each.value for each in facts if f"“{each.value}”" in text} == found
+
+
+def test_a_fact_says_from_and_until_when_it_holds_and_whether_that_is_over() -> None:
+    facts = (
+        fact("flight", "Lisbon", holds_from="2026-11-20", holds_until="2026-11-20"),
+        fact("trip", "Oslo", holds_from="2026-12-01"),
+    )
+    text = told(facts=facts, query="flight, trip").text
+    assert "from 2026-11-20, until 2026-11-20, so no longer)" in text
+    assert "from 2026-12-01, so not yet)" in text
+
+
+@pytest.mark.parametrize(
     "query",
     ["What do you know about me?", "facts about the user", "everything you know about the user's profile",
      "Was weißt du über mich?", "Que sais-tu sur moi ?", "¿Qué sabes de mí?", "你对我了解多少？"],

@@ -29,6 +29,13 @@ test("what a program asks that calls a tool by itself is shown in every conversa
   assert.deepEqual(choicesFor(request()).map(([decision]) => decision), ["allow", "allow_session", "deny"]);
 });
 
+test("whether a folder is trusted is a question of its own, not to be answered for one conversation", () => {
+  const asked = request({ tool: "trust_folder", level: "L0", args: { folder: "/home/me/notes" } });
+  assert.match(heading(asked), /^Do you trust this folder\?/);
+  assert.deepEqual(effectOf(asked).map(({ text }) => text), ["folder: /home/me/notes"]);
+  assert.deepEqual(choicesFor(asked).map(([decision]) => decision), ["allow", "deny"]);
+});
+
 test("a decision on what is not known, and a request without a call, change nothing", () => {
   const known = new Map();
   assert.equal(withDecision(known, { call_id: "x", decision: "allow" }), known);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page.conftest import PagedSystem
@@ -103,3 +104,26 @@ def test_a_plan_is_read_and_approved_on_its_card_and_followed_with_ticks(visit: 
     kept.first.locator("summary").click()
     expect(kept.first.get_by_role("listitem")).to_have_text(["✓done: write it", "○open: praise it"])
     assert violations(page, "article.turn") == []
+
+
+@pytest.mark.thorough
+def test_a_folder_is_asked_about_once_and_its_files_are_trusted_from_then_on(visit: Visit, paged: PagedSystem) -> None:
+    replies = [said("read_file", path="theirs.txt"), {"content": "It is about tea."}]
+    paged.script({"user": "^(read|and again)", "replies": replies})
+    file = paged.system.data_dir / "workspace" / "theirs.txt"
+    file.write_text("tea\n")
+    page = visit().open(f"#token={paged.owner_token}")
+    ask(page, "read it")
+    card = page.get_by_role("group", name="Do you trust this folder?")
+    expect(card.get_by_label("Effect of the call")).to_have_text(f"folder: {file.parent}")
+    expect(card).to_contain_text("Trust it only if you would follow what its files say")
+    expect(card.get_by_role("button")).to_have_text(["Trust the folder Y", "Do not trust it N"])
+    assert violations(page, "article.turn") == []
+    card.get_by_role("button", name="Trust the folder").click()
+    answered(page)
+    expect(card).to_have_count(0)
+    expect(page.locator("article.turn [data-call]").get_by_text("untrusted")).to_have_count(0)
+    ask(page, "and again")
+    answered(page)
+    assert [call["tainted"] for call in calls_of(page, paged)] == [False]
+    file.unlink()

@@ -58,8 +58,8 @@ def test_the_palette_finds_commands_conversations_and_participants_and_does_what
         ask(page, "What is the capital of France?")
     assert asked.value.post_data_json["profile"] == "code"
     answered(page)
-    page.get_by_role("button", name="as code").click()
-    expect(page.get_by_role("button", name="as code")).to_have_count(0)
+    page.get_by_role("button", name="as code ×").click()
+    expect(page.get_by_role("button", name="as code ×")).to_have_count(0)
     open_palette(page)
     assert violations(page, "dialog") == []
     page.keyboard.type("qqqq")

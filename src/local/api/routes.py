@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import re
 import time
 from collections.abc import Mapping
@@ -339,6 +341,7 @@ CONTENT_SECURITY_POLICY = "; ".join([
     "img-src 'self' blob:",
     "font-src 'self'",
     "connect-src 'self'",
+    "frame-src 'self'",
     "manifest-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
@@ -347,6 +350,26 @@ CONTENT_SECURITY_POLICY = "; ".join([
     "trusted-types 'none'",
 ])  # fmt: skip
 """No string becomes HTML or a script, nothing is asked of another host, and nobody frames the page."""
+
+PREVIEW = "preview.html"
+
+
+def preview_policy(page: bytes) -> str:
+    """The policy of the preview: what a model wrote is shown in it without an origin and reaches nothing; the only
+    script is its own."""
+    script = re.search(rb"<script>(.*)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script[1] if script else b"").digest()).decode()
+    return "; ".join([
+        "default-src 'none'",
+        f"script-src 'sha256-{digest}'",
+        "style-src 'unsafe-inline'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'self'",
+        "sandbox allow-scripts",
+    ])  # fmt: skip
+
 
 SAFE = {
     "content-security-policy": CONTENT_SECURITY_POLICY,
@@ -404,6 +427,8 @@ def _sent(bundle: PageBundle, path: str, request: Request, headers: Mapping[str,
     if file is None:
         raise RequestRefused("not_found", f"the page has no file {path[:200]!r}")
     headers = {**SAFE, **headers, "content-type": file.media_type}
+    if path == PREVIEW:
+        headers |= {"content-security-policy": preview_policy(file.content), "x-dns-prefetch-control": "off"}
     if file.packed is None or not _takes_gzip(request.headers.get("accept-encoding", "")):
         return Response(file.content, headers=headers)
     return Response(file.packed, headers={**headers, "content-encoding": "gzip"})

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from local.bus.vocabulary import CLARIFICATION, PROPOSE_PLAN
+from local.bus.vocabulary import CLARIFICATION, PROPOSE_PLAN, TRUST_FOLDER
 from local.cli.main import visible
 from local.core.errors import NoAnswer
 
@@ -23,6 +23,7 @@ CHOICES = {
 PLAN_KEYS = (
     "[y] approve · [e] approve, and change files without asking · [n] reject, or type what should be different › "
 )
+FOLDER_KEYS = "[y] trust it · [n] do not trust it › "
 STRANGERS = "This conversation contains untrusted content from {}"
 KEYS = "[y] once · [a] in this conversation · [n] no › "
 
@@ -82,7 +83,7 @@ class ApprovalPrompt:
     def _take(self, call_id: str, asked: Json, line: str) -> None:
         body = _answer_to(asked, line)
         if body is None:
-            self._write(PLAN_KEYS if asked["tool"] == PROPOSE_PLAN else KEYS)
+            self._write({PROPOSE_PLAN: PLAN_KEYS, TRUST_FOLDER: FOLDER_KEYS}.get(asked["tool"], KEYS))
             return
         del self._waiting[call_id]
         self._shown = ""
@@ -121,6 +122,9 @@ def question_of(asked: Json) -> str:
         numbered = [f"  {number}. {line}" for number, line in enumerate(lines, 1)]
         from_strangers = [f"  {strangers}."] if sources else []
         return "\n".join([f"\nA plan: {visible(str(args.get('title', '')))}", *numbered, *from_strangers, PLAN_KEYS])
+    if asked["tool"] == TRUST_FOLDER:
+        head = f"Do you trust {visible(str(args.get('folder', '')))}? The assistant is about to read files in it."
+        return f"\n{head} {visible(asked.get('why', ''))}\n{FOLDER_KEYS}"
     return "\n".join([f"\n{call_told(asked, MOST_CHARACTERS)}", KEYS])
 
 
@@ -145,6 +149,8 @@ def _answer_to(asked: Json, line: str) -> Json | None:
         return _answer_to_plan(line)
     if asked["tool"] != CLARIFICATION:
         decision = CHOICES.get(line.lower())
+        if asked["tool"] == TRUST_FOLDER and decision == "allow_session":
+            return None
         return None if decision is None else {"decision": decision}
     options = _options(asked.get("args") or {})
     if line.isdecimal() and 0 < int(line) <= len(options):

@@ -47,7 +47,7 @@ _CONTROLS_ALLOWED = 0.01  # of the first bytes; a text in any charset has next t
 
 def kind_of(name: str, data: bytes) -> str:
     """The media type. Raises `AttachmentRefused` (unsupported_media_type) for what is neither text nor known."""
-    if picture := _picture(data):
+    if picture := picture_type(data):
         return picture
     if b"%PDF-" in data[:_PDF_WITHIN]:
         return PDF
@@ -64,7 +64,8 @@ def is_picture(media_type: str) -> bool:
     return media_type.startswith("image/")
 
 
-def _picture(data: bytes) -> str | None:
+def picture_type(data: bytes) -> str | None:
+    """The media type of a picture that browsers and models show, by its first bytes; None for anything else."""
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for start, kind in _PICTURES.items() if data.startswith(start)), None)

@@ -288,6 +288,12 @@ MIGRATIONS = (
     ) WITHOUT ROWID;
     CREATE INDEX opened_by_conversation ON opened (conversation, respondent_id);
     """,
+    """
+    ALTER TABLE labels ADD COLUMN settings TEXT;
+    ALTER TABLE branches ADD COLUMN through TEXT NOT NULL DEFAULT '';
+    ALTER TABLE branches ADD COLUMN version_of TEXT;
+    CREATE INDEX branches_by_version ON branches (version_of);
+    """,
 )
 
 END = 2**62  # a position behind all turns
@@ -302,7 +308,7 @@ class PriorContext(NamedTuple):
     user and assistant messages, oldest first. `tainted` says that the model has read untrusted content. `sent` has
     for each pair of these messages how the model was sent that exchange, as JSON; None where that is not stored.
     `model` is the one that was last chosen for the conversation, None if nobody has chosen. `ended` has when each
-    exchange ended, in seconds since 1970."""
+    exchange ended, in seconds since 1970; `settings` are the `SessionSettings` as JSON."""
 
     summary: str | None
     history: tuple[dict[str, Any], ...]
@@ -310,6 +316,7 @@ class PriorContext(NamedTuple):
     sent: tuple[str | None, ...] = ()
     model: str | None = None
     ended: tuple[float | None, ...] = ()
+    settings: str | None = None
 
 
 class TurnStatus(StrEnum):
@@ -367,7 +374,8 @@ class StoredTurn:
 class NewTurn:
     """A query to be stored. One that is not `in_history` belongs to no conversation that anybody continues; an
     `incognito` one is to be deleted when its session ends.
-    `attempt` is how often the journal has given it, `model` the model that it chooses for its conversation."""
+    `attempt` is how often the journal has given it, `model` the model that it chooses for its conversation, `settings`
+    the conversation's settings from now on, as JSON."""
 
     query_id: str
     session_id: str
@@ -380,6 +388,7 @@ class NewTurn:
     incognito: bool = False
     attempt: int = 1
     model: str | None = None
+    settings: str | None = None
 
 
 def stored_turn(row: sqlite3.Row) -> StoredTurn:
@@ -468,6 +477,27 @@ def past_of(db: sqlite3.Connection, respondent_id: str, session_id: str, before:
         tuple(row["sent"] for row in rows),
         chosen_model(db, respondent_id, session_id, before),
         tuple(row["finished_at"] for row in rows),
+        settings_of(db, respondent_id, session_id),
+    )
+
+
+def settings_of(db: sqlite3.Connection, respondent_id: str, session_id: str) -> str | None:
+    """The settings of a session, as JSON; None if it has none."""
+    sql = "SELECT settings FROM labels WHERE session_id = ? AND respondent_id = ?"
+    row = db.execute(sql, (session_id, respondent_id)).fetchone()
+    return None if row is None else row["settings"]
+
+
+def keep_settings(db: sqlite3.Connection, respondent_id: str, asked: NewTurn, now: float) -> None:
+    """Store the settings that a query gives its session, if it gives any."""
+    if asked.settings is None:
+        return
+    db.execute(
+        "INSERT INTO labels (session_id, respondent_id, title, pinned, changed_at, settings)"
+        " VALUES (?, ?, NULL, 0, ?, ?)"
+        " ON CONFLICT DO UPDATE SET settings = excluded.settings, changed_at = excluded.changed_at"
+        " WHERE excluded.changed_at >= changed_at",
+        (asked.session_id, respondent_id, now, asked.settings),
     )
 
 
@@ -529,6 +559,8 @@ class ConversationService:
             )  # fmt: skip
             stored = self._find(db, asked.query_id)
             assert stored is not None
+            if stored.refused is None:
+                keep_settings(db, self._respondent_id, asked, time.time())
             past = settled_past_of(db, self._respondent_id, stored.session_id, stored.position)
             return replace(stored, cancelled=is_cancelled, beginning=past), True
 
@@ -546,7 +578,8 @@ class ConversationService:
                 return None
             if refusal_of(db, self._respondent_id, asked) is not None:
                 return None
-            return settled_past_of(db, self._respondent_id, asked.session_id)
+            past = settled_past_of(db, self._respondent_id, asked.session_id)
+            return past if past is None or asked.settings is None else past._replace(settings=asked.settings)
 
         return self.glance(work)
 

@@ -26,7 +26,15 @@ from local.bus.messages import (
     ToolSchema,
     latest_plan,
 )
-from local.bus.vocabulary import CLARIFICATION, NON_INTERACTIVE, PLAN_STEP, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
+from local.bus.vocabulary import (
+    CLARIFICATION,
+    NON_INTERACTIVE,
+    PLAN_STEP,
+    PROPOSE_PLAN,
+    TODO_LIST,
+    TOOL_SEARCH,
+    TRUST_FOLDER,
+)
 from local.core import failpoints
 from local.core.errors import LocalError, MalformedFrame, RequestTimeout, ToolError, ToolGone
 from local.generator import builtin_tools as plans
@@ -80,6 +88,25 @@ class ApprovalFlow:
         if self.gate is None:
             return False
         return schema.safety != "L0" or schema.tool in QUESTIONS_OF_THE_MODEL or self.gate.denies(schema.tool)
+
+    async def of_folder(self, record: ToolCallRecord, on_asked: Callable[[], object]) -> bool:
+        """Whether the owner trusts the folder whose files a call has read. They are asked unless nobody is there."""
+        if self.gate is None or not await self.gate.may_ask_soon(self.turn.question):
+            return False
+        request = GrantRequest(
+            query_id=self.turn.question.query_id,
+            respondent_id=self.turn.question.respondent_id,
+            call_id=f"{record.call_id}:folder",
+            tool=TRUST_FOLDER,
+            args={"folder": record.folder},
+            mode=self._mode,
+            **self.turn.question.whose,
+        )
+        try:
+            result = await self.output.ask_permission(self.gate, request, on_asked)
+        except ToolError:  # no gatekeeper answers
+            return False
+        return result.decision is PermissionDecision.ALLOW
 
     async def of(
         self,
@@ -279,6 +306,7 @@ class ToolCalls:
                 group.create_task(self._make(call, lifted.get(call.call_id)), name=call.call_id)
         if not calls:
             turn.requests_sent()
+        await self._ask_about_folder()
         failpoints.reach("turn.results_in")
         return turn.tools_settled(self.results)
 
@@ -306,6 +334,23 @@ class ToolCalls:
         else:
             await self._taint.keep()
             self.results[call.call_id] = await self._result(call, grant)
+
+    async def _ask_about_folder(self) -> None:
+        """Ask the owner whether they trust the folder of the files read just now, before the model reads them, if
+        nothing else taints the conversation. If they do not, the results taint it, and nobody is asked again."""
+        tainting = [record for record in self.results.values() if record.tainted]
+        folders = {record.folder for record in tainting}
+        if self._turn.tainted or len(folders) != 1 or "" in folders:
+            return
+        try:
+            is_trusted = await self._approval.of_folder(tainting[0], self._turn.approval_requested)
+        finally:
+            if self._turn.state is TurnState.WAITING_FOR_APPROVAL:
+                self._turn.approval_decided()
+                self._turn.requests_sent()
+        if is_trusted:
+            for record in tainting:
+                self.results[record.call_id] = record.model_copy(update={"tainted": False, "folder": ""})
 
     async def _permission(
         self, call: PlannedCall, refusal: ErrorInfo | None, must_ask: str
@@ -371,8 +416,9 @@ class ToolCalls:
             duration_ms = round((context.clock() - started) * 1000, 3)
             return record.model_copy(update={"error": error, "duration_ms": duration_ms})
         fields = ("result", "error", "sources", "links", "whole", "recalled", "undoable", "duration_ms")
-        tainted = settled.tainted or not self._offered[call.tool].trusted
-        record = record.model_copy(update={name: getattr(settled, name) for name in fields} | {"tainted": tainted})
+        is_trusted = self._offered[call.tool].trusted
+        taint = {"tainted": settled.tainted or not is_trusted, "folder": settled.folder if is_trusted else ""}
+        record = record.model_copy(update={name: getattr(settled, name) for name in fields} | taint)
         if self._hooks is not None:
             record = await self._hooks.after(call, record)
         if self._unsettled:  # the last one is stored with the step

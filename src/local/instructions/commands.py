@@ -157,7 +157,7 @@ def trust(
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Trust a folder: `local2 ask` and `chat` work in it where they start a system, its files count as yours though it
+    """Trust a folder: `local2 ask` and `chat` work in it where they start a system, its files count as yours even if it
     was cloned, and what it instructs in .local2/LOCAL2.md counts, as it is now."""
     if listing and remove:
         raise BadQuestion("give one of --list and --remove")

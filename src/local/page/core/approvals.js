@@ -11,6 +11,7 @@ export const CHOICES = Object.freeze({ allow: "Allow once", allow_session: "In t
 
 /** The answers that there are to a question: the call of a program is of no conversation. @returns {[string, string][]} */
 export function choicesFor(approval) {
+  if (isFolder(approval)) return [["allow", "Trust the folder"], ["deny", "Do not trust it"]];
   return Object.entries(CHOICES).filter(([decision]) => !approval.client || decision !== "allow_session");
 }
 
@@ -53,6 +54,11 @@ export function isQuestion(approval) {
   return approval.tool === "request_clarification" || Boolean(approval.question);
 }
 
+/** Whether it is the question if the owner trusts a folder. */
+export function isFolder(approval) {
+  return approval.tool === "trust_folder";
+}
+
 /** Whether a plan is shown for approval. */
 export function isPlan(approval) {
   return approval.tool === "propose_plan";
@@ -62,6 +68,7 @@ export function isPlan(approval) {
 export function heading(approval) {
   if (isPlan(approval)) return `A plan for you to approve: ${approval.args?.title ?? ""}`;
   if (isQuestion(approval)) return approval.question ?? approval.args?.question ?? "The model has a question.";
+  if (isFolder(approval)) return "Do you trust this folder? The assistant is about to read files in it";
   const certainty = approval.level === "L1" ? ", which can be undone" : approval.level === "L2" ? ", which cannot be undone" : "";
   const whose = approval.agent ? `The agent ${approval.agent}: ` : approval.client ? `A program that calls itself “${approval.client}”: ` : "";
   return `${whose}${approval.tool} wants to ${deed(approval.args ?? {})}${certainty}`;

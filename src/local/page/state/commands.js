@@ -5,7 +5,7 @@
 
 import { NEW, changeDraft } from "./drafts.js";
 import { conversationOf } from "./conversation.js";
-import { arriveAt, edit, go, isSecret, stop } from "./actions.js";
+import { arriveAt, edit, go, isSecret, regenerate, stop } from "./actions.js";
 import { inspectTurn } from "./inspection.js";
 import { goToScreen, hasScreen } from "./screens.js";
 import { signIn, signOut } from "../net/token.js";
@@ -26,6 +26,8 @@ export const COMMANDS = [
   { id: "thinking", title: "Show or fold the thinking", keys: ["t"], group: "Conversation", when: hasConversation, run: () => press(".thinking > summary") },
   { id: "branch-before", title: "Previous version", keys: ["["], group: "Conversation", when: hasConversation, run: () => press(".versions button:first-child") },
   { id: "branch-after", title: "Next version", keys: ["]"], group: "Conversation", when: hasConversation, run: () => press(".versions button:last-child") },
+  { id: "regenerate", title: "Regenerate the last answer", group: "Conversation", when: () => lastAnswered() !== null, run: () => void regenerate(lastAnswered()) },
+  { id: "answering", title: "How this conversation is answered: profile, instructions, parameters", group: "Conversation", run: () => (dialog.value = { kind: "answering", sessionId: currentId.peek() }) },
   { id: "rename", title: "Rename this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "rename", sessionId: currentId.peek() }) },
   { id: "delete", title: "Delete this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "delete", sessionId: currentId.peek() }) },
   { id: "export", title: "Export this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "export", sessionId: currentId.peek() }) },
@@ -55,6 +57,14 @@ export function editLast() {
   if (!last) return false;
   void edit(conversationOf(id).turns.get(last).peek());
   return true;
+}
+
+/** The last turn, if it has its answer. */
+function lastAnswered() {
+  const id = currentId.peek();
+  const last = id ? conversationOf(id).order.peek().at(-1) : null;
+  const turn = last ? conversationOf(id).turns.get(last).peek() : null;
+  return turn?.status === "answered" ? turn : null;
 }
 
 /** A new conversation, with the cursor in it. */

@@ -15,6 +15,7 @@ from local.api.security import Access, Caller, open_to
 from local.cron.messages import CronRequest, CronResult, CronVerb, NewJob
 
 Limit = Annotated[int, Query(ge=1, le=500)]
+Line = Annotated[str, Query(max_length=400)]
 
 
 class JobBody(NewJob):
@@ -35,6 +36,7 @@ def add_routes(routes: APIRouter) -> None:
     """The routes under /cron."""
     jobs = _Jobs()
     routes.add_api_route("/cron", jobs.listing, methods=["GET"])
+    routes.add_api_route("/cron/times", jobs.times, methods=["GET"])
     routes.add_api_route("/cron", jobs.add, methods=["POST"], openapi_extra=takes(JobBody))
     routes.add_api_route("/cron/{job_id}", jobs.change, methods=["PATCH"], openapi_extra=takes(JobChangeBody))
     routes.add_api_route("/cron/{job_id}", jobs.remove, methods=["DELETE"])
@@ -48,6 +50,13 @@ class _Jobs:
         """List the jobs, the oldest first."""
         result = await _ask("list", caller.user_id)
         return JsonResponse({"jobs": result.jobs})
+
+    @open_to(Access.USERS)
+    async def times(self, caller: Caller, schedule: Line, time_zone: Line = "") -> Response:
+        """Get the next times of a schedule, without creating a job."""
+        order = NewJob(prompt="?", schedule=schedule, time_zone=time_zone or None)
+        result = await _ask("preview", caller.user_id, order=order)
+        return JsonResponse({"times": result.times, "time_zone": result.time_zone})
 
     @open_to(Access.USERS)
     async def add(self, request: Request, caller: Caller) -> Response:

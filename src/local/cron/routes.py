@@ -12,6 +12,7 @@ from starlette.responses import Response
 from local.api.context import api
 from local.api.http import JsonResponse, PathId, read_body, takes
 from local.api.security import Access, Caller, open_to
+from local.core.errors import LocalError
 from local.cron.messages import CronRequest, CronResult, CronVerb, NewJob
 
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -53,10 +54,17 @@ class _Jobs:
 
     @open_to(Access.USERS)
     async def times(self, caller: Caller, schedule: Line, time_zone: Line = "") -> Response:
-        """Get the next times of a schedule, without creating a job."""
+        """Get the next times of a schedule, without creating a job. For a text that is no schedule, `problem` says
+        what was expected.
+        """
         order = NewJob(prompt="?", schedule=schedule, time_zone=time_zone or None)
-        result = await _ask("preview", caller.user_id, order=order)
-        return JsonResponse({"times": result.times, "time_zone": result.time_zone})
+        try:
+            result = await _ask("preview", caller.user_id, order=order)
+        except LocalError as error:
+            if error.kind != "invalid":
+                raise
+            return JsonResponse({"times": [], "time_zone": "", "problem": str(error)})
+        return JsonResponse({"times": result.times, "time_zone": result.time_zone, "problem": ""})
 
     @open_to(Access.USERS)
     async def add(self, request: Request, caller: Caller) -> Response:

@@ -42,35 +42,32 @@ TASK = {
 LETTER = {"sender": "scout", "to": "root", "text": HOSTILE, "at": 1_790_000_020.0, "is_read": False, "tainted": True}
 
 
-def play(page: Page) -> list[str]:
+def play(page: Page, url: str) -> list[str]:
     """Answer as a swarm with these agents, which the shared system's small model has no tools to make. Returns what was
     stopped.
     """
     stopped: list[str] = []
 
     def answer(route: Route) -> None:
-        path = route.request.url.partition("/agents")[2]
+        path = route.request.url.removeprefix(f"{url}/agents")
         if route.request.method == "POST":
             stopped.append(path)
             AGENTS[0].update(state="STOPPING")
         body = {"agents": AGENTS} if not path else {**AGENTS[0], "given": [TASK], "letters": [LETTER]}
         route.fulfill(body=json.dumps(body), content_type="application/json")
 
-    page.route("**/agents", answer)
-    page.route("**/agents/*", answer)
-    page.route("**/agents/*/stop", answer)
+    page.route(f"{url}/agents**", answer)
     return stopped
 
 
 def test_agents_stand_under_their_question_are_opened_read_and_stopped(visit: Visit, paged: PagedSystem) -> None:
     page = visit().open()
-    stopped = play(page)
-    page.keyboard.press("Escape")
+    stopped = play(page, paged.url)
     page.evaluate("location.hash = '#/agents'")
-    question = page.locator(".question").first
+    question = page.locator(".root-question").first
     expect(question.get_by_role("heading")).to_contain_text("Compare the night trains to Oslo")
-    assert question.locator(".branches .branches .line").all_inner_texts()[0].startswith("timetable")
-    expect(page.locator(".question")).to_have_count(2)
+    assert question.locator(".branches .branches .branch-line").all_inner_texts()[0].startswith("timetable")
+    expect(page.locator(".root-question")).to_have_count(2)
     assert violations(page, "main") == []
     page.get_by_role("link", name="scout").focus()
     page.keyboard.press("Enter")
@@ -99,8 +96,7 @@ def test_a_goal_is_set_checked_reached_and_taken_up_again(visit: Visit, paged: P
     page = visit(viewport={"width": 360, "height": 740}, color_scheme="dark").open("#/agents/goals")
     page.get_by_label("New goal").fill("Hand in the tax return")
     page.get_by_label("Check it").select_option("Every Friday at 18:00")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Set this goal").press("Enter")
     goal = page.locator(".things > li", has_text="Hand in the tax return")
     expect(goal).to_contain_text("Every Friday at 18:00")
     assert overflow(page) == [0, 0, 0]
@@ -112,10 +108,10 @@ def test_a_goal_is_set_checked_reached_and_taken_up_again(visit: Visit, paged: P
     goal.get_by_role("button", name="Give up Hand in the tax return").click()
     page.get_by_role("button", name="Give it up").click()
     expect(goal).to_contain_text("given up")
-    page.get_by_role("button", name="Switch the checks off").click()
-    expect(page.get_by_role("status").last).to_contain_text("The checks are off")
-    page.get_by_role("button", name="Switch the checks on").click()
-    expect(page.get_by_role("status").last).to_contain_text("The checks are on")
+    page.get_by_role("button", name="Switch checking off").click()
+    expect(page.get_by_text("Checking is off, also after a restart.")).to_be_visible()
+    page.get_by_role("button", name="Switch checking on").click()
+    expect(page.get_by_text("Checking is on, also after a restart.")).to_be_visible()
 
 
 def test_the_routines_say_how_they_are_and_are_run_and_switched(visit: Visit, paged: PagedSystem) -> None:

@@ -44,7 +44,7 @@ def test_a_call_is_allowed_for_its_conversation_and_that_is_taken_back(visit: Vi
     expect(page.get_by_text("Nothing waits.")).to_be_visible()
     page.evaluate(
         "fetch('/query', {method: 'POST', headers: {'content-type': 'application/json'},"
-        " body: JSON.stringify({query: 'seventh list', session_id: 'seventh', query_id: 'seventh-1'})}), null"
+        " body: JSON.stringify({query: 'seventh list', session_id: 'seventh', mode: 'default'})}), null"
     )
     card = page.get_by_role("group", name="write_file wants to change a file, which can be undone")
     expect(card).to_contain_text("seventh.txt")
@@ -84,7 +84,7 @@ def test_a_server_is_connected_reviewed_approved_used_and_removed(
     expect(shown).to_contain_text("What environ does.")
     assert violations(page, "main") == []
     page.get_by_role("button", name="Approve").click()
-    expect(page.get_by_role("status").last).to_contain_text("Approved.")
+    expect(page.get_by_text("Approved. The tools are offered")).to_be_visible()
     expect(page.locator(".facts")).to_contain_text("offered")
     page.get_by_role("link", name="Tools", exact=True).first.click()
     page.get_by_role("link", name="MCP servers").click()
@@ -98,15 +98,12 @@ def test_a_server_is_connected_reviewed_approved_used_and_removed(
 
 def test_a_skill_is_made_and_read(visit: Visit, paged: PagedSystem) -> None:
     page = signed_in(visit, paged, "tools/skills")
-    page.get_by_label("Name", exact=True).fill("Not a name")
     page.get_by_label("What it is for").fill("Write notes of a meeting. <b onclick=pwned()>Use it</b> when asked.")
-    visitor_error = page.get_by_role("alert")
     page.get_by_label("Name", exact=True).fill("meeting-notes")
     page.get_by_role("button", name="Make this skill").click()
-    expect(page.get_by_role("status").last).to_contain_text("meeting-notes")
+    expect(page.get_by_text("Made. Write its instructions in")).to_be_visible()
     row = page.get_by_role("row", name="meeting-notes")
     expect(row).to_contain_text("<b onclick=pwned()>")
-    expect(visitor_error).to_have_count(0)
     row.get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_be_focused()
     expect(page.get_by_role("region", name="Text of the skill")).to_contain_text("What to do first.")
@@ -119,7 +116,7 @@ def test_a_hook_is_added_and_removed(visit: Visit, paged: PagedSystem) -> None:
     page = signed_in(visit, paged, "tools/hooks", viewport={"width": 360, "height": 740})
     page.get_by_label("Name", exact=True).fill("office-hours")
     page.get_by_label("Only for these tools").fill("shell_exec, shell_script")
-    page.get_by_label("Command").fill("python3")
+    page.get_by_label("Command", exact=True).fill("python3")
     page.get_by_label("Script").fill("office_hours.py")
     page.get_by_role("button", name="Add this hook").press("Enter")
     hook = page.get_by_role("list", name="Hooks").get_by_role("listitem")

@@ -7,6 +7,7 @@ CAPABILITY = Capability(
     routes=(
         "local.mcp.routes:add_mcp_routes",
         "local.mcp.routes:add_server_routes",
+        "local.mcp.routes:add_skill_tool_routes",
         "local.mcp.routes:add_tool_routes",
     ),
     commands={

@@ -9,9 +9,9 @@ import importlib
 import json
 from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi import Path as InPath
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.datastructures import MutableHeaders
@@ -24,8 +24,10 @@ from local.api.http import Id, JsonResponse, PathId, RequestRefused, read_body, 
 from local.api.security import Access, open_to
 from local.bus.envelope import new_id
 from local.core.errors import LocalError, SandboxMissing, ToolError
-from local.core.mcp_servers import participant_name
+from local.core.mcp_servers import MCPServerConfig, participant_name
 from local.mcp.endpoint import MCPEndpoint
+from local.skills.messages import SkillRequest, SkillResult
+from local.tools.skill_folder import ServingSkill
 
 if TYPE_CHECKING:
     from local.mcp.servers import MCPServerBook
@@ -232,6 +234,82 @@ class _Servers:
         return JsonResponse({"name": name, "logged_out": True})
 
 
+# The tools that a skill brings, for the owner.
+
+SkillName = Annotated[str, InPath(max_length=80)]
+Folder = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
+
+
+class SkillFolderBody(BaseModel):
+    """The body of POST /skills/{name}/tools/review: the folder of the skill."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    folder: Folder
+
+
+class SkillToolsBody(BaseModel):
+    """The body of POST /skills/{name}/tools: the folder, and the id under which its tools were shown."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    folder: Folder
+    review_id: Id
+
+
+def add_skill_tool_routes(routes: APIRouter) -> None:
+    """The routes under /skills/{name}/tools."""
+    tools, one = _SkillTools(), "/skills/{name}/tools"
+    routes.add_api_route(f"{one}/review", tools.review_tools, methods=["POST"], openapi_extra=takes(SkillFolderBody))
+    routes.add_api_route(one, tools.approve_tools, methods=["POST"], openapi_extra=takes(SkillToolsBody))
+    routes.add_api_route(one, tools.withdraw_tools, methods=["DELETE"])
+
+
+class _SkillTools:
+    @open_to(Access.TOKEN)
+    async def review_tools(self, name: SkillName, request: Request) -> Response:
+        """Start the tool servers that a skill brings in a sandbox without a network, and show their tools."""
+        body = await read_body(request, SkillFolderBody)
+        await _require_listed(name, body.folder)
+        servers = await asyncio.to_thread(_brought, Path(body.folder))
+        if not servers:
+            raise RequestRefused("not_found", f"the skill {name} has no tools: it contains no mcp.json")
+        return JsonResponse(await contacted((await ServerBooks.here().book()).review(servers)))
+
+    @open_to(Access.TOKEN)
+    async def approve_tools(self, name: SkillName, request: Request) -> Response:
+        """Approve the tools of a skill as they were shown. `problem` says why the system does not offer them yet."""
+        body = await read_body(request, SkillToolsBody)
+        await _require_listed(name, body.folder)
+        book, problems, folder = await ServerBooks.here().book(), list[str](), Path(body.folder)
+        reviews = book.reviewed(body.review_id)
+        servers = await asyncio.to_thread(_brought, folder)
+        if {review.name: review.server for review in reviews} != servers:
+            raise RequestRefused("changed", "the skill has changed since its tools were shown; review them again")
+        await asyncio.to_thread(book.renew, folder, reviews)
+        for review in reviews:
+            problems.append(await restarted(review.name))
+        return JsonResponse({"name": name, "approved": True, "problem": "; ".join(filter(None, problems))})
+
+    @open_to(Access.TOKEN)
+    async def withdraw_tools(self, name: SkillName, folder: Annotated[str, Query(max_length=4000)]) -> Response:
+        """Withdraw the approval of the tools that a skill brings."""
+        book = await ServerBooks.here().book()
+        names = await asyncio.to_thread(book.withdraw, Path(folder))
+        for server in names:
+            await restarted(server)
+        return JsonResponse({"name": name, "withdrawn": names})
+
+
+async def _require_listed(name: str, folder: str) -> None:
+    """Raise `RequestRefused` for a folder that is not one of that skill, so that no other folder is read."""
+    found = await api().ask("files", SkillRequest(verb="list"), SkillResult, seconds=30.0)
+    if all((skill.name, skill.folder) != (name, folder) for skill in found.skills):
+        raise RequestRefused("not_found", f"there is no skill {name[:80]!r} in that folder")
+
+
+def _brought(folder: Path) -> dict[str, MCPServerConfig]:
+    return ServingSkill.of(folder).servers()
+
+
 async def contacted(work: Awaitable[dict[str, Any]]) -> dict[str, Any]:
     """The result of contacting a server. Raises `RequestRefused` with the server's error."""
     try:
@@ -273,11 +351,13 @@ def add_tool_routes(routes: APIRouter) -> None:
 
 
 @open_to(Access.OWNER)
-async def listing() -> Response:
-    """List the tools that a program may call, with their levels and argument schemas."""
+async def listing(of: Literal["programs", "models"] = "programs") -> Response:
+    """List the tools that a program may call, with their levels and argument schemas; with `of=models` all that models
+    may call.
+    """
     told = {"tool", "description", "parameters", "safety", "category", "effect", "trusted", "timeout_seconds"}
-    found = (await api().client_tools.offered()).values()
-    return JsonResponse({"tools": [schema.model_dump(include=told) for schema in found]})
+    found = await (api().client_tools.known() if of == "models" else api().client_tools.offered())
+    return JsonResponse({"tools": [schema.model_dump(include=told) for schema in found.values()]})
 
 
 @open_to(Access.OWNER)

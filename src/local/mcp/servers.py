@@ -153,10 +153,21 @@ class MCPServerBook:
             raise ReviewOutdated
         write_approved(approved_file(self._data_dir, review.name), review.tools)
 
-    def forget_tools(self, name: str) -> None:
-        """Withdraw the approval of a server that a skill has brought, and remove the server."""
-        approved_file(self._data_dir, name).unlink(missing_ok=True)
-        remove_server(self.settings, name)
+    def withdraw(self, skill: Path) -> list[str]:
+        """Withdraw the approval of the servers that a skill has brought, and remove them; returns their names."""
+        known = load_mcp_servers(self.settings)
+        names = [name for name, server in known.items() if server.skill == skill.resolve()]
+        for name in names:
+            approved_file(self._data_dir, name).unlink(missing_ok=True)
+            remove_server(self.settings, name)
+        return names
+
+    def renew(self, skill: Path, reviews: Iterable[ToolReview]) -> None:
+        """Replace the servers that a skill has brought by those that were shown, and approve their tools."""
+        self.withdraw(skill)
+        for review in reviews:
+            add_server(self.settings, review.name, review.server.model_dump(mode="json", exclude_unset=True))
+            self.approve(review)
 
     async def log_in(self, name: str) -> Json:
         """Begin a login, and return the address at which a person completes it; null if the server needs none."""

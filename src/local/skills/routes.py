@@ -1,5 +1,5 @@
-"""The HTTP routes of skills: list, read and create them, approve those of others and their tools, and decide about
-proposed changes.
+"""The HTTP routes of skills: list, read and create them, approve those of others, and decide about proposed changes.
+The tools that a skill brings are approved at the routes of `mcp`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.api.context import api
-from local.api.http import Id, JsonResponse, RequestRefused, read_body, takes
+from local.api.http import JsonResponse, RequestRefused, read_body, takes
 from local.api.security import Access, open_to
 from local.core.errors import ConfigError, ToolError
-from local.core.mcp_servers import MCPServerConfig, add_server, load_mcp_servers
 from local.core.versioned_text import TextProposals, VersionedText
-from local.mcp.routes import ServerBooks, contacted, restarted
 from local.skills import tools as skills
 from local.skills.messages import SkillRecord, SkillRequest, SkillResult
 from local.tools.skill_folder import digest_of
@@ -49,21 +47,6 @@ class SkillApprovalBody(BaseModel):
     digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
-class SkillFolderBody(BaseModel):
-    """The body of POST /skills/{name}/tools/review: the folder of the skill."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    folder: Folder
-
-
-class SkillToolsBody(BaseModel):
-    """The body of POST /skills/{name}/tools: the folder, and the id under which its tools were shown."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    folder: Folder
-    review_id: Id
-
-
 class ProposalBody(BaseModel):
     """The body of POST /skills/{name}/proposal."""
 
@@ -86,11 +69,6 @@ def add_routes(routes: APIRouter) -> None:
     routes.add_api_route(one, skill.show, methods=["GET"])
     routes.add_api_route(f"{one}/contents", skill.contents, methods=["GET"])
     routes.add_api_route(f"{one}/approve", skill.approve, methods=["POST"], openapi_extra=takes(SkillApprovalBody))
-    routes.add_api_route(
-        f"{one}/tools/review", skill.review_tools, methods=["POST"], openapi_extra=takes(SkillFolderBody)
-    )
-    routes.add_api_route(f"{one}/tools", skill.approve_tools, methods=["POST"], openapi_extra=takes(SkillToolsBody))
-    routes.add_api_route(f"{one}/tools", skill.withdraw_tools, methods=["DELETE"])
     routes.add_api_route(f"{one}/proposal", skill.proposal, methods=["GET"])
     routes.add_api_route(f"{one}/proposal", skill.decide, methods=["POST"], openapi_extra=takes(ProposalBody))
     routes.add_api_route(f"{one}/revert", skill.revert, methods=["POST"], openapi_extra=takes(RevertBody))
@@ -139,45 +117,6 @@ class _Skills:
             raise RequestRefused("changed", "the skill has changed since it was shown; review it again")
         await _done(skills.approve, _folders()[0], Path(body.folder), found)
         return JsonResponse({"name": name, "approved": True})
-
-    @open_to(Access.TOKEN)
-    async def review_tools(self, name: Name, request: Request) -> Response:
-        """Start the tool servers that a skill brings in a sandbox without a network, and show their tools."""
-        body = await read_body(request, SkillFolderBody)
-        await _listed(name, body.folder)
-        servers = await _done(skills.servers_of, Path(body.folder))
-        if not servers:
-            raise RequestRefused("not_found", f"the skill {name} has no tools: it contains no mcp.json")
-        return JsonResponse(await contacted((await ServerBooks.here().book()).review(servers)))
-
-    @open_to(Access.TOKEN)
-    async def approve_tools(self, name: Name, request: Request) -> Response:
-        """Approve the tools of a skill as they were shown. `problem` says why the system does not offer them yet."""
-        body = await read_body(request, SkillToolsBody)
-        await _listed(name, body.folder)
-        book, problems = await ServerBooks.here().book(), []
-        reviews, settings = book.reviewed(body.review_id), _folders()[0]
-        servers = await _done(skills.servers_of, Path(body.folder))
-        if {review.name: review.server for review in reviews} != servers:
-            raise RequestRefused("changed", "the skill has changed since its tools were shown; review them again")
-        for old in await _done(_servers_from, settings, Path(body.folder)):
-            await _done(book.forget_tools, old)
-        for review in reviews:
-            entry = review.server.model_dump(mode="json", exclude_unset=True)
-            await _done(add_server, settings, review.name, entry)
-            await _done(book.approve, review)
-            problems.append(await restarted(review.name))
-        return JsonResponse({"name": name, "approved": True, "problem": "; ".join(filter(None, problems))})
-
-    @open_to(Access.TOKEN)
-    async def withdraw_tools(self, name: Name, folder: Annotated[str, Query(max_length=4000)]) -> Response:
-        """Withdraw the approval of the tools that a skill brings."""
-        book = await ServerBooks.here().book()
-        names = await _done(_servers_from, _folders()[0], Path(folder))
-        for server in names:
-            await _done(book.forget_tools, server)
-            await restarted(server)
-        return JsonResponse({"name": name, "withdrawn": names})
 
     @open_to(Access.OWNER)
     async def proposal(self, name: Name) -> Response:
@@ -235,12 +174,6 @@ def _text(content: bytes) -> str | None:
         return content.decode("utf-8") if len(content) <= MOST_SHOWN else None
     except UnicodeDecodeError:
         return None
-
-
-def _servers_from(settings: Path, folder: Path) -> list[str]:
-    """Return the names of the servers that a skill has brought."""
-    known: dict[str, MCPServerConfig] = load_mcp_servers(settings)
-    return [name for name, server in known.items() if server.skill == folder.resolve()]
 
 
 def _name(skill: VersionedText) -> str:

@@ -22,7 +22,7 @@ export function AgentDetail({ id }) {
   return html`<${Back} href=${addressOf("agents")}>All agents</${Back}>
     <${ScreenHead} title=${agent?.name ?? "Agent"}>${agent && isOpen(agent) ? html`<${StopButton} agent=${agent} count=${agent.used.children} done=${reload} />` : null}<${Button} act=${reload}>Reload</${Button}></${ScreenHead}>
     ${trouble ? html`<${Trouble} text=${trouble.kind === "not_found" ? "There is no such agent. Agents are forgotten after 30 days, or with their conversation." : "The agent could not be read."} failure=${trouble.kind === "not_found" ? null : trouble} act=${reload} />` : null}
-    ${agent ? html`<${Agent} agent=${agent} />` : trouble ? null : html`<${Loading} />`}`;
+    ${agent ? html`<div><${Agent} agent=${agent} /></div>` : trouble ? null : html`<${Loading} />`}`;
 }
 
 function Agent({ agent }) {

@@ -27,7 +27,7 @@ export function Goals() {
     ${open.length ? html`<ul class="things">${open.map((goal) => html`<${Goal} key=${goal.goal_id} goal=${goal} done=${reload} />`)}</ul>` : html`<${Empty}>There is no goal. Set one above, such as “Hand in the tax return by Friday”.</${Empty}>`}
     ${past.length ? html`<h2>Reached or given up</h2><ul class="things">${past.map((goal) => html`<${Goal} key=${goal.goal_id} goal=${goal} done=${reload} />`)}</ul>` : null}
     <h2>The checks</h2>
-    <${Routine} path="/goals" state=${data} name="The checks" verb="Check all goals now" what="All goals are being checked." done=${reload} />`;
+    <${Routine} path="/goals" state=${data} name="Checking" verb="Check all goals now" what="All goals are being checked." done=${reload} />`;
 }
 
 function NewGoal({ done }) {
@@ -49,7 +49,7 @@ function NewGoal({ done }) {
   return html`<form class="box" onSubmit=${set} noValidate>
     <${Field} label="New goal" trouble=${trouble}>${(given) => html`<input type="text" ...${given} dir="auto" maxlength="1000" placeholder="Hand in the tax return by Friday" value=${text} onInput=${(event) => type(event.currentTarget.value)} />`}</${Field}>
     <${Field} label="Check it" help=${schedule ? scheduleWords(schedule) : "At most one remark at a time; what was said is not said again."}>${(given) => html`<select ...${given} value=${schedule} onChange=${(event) => plan(event.currentTarget.value)}>${OFFERED.map(([title, value]) => html`<option key=${value} value=${value}>${title}</option>`)}</select>`}</${Field}>
-    <div class="acts"><button class="accent" type="submit">Set this goal</button></div>
+    <div class="deeds"><button class="accent" type="submit">Set this goal</button></div>
   </form>`;
 }
 

@@ -29,7 +29,7 @@ export function Routine({ path, state, name, verb, what, done }) {
       ["Has read until", state.read_until ? moment(state.read_until, now.value) : ""],
       ["Tokens today", `${figure(state.tokens_today)} of ${figure(state.tokens_per_day)}`],
     ]} />
-    <div class="acts"><${Button} act=${() => change("now")}>${verb}</${Button}> <${Button} act=${() => change(state.is_on ? "off" : "on")}>Switch ${name.toLowerCase()} ${state.is_on ? "off" : "on"}</${Button}></div>
+    <div class="deeds"><${Button} act=${() => change("now")}>${verb}</${Button}> <${Button} act=${() => change(state.is_on ? "off" : "on")}>Switch ${name.toLowerCase()} ${state.is_on ? "off" : "on"}</${Button}></div>
     ${said.text ? html`<p role="status">${said.text}</p>` : null}
     ${said.failure ? html`<${Trouble} text="Nothing was changed." failure=${said.failure} label="Close" act=${() => say({ text: "", failure: null })} />` : null}`;
 }

@@ -31,7 +31,7 @@ export function Screen({ path: [part = "agents", id = ""] }) {
   const at = tabs.find((one) => one.id === part)?.id ?? "agents";
   return html`<${ScreenHead} title="Agents" text=${TEXTS[at]} />
     <${Tabs} screen="agents" at=${at} tabs=${tabs} />
-    ${at === "goals" ? html`<${Goals} />` : at === "reflection" ? html`<${Reflection} />` : html`<${Agents} />`}`;
+    <div>${at === "goals" ? html`<${Goals} />` : at === "reflection" ? html`<${Reflection} />` : html`<${Agents} />`}</div>`;
 }
 
 function Agents() {
@@ -43,12 +43,12 @@ function Agents() {
     ${questions.slice(0, most).map((one) => html`<${Question} key=${one.query_id} of=${one} reload=${reload} />`)}
     ${questions.length > most ? html`<${Button} act=${() => show(most + MOST)}>Show ${Math.min(MOST, questions.length - most)} more questions</${Button}>` : null}
     ${data ? (questions.length ? null : html`<${Empty}>No agent was made in the last 30 days. A model makes some when a question has parts that can be worked on side by side, such as “Compare these four articles”.</${Empty}>`) : trouble ? null : html`<${Loading} />`}
-    <div class="acts"><${Button} act=${reload}>Reload</${Button}></div>`;
+    <div class="deeds"><${Button} act=${reload}>Reload</${Button}></div>`;
 }
 
 function Question({ of, reload }) {
   const address = ["#", "c", of.session_id, of.query_id].map((part, index) => (index < 2 ? part : encodeURIComponent(part))).join("/");
-  return html`<section class="question"><h2 dir="auto"><a href=${address}>${of.question || "A question"}</a> <small>${counted(of.count, "agent")} · ${moment(of.at, now.value)}</small></h2>
+  return html`<section class="root-question"><h2 dir="auto"><a href=${address}>${of.question || "A question"}</a> <small>${counted(of.count, "agent")} · ${moment(of.at, now.value)}</small></h2>
     <${Branches} branches=${of.branches} reload=${reload} /></section>`;
 }
 
@@ -58,7 +58,7 @@ function Branches({ branches, reload }) {
 
 function Branch({ branch, reload }) {
   const { agent, below } = branch;
-  return html`<li><div class="line">
+  return html`<li><div class="branch-line">
       <span class="grow"><a href=${addressOf("agents", "agent", agent.agent_id)} dir="auto">${agent.name}</a> <span class="task" dir="auto">${agent.task || "no task yet"}</span></span>
       <${AgentState} agent=${agent} /><span class="num">${figure(agent.used.tokens)} tokens</span>
       ${isOpen(agent) ? html`<${StopButton} agent=${agent} count=${countBelow(branch)} done=${reload} />` : null}

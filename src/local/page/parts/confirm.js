@@ -1,6 +1,6 @@
 /** A button whose act cannot be undone: a dialog says what will be lost, and has it confirmed. */
 
-import { html, useId, useLayoutEffect, useRef, useState } from "../html.js";
+import { html, useEffect, useId, useLayoutEffect, useRef, useState } from "../html.js";
 import { focusHead } from "./detail.js";
 
 /** `act` throws what went wrong, which the dialog then says. @param {{act: () => Promise<any>, title: string, text: any,
@@ -8,6 +8,7 @@ import { focusHead } from "./detail.js";
 export function ConfirmButton({ act, title, text, verb, label, kind = "edged", children }) {
   const [isOpen, open] = useState(false);
   const opener = useRef(null);
+  useEffect(() => () => void requestAnimationFrame(() => document.activeElement === document.body && focusHead()), []); // its row is gone
   const close = () => {
     open(false);
     requestAnimationFrame(() => (opener.current?.isConnected ? opener.current.focus() : focusHead()));

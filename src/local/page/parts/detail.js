@@ -33,7 +33,7 @@ export function Words({ children }) {
 
 /** A longer text of a machine, which is scrolled by keys, too. @param {{label: string, text: string}} given */
 export function Code({ label, text }) {
-  return html`<pre class="code" tabindex="0" aria-label=${label} role="region">${text}</pre>`;
+  return html`<pre class="text-block" tabindex="0" aria-label=${label} role="region">${text}</pre>`;
 }
 
 /** A word with a dot in its colour. @param {{state: "good" | "busy" | "bad" | "off", children: any}} given */

@@ -32,12 +32,12 @@ export function JobDetail({ id }) {
     <${ScreenHead} title=${job?.name ?? "Schedule"}><${Button} act=${again}>Reload</${Button}></${ScreenHead}>
     ${failure ? html`<${Trouble} text="The job was not changed." failure=${failure} label="Close" act=${() => fail(null)} />` : null}
     ${trouble || isMissing ? html`<${Trouble} text=${isMissing ? "There is no such job. It may have been removed." : "The job could not be read."} failure=${trouble} act=${reload} />` : null}
-    ${job ? html`<${Job} job=${job} />
+    ${job ? html`<div><${Job} job=${job} />
       <${JobActs} kind="edged" job=${job} done=${again} fail=${fail} gone=${() => goToScreen("schedules")} />
       <h2>Runs</h2>
       ${runs.trouble ? html`<${Trouble} text="The runs could not be read." failure=${runs.trouble} act=${runs.reload} />` : null}
       ${runs.data ? html`<${Runs} job=${job} runs=${runs.data.runs} />` : runs.trouble ? null : html`<${Loading} />`}
-      ${runs.data?.runs.length === most ? html`<${Button} act=${() => show(most + 100)}>Earlier runs</${Button}>` : null}` : isMissing || trouble ? null : html`<${Loading} />`}`;
+      ${runs.data?.runs.length === most ? html`<${Button} act=${() => show(most + 100)}>Earlier runs</${Button}>` : null}</div>` : isMissing || trouble ? null : html`<${Loading} />`}`;
 }
 
 function Job({ job }) {

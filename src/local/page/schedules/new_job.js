@@ -38,7 +38,7 @@ export function NewJob() {
   };
   return html`<${Back} href=${addressOf("schedules")}>All schedules</${Back}>
     <${ScreenHead} title="New schedule" text="A question that LoCAL2 asks by itself, also while you are away." />
-    <form class="box" onSubmit=${save} noValidate>
+    <div><form class="box" onSubmit=${save} noValidate>
       <${Field} label="Question" trouble=${on("prompt")}>${(given) => html`<textarea ...${given} rows="3" dir="auto" placeholder="What is new about local language models?" value=${order.prompt} onInput=${change("prompt")}></textarea>`}</${Field}>
       <${When} order=${order} trouble=${on("schedule") || on("time_zone")} change=${change("schedule")} choose=${(schedule) => (fail({ field: "", text: "" }), put({ ...order, schedule }))} />
       <${Field} label="Name" help="Without one it is called after its question." trouble=${on("name")}>${box("name", { maxlength: 80, dir: "auto" })}</${Field}>
@@ -53,8 +53,8 @@ export function NewJob() {
         <${Field} label="Tokens a day at most" trouble=${on("max_tokens_a_day")}>${box("max_tokens_a_day", { type: "number", min: 1 })}</${Field}>
       </details>
       ${trouble.text && !on(trouble.field || "none") ? html`<p class="trouble" role="alert">The job was not made: ${trouble.text}</p>` : null}
-      <div class="acts"><button class="accent" type="submit" aria-disabled=${isBusy || null}>Make this schedule</button> <a class="as-button" href=${addressOf("schedules")}>Cancel</a></div>
-    </form>`;
+      <div class="deeds"><button class="accent" type="submit" aria-disabled=${isBusy || null}>Make this schedule</button> <a class="as-button" href=${addressOf("schedules")}>Cancel</a></div>
+    </form></div>`;
 }
 
 /** The schedule with what is offered, its words, and its next times. */

@@ -27,7 +27,7 @@ const COLUMNS = [
 
 export function Servers() {
   const { data, trouble, reload } = useResource("/mcp/servers");
-  return html`<div class="acts"><a class="as-button accent" href=${addressOf("tools", "connect")}>Connect a server</a><${Button} act=${reload}>Reload</${Button}></div>
+  return html`<div class="deeds"><a class="as-button accent" href=${addressOf("tools", "connect")}>Connect a server</a><${Button} act=${reload}>Reload</${Button}></div>
     ${trouble ? html`<${Trouble} text="The servers could not be read." failure=${trouble} act=${reload} />` : null}
     ${data?.servers.length ? html`<${Table} label="MCP servers" columns=${COLUMNS} rows=${data.servers} keyOf=${(row) => row.name} />` : null}
     ${data && !data.servers.length ? html`<${Empty}>No server is connected. A server is a program on this machine or a service at an address that speaks the Model Context Protocol, such as one for your calendar.</${Empty}>` : data || trouble ? null : html`<${Loading} />`}`;
@@ -52,7 +52,7 @@ export function ServerDetail({ name }) {
   return html`<${Back} href=${addressOf("tools", "mcp")}>All servers</${Back}>
     <${ScreenHead} title=${name} />
     ${trouble || isMissing ? html`<${Trouble} text=${isMissing ? "There is no such server. It may have been removed." : "The server could not be read."} failure=${trouble} act=${reload} />` : null}
-    ${server ? html`<${Server} server=${server} reload=${reload} />` : trouble || isMissing ? null : html`<${Loading} />`}`;
+    ${server ? html`<div><${Server} server=${server} reload=${reload} /></div>` : trouble || isMissing ? null : html`<${Loading} />`}`;
 }
 
 function Server({ server, reload }) {
@@ -79,7 +79,7 @@ function Server({ server, reload }) {
     ${server.skill ? html`<p class="lead">Its tools are approved with its skill, at <a href=${addressOf("tools", "skills")}>Skills</a>.</p>` : html`<${Review} label=${server.tools.length ? "Compare with what it offers now" : "Review its tools"} done=${reload}
       note=${server.is_remote ? "This asks the server which tools it has. Nothing is approved by looking." : `This starts the command in a sandbox${server.network ? "" : " without a network"} to see its tools. Nothing is approved by looking.`}
       look=${() => ownerRequest("POST", `${path}/review`)} approve=${(review_id) => ownerRequest("POST", `${path}/approve`, { review_id })} />`}
-    <div class="acts"><${ConfirmButton} kind="bad edged" title=${`Remove ${server.name}?`} verb="Remove it" text=${`${counted(server.tools.length, "approved tool")} and its login are removed, and it is taken out of mcp.json. What it has stored in its own folder stays.`} act=${remove}>Remove this server</${ConfirmButton}></div>`;
+    <div class="deeds"><${ConfirmButton} kind="bad edged" title=${`Remove ${server.name}?`} verb="Remove it" text=${`${counted(server.tools.length, "approved tool")} and its login are removed, and it is taken out of mcp.json. What it has stored in its own folder stays.`} act=${remove}>Remove this server</${ConfirmButton}></div>`;
 }
 
 /** A login that is completed on a page of the server, in this browser. */
@@ -107,7 +107,7 @@ function Login({ server, path, reload }) {
     ${state.failure ? html`<${Trouble} text="The login could not begin." failure=${state.failure} act=${begin} />` : null}
     ${state.said ? html`<p role="status">${state.said}</p>` : null}
     ${isWaiting && host ? html`<p class="lead"><a href=${state.visit} target="_blank" rel="noopener noreferrer">Log in at ${host}</a> in a new tab, then come back here.</p>` : null}
-    <div class="acts">${server.is_logged_in && !isWaiting
+    <div class="deeds">${server.is_logged_in && !isWaiting
       ? html`<${ConfirmButton} title=${`Log out of ${server.name}?`} verb="Log out" text="The stored login is deleted. The server may keep its own record: check its page, too." act=${async () => (await ownerRequest("DELETE", `${path}/login`), reload())}>Log out</${ConfirmButton}>`
       : html`<${Button} act=${begin}>${isWaiting ? "Begin again" : "Log in"}</${Button}>`}</div>`;
 }
@@ -150,7 +150,7 @@ export function NewServer() {
   };
   return html`<${Back} href=${addressOf("tools", "mcp")}>All servers</${Back}>
     <${ScreenHead} title="Connect a server" text="None of its tools is offered before you have reviewed and approved it." />
-    <form class="box" onSubmit=${save} noValidate>
+    <div><form class="box" onSubmit=${save} noValidate>
       <fieldset class="ways"><legend>What it is</legend>
         <label><input type="radio" name="kind" value="command" checked=${isCommand} onChange=${change("kind")} /><span>A program on this machine<small>It is started in a sandbox, with a folder of its own.</small></span></label>
         <label><input type="radio" name="kind" value="url" checked=${!isCommand} onChange=${change("kind")} /><span>A service at an address<small>What the model sends it leaves this machine.</small></span></label></fieldset>
@@ -163,8 +163,8 @@ export function NewServer() {
         : html`<${Field} label="Address" help="https, or http on this machine." trouble=${on("where")}>${box("where", { placeholder: "https://weather.example/mcp", inputmode: "url" })}</${Field}>
           <${Field} label="Headers" help=${html`NAME=VALUE, one a line. Store a key with <code>local2 secret set NAME</code> and write <code>secret:NAME</code> here. A login is made later.`} trouble=${on("headers")}>${lines("headers", "Authorization=secret:weather")}</${Field}>`}
       ${trouble.text && !trouble.field ? html`<p class="trouble" role="alert">The server was not added: ${trouble.text}</p>` : null}
-      <div class="acts"><button class="accent" type="submit" aria-disabled=${isBusy || null}>Connect it</button> <a class="as-button" href=${addressOf("tools", "mcp")}>Cancel</a></div>
-    </form>`;
+      <div class="deeds"><button class="accent" type="submit" aria-disabled=${isBusy || null}>Connect it</button> <a class="as-button" href=${addressOf("tools", "mcp")}>Cancel</a></div>
+    </form></div>`;
 }
 
 /** What was filled in, or what is wrong with a field. */

@@ -34,8 +34,8 @@ export function Review({ look, approve, label, note, failed = () => null, done }
     ${state.name === "looking" ? html`<p role="status">Asking the server for its tools…</p><${Loading} />` : null}
     ${state.name === "found" ? html`${servers.map((server) => html`<${Server} key=${server.name} server=${server} hasName=${servers.length > 1} />`)}
         <p class="lead">The model is shown exactly these descriptions. A tool that describes itself differently later is not called before you approve it again.</p>
-        <div class="acts"><${Button} kind="accent" act=${accept}>Approve ${counted(count, "tool")}</${Button}> <${Button} act=${() => put({ name: "idle", found: null, failure: null, said: "" })}>Close</${Button}></div>`
-      : html`<p class="lead">${note}</p><div class="acts"><${Button} act=${read}>${label}</${Button}></div>`}`;
+        <div class="deeds"><${Button} kind="accent" act=${accept}>Approve ${counted(count, "tool")}</${Button}> <${Button} act=${() => put({ name: "idle", found: null, failure: null, said: "" })}>Close</${Button}></div>`
+      : html`<p class="lead">${note}</p><div class="deeds"><${Button} act=${read}>${label}</${Button}></div>`}`;
 }
 
 function Server({ server, hasName }) {

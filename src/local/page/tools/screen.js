@@ -10,7 +10,7 @@ import { SkillDetail, Skills } from "./skills.js";
 import { ToolList } from "./tools.js";
 
 const TABS = [
-  { id: "tools", title: "Tools", text: "What models and programs can call. L0 only reads; the other levels ask first, as the mode says.", Part: ToolList },
+  { id: "tools", title: "Tools", text: "What models can call. L0 only reads; the other levels ask first, as the mode says.", Part: ToolList },
   { id: "approvals", title: "Approvals", text: "Calls that wait for you, and what you have allowed for whole conversations.", Part: Approvals },
   { id: "skills", title: "Skills", text: "Instructions that the model reads when a task needs them.", Part: Skills },
   { id: "mcp", title: "MCP servers", text: "Programs and services that bring tools of their own.", Part: Servers },
@@ -25,5 +25,5 @@ export function Screen({ path: [part = "tools", id = ""] }) {
   const { id: at, text, Part } = TABS.find((tab) => tab.id === part) ?? TABS[0];
   return html`<${ScreenHead} title="Tools" text=${text} />
     <${Tabs} screen="tools" at=${at} tabs=${TABS} />
-    <${Part} key=${at} />`;
+    <div><${Part} key=${at} /></div>`;
 }

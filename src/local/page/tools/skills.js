@@ -38,7 +38,7 @@ export function Skills() {
     ${data && !rows.length ? html`<${Empty}>There is no skill. Make one below, or put a folder with a SKILL.md into ${data.places[0] ?? "the folder skills of your settings"}.</${Empty}>` : data || trouble ? null : html`<${Loading} />`}
     ${others.map((name) => html`<h2 key=${name}>New skill proposed: ${name}</h2><${Proposal} name=${name} done=${reload} />`)}
     <h2>New skill</h2><${NewSkill} done=${reload} />
-    <div class="acts"><${Button} act=${reload}>Reload</${Button}></div>`;
+    <div class="deeds"><${Button} act=${reload}>Reload</${Button}></div>`;
 }
 
 function NewSkill({ done }) {
@@ -62,7 +62,7 @@ function NewSkill({ done }) {
     <${Field} label="Name" help="Lower-case letters, digits and hyphens." trouble=${state.trouble}>${(given) => html`<input type="text" autocomplete="off" ...${given} maxlength="64" placeholder="meeting-notes" value=${name} onInput=${(event) => call(event.currentTarget.value)} />`}</${Field}>
     <${Field} label="What it is for, and when to use it" help="The model chooses by this text.">${(given) => html`<textarea rows="2" dir="auto" ...${given} maxlength="1000" placeholder="Write notes of a meeting. Use it when the user names one." value=${description} onInput=${(event) => describe(event.currentTarget.value)}></textarea>`}</${Field}>
     ${state.file ? html`<p role="status">Made. Write its instructions in <code>${state.file}</code>.</p>` : null}
-    <div class="acts"><button class="accent" type="submit">Make this skill</button></div></form>`;
+    <div class="deeds"><button class="accent" type="submit">Make this skill</button></div></form>`;
 }
 
 /** @param {{folder: string}} given */
@@ -73,7 +73,7 @@ export function SkillDetail({ folder }) {
   return html`<${Back} href=${addressOf("tools", "skills")}>All skills</${Back}>
     <${ScreenHead} title=${skill?.name ?? "Skill"} text=${skill?.description ?? ""} />
     ${trouble || isMissing ? html`<${Trouble} text=${isMissing ? "There is no such skill any more." : "The skill could not be read."} failure=${trouble} act=${reload} />` : null}
-    ${skill ? html`<${Skill} key=${skill.status} skill=${skill} data=${data} reload=${reload} />` : trouble || isMissing ? null : html`<${Loading} />`}`;
+    ${skill ? html`<div><${Skill} key=${skill.status} skill=${skill} data=${data} reload=${reload} /></div>` : trouble || isMissing ? null : html`<${Loading} />`}`;
 }
 
 function Skill({ skill, data, reload }) {
@@ -93,7 +93,7 @@ function Skill({ skill, data, reload }) {
     ${data.versioned.includes(skill.name) ? html`<${Proposal} name=${skill.name} done=${reload} />` : null}
     ${skill.tools ? html`<h2>Its tools</h2><${Review} label="Review its tools" note="This starts the programs that the skill brings, in a sandbox without a network, to see their tools. Nothing is approved by looking." done=${reload}
         look=${() => ownerRequest("POST", `${path}/tools/review`, { folder: skill.folder })} approve=${(review_id) => ownerRequest("POST", `${path}/tools`, { folder: skill.folder, review_id })} />
-        ${skill.tools === "approved" ? html`<div class="acts"><${ConfirmButton} title="Withdraw the approval?" verb="Withdraw it" text="The tools of this skill are not offered any more. Its text is still used." act=${withdraw}>Withdraw the approval of its tools</${ConfirmButton}></div>` : null}` : null}
+        ${skill.tools === "approved" ? html`<div class="deeds"><${ConfirmButton} title="Withdraw the approval?" verb="Withdraw it" text="The tools of this skill are not offered any more. Its text is still used." act=${withdraw}>Withdraw the approval of its tools</${ConfirmButton}></div>` : null}` : null}
     ${skill.status === "ready" ? html`<${Text} path=${path} />` : skill.status === "unapproved" ? html`<${Unapproved} skill=${skill} path=${path} done=${reload} />` : null}`;
 }
 
@@ -115,7 +115,7 @@ function Unapproved({ skill, path, done }) {
   return html`<h2>What you would approve</h2><p class="lead">Others may have written this. The model follows it as if you had. After any change it must be approved again.</p>
     ${data.files.map((file) => html`<details key=${file.path} open=${file.path.endsWith(".md")}><summary><code>${file.path}</code> <small>${bytes(file.bytes)}</small></summary>${file.text == null ? html`<p class="empty">It is not text, or too long to show.</p>` : html`<${Code} label=${file.path} text=${file.text} />`}</details>`)}
     ${failure ? html`<${Trouble} text="It was not approved." failure=${failure} label="Read it again" act=${() => (fail(null), reload())} />` : null}
-    <div class="acts"><${Button} kind="accent" act=${approve}>Approve this skill</${Button}></div>`;
+    <div class="deeds"><${Button} kind="accent" act=${approve}>Approve this skill</${Button}></div>`;
 }
 
 /** A change that a dream has proposed, and the versions that there were. */
@@ -129,8 +129,8 @@ function Proposal({ name, done }) {
   if (!data) return html`<${Loading} />`;
   return html`${failure ? html`<${Trouble} text="Nothing was changed." failure=${failure} label="Close" act=${() => fail(null)} />` : null}
     ${data.proposal ? html`<h2>Proposed change</h2><p class="lead">Proposed by ${data.proposal.by} on ${data.proposal.proposed_at.slice(0, 10)}.</p>
-      <pre class="code diff" tabindex="0" role="region" aria-label=${`Proposed change of ${name}`}>${data.proposal.diff.map((line, index) => html`<span key=${index} data-mark=${line[0]}>${line || " "}</span>`)}</pre>
-      <div class="acts"><${Button} kind="accent" act=${() => decide("approve")}>Apply this change</${Button}> <${ConfirmButton} title="Discard this proposal?" verb="Discard it" text="The proposed text is deleted. The skill stays as it is." act=${() => ownerRequest("POST", `${path}/proposal`, { decision: "reject" }).then(after)}>Discard</${ConfirmButton}></div>` : null}
+      <pre class="text-block text-diff" tabindex="0" role="region" aria-label=${`Proposed change of ${name}`}>${data.proposal.diff.map((line, index) => html`<span key=${index} data-mark=${line[0]}>${line || " "}</span>`)}</pre>
+      <div class="deeds"><${Button} kind="accent" act=${() => decide("approve")}>Apply this change</${Button}> <${ConfirmButton} title="Discard this proposal?" verb="Discard it" text="The proposed text is deleted. The skill stays as it is." act=${() => ownerRequest("POST", `${path}/proposal`, { decision: "reject" }).then(after)}>Discard</${ConfirmButton}></div>` : null}
     ${data.versions.length > 1 ? html`<h2>Versions</h2><ul class="things">${data.versions.map((version, index) => html`<li key=${version.number}><div class="head"><b>${version.number}</b><span class="grow">${version.by}</span><span class="num">${version.changed_at.slice(0, 16).replace("T", " ")} UTC</span>
       ${index ? html`<${ConfirmButton} kind="quiet edged" label=${`Restore version ${version.number}`} title=${`Restore version ${version.number}?`} verb="Restore it" text="The present text is kept as a version, so that you can come back to it." act=${() => ownerRequest("POST", `${path}/revert`, { version: version.number }).then(after)}>Restore</${ConfirmButton}>` : html`<span class="tag">now</span>`}</div>
       <details><summary>Text</summary><${Code} label=${`Version ${version.number}`} text=${version.text || "(no text)"} /></details></li>`)}</ul>` : null}`;

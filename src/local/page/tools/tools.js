@@ -18,7 +18,7 @@ const COLUMNS = [
 ];
 
 export function ToolList() {
-  const { data, trouble, reload } = useResource("/tools");
+  const { data, trouble, reload } = useResource("/tools?of=models");
   const [words, search] = useState("");
   const shown = (data?.tools ?? []).filter((row) => `${row.tool} ${row.description} ${row.category}`.toLowerCase().includes(words.trim().toLowerCase()));
   return html`${trouble ? html`<${Trouble} text="The tools could not be read." failure=${trouble} act=${reload} />` : null}

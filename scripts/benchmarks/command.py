@@ -9,14 +9,17 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import psutil
 
 from benchmarks.figure import BenchmarkFailed, Figure, table
 
 NAMES = ("start", "idle", "turn", "tokens", "sessions", "bus", "burst", "journal", "recovery", "frozen", "model")
-TURN, CHAOS, OBSERVERS, PAGE = "turn", "chaos", "observers", "page"
-CHOICES = (*NAMES, "overload", "reading", CHAOS, "memory", "memory-kills", OBSERVERS, "mind", PAGE)  # beside NAMES: ask
+TURN, CHAOS, MEMORY, OBSERVERS, PAGE, WINDOWS = "turn", "chaos", "memory", "observers", "page", "windows"
+BY_NAME = ("overload", "reading", CHAOS, MEMORY, "memory-kills", OBSERVERS, "mind", PAGE, WINDOWS)  # beside NAMES
+CHOICES = (*NAMES, *BY_NAME)
+WITH_OPTIONS = (TURN, CHAOS, MEMORY, OBSERVERS, PAGE, WINDOWS)
 CORES = 2
 BUSY_PERCENT = 10
 
@@ -32,8 +35,14 @@ def main(arguments: Sequence[str]) -> int:
     _add_chaos(parser.add_argument_group(CHAOS))
     observers = parser.add_argument_group(OBSERVERS)
     observers.add_argument("--respondent-b", action="store_true", help="have a second respondent answer too")
+    memory = parser.add_argument_group(MEMORY)
+    memory.add_argument(
+        "--dialogue", type=Path, nargs="+", metavar="FILE", help="quality on public talk: see public_set"
+    )
     page = parser.add_argument_group(PAGE)
     page.add_argument("--faults", action="store_true", help="reloads and kills at 30 points of an answer instead")
+    windows = parser.add_argument_group(WINDOWS)
+    windows.add_argument("--conversation", type=Path, metavar="FILE", help="a JSON list of texts, beside our own")
     options = parser.parse_args(arguments)
     names = NAMES if "all" in options.names else options.names
     _settle()
@@ -44,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{name}: {conditions[name]}", file=sys.stderr)
         try:
             module = importlib.import_module(f"benchmarks.{name.replace('-', '_')}")
-            figures += asyncio.run(module.run(options) if name in (TURN, CHAOS, OBSERVERS, PAGE) else module.run())
+            figures += asyncio.run(module.run(options) if name in WITH_OPTIONS else module.run())
         except BenchmarkFailed as error:
             print(f"bench: {name}: {error}", file=sys.stderr)
             return 2

@@ -1,12 +1,14 @@
 """The memory: how well and how fast it finds what was said, and that what was deleted is gone.
 
 Quality is measured on three sets with the bundled embedding model: generated facts that are asked for in other words,
-generated dialogues of two, full of names, that are asked in their words, and conversations written by hand. What is
-good for one of them alone is good for none.
+generated dialogues of two, full of names, that are asked in their words, and conversations written by hand. With
+`--dialogue FILE ...` also on real talk out of public files, see `public_set.py`. What is good for one of them alone is
+good for none.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import tempfile
 import time
@@ -27,6 +29,7 @@ from benchmarks.figure import BenchmarkFailed, Figure
 from benchmarks.memory_asked import NEVER_TOLD, PARAPHRASED
 from benchmarks.memory_quality import CUTOFFS, Quality, Wanted
 from benchmarks.memory_set import UNANSWERABLE, USER, MemorySet, Question, generate
+from benchmarks.public_set import PublicSet, read_public
 from local.memory.embeddings import MiniLmEmbedder
 from local.memory.search import EngramHit
 from local.memory.service import EngramService
@@ -52,10 +55,22 @@ class PatientEmbedder(MiniLmEmbedder):
         return np.array([self._known[text] for text in texts])
 
 
-async def run() -> list[Figure]:
-    """Quality and deletion on one store for each set, then 100,000 engrams in a process of their own."""
+async def run(options: argparse.Namespace) -> list[Figure]:
+    """Quality and deletion on one store for each set, then 100,000 engrams in a process of their own; with files of
+    public dialogues quality on those alone."""
+    if options.dialogue:
+        return [figure for made in read_public(options.dialogue) for figure in await _public(made)]
     sets = [*await _generated(), *await _dialogues(), *await _conversations(), *await _paraphrased()]
     return [*sets, *await memory_scale.run()]
+
+
+async def _public(made: PublicSet) -> list[Figure]:
+    figures = [Figure(f"memory: exchanges in the {made.name} dialogues", len(made.exchanges), "")]
+    async with _store_of(made.exchanges, max(each.asked_at for each in made.exchanges) + 86400) as (service, _):
+        for kind in dict.fromkeys(each.kind for each in made.questions):
+            asked = [Wanted(each.user_id, each.text, each.answers) for each in made.questions if each.kind == kind]
+            figures += await Quality(service, f"of {made.name}, {kind}", asked).figures()
+    return figures
 
 
 async def _generated() -> list[Figure]:
@@ -85,7 +100,9 @@ async def _dialogues() -> list[Figure]:
             Wanted(each.user_id, each.text, tuple(frozenset([one]) for one in each.evidence)) for each in made.questions
         ]
         quality = Quality(service, "of dialogue", questions)
-        return [*figures, *await quality.figures(), *await quality.ablation()]
+        several = [wanted for each, wanted in zip(made.questions, questions, strict=True) if each.kind == "multi"]
+        of_several = await Quality(service, "of dialogue that ask two things", several).figures()
+        return [*figures, *await quality.figures(), *of_several, *await quality.ablation()]
 
 
 async def _conversations() -> list[Figure]:

@@ -54,6 +54,7 @@ class Quality:
                 figures.append(Figure(f"memory: recall@{cutoff} of {self._told}, {name}", fmean(shares[name]), ""))
             better = max((shares[name] for name in HALVES), key=fmean)
             figures += self._gates(cutoff, shares["hybrid"], better)
+            figures += self._beside_fts5(cutoff, shares["hybrid"], shares["BM25"])
         return figures
 
     async def ablation(self) -> list[Figure]:
@@ -78,6 +79,14 @@ class Quality:
             Figure(name, value, "", baseline),
             Figure("memory:   less the better half's: lower end of its 95 %", low, ""),
             Figure("memory:   and upper end", high, "", limit=0.0, at_least=True),
+        ]
+
+    def _beside_fts5(self, cutoff: int, hybrid: Sequence[float], bm25: Sequence[float]) -> list[Figure]:
+        """The whole beside SQLite's own ranking, which it must not be worse than on any set."""
+        low, high = interval([ours - theirs for ours, theirs in zip(hybrid, bm25, strict=True)])
+        return [
+            Figure(f"memory:   recall@{cutoff} less FTS5's: lower end of its 95 %", low, ""),
+            Figure("memory:     and upper end", high, "", limit=0.0, at_least=True),
         ]
 
     def _shares(self, found: Sequence[Sequence[str]], cutoff: int) -> list[float]:

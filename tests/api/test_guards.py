@@ -90,6 +90,38 @@ def test_they_may_not_frame_fetch_or_post_to_it() -> None:
         assert refusal(OURS, HOST | LINK, "POST", "/") == "forbidden"
 
 
+NAVIGATION = {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+ORIGIN = {"origin": "http://localhost:3000"}
+# What Chromium 156 says when a page of another port does everything that a page can do to have a request sent.
+OF_ANOTHER_PORT: dict[str, tuple[str, str, dict[str, str]]] = {
+    "fetch": ("GET", "/sessions", {**ORIGIN, "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"}),
+    "fetch without CORS": ("GET", "/sessions", {"sec-fetch-mode": "no-cors", "sec-fetch-dest": "empty"}),
+    "post of text": ("POST", "/query", {**ORIGIN, "content-type": "text/plain", "content-length": "2"}),
+    "post without a body": ("POST", "/dreams/now", {**ORIGIN, "sec-fetch-mode": "no-cors", "content-length": "0"}),
+    "preflight": ("OPTIONS", "/query", {**ORIGIN, "access-control-request-headers": "content-type"}),
+    "beacon": ("POST", "/query", {**ORIGIN, "content-type": "text/plain;charset=UTF-8", "content-length": "1"}),
+    "form": ("POST", "/", {**ORIGIN, **NAVIGATION, "content-type": "text/plain", "content-length": "9"}),
+    "picture": ("GET", "/sessions", {"sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}),
+    "script": ("GET", "/app/0/main.js", {"sec-fetch-mode": "no-cors", "sec-fetch-dest": "script"}),
+    "prefetch": ("GET", "/", {"sec-fetch-mode": "no-cors", "sec-fetch-dest": "empty", "sec-purpose": "prefetch"}),
+    "frame": ("GET", "/", {"sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"}),
+    "object": ("GET", "/", {"sec-fetch-mode": "navigate", "sec-fetch-dest": "object"}),
+    "events": ("GET", "/stream", {**ORIGIN, "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"}),
+    "window": ("GET", "/sessions", NAVIGATION),
+}
+
+
+@pytest.mark.parametrize("way", OF_ANOTHER_PORT)
+@pytest.mark.parametrize("site", ["same-site", "cross-site"])
+def test_a_page_of_another_port_of_this_machine_has_nothing_sent(way: str, site: str) -> None:
+    method, path, headers = OF_ANOTHER_PORT[way]
+    assert refusal(OURS, {**HOST, **headers, "sec-fetch-site": site}, method, path) == "forbidden"
+
+
+def test_a_page_of_another_port_opens_no_websocket() -> None:
+    assert refusal(OURS, {**HOST, **ORIGIN, "upgrade": "websocket", "connection": "Upgrade"}, path="/") == "forbidden"
+
+
 def test_a_proxy_that_speaks_tls_may_show_the_page_under_the_names_that_are_allowed() -> None:
     names = ["MyBox.local", "chat.example.org:8443"]
     policy = GuardPolicy(hosts_of("127.0.0.1", 8765, names), proxied_hosts=proxied_hosts_of(names))

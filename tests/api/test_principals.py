@@ -154,6 +154,9 @@ ROUTES = {
     "GET /usage": Row(Access.USERS, "/usage", told={"total": None}),
     "GET /activity": Row(Access.USERS, "/activity?session=s-ann", told={"activity": []}),
     "GET /logs": Row(Access.OWNER, "/logs", told=403),
+    "POST /sign-in": Row(Access.ANYBODY, "/sign-in", {"secret": "local2-guess"}, told=401),
+    "POST /sign-in/codes": Row(Access.TOKEN, "/sign-in/codes", {"link": True}, told=403),
+    "POST /sign-out": Row(Access.USERS, "/sign-out", {"everywhere": True}, told={"signed_out": 0}),
     "GET /users": Row(Access.TOKEN, "/users", told=403),
     "POST /users": Row(Access.TOKEN, "/users", {"name": "eve"}, told=403),
     "DELETE /users/{name}": Row(Access.TOKEN, "/users/ann", told=403),
@@ -516,6 +519,10 @@ async def test_one_connection_is_looked_at_once_and_another_user_s_token_on_it_c
 async def test_another_unix_user_of_this_machine_is_a_stranger_without_a_token(door: Door) -> None:
     """For real: a process of that user's, which may not read the data directory either."""
     door.folder.chmod(0o700)
+    made = await door.client.post("/sign-in/codes", json={"link": True}, headers=door.headers("owner"))
+    seen = ROUTES["POST /sign-in"]._replace(
+        body={"secret": made.json()["code"]}
+    )  # among what the browser was started with
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -528,6 +535,7 @@ async def test_another_unix_user_of_this_machine_is_a_stranger_without_a_token(d
             except OSError as error:
                 token = type(error).__name__
             shown = [over_http(door, "GET /users", ROUTES["GET /users"], door.headers(who))[0] for who in door.tokens]
+            shown.append(over_http(door, "POST /sign-in", seen, {})[0])
             os.write(write, json.dumps([told, token, shown]).encode())
         finally:
             os._exit(0)
@@ -537,7 +545,8 @@ async def test_another_unix_user_of_this_machine_is_a_stranger_without_a_token(d
     await asyncio.to_thread(os.waitpid, child, 0)
     assert told.pop("GET /health") == [503, '{"status":"starting"}']
     assert {status for status, _ in told.values()} == {401}
-    assert (token, shown) == ("PermissionError", [403, 403, 200])
+    assert (token, shown) == ("PermissionError", [403, 403, 200, 403])
+    assert (await door.client.post("/sign-in", json=seen.body)).status_code == 200, "the owner can use it still"
 
 
 def over_http(door: Door, route: str, row: Row, headers: dict[str, str]) -> tuple[int, str]:

@@ -36,6 +36,7 @@ async def test_a_whole_answer_has_everything_that_led_to_it(client: httpx.AsyncC
                 "sources": [],
                 "links": [],
                 "tainted": False,
+                "folder": "",
                 "whole": None,
                 "after_taint": False,
                 "recalled": [],

@@ -46,7 +46,7 @@ class RecordKeeper(Participant):
                 self.record,
                 sessions,
                 changes,
-                lambda history, today, user: list(history),
+                lambda history, today, user, settings: list(history),
                 self._delete,
                 lambda today, user, options: {},
             )
@@ -189,6 +189,24 @@ async def test_a_branch_is_made_and_told_by_all_who_come_of_the_same_session(
         assert [(each["session_id"], each["before"]) for each in branches] == [(branch_id, "q2")]
     deleted = await door.delete("/sessions/s")
     assert deleted.json()["copied_to"] == [branch_id]
+
+
+async def test_versions_share_settings_and_are_deleted_together(keeper: RecordKeeper, door: httpx.AsyncClient) -> None:
+    for number in range(2):
+        await keeper.say(f"q{number}")
+    made = (await door.post("/sessions/s/branch", json={"before": "q1", "version": True})).json()
+    assert made["conversation"] == "s"
+    own = (await door.post("/sessions/s/branch", json={"through": "q1"})).json()["session_id"]
+    changed = await door.patch(f"/sessions/{made['session_id']}", json={"settings": {"temperature": 1, "top_p": 0.5}})
+    assert changed.json()["settings"] == {"temperature": 1.0, "top_p": 0.5}
+    assert (await door.get("/sessions/s")).json()["settings"] == {"temperature": 1.0, "top_p": 0.5}
+    for settings in ({"temperature": 3}, {"top_p": 0}, {"max_tokens": 0}, {"instructions": "a\0"}, {"x": 1}):
+        assert (await door.patch("/sessions/s", json={"settings": settings})).status_code == 422
+    for place in ({}, {"before": "q1", "through": "q1"}):
+        assert (await door.post("/sessions/s/branch", json=place)).status_code == 422
+    deleted = (await door.delete("/sessions/s?versions=true")).json()
+    assert (deleted["deleted_turns"], deleted["copied_to"]) == (3, [own])
+    assert [each["session_id"] for each in (await door.get("/sessions")).json()["sessions"]] == [own]
 
 
 async def test_an_export_has_every_turn_as_markdown_or_json(keeper: RecordKeeper, door: httpx.AsyncClient) -> None:

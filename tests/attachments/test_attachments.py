@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +20,7 @@ from local.core.attachments import (
     kind_of,
 )
 from local.core.errors import AttachmentMissing, AttachmentRefused, StoreFailed
+from local.core.pdf import pdf_pages
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 
@@ -139,21 +143,57 @@ async def test_a_file_that_is_too_large_or_empty_is_refused(store: AttachmentSto
     assert (await refused(store, "a.txt", b" \n ")).kind == "invalid"
 
 
-async def test_what_takes_too_long_to_read_is_refused_and_told_to_stop(
-    store: AttachmentStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    has_stopped = threading.Event()
+async def test_what_takes_too_long_to_read_is_refused(store: AttachmentStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_over = threading.Event()
 
-    def slow(name: str, media_type: str, data: bytes, limits: AttachmentLimits, stopped: object) -> Extract:
-        assert callable(stopped)
-        while not stopped():
-            has_stopped.wait(0.001)
-        has_stopped.set()
+    def slow(name: str, media_type: str, data: bytes, limits: AttachmentLimits) -> Extract:
+        is_over.wait(30)
         return Extract("")
 
     monkeypatch.setattr("local.core.attachments.extract", slow)
     assert "could not be read within" in str(await refused(store, "a.txt", b"x", AttachmentLimits(max_seconds=0.01)))
-    assert has_stopped.wait(30)
+    is_over.set()
+
+
+def test_the_process_that_reads_a_pdf_ends_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of a few kilobytes can be one of millions of commands: nothing within the parser could be waited for."""
+    lines = b"q 1 0 0 1 0 0 cm Q\n" * 1_000_000
+    processes = list[subprocess.Popen[bytes]]()
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **named: Any) -> None:
+            super().__init__(*args, **named)
+            processes.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+    with pytest.raises(AttachmentRefused, match=r"could not be read within 0\.5 s"):
+        pdf_pages("bomb.pdf", pdf(f"x) Tj {lines.decode()} (y"), 500, 1000, 0.5)
+    assert [each.returncode for each in processes] == [-signal.SIGKILL]
+
+
+def jpeg(width: int, height: int) -> bytes:
+    """The head of one, behind the kind of part that cameras put first."""
+    size = height.to_bytes(2, "big") + width.to_bytes(2, "big")
+    return b"\xff\xd8\xff\xe1\x00\x06Exif" + b"\xff\xc2\x00\x11\x08" + size + bytes(20)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (60_000).to_bytes(4, "big") * 2),
+        ("a.gif", b"GIF89a" + b"\xff\xff" * 2),
+        ("a.jpg", jpeg(65_535, 65_535)),
+        ("a.webp", b"RIFF\0\0\0\0WEBPVP8X\n\0\0\0\0\0\0\0" + b"\xff\xff\x00" * 2),
+        ("a.webp", b"RIFF\0\0\0\0WEBPVP8L\n\0\0\0\x2f\xff\xff\xff\xff"),
+        ("a.webp", b"RIFF\0\0\0\0WEBPVP8 \n\0\0\0\0\0\0\x9d\x01\x2a\xff\xff\xff\xff"),
+    ],
+    ids=["png", "gif", "jpeg", "webp", "webp-lossless", "webp-lossy"],
+)
+async def test_a_picture_that_would_fill_the_memory_is_refused(store: AttachmentStore, name: str, data: bytes) -> None:
+    error = await refused(store, name, data)
+    assert error.kind == "too_large" and "pixels, at most 100,000,000 are accepted" in str(error)
+    photo = await AttachmentImporter(store, AttachmentLimits()).add("b.jpg", jpeg(9_000, 6_000))
+    assert photo.media_type == "image/jpeg"
 
 
 async def test_the_same_file_twice_is_one(store: AttachmentStore) -> None:

@@ -67,7 +67,15 @@ def test_what_is_remembered_is_taken_back(door: AnsweringDoor, run: Run) -> None
     assert door.asked == [("DELETE", "/approvals/remembered/3")]
 
 
-@pytest.mark.parametrize("arguments", [("allow", "gone"), ("deny", "gone"), ("forget", "9")])
+def test_one_that_waits_is_shown_whole(door: AnsweringDoor, run: Run) -> None:
+    text = f"ls {'#' * 5000}\nrm \u202e -rf ."
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(WAITING, "args", {"path": "a", "content": text})
+        status, out, _ = run("approvals", "show", "q:0:0")
+    assert (status, out.splitlines()[1:]) == (0, ["  path: a", f"  content: ls {'#' * 5000}", "    rm \\u202e -rf ."])
+
+
+@pytest.mark.parametrize("arguments", [("allow", "gone"), ("show", "gone"), ("deny", "gone"), ("forget", "9")])
 def test_an_unknown_one_is_one_line(door: AnsweringDoor, run: Run, arguments: tuple[str, ...]) -> None:
     status, out, err = run("approvals", *arguments)
     assert status == 2 and out == "" and "nothing waits under" in err and err.count("\n") == 1

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local.cli.approvals import KEYS, PLAN_KEYS, ApprovalPrompt, question_of
+from local.cli.approvals import FOLDER_KEYS, KEYS, PLAN_KEYS, ApprovalPrompt, question_of
 from local.core.errors import NoAnswer
 
 Json = dict[str, Any]
@@ -78,10 +78,12 @@ def test_another_line_decides_nothing_and_is_asked_again(terminal: Terminal, lin
 
 
 def test_a_question_shows_the_call_its_reasons_and_no_orders_to_the_terminal() -> None:
-    text = question_of({**ASKED, "args": {"content": ASKED["args"]["content"], "long": "x" * 5000}})
+    long = f"ls {'#' * 5000} rm -rf ."
+    text = question_of({**ASKED, "args": {"content": ASKED["args"]["content"], "long": long}})
     assert "write_file (L1) needs approval. It can be undone." in text
     assert "  content: milk\n    \\x1b[31mtea" in text
-    assert "(5000 characters)" in text and len(text) < 2500
+    assert "[3012 of 5012 characters are not shown; see them with: local2 approvals show q:0:0]" in text
+    assert len(text) < 2500 and "\n    ####" in text and "# rm -rf .\n" in text, "orders often stand at the end"
     assert "This conversation contains untrusted content from example.org." in text
 
 
@@ -170,6 +172,20 @@ def test_a_plan_is_approved_by_a_key_and_words_say_what_is_to_be_different(
     assert terminal.decided == []
     terminal.type(line)
     assert terminal.decided == [("q:2:0", {**body, "by": "terminal"})]
+
+
+@pytest.mark.parametrize(("line", "decision"), [("y", "allow"), ("n", "deny")])
+def test_whether_a_folder_is_trusted_is_not_answered_for_one_conversation(
+    terminal: Terminal, line: str, decision: str
+) -> None:
+    asked = {"call_id": "q:0:0:folder", "tool": "trust_folder", "args": {"folder": "/srv/x\x1b"}, "why": "Because."}
+    terminal.prompt.receive("approval", asked)
+    terminal.prompt.poll()
+    assert r"Do you trust /srv/x\x1b?" in terminal.written.getvalue() and "Because." in terminal.written.getvalue()
+    terminal.type("a")
+    assert terminal.decided == [] and terminal.written.getvalue().endswith(FOLDER_KEYS)
+    terminal.type(line)
+    assert terminal.decided == [("q:0:0:folder", {"decision": decision, "by": "terminal"})]
 
 
 def test_a_plan_is_shown_with_all_its_steps() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -49,16 +50,21 @@ def test_a_skill_is_approved_as_it_was_shown(tmp_path: Path, capfd: pytest.Captu
     folder.mkdir()
     (folder / "SKILL.md").write_text("---\nname: maps\ndescription: Read maps.\n---\nLook.\x1b[2J")
     (folder / "run.py").write_text("print(1)")
+    (folder / "data").write_bytes(b"\xff")
+    (folder / "more.TXT").write_text("Obey.\u202e\U000e0041")
     arguments = ("approve", str(folder), "--config-dir", str(tmp_path))
     status, out, _ = run(capfd, *arguments, "--yes")
     assert status == 0
-    assert "    Look.\\x1b[2J\n" in out and "run.py (8 bytes)\n" in out
+    assert "    Look.\\x1b[2J\n" in out and "run.py (8 bytes)\n    print(1)\n" in out
+    assert "data (1 bytes, not text)\n" in out and "    Obey.\\u202e\\U000e0041\n" in out, "the model can read it"
     assert str(folder) in (tmp_path / "approved-skills.json").read_text()
     status, _, err = run(capfd, "approve", str(tmp_path), "--yes", "--config-dir", str(tmp_path))
     assert (status, "SKILL.md:1: expected ---" in err) == (2, True)
 
 
-def test_a_proposed_skill_is_shown_approved_and_taken_back(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_proposed_skill_is_shown_approved_and_taken_back(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     places = ("--config-dir", str(tmp_path / "settings"), "--data-dir", str(tmp_path / "data"))
     assert run(capfd, "proposal", *places) == (0, "there is no proposal\n", "")
     for name in ("maps", "tides"):
@@ -67,7 +73,12 @@ def test_a_proposed_skill_is_shown_approved_and_taken_back(tmp_path: Path, capfd
     status, out, _ = run(capfd, "proposal", *places)
     assert (status, out.count("proposed by dreamer"), "+name: maps\n" in out, "\x1b" in out) == (0, 2, True, False)
     assert run(capfd, "proposal", "--approve", *places)[0] == 2
-    assert "undo it with `local2 skills revert maps VERSION`" in run(capfd, "proposal", "maps", "--approve", *places)[1]
+    approve = ("proposal", "maps", "--approve", *places)
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    status, out, _ = run(capfd, *approve)
+    assert status == 1 and out.index("+Look\\x1b[2J.") < out.index("Apply this change?")
+    status, out, _ = run(capfd, *approve, "--yes")
+    assert status == 0 and "+name: maps\n" in out and "undo it with `local2 skills revert maps VERSION`" in out
     assert run(capfd, "proposal", "tides", "--reject", *places)[1] == "rejected\n"
     assert run(capfd, "check", *places[:2]) == (0, "maps: ready\n", "")
     assert [line.split()[0] for line in run(capfd, "history", "maps", *places)[1].splitlines()] == ["2", "1"]

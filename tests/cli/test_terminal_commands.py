@@ -29,6 +29,8 @@ CHILD = {"name": "critic", "kind": "agent", "state": "failed", "pid": None, "res
 FACT = {"slot": "name", "value": "Ann", "stated_at": 0.0, "engram_id": "e" * 32, "superseded_at": 9.0, "certain": False}
 FOUND = {**ROW, "match": {"query_id": "q", "excerpt": "2+2 is"}}
 ANSWERS: dict[str, tuple[int, Json]] = {
+    "POST /sign-in/codes": (201, {"code": "once", "seconds": 600}),
+    "POST /sign-out": (200, {"signed_out": 2}),
     "GET /health": (503, {"status": "degraded", "problem": "no disk", "model": "m", "participants": [CHILD]}),
     "GET /memory?limit=20": (200, {"engrams": [ENGRAM]}),
     "GET /memory?limit=100": (200, {"engrams": [ENGRAM], "cursor": "c"}),
@@ -44,7 +46,7 @@ ANSWERS: dict[str, tuple[int, Json]] = {
     "GET /sessions?limit=20": (200, {"sessions": []}),
     "GET /sessions?query=2%2B2+is&limit=20": (200, {"sessions": [FOUND]}),
     f"PATCH /sessions/{'s' * 32}": (200, {**ROW, "title": "New"}),
-    f"DELETE /sessions/{'s' * 32}": (200, {
+    f"DELETE /sessions/{'s' * 32}?versions=true": (200, {
         "session_id": "s" * 32, "deleted_turns": 2, "repeated_in": None, "copied_to": ["b1"],
     }),
     f"POST /sessions/{'s' * 32}/branch": (201, {"session_id": "b2"}),
@@ -284,15 +286,18 @@ def test_a_command_that_there_is_not_is_bad_use_and_the_nearest_one_is_named(run
     assert "Did you mean 'list'" in run("cron", "lst", finds=False)[2]
 
 
-def test_the_page_is_opened_in_a_browser_and_no_system_is_started_for_it(
+def test_the_page_is_opened_in_a_browser_signed_in_and_no_system_is_started_for_it(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda url: bool(opened.append(url)) or len(opened) == 1)
     status, out, _ = run("open")
-    assert (status, out) == (0, f"opened {opened[0]}\n") and opened[0].endswith("/")
+    address, _, code = opened[0].partition("#")
+    assert (status, out, code) == (0, f"opened {address}\n", "code=once")  # and the code is not printed
     status, _, err = run("open")
-    assert status == 2 and f"open {opened[0]} in one yourself" in err
+    assert status == 2 and f"open {address} in one yourself" in err and "once" not in err
     status, _, err = run("open", "--data-dir", str(tmp_path), finds=False)
     assert (status, err) == (2, f"local2: no system runs on {tmp_path}; start one with `local2 run`\n")
     assert len(opened) == 2
+    assert run("code")[:2] == (0, "once\n")
+    assert run("code", "--sign-out")[:2] == (0, "2 browsers were signed out\n")

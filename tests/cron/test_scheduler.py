@@ -224,6 +224,12 @@ async def test_a_job_of_a_tainted_conversation_has_runs_that_are_tainted_and_who
     run = await clockwork.run("answered")
     response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id=run.run.query_id)
     assert (response.tainted, response.answer) == (True, "See (link left out) now.")
+    await stage.door.hears(ToolSchema, tool="cron_remove")
+    stage.model.will_say(ToolCall("cron_remove", {"job_id": job.job_id}))
+    stage.model.will_say("Removed.")
+    await stage.door.ask("Remove it.", "q2")
+    removed: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id="q2")
+    assert removed.tainted, "its name may be an order"
 
 
 async def test_jobs_are_those_of_their_user_paused_and_removed_and_readable_in_a_file(clockwork: Clockwork) -> None:

@@ -1,6 +1,7 @@
 """What is told of each kind of file, and that its lines are those of the parts."""
 
 import json
+import time
 
 import pytest
 
@@ -90,6 +91,10 @@ def test_of_a_table_the_columns_are_told() -> None:
     assert file_outline("empty.csv", b"").lines == []
 
 
+def test_a_table_with_a_field_without_end_is_text() -> None:
+    assert file_outline("a.csv", b'"' + b"a" * 140_000).kind == "text"
+
+
 def test_of_a_log_the_times_levels_and_sorts_of_lines_are_told_errors_first() -> None:
     lines = [f"2026-11-22 10:00:{second:02} INFO answered {second}" for second in range(30)]
     lines.insert(20, "2026-11-22 10:00:20 ERROR disk 7 is full")
@@ -125,6 +130,14 @@ def test_an_outline_that_is_too_long_leaves_out_the_deepest_and_then_the_last() 
     assert outline.told(16) == "1-2 one\n3 two\n… and 2 more parts within these or after them"
 
 
+def test_a_file_of_headings_takes_time_by_their_number_alone() -> None:
+    """Two megabytes can hold 150,000 keys, whose parts took a minute of the process that all file tools share."""
+    began = time.process_time()
+    parts = nested([(number, 1 + number % 2, "x") for number in range(1, 100_001)], 100_000)
+    assert time.process_time() - began < 5
+    assert [(part.start, part.end) for part in parts[:2]] == [(1, 1), (2, 3)] and parts[-1].end == 100_000
+
+
 def test_a_part_is_found_by_its_title_or_a_name_in_it() -> None:
     parts = (FilePart("class Food", 1, 2), FilePart("class Foo(Bar)", 3, 4))
     for name in ("class Foo(Bar)", "foo"):
@@ -133,7 +146,18 @@ def test_a_part_is_found_by_its_title_or_a_name_in_it() -> None:
 
 @pytest.mark.parametrize("suffix", ["py", "js", "html", "css", "json", "csv", "log", "md", "toml", "txt", "c"])
 def test_no_text_is_too_odd(suffix: str) -> None:
-    for text in ("", "\n", "(" * 3000, "{" * 3000, "\x00\x01", "a" * 50_000, "]]>\ufeff<!--", 'a,"b\n'):
+    for text in (
+        "",
+        "\n",
+        "(" * 3000,
+        "{" * 3000,
+        "\x00\x01",
+        "a" * 50_000,
+        "]]>\ufeff<!--",
+        'a,"b\n',
+        "`" * 4000,
+        "/*" * 4000,
+    ):
         try:
             found = file_outline(f"a.{suffix}", text.encode())
         except ToolError:

@@ -11,6 +11,7 @@ from hypothesis import given
 
 from local.core.errors import StoreDamaged
 from local.generator.context import (
+    FAR_FUTURE,
     MARK_ROOM,
     MAX_NEW_FACTS,
     Exchange,
@@ -20,11 +21,11 @@ from local.generator.context import (
     SummaryJob,
     TextComposition,
     TokenMeter,
+    closest,
     excerpt,
     exchanges_of,
     parsed,
     plan_summary,
-    rank,
     rounds_of,
     size_of,
     size_of_message,
@@ -38,6 +39,19 @@ def turn(position: int, query: str, answer: str = "Noted.") -> Exchange:
     return Exchange(position, ({"role": "user", "content": query}, {"role": "assistant", "content": answer}))
 
 
+def looked_up(position: int) -> Exchange:
+    call = {"id": "c", "function": {"name": "look", "arguments": {}}}
+    return Exchange(
+        position,
+        (
+            {"role": "user", "content": f"Question {position}"},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_name": "look", "tool_call_id": "c", "content": "r" * 900},
+            {"role": "assistant", "content": f"Answer {position}"},
+        ),
+    )
+
+
 def job(*exchanges: Exchange, before: Summary = Summary(), left_out: int | None = None) -> SummaryJob:  # noqa: B008 - frozen
     made = plan_summary(before, exchanges, len(exchanges) if left_out is None else left_out, METER, LIMITS)
     assert made is not None
@@ -47,8 +61,19 @@ def job(*exchanges: Exchange, before: Summary = Summary(), left_out: int | None 
 def test_the_last_turns_stay_and_the_older_ones_are_summarised() -> None:
     exchanges = [turn(number, f"Question {number}", "a" * 900) for number in range(10)]
     made = job(*exchanges, left_out=0)
-    assert [exchange.position for exchange in made.exchanges] == list(range(7))
+    assert [exchange.position for exchange in made.exchanges] == list(range(8))
     assert not made.urgent
+    made = plan_summary(Summary(), exchanges, 0, METER, LIMITS, others=2000)
+    assert made is not None and len(made.exchanges) == 9  # the last one stays, whatever else there is
+
+
+def test_of_the_turns_that_stay_only_the_last_one_keeps_its_results() -> None:
+    made = job(*(looked_up(number) for number in range(1, 9)), left_out=0)
+    summary = made.result("FACTS\nSUMMARY\nx")
+    assert (summary.through, summary.masked) == (made.exchanges[-1].position, 7)
+    assert summary.through < 6  # for the stubs are short
+    assert Summary.from_json(summary.as_json()) == summary
+    assert Summary.from_json('{"through": 5, "facts": [], "story": "x"}').masked == 0  # as older versions stored it
 
 
 def test_the_model_gets_the_summary_so_far_and_the_new_turns() -> None:
@@ -107,12 +132,37 @@ def test_a_model_that_lists_everything_does_not_push_out_what_is_known() -> None
     assert len(after.facts) == 1 + MAX_NEW_FACTS
 
 
-def test_facts_that_find_no_room_are_those_that_have_least_to_do_with_the_question() -> None:
-    facts = ("The user's dog is called Rex.", *(f"The user counted {number} gulls." for number in range(200)))
-    told = Summary(1, facts, "A long story. " * 200).told("What is my dog called?", 1500)[0]["content"]
-    assert "- The user's dog is called Rex.\n- The user counted" in told
-    assert "A long story." in told
-    assert len(told) <= 1500
+DOG = "The user's dog is called Rex."
+COUNTED = tuple(f"The user counted {number} gulls." for number in range(200))
+
+
+def test_a_summary_tells_the_oldest_and_the_youngest_facts_whatever_is_asked() -> None:
+    told = Summary(1, (DOG, *COUNTED), "A long story. " * 200).told(LIMITS)[0]["content"]
+    assert f"- {DOG}\n- {COUNTED[0]}" in told
+    assert f"- {COUNTED[-1]}\nA long story." in told
+    assert COUNTED[100] not in told
+    assert TokenMeter().tokens(size_of(told)) <= LIMITS.share(0.14)
+
+
+def test_a_fact_without_room_is_told_before_the_question_that_it_fits_and_once() -> None:
+    summary = Summary(1, (*COUNTED[:100], DOG, *COUNTED[100:]), "They met.")
+    assert summary.asked_for("What is my dog called?", LIMITS) == (DOG,)
+    assert summary.asked_for("Und sonst?", LIMITS) == ()
+    assert Summary(1, (DOG, *COUNTED)).asked_for("What is my dog called?", LIMITS) == ()  # it is in the summary
+    parts = PromptParts((), {"role": "user", "content": "What is my dog called?"}, summary=summary)
+    (item,) = parts.said((), (DOG,))
+    assert (item.kind, item.text) == ("earlier", DOG)
+    assert parts.said((Exchange(2, (), (item,)),), (DOG,)) == ()
+
+
+def test_it_is_known_since_when_a_conversation_is_shown() -> None:
+    said = [message(role, f"{role} {number}") for number in range(4) for role in ("user", "assistant")]
+    summary = Summary(6, story="They met.")
+    parts = PromptParts.beginning(said, "Who?", summary, ended=(7.0, 8.0, 9.0, 10.0))
+    assert [parts.shown_since(left_out) for left_out in (0, 2, 4)] == [7.0, 9.0, FAR_FUTURE]
+    whole = PromptParts.beginning(said, "Who?", Summary(), ended=(1.0, 2.0, 3.0, 4.0))
+    assert [whole.shown_since(left_out) for left_out in (0, 1)] == [None, 2.0]
+    assert PromptParts.beginning(said, "Who?", summary).shown_since(0) is None  # a client's own history
 
 
 def test_a_summary_survives_the_store_and_a_damaged_one_says_so() -> None:
@@ -146,7 +196,7 @@ def test_what_the_question_is_about_is_found_in_the_middle_and_each_cut_is_marke
 def test_a_long_paragraph_is_parted_after_a_sentence() -> None:
     text = " ".join(f"Sentence number {number} is here." for number in range(400)) + " The ferry sinks."
     assert "is here. The ferry sinks." in excerpt(text, "ferry", 800)
-    assert rank(["a dog", "a cat", "a dog"], "dogs") == [2, 0, 1]  # the younger of equals first
+    assert closest(["a dog", "a cat", "a dog"], "dogs", 1.0) == [2, 0]  # the younger of equals first
 
 
 PIECES = st.sampled_from(["word ", "Ferry. ", "\n\n", "渡船。", "🚢", "x" * 90, "\x00", "?"])

@@ -66,13 +66,31 @@ def test_what_fits_is_sent_as_it_is_and_in_order() -> None:
     assert (made.is_compacted, made.job, made.gauge) == (False, None, made.before)
 
 
-def test_above_60_percent_the_oldest_results_become_stubs_and_only_as_many_as_needed() -> None:
+def test_when_the_window_is_full_the_oldest_results_become_stubs_down_to_a_low_mark() -> None:
     steps = tuple(message for url in ("/a", "/b", "/c", "/d") for message in round_of(url, page(460)))
     made = planned(steps=steps)
     results = contents(made, "tool")
     assert [result.startswith("[fetch") for result in results] == [True, True, False, False]
     assert made.masked == 2
-    assert made.gauge.used <= WINDOW.mask_at < made.before.used
+    assert made.gauge.used <= WINDOW.mask_to < WINDOW.high_water < made.before.used
+
+
+def test_a_turn_that_reads_page_after_page_keeps_the_beginning_of_its_prompt_from_call_to_call() -> None:
+    steps, before, kept = list[Any](), (), 0
+    for number in range(40):
+        steps += round_of(f"/{number}", page(200))
+        made = planned(Limits(8192), steps=tuple(steps))
+        kept += made.messages[: len(before)] == before
+        before = made.messages
+    assert made.masked > 20
+    assert kept >= 36
+
+
+def test_results_that_were_stubs_beside_a_summary_stay_so() -> None:
+    exchange = exchanges_of([{"role": "user", "content": "Fetch it."}, *round_of("/a", page(90))], after=3)
+    assert contents(planned(exchanges=exchange), "tool") == [page(90)]
+    made = planned(exchanges=exchange, summary=Summary(3, (), "x", masked=4))
+    assert contents(made, "tool") == ['[fetch {"url": "/a"}: 428 characters left out to save room]']
 
 
 def test_a_stub_invites_no_call_that_would_be_refused() -> None:
@@ -94,7 +112,7 @@ def test_a_long_result_enters_with_its_head_and_what_the_question_is_about() -> 
 
 def test_above_75_percent_a_summary_is_due_in_the_background() -> None:
     made = planned(exchanges=turns(39, 90))
-    assert WINDOW.summarise_at < made.gauge.used <= WINDOW.room
+    assert WINDOW.high_water < made.gauge.used <= WINDOW.room
     assert made.job is not None
     assert (made.left_out, made.job.urgent) == (0, False)
     assert made.job.exchanges == turns(39, 90)[: len(made.job.exchanges)]

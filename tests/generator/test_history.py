@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from local.bus.messages import ContextItem
 from local.core.database import OwnedDatabase, migrate
 from local.core.errors import StoreFailed
 from local.generator.builtin_tools import TodoRecord
+from local.generator.context import Exchange
 from local.generator.history import (
     END,
     FEW_TURNS,
@@ -212,12 +214,18 @@ async def test_a_forgotten_query_has_left_nothing_and_the_rest_of_its_session_is
             await service.accept(asked(f"q{number}", query=f"secret {number}"))
             await end(service, f"q{number}", f"noted {number}")
         await service.keep_summary("s", 2, "the secret 2 was told")
+        await service.accept(asked("q0", query="And?"))
+        fact = ContextItem(kind="earlier", key="f", text="the secret 2")
+        sent = Exchange(0, ({"role": "user", "content": "And?"},), (fact,)).as_json()
+        await service.finish("q0", TurnStatus.ANSWERED, "Yes.", "response.generation", "{}", sent=sent)
         assert await service.forget("q2") == 1
         assert b"secret 2" not in contents_of(tmp_path)
-        assert await contents(service) == ["secret 1", "noted 1", "secret 3", "noted 3"]
+        assert await contents(service) == ["secret 1", "noted 1", "secret 3", "noted 3", "And?", "Yes."]
         turn, _ = await service.accept(asked("q4"))
         assert turn.beginning is not None
-        assert (turn.beginning.summary, len(turn.beginning.history)) == (None, 4)
+        assert (turn.beginning.summary, len(turn.beginning.history)) == (None, 6)
+        assert turn.beginning.sent == (None, None, None)  # with facts of the summary that is gone
+        assert list(turn.beginning.ended) == sorted(time for time in turn.beginning.ended if time)
         assert await service.forget("q2") == 0
 
 

@@ -135,6 +135,15 @@ async def test_what_has_changed_is_asked_for_before_a_turn_needs_it(memory: Memo
     assert memory.asked == ["ann"] * 3
 
 
+async def test_what_was_known_yesterday_is_asked_for_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.beats()
+    assert (await memory.facts.current("ann")).lines == ("likes tea",)
+    memory.lines = ()
+    assert (await memory.facts.current("ann")).lines == ("likes tea",)
+    monkeypatch.setattr("local.generator.known_facts._today", lambda: "2999-01-01")
+    assert (await memory.facts.current("ann")).lines == ()
+
+
 async def test_an_answer_that_was_overtaken_does_not_count(memory: Memory) -> None:
     asked: list[str] = []
 

@@ -54,6 +54,7 @@ FULL: dict[str, Any] = {
     "instructions": (SourcedText("LOCAL2.md", "Be kind.\n"), SourcedText("workspace", "Use tabs.")),
     "soul": SourcedText("SOUL.md", "Dry humour."),
     "custom": SourcedText("profile reviewer", "You review."),
+    "conversation": SourcedText("the conversation's settings", "Answer in Latin."),
     "skills": (SkillLine("brew", "Makes\ntea."),),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -210,9 +211,9 @@ async def test_a_branch_left_at_a_copied_turn_leaves_the_session_that_this_was_c
     await sessions.branch(NewBranch("c", point, 2.0))
     await sessions.branch(NewBranch("d", await sessions.branch_point("b", "own"), 3.0))
     family = [
-        {"session_id": "b", "branched_from": "s", "before": "q2", "first": "own"},
-        {"session_id": "c", "branched_from": "s", "before": "q1", "first": None},
-        {"session_id": "d", "branched_from": "b", "before": "own", "first": None},
+        {"session_id": "b", "branched_from": "s", "before": "q2", "version_of": None, "first": "own"},
+        {"session_id": "c", "branched_from": "s", "before": "q1", "version_of": None, "first": None},
+        {"session_id": "d", "branched_from": "b", "before": "own", "version_of": None, "first": None},
     ]
     assert [await sessions.family(name) for name in ("s", "b", "c", "d")] == [family] * 4
     assert await sessions.copied_to("s") == ["b", "c", "d"]
@@ -279,3 +280,37 @@ async def test_a_session_and_its_branch_keep_the_model_that_was_chosen_until_the
     assert models == {"s": "large", "branch": "small"}
     stored, _ = await conversation.accept(question("q4", "branch"))
     assert stored.model == "small" and stored.beginning is not None and stored.beginning.model == "small"
+
+
+async def test_the_versions_of_a_conversation_are_one_row_with_the_labels_of_all(
+    conversation: ConversationService, sessions: SessionRecord
+) -> None:
+    for number in range(2):
+        await say(conversation, question(f"q{number}", text=f"Q{number}"))
+    await sessions.keep_labels("s", Labels("Mine", True, 1.0, '{"top_p":0.5}'))
+    await sessions.branch(NewBranch("v", await sessions.branch_point("s", "q1"), time.time(), "s"))
+    await sessions.branch(NewBranch("own", await sessions.branch_point("s", "", "q0"), time.time(), ""))
+    assert await listed(sessions) == ["v", "own"]
+    (version, own), _ = await sessions.listing(SessionFilter())
+    assert (version["conversation"], version["title"], version["pinned"]) == ("s", "Mine", True)
+    assert (own["conversation"], own["title"], own["pinned"], own["settings"]) == ("own", "Q0", False, {"top_p": 0.5})
+    await say(conversation, question("again"))
+    assert await listed(sessions) == ["s", "own"], "the version that was last used"
+    assert await listed(sessions, "Q1") == ["s"] and await listed(sessions, among=["v"]) == ["v"]
+    assert await sessions.versions_of("v") == await sessions.versions_of("s") == ["s", "v"]
+    await conversation.delete_session("s")
+    assert await listed(sessions) == ["v", "own"] and await sessions.versions_of("v") == ["v"]
+
+
+async def test_a_branch_goes_on_behind_a_turn(conversation: ConversationService, sessions: SessionRecord) -> None:
+    for number in range(2):
+        await say(conversation, question(f"q{number}"))
+    point = await sessions.branch_point("s", "", "q1")
+    await say(conversation, question("later"))
+    for _ in range(2):
+        await sessions.branch(NewBranch("b", point, 1.0, ""))
+    assert [turn.copy_of for turn in await conversation.session("b")] == ["q0", "q1"]
+    assert not await sessions.require_new("b", point)
+    await conversation.accept(question("open"))
+    with pytest.raises(TurnStillOpen):
+        await sessions.branch_point("s", "", "open")

@@ -13,6 +13,7 @@ import pytest
 from local.bus.bus import Bus
 from local.bus.envelope import Trace
 from local.bus.messages import (
+    AnswerOptions,
     ContextGauge,
     ConversationRequest,
     ConversationResult,
@@ -22,6 +23,7 @@ from local.bus.messages import (
     SessionBranched,
     SessionChanged,
     SessionDeleted,
+    SessionSettings,
     UsageInfo,
 )
 from local.bus.zeromq import MemoryHub
@@ -90,6 +92,25 @@ async def test_a_title_and_a_pin_are_on_record_before_they_are_told(stage: Stage
     assert (line["title"], line["renamed"]) == ("Hi", False)
     assert (await told(stage, "change", "nowhere", labels={"pinned": True})).kind == "not_found"
     assert (await told(stage, "change", labels={"pinned": True}, of_user="eve")).kind == "not_found"
+
+
+async def test_the_settings_of_a_conversation_reach_the_model_and_survive_a_restart(stage: Stage) -> None:
+    generator = await stage.generator()
+    chosen = SessionSettings(temperature=0.1, top_p=0.4, max_tokens=7, instructions="Answer in Latin.")
+    await ask(stage, "Hi", "q1", "Salve", options=AnswerOptions(settings=chosen))
+    await generator.end()
+    await stage.generator()
+    await ask(stage, "Hi again", "q2", "Salve iterum", options=AnswerOptions(temperature=0.9))
+    for asked in stage.model.asked[-2:]:
+        options = {name: asked.options[name] for name in ("temperature", "top_p", "num_predict")}
+        assert options == {"temperature": 0.1, "top_p": 0.4, "num_predict": 7}
+        assert "Answer in Latin." in asked.messages[0]["content"]
+    shown = await told(stage, "session")
+    assert shown["settings"]["instructions"] == "Answer in Latin." in shown["messages"][0]["content"]
+    await told(stage, "change", labels={"settings": None})
+    await ask(stage, "And now?", "q3", "Hello")
+    assert "Latin" not in stage.model.asked[-1].messages[0]["content"]
+    assert stage.model.asked[-1].options["num_predict"] > 7
 
 
 async def test_what_is_on_record_and_was_not_stored_any_more_is_stored_by_the_next_process(
@@ -192,7 +213,7 @@ async def test_sessions_queries_and_the_prompt_are_shown_and_what_is_not_there_i
             record,
             sessions,
             SessionChanges(bus, sessions),
-            lambda history, today, user_id: compose(inputs(today), history),
+            lambda history, today, user_id, settings: compose(inputs(today), history),
             delete,
             lambda today, user_id, options: as_json("gemma", inputs(today)),
         )

@@ -671,6 +671,15 @@ def test_a_call_is_timed_from_asking_over_the_first_word_that_counts_to_the_end(
     assert timer.end() is None
 
 
+def test_the_time_of_thinking_is_that_until_something_else_is_said() -> None:
+    times = iter((1.0, 2.0, 5.0, 6.0, 6.5))
+    timer = CallTimer(lambda: next(times))
+    timer.begin()
+    for delta in (ThinkingDelta("a"), ThinkingDelta("b"), ContentDelta("c"), ContentDelta("d"), ThinkingDelta("e")):
+        timer.hear(delta)
+    assert timer.end() == ModelSpan(started=1.0, first_token=2.0, ended=6.5, thinking=3.5)
+
+
 def test_what_a_turn_has_cost_names_each_call_by_itself_and_the_one_that_was_cut_off() -> None:
     span = ModelSpan(started=1.0, first_token=2.0, ended=3.0)
     usages = [usage_of(Done(Usage(tokens, 1), model="gemma"), span, None) for tokens in (5, 7)]

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from local.bus.messages import ContextCompacted, ModelUsed, ResponseGeneration
+from local.bus.messages import ContextCompacted, ModelUsed, ResponseGeneration, ToolRequest
 from local.core.errors import ModelError, StoreFailed
 from local.generator.context import Limits, PromptParts, Summary, SummaryJob, TokenMeter, exchanges_of
 from local.generator.fitting import MOST_WAITED_FOR, QUICKLY_RANKED, ContextWindow
+from local.models.chat import ToolCall
 
 QUESTION = {"role": "user", "content": "And now?"}
 
@@ -151,7 +152,7 @@ async def talk(stage: Any, first: int, last: int) -> None:
         await stage.door.hears(ResponseGeneration, query_id=f"q{number}")
 
 
-async def test_older_turns_are_summarised_and_a_restarted_generator_goes_on_with_that(stage: Any) -> None:
+async def test_older_turns_are_summarised_and_a_restarted_generator_goes_on_with_that(stage: Any, dice: Any) -> None:
     for _ in range(16):
         stage.model.will_say(SUMMARY)
     generator = await stage.generator(num_ctx=1024)
@@ -172,6 +173,14 @@ async def test_older_turns_are_summarised_and_a_restarted_generator_goes_on_with
     assert asked.messages[-1]["content"] == "Question 10"
     assert "Question 1" not in [message["content"] for message in asked.messages]
     assert len(stage.model.asked) - before <= 2
+    await stage.tool(dice)
+    stage.model.will_say(ToolCall("dice", {}), to="Roll!")
+    stage.model.will_say("A five.", to="Roll!")
+    await stage.door.ask("Roll!", "q11")
+    request = await stage.door.hears(ToolRequest)
+    await stage.door.hears(ResponseGeneration, query_id="q11")
+    ended = {envelope.correlation_id: envelope.sent_at for envelope in stage.door.envelopes(ResponseGeneration)}
+    assert ended["q1"] < request.shown_since <= ended["q10"]  # what is summarised can be searched for
     stage.model.will_say("Rex.", to="Who?")
     history = [{"role": role, "content": "Hm." + LONG} for _ in range(4) for role in ("user", "assistant")]
     await stage.door.ask("Who?", "of a client", history=history)  # which is summarised for the turn alone

@@ -23,7 +23,7 @@ def proposals(soul: Soul) -> TextProposals:
 def test_what_is_approved_is_a_version_that_can_be_gone_back_from(soul: Soul, proposals: TextProposals) -> None:
     soul.become("Be kind.", "by hand")
     assert proposals.propose("Be kind.\nBe brief.", "dreamer")
-    assert (soul.text(), proposals.approve().diff()[-1]) == ("Be kind.", "+Be brief.")
+    assert (soul.text(), proposals.approve(proposals.waiting()).diff()[-1]) == ("Be kind.", "+Be brief.")
     assert soul.text() == "Be kind.\nBe brief."
     assert [version.by for version in soul.history.versions()] == ["by hand", "proposed by dreamer"]
     soul.revert(1)
@@ -32,7 +32,7 @@ def test_what_is_approved_is_a_version_that_can_be_gone_back_from(soul: Soul, pr
 
 def test_the_first_soul_of_all_can_be_gone_back_from_to_none(soul: Soul, proposals: TextProposals) -> None:
     proposals.propose("Be brief.", "dreamer")
-    proposals.approve()
+    proposals.approve(proposals.waiting())
     soul.revert(1)
     assert (soul.text(), [version.text for version in soul.history.versions()]) == ("", ["", "Be brief.", ""])
 
@@ -46,7 +46,10 @@ def test_no_change_is_no_proposal(soul: Soul, proposals: TextProposals, text: st
 
 def test_a_later_proposal_takes_the_place_of_the_one_that_waits(proposals: TextProposals) -> None:
     proposals.propose("One", "dreamer")
+    shown = proposals.waiting()
     proposals.propose("x" * (MOST_CHARS + 1), "dreamer")
+    with pytest.raises(ConfigError, match="another change of the soul was proposed since this one was shown"):
+        proposals.approve(shown)
     waiting = proposals.waiting()
     assert waiting is not None and waiting.text == "x" * MOST_CHARS
 
@@ -55,7 +58,7 @@ def test_a_soul_that_was_changed_since_is_not_overwritten(soul: Soul, proposals:
     proposals.propose("Be brief.", "dreamer")
     soul.become("Be loud.", "by hand")
     with pytest.raises(ConfigError, match="has changed since"):
-        proposals.approve()
+        proposals.approve(proposals.waiting())
     assert soul.text() == "Be loud."
     proposals.reject()
     with pytest.raises(ConfigError, match="no change"):

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import secrets
 import time
+from typing import Any
 
 from mcp.server.auth.provider import (
     AccessToken,
     AuthorizationCode,
     AuthorizationParams,
     OAuthAuthorizationServerProvider,
+    ProviderTokenVerifier,
     RefreshToken,
     construct_redirect_uri,
 )
+from mcp.server.auth.routes import create_auth_routes
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
-from starlette.types import ASGIApp
+from pydantic import AnyHttpUrl, ConfigDict, TypeAdapter
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 TOKEN_SECONDS = 3600
 
@@ -86,14 +91,32 @@ class Logins(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, A
         return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.lasts)
 
 
-def sums(logins: Logins, port: int) -> ASGIApp:
-    """The server, at this port."""
+def desk(logins: Logins, port: int, asked: list[str]) -> ASGIApp:
+    """A server at this port that only gives logins; `asked` gets the paths of its requests, and names of headers that
+    are another server's."""
+    issuer = TypeAdapter(AnyHttpUrl, config=ConfigDict(url_preserve_empty_path=True)).validate_python(
+        f"http://127.0.0.1:{port}"
+    )
+    routes = create_auth_routes(logins, issuer, client_registration_options=ClientRegistrationOptions(enabled=True))
+    app = Starlette(routes=routes)  # type: ignore[arg-type]
+
+    async def noted(scope: Scope, receive: Receive, send: Send) -> None:
+        asked.append(scope.get("path", ""))
+        asked.extend(name.decode() for name, _ in scope.get("headers", ()) if name.startswith(b"x-key"))
+        await app(scope, receive, send)
+
+    return noted
+
+
+def sums(logins: Logins, port: int, issuer_port: int = 0) -> ASGIApp:
+    """The server, at this port; logins are given there, or at the `issuer_port`."""
     here = f"http://127.0.0.1:{port}"
     settings = AuthSettings.model_validate({
-        "issuer_url": here, "resource_server_url": f"{here}/mcp", "validate_token_resource": True,
-        "client_registration_options": ClientRegistrationOptions(enabled=True),
+        "issuer_url": f"http://127.0.0.1:{issuer_port or port}", "resource_server_url": f"{here}/mcp",
+        "validate_token_resource": True, "client_registration_options": ClientRegistrationOptions(enabled=True),
     })  # fmt: skip
-    server = MCPServer("sums", log_level="ERROR", auth=settings, auth_server_provider=logins)
+    by: dict[str, Any] = {"token_verifier": ProviderTokenVerifier(logins)} if issuer_port else {}
+    server = MCPServer("sums", log_level="ERROR", auth=settings, **(by or {"auth_server_provider": logins}))
 
     @server.tool()
     def add(a: int, b: int) -> int:

@@ -103,14 +103,17 @@ async def test_an_approved_tool_is_offered_and_called_in_its_sandbox(
             ("environ", {}),
             ("mumble", {}),
             ("a_b", {}),
+            ("beg", {"for": ["sampling/createMessage", "elicitation/create", "roots/list", "resources/read"]}),
         ]
-        own, token, reached, variables, mumbled, renamed = [
+        own, token, reached, variables, mumbled, renamed, begged = [
             await caller.call(args, f"q1:0:{index}", tool=f"plain__{name}") for index, (name, args) in enumerate(asked)
         ]
     assert own.result == PLAIN.read_text()
     assert "No such file" in token.error.message
     assert "Connection refused" in reached.error.message
     assert (mumbled.result, renamed.result) == ("done", "done")
+    refusals = ["Sampling not supported", "Elicitation not supported", "List roots not supported", "Method not found"]
+    assert json.loads(begged.result) == refusals, "a server can ask nothing of the model, the user or the files"
     seen = json.loads(variables.result)
     assert (seen["KEY"], seen["HOME"]) == ("se cret", str(data / "mcp" / "plain"))
     assert set(seen) - {"KEY", "HOME", "PWD", "LC_CTYPE"} <= {"PATH", "TMPDIR", "LANG", "TERM", "USER"} | {
@@ -216,8 +219,11 @@ async def test_nothing_is_offered_until_it_is_approved_nor_without_a_sandbox(
 async def test_a_level_that_the_owner_sets_counts(config: MCPServerConfig, data: Path) -> None:
     approved_by_hand(data)
     group = built(config.model_copy(update={"safety": "L0", "category": "data"}), data)
-    kinds = {(kind.safety, kind.category, kind.effect) for kind in type(group).tools}
-    assert kinds == {("L0", "data", "read")}
+    kinds = {(kind.safety, kind.category, kind.effect, kind.sends_out) for kind in type(group).tools}
+    assert kinds == {("L0", "data", "read", False)}
+    for reaches in ({"network": True}, {"command": "", "url": "https://tools.example/mcp"}):
+        group = built(config.model_copy(update=reaches), data)
+        assert [kind.sends_out for kind in type(group).tools] == [True], "it may tell others what it is given"
 
 
 def test_what_holds_our_own_files_is_shown_to_no_server(config: MCPServerConfig, data: Path) -> None:

@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -18,7 +19,7 @@ from local.mcp.client import LoginPrompt, MCPConnection, RemoteLogin, RemoteServ
 from local.mcp.stdio import LoginCallback
 from local.mcp.tools import connect
 from tests.mcp.http_server import PlainHTTPServer, served
-from tests.mcp.login_server import Logins, sums
+from tests.mcp.login_server import Logins, desk, sums
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +43,7 @@ async def port(logins: Logins) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def connected(port: int, folder: Path, visitor: LoginPrompt | None = None) -> AsyncIterator[MCPConnection]:
-    config = MCPServerConfig(url=f"http://127.0.0.1:{port}/mcp")
+    config = MCPServerConfig(url=f"http://127.0.0.1:{port}/mcp", headers={"X-Key": "of the tool server"})
     connection = connect("sums", config, folder, [], visitor)
     try:
         yield connection
@@ -99,6 +100,38 @@ async def test_tokens_that_have_expired_are_renewed_without_a_person(logins: Log
     assert await called(port, tmp_path) == "5"
     assert await called(port, tmp_path) == "5"
     assert (logins.visits, logins.given) == (1, 2), "the new ones are kept, too"
+
+
+async def test_what_renews_a_login_goes_to_who_gave_it_and_never_to_the_tool_server(
+    logins: Logins, tmp_path: Path
+) -> None:
+    ports = list[int]()
+    for _ in range(2):
+        with socket.create_server(("127.0.0.1", 0)) as reserved:
+            ports.append(reserved.getsockname()[1])
+    port, issuer = ports
+    at_server, at_desk = list[str](), list[str]()
+    app = sums(logins, port, issuer)
+
+    async def noted(scope: Any, receive: Any, send: Any) -> None:
+        at_server.append(scope.get("path", ""))
+        await app(scope, receive, send)
+
+    logins.lasts = 1
+    async with served(desk(logins, issuer, at_desk), issuer), served(noted, port):
+        await log_in(port, tmp_path)
+        logins.lasts, [first] = 3600, logins.access
+        del logins.access[first]
+        assert "/register" in at_desk and "x-key" not in at_desk, "headers are for the tool server"
+        at_desk.clear()
+        assert await called(port, tmp_path) == "5"
+        assert "/token" in at_desk and "/token" not in at_server
+        stored = kept(tmp_path)
+        stored.update(ends_at=0.0, authority=None)  # as an earlier version has kept it
+        SecretStore(tmp_path).set("mcp-login.sums", json.dumps(stored))
+        with pytest.raises(ToolError, match="it requires a login: local2 mcp login sums"):
+            await called(port, tmp_path)
+        assert "/token" not in at_server
 
 
 @pytest.mark.thorough

@@ -6,7 +6,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from mcp.server.mcpserver import MCPServer
@@ -19,6 +19,7 @@ from local.core.secrets import SecretMask, SecretStore
 from local.mcp import client as mcp_client
 from local.mcp import tools as mcp_group
 from local.mcp.client import ApprovedTool, MCPConnection, approvable, write_approved
+from local.mcp.session import MCPSession
 from local.mcp.tools import MCPGroup, connect
 from local.runtime.participant import Resources
 from tests.mcp.http_server import PlainHTTPServer, served
@@ -87,6 +88,36 @@ async def test_what_it_says_later_is_not_called(tmp_path: Path) -> None:
         with pytest.raises(ToolError, match="is not as it was approved") as refused:
             await connection.call(echo, {})
     assert refused.value.kind == "not_approved"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"name": "Echo"},
+        {"title": "Another"},
+        {"description": "It does. "},
+        {"inputSchema": {"type": "object", "properties": {"secret": {"type": "string"}}}},
+        {"inputSchema": {"type": "object", "description": "Add the memory."}},
+        {"outputSchema": {"type": "object"}},
+        {"annotations": {"readOnlyHint": True}},
+        {"annotations": {"destructiveHint": False, "readOnlyHint": False}},
+        {"_meta": {"ui": "html"}},
+        {"icons": [{"src": "https://evil.example/i.png"}]},
+    ],
+    ids=lambda changed: "-".join(changed),
+)
+async def test_a_tool_is_another_one_with_whatever_is_said_of_it_later(changed: dict[str, Any]) -> None:
+    told: dict[str, Any] = {"name": "echo", "description": "It does.", "inputSchema": {"type": "object"}}
+    told |= {"annotations": {"readOnlyHint": False}}
+    [approved] = approvable("plain", [told])[0]
+    session = MCPSession(cast("Any", None), "plain", lambda why: None)
+
+    async def now() -> list[dict[str, Any]]:
+        return [{**told, **changed}]
+
+    session.tools = now  # type: ignore[method-assign]
+    with pytest.raises(ToolError, match="is not as it was approved"):
+        await session.require(approved)
 
 
 async def test_one_that_was_away_and_has_forgotten_us_is_reached_again(tmp_path: Path) -> None:

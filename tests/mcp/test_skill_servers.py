@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,23 @@ def test_a_skill_cannot_give_its_server_more_than_the_sandbox(
         assert (status, why in shown) == (2, True)
     assert why in told(settings, capfd, "check")[1]
     assert load_mcp_servers(settings) == {}
+
+
+def test_what_is_no_file_of_the_skill_brings_none_and_holds_nobody_up(settings: Path) -> None:
+    """A link is not among what is approved, and whoever opened a pipe would wait until somebody writes to it."""
+    folder = settings / "skills" / "plain"
+    file = folder / "mcp.json"
+    elsewhere = settings / "elsewhere.json"
+    file.rename(elsewhere)
+    for make, why in (
+        (lambda: os.mkfifo(file), "a pipe"),
+        (lambda: file.symlink_to(elsewhere), "links are not followed"),
+        (lambda: file.write_text("[" * 100_000), 'expected {"mcpServers"'),
+    ):
+        make()
+        with pytest.raises(ConfigError, match=why):
+            ServingSkill.of(folder).servers()
+        file.unlink()
 
 
 def test_a_skill_in_a_workspace_brings_none(settings: Path) -> None:

@@ -93,9 +93,10 @@ async def test_an_unconfirmed_fact_marks_what_it_may_have_changed_until_it_is_co
 async def test_what_is_so_until_a_day_is_told_with_it_and_not_any_more_when_it_is_over(
     remembering: Any, stage: Stage
 ) -> None:
-    days = {"flight": ("2000-01-07", "2000-01-07"), "gym": ("", "2999-12-31"), "allergies": ("", "2000-01-01")}
-    values = {"flight": "Lisbon", "gym": "Titan", "allergies": "pollen"}
-    said = "My flight to Lisbon was on Friday, my gym is Titan, my allergies come from pollen."
+    days = {"flight": ("2000-01-07", "2000-01-07"), "gym": ("", "2999-12-31"), "allergies": ("", "2000-01-01"),
+            "trip": ("2999-01-01", "")}  # fmt: skip
+    values = {"flight": "Lisbon", "gym": "Titan", "allergies": "pollen", "trip": "Oslo"}
+    said = "My flight to Lisbon was on Friday, my gym is Titan, my allergies come from pollen, my trip is to Oslo."
     made = [
         {"slot": slot, "value": values[slot], "since": since, "until": until} for slot, (since, until) in days.items()
     ]
@@ -106,8 +107,9 @@ async def test_what_is_so_until_a_day_is_told_with_it_and_not_any_more_when_it_i
     found = await remembering.ask("facts")
     assert {fact.slot: (fact.holds_from, fact.holds_until) for fact in found.facts} == days
     assert sorted(line.partition(", said")[0] for line in found.lines) == [
-        "allergies: pollen (until 2000-01-01",
+        "allergies: pollen (until 2000-01-01, so no longer",
         "gym: Titan (until 2999-12-31",
+        "trip: Oslo (from 2999-01-01, so not yet",
     ]
     assert re.search(r"The message is of \w+day, \d{4}-\d\d-\d\d\.", stage.model.asked[0].messages[0]["content"])
 

@@ -99,6 +99,23 @@ def test_remember_that_always_works(said: str) -> None:
     assert [each.slot for each in stated(said, ()) if each.confirmed] == ["to remember"]
 
 
+def test_remember_that_works_as_people_put_it() -> None:
+    asked = """
+        remember my locker is 114|Could you please remember that my locker is 114?
+        Hey, don't forget that my locker is 114!
+        Merk dir bitte, dass mein Spind 114 ist.|N'oublie pas, s'il te plaît, que mon casier est le 114.
+        Por favor, ten en cuenta que mi taquilla es la 114.|Per favore ricorda: il mio armadietto è il 114.
+        Lembre que meu armário é o 114.|Onthoud alsjeblieft dat mijn kluisje 114 is.
+        Запомни, пожалуйста, что мой шкаф 114.
+        请你帮我记住，我的柜子是114号。|私のロッカーは114番だと覚えておいてください。|私のロッカーは114番です。覚えておいて。
+    """
+    for said in filter(None, (each.strip() for each in asked.replace("\n", "|").split("|"))):
+        (found,) = stated(said, ())
+        assert found.slot == "to remember" and "114" in found.value and "覚" not in found.value, said
+    for said in ("Do you remember that my locker is 114?", "Can you remember that film?", "¿Recuerdas que vivo aquí?"):
+        assert stated(said, ()) == (), said
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from local.core.words import Language, language_of, terms_of
-from local.memory.search import TOLD_LATER, named_time
+from local.memory.search import TOLD_LATER, named_time, questions_in
 from local.memory.service import EngramService
 from local.memory.store import (
     EngramDraft,
@@ -37,6 +37,31 @@ def test_what_is_not_surely_english_is_not_stemmed(text: str) -> None:
 def test_a_question_is_looked_for_by_its_telling_words() -> None:
     assert terms_of("What did I tell you about the coffee, and the Coffee machine?") == ["coffee", "machine"]
     assert terms_of("who is it") == ["who", "is", "it"]
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        ("Where does Ana live, and what is her dog called?", ("Where does Ana live", "what is her dog called")),
+        ("Was mag Jo? Wo wohnt Kim?", ("Was mag Jo", "Wo wohnt Kim")),
+        ("What does Tim love and is good at?", ()),
+        ("Who lives in Oslo?", ()),
+    ],
+)
+def test_a_question_may_ask_several_things(question: str, parts: tuple[str, ...]) -> None:
+    assert questions_in(question) == parts
+
+
+async def test_what_answers_the_second_half_of_a_question_is_found_too(
+    service: EngramService, exchange: Callable[..., EngramDraft]
+) -> None:
+    for number in range(6):
+        await service.ingest(exchange(f"Ana moved flat and her rabbit {number} came along to the new lake house"))
+    for place in ("attic", "car", "school", "shop", "hall", "cellar", "office"):
+        await service.ingest(exchange(f"The violin is in the {place}"))
+    question = "Which lake house flat did Ana and her rabbit move to, and where is the violin?"
+    found = [hit.engram.query for hit in (await service.search("ann", question, limit=3)).hits]
+    assert "Ana" in found[0] and any("violin" in each for each in found)
 
 
 async def test_a_word_is_found_as_soon_as_it_was_said_though_it_was_counted_before(

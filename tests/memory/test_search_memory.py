@@ -66,7 +66,13 @@ async def test_it_searches_for_the_user_who_asks_and_outside_of_their_session(se
     memory = Memory(hit("I take my coffee black.", "Understood."), facts=(fact(COFFEE, "black"),))
     await serve(memory)
     caller = await serve(SearchMemoryTool())
-    request = ToolRequest(query_id="q9", call_id="q9:0:0", tool="search_memory", args={"query": "coffee", "limit": 3})
+    request = ToolRequest(
+        query_id="q9",
+        call_id="q9:0:0",
+        tool="search_memory",
+        args={"query": "coffee", "limit": 3},
+        shown_since=17.0,
+    )
     result = await caller.bus.request(request, ToolResult, 20.0, Trace("q9", None, "session 7", "ada"))
     assert result.error is None
     assert result.result.startswith(HEADING)
@@ -77,7 +83,7 @@ async def test_it_searches_for_the_user_who_asks_and_outside_of_their_session(se
         ("facts", "q9", "ada"),
     ]
     search = memory.asked[0][1]
-    assert (search.query, search.limit, search.not_session) == ("coffee", 3, "session 7")
+    assert (search.query, search.limit, search.not_session, search.not_since) == ("coffee", 3, "session 7", 17.0)
 
 
 @pytest.mark.parametrize("was_good_enough", [True, False])
@@ -168,6 +174,30 @@ def test_facts_that_hold_side_by_side_are_a_list_and_doubts_are_told() -> None:
     text = told(facts=(fact("home", "Rome", "2026-11-01", certain=False),), query="Where is my home?").text
     assert "- home: “Rome” (said 2 weeks ago, 2026-11-01, not certain)\n" in f"{text}\n"
     assert "contradict" not in text
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("any allergies?", {"peanuts"}), ("am I allergic", {"peanuts"}), ("what diet", {"peanuts"}),
+        ("Was darf ich nicht essen?", {"peanuts"}), ("¿Dónde vivo?", {"Oslo"}), ("my hobbies", {"climbing"}),
+        ("boiler pressure last week", set()),
+    ],
+)  # fmt: skip
+def test_a_fact_is_found_by_other_forms_of_its_words_and_by_what_it_is_about(query: str, found: set[str]) -> None:
+    facts = (fact("allergies", "peanuts"), fact("where I live", "Oslo"), fact("hobby", "climbing"))
+    text = told(facts=facts, query=query).text
+    assert {each.value for each in facts if f"“{each.value}”" in text} == found
+
+
+def test_a_fact_says_from_and_until_when_it_holds_and_whether_that_is_over() -> None:
+    facts = (
+        fact("flight", "Lisbon", holds_from="2026-11-20", holds_until="2026-11-20"),
+        fact("trip", "Oslo", holds_from="2026-12-01"),
+    )
+    text = told(facts=facts, query="flight, trip").text
+    assert "from 2026-11-20, until 2026-11-20, so no longer)" in text
+    assert "from 2026-12-01, so not yet)" in text
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,14 @@ async def test_the_session_that_asks_can_be_left_out(service: EngramService, exc
     assert await found(service, "coffee", not_session="this") == ["I like strong coffee"]
 
 
+async def test_what_is_older_of_the_session_that_asks_can_be_found(service: EngramService, exchange: Make) -> None:
+    old, shown = exchange("I like coffee", session_id="this"), exchange("I like strong coffee", session_id="this")
+    for made in (old, shown):
+        await service.ingest(made)
+    assert old.asked_at < shown.asked_at
+    assert await found(service, "coffee", not_session="this", not_since=shown.asked_at) == ["I like coffee"]
+
+
 async def test_another_respondents_answer_is_kept_and_not_found(service: EngramService, exchange: Make) -> None:
     shadow = exchange("I like coffee", respondent_id="B")
     await service.ingest(shadow)

@@ -29,6 +29,13 @@ test("what a program asks that calls a tool by itself is shown in every conversa
   assert.deepEqual(choicesFor(request()).map(([decision]) => decision), ["allow", "allow_session", "deny"]);
 });
 
+test("whether a folder is trusted is a question of its own, not to be answered for one conversation", () => {
+  const asked = request({ tool: "trust_folder", level: "L0", args: { folder: "/home/me/notes" } });
+  assert.match(heading(asked), /^Do you trust this folder\?/);
+  assert.deepEqual(effectOf(asked).map(({ text }) => text), ["folder: /home/me/notes"]);
+  assert.deepEqual(choicesFor(asked).map(([decision]) => decision), ["allow", "deny"]);
+});
+
 test("a decision on what is not known, and a request without a call, change nothing", () => {
   const known = new Map();
   assert.equal(withDecision(known, { call_id: "x", decision: "allow" }), known);
@@ -56,6 +63,16 @@ test("the effect is shown as what would happen: a command as a shell reads it, a
   assert.deepEqual(effectOf(request({ args: { url: "https://a.example/?q=1" } })), [{ kind: "address", text: "https://a.example/?q=1" }]);
   assert.deepEqual(effectOf(request({ args: { n: [1] } })), [{ kind: "text", text: "n: [1]" }]);
   assert.deepEqual(effectOf({ tool: "x" }), []);
+});
+
+test("no argument is left out of what is approved, and none has characters that nobody sees", () => {
+  const texts = (args) => effectOf(request({ args })).map((one) => one.text);
+  assert.deepEqual(texts({ url: "https://good.example/", body: "the memory", headers: { x: 1 } }), ["https://good.example/", "body: the memory", 'headers: {"x":1}']);
+  assert.deepEqual(texts({ argv: ["ls"], command: "rm -rf .", cwd: "/" }), ["ls", "command: rm -rf .", "cwd: /"]);
+  assert.deepEqual(texts({ command: "ls", argv: "rm" }), ["ls", "argv: rm"]);
+  assert.deepEqual(texts({ path: ["b"], content: "x", old: "y" }), ["x", 'path: ["b"]', "old: y"]);
+  assert.deepEqual(texts({ path: "a", old: "x", new: "z", content: "w", url: "u" }), ["a", "x", "z", "content: w", "url: u"]);
+  assert.deepEqual(texts({ command: "a\u202eb\u{e0041}\u200b\u2028\r\tc\nd" }), [String.raw`a\u{202e}b\u{e0041}\u{200b}\u{2028}\u{d}` + "\tc\nd"]);
 });
 
 test("a question of the model is told from a call that asks for leave", () => {

@@ -149,8 +149,22 @@ class PagedSystem:
 
     @property
     def owner_token(self) -> str:
-        """What the link that a start prints has: with it leave may be given."""
+        """The owner's token, for programs."""
         return (self.system.data_dir / "api_token").read_text().strip()
+
+    @property
+    def authorization(self) -> dict[str, str]:
+        """The header that shows it."""
+        return {"authorization": f"Bearer {self.owner_token}"}
+
+    def code(self, *, link: bool = False) -> str:
+        """A new one-time code of the owner's: to be typed, or for a link."""
+        made = self.request("POST", "/sign-in/codes", json={"link": link}, headers=self.authorization)
+        return str(made["code"])
+
+    def sign_in(self) -> str:
+        """The end of an address that signs a visitor in."""
+        return f"#code={self.code(link=True)}"
 
     def request(self, method: str, path: str, **request: Any) -> Any:
         """The JSON that the API answers with."""

@@ -16,6 +16,11 @@ test("conversations stand by the day of their last change, the latest first, pin
   assert.equal(found[4][1], "e");
 });
 
+test("the versions of a conversation are one row, that of the last change", () => {
+  const rows = [{ session_id: "a", updated_at: 5 }, { session_id: "b", conversation: "a", updated_at: 9 }, { session_id: "c", conversation: "a", updated_at: 7 }];
+  assert.deepEqual(grouped(rows, NOON).flatMap(([, group]) => group.map((row) => row.session_id)), ["b"]);
+});
+
 test("what is heard of conversations while the list is read holds over what was read", () => {
   const list = (...ids) => new Map(ids.map((id) => [id, { session_id: id }]));
   const before = list("kept", "deleted", "long gone");

@@ -68,6 +68,14 @@ def test_axe_finds_nothing_in_any_state(visit: Visit, paged: PagedSystem, width:
     expect(page.locator(".c-kwd").first).to_be_visible()
     page.locator(".thinking summary").click()
     found["answered"] = violations(page, "article.turn")
+    page.get_by_role("button", name="Model: ").click()
+    expect(page.get_by_role("menuitemradio").first).to_be_visible()
+    found["model menu"] = violations(page, ".bar")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="How it is answered").click()
+    expect(page.get_by_role("textbox", name="Instructions")).to_be_visible()
+    found["settings of the conversation"] = violations(page, "dialog")
+    page.keyboard.press("Escape")
     paged.fault(kind="status", status=400, body={"error": "ill"}, match="14\\+14")
     ask(page, "What is 14+14?")
     expect(page.locator(".fault")).to_be_visible()
@@ -87,16 +95,6 @@ def test_axe_finds_nothing_in_any_state(visit: Visit, paged: PagedSystem, width:
     page.keyboard.press("Escape")
     expect(page.locator("dialog")).to_have_count(0)
     assert {state: each for state, each in found.items() if each} == {}
-
-
-def test_a_token_in_the_address_is_taken_from_it_and_shown_to_the_api_alone(visit: Visit, paged: PagedSystem) -> None:
-    visitor = visit()
-    visitor.follow_requests()
-    token = paged.owner_token
-    page = visitor.open(f"#token={token}")
-    assert token not in page.url
-    expect(page.locator(".rail")).to_be_visible()
-    assert f"Bearer {token}" in {asked.headers.get("authorization") for asked in visitor.requests}
 
 
 @pytest.mark.thorough

@@ -1,9 +1,10 @@
-"""A call that wants leave, on its card: allowed, denied, answered at another door, or by somebody without the token."""
+"""A call that wants leave, on its card: allowed, denied, answered at another door, or before signing in."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page.conftest import PagedSystem
@@ -26,7 +27,7 @@ def test_a_call_is_made_when_its_card_is_allowed_and_not_when_it_is_denied(visit
     paged.script({"user": "^first list", "replies": [write("list.txt", "milk\n"), {"content": "It is there."}]})
     paged.script({"user": "^second list", "replies": [write("list.txt", "tea\n")]})
     file = paged.system.data_dir / "workspace" / "list.txt"
-    page = visit().open(f"#token={paged.owner_token}")
+    page = visit().open(paged.sign_in())
     ask(page, "first list")
     expect(card_of(page)).to_contain_text("list.txt")
     expect(card_of(page)).to_contain_text("added: milk")
@@ -47,7 +48,7 @@ def test_a_call_is_made_when_its_card_is_allowed_and_not_when_it_is_denied(visit
     assert file.read_text() == "milk\n"
 
 
-def test_without_the_token_a_card_says_where_it_is_and_takes_it(visit: Visit, paged: PagedSystem) -> None:
+def test_a_card_says_how_to_sign_in_and_is_answered_then(visit: Visit, paged: PagedSystem) -> None:
     paged.script({"user": "^third list", "replies": [write("third.txt", "milk\n"), {"content": "It is there."}]})
     paged.script({"user": "^fourth list", "replies": [write("fourth.txt", "tea\n"), {"content": "It is not there."}]})
     visitor = visit()
@@ -55,11 +56,16 @@ def test_without_the_token_a_card_says_where_it_is_and_takes_it(visit: Visit, pa
     page = visitor.open()
     ask(page, "third list")
     card_of(page).get_by_role("button", name="Allow once").click()
-    expect(card_of(page).get_by_role("alert")).to_contain_text("in the file api_token of its data directory")
+    expect(card_of(page).get_by_role("alert")).to_contain_text("enter the code that local2 code prints")
     assert violations(page, "article.turn") == []
-    card_of(page).get_by_role("button", name="Enter the token").click()
-    page.get_by_label("Token").fill(paged.owner_token)
+    card_of(page).get_by_role("button", name="Sign in").click()
+    page.keyboard.type("0000-1111")
     page.keyboard.press("Enter")
+    bar = page.get_by_role("region", name="Sign in")
+    expect(bar.get_by_role("alert")).to_contain_text("run `local2 code` for a new code")
+    bar.get_by_label("Code").fill(paged.code().lower())
+    page.keyboard.press("Enter")
+    expect(bar).to_have_count(0)
     card_of(page).get_by_role("button", name="Allow once").click()
     answered(page)
     assert (paged.system.data_dir / "workspace" / "third.txt").read_text() == "milk\n"
@@ -69,6 +75,10 @@ def test_without_the_token_a_card_says_where_it_is_and_takes_it(visit: Visit, pa
     paged.request("POST", f"/approvals/{call_id}", json={"decision": "deny", "by": "terminal"})
     expect(card_of(page)).to_have_count(0)
     answered(page)
+    paged.request("POST", "/sign-out", json={"everywhere": True}, headers=paged.authorization)
+    page.reload()
+    expect(bar).to_be_visible()
+    expect(page.locator("article.turn").first).to_be_visible()  # which the owner's Unix user may read all the same
 
 
 def said(tool: str, **arguments: Any) -> dict[str, Any]:
@@ -80,7 +90,7 @@ def test_a_plan_is_read_and_approved_on_its_card_and_followed_with_ticks(visit: 
     steps = (said("plan_step", step=1, state="done"), said("todo", items=[{"text": "rest", "state": "doing"}]))
     replies = [plan, write("fifth.txt", "milk\n"), *steps, {"content": "It is there."}]
     paged.script({"user": "^fifth list", "replies": replies})
-    page = visit().open(f"#token={paged.owner_token}")
+    page = visit().open(paged.sign_in())
     ask(page, "fifth list")
     card = page.get_by_role("group", name="A plan for you to approve: A fifth list")
     expect(card.get_by_role("listitem")).to_have_text(["write it", "praise it"])
@@ -94,3 +104,26 @@ def test_a_plan_is_read_and_approved_on_its_card_and_followed_with_ticks(visit: 
     kept.first.locator("summary").click()
     expect(kept.first.get_by_role("listitem")).to_have_text(["✓done: write it", "○open: praise it"])
     assert violations(page, "article.turn") == []
+
+
+@pytest.mark.thorough
+def test_a_folder_is_asked_about_once_and_its_files_are_trusted_from_then_on(visit: Visit, paged: PagedSystem) -> None:
+    replies = [said("read_file", path="theirs.txt"), {"content": "It is about tea."}]
+    paged.script({"user": "^(read|and again)", "replies": replies})
+    file = paged.system.data_dir / "workspace" / "theirs.txt"
+    file.write_text("tea\n")
+    page = visit().open(f"#token={paged.owner_token}")
+    ask(page, "read it")
+    card = page.get_by_role("group", name="Do you trust this folder?")
+    expect(card.get_by_label("Effect of the call")).to_have_text(f"folder: {file.parent}")
+    expect(card).to_contain_text("Trust it only if you would follow what its files say")
+    expect(card.get_by_role("button")).to_have_text(["Trust the folder Y", "Do not trust it N"])
+    assert violations(page, "article.turn") == []
+    card.get_by_role("button", name="Trust the folder").click()
+    answered(page)
+    expect(card).to_have_count(0)
+    expect(page.locator("article.turn [data-call]").get_by_text("untrusted")).to_have_count(0)
+    ask(page, "and again")
+    answered(page)
+    assert [call["tainted"] for call in calls_of(page, paged)] == [False]
+    file.unlink()

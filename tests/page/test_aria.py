@@ -83,7 +83,7 @@ def see_places(page: Page, screens: Screens) -> None:
 @pytest.mark.thorough
 def test_the_main_screens_have_the_names_and_roles_that_stand_in_git(visit: Visit, paged: PagedSystem) -> None:
     paged.script({"user": "^a list of names", "replies": [write("names.txt", "Ada\n"), {"content": "Listed."}]})
-    page = visit().open(f"#token={paged.owner_token}")
+    page = visit().open(paged.sign_in())
     screens = Screens()
     page.fill("#search-conversations", "zzzz")
     expect(page.locator("[aria-label=Found] h2")).to_contain_text("No conversation contains")

@@ -22,7 +22,7 @@ def test_a_file_that_was_written_is_shown_and_taken_back_by_a_click(visit: Visit
     file = paged.system.data_dir / "workspace" / "todo.txt"
     visitor = visit()
     visitor.expected = lambda trouble: "409" in trouble
-    page = visitor.open(f"#token={paged.owner_token}")
+    page = visitor.open(paged.sign_in())
     ask(page, "write it")
     page.get_by_role("button", name="Allow once").click()
     answered(page)

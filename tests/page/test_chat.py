@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,7 +33,9 @@ It is $E = mc^2$, not $5 or $6, and
 
 \[ x = \frac{1}{2} \]
 
-Done. $\unknown{x}$"""
+Done.[^a] $\unknown{x}$ [^b]
+
+[^a]: By *one* source."""
 
 
 def ask(page: Page, question: str) -> None:
@@ -77,10 +80,16 @@ def test_an_answer_grows_as_markdown_and_ends_as_the_record_has_it(visit: Visit,
     expect(page.locator("[data-answer] ol > li > ul > li")).to_have_text("nested")
     expect(page.locator("[data-answer] .host")).to_have_text(" (a.example)")
     expect(page.locator("[data-answer] math")).to_have_count(2)
+    page.get_by_role("button", name="Footnote a", exact=True).click()
+    expect(page.locator("[data-note=a]:focus em")).to_have_text("one")
+    page.get_by_role("button", name="Back to the text of footnote a").click()
+    expect(page.locator("[data-mark=a]:focus")).to_have_count(1)
+    expect(page.locator("[data-answer]")).to_contain_text("[^b]")  # which has no text
     expect(page.locator("[data-answer] math mfrac")).to_be_visible()
     expect(page.locator("[data-answer]")).to_contain_text("not $5 or $6, and")
     expect(page.locator("[data-answer] .formula code")).to_have_text("$\\unknown{x}$")
     expect(page.locator(".thinking .thought")).to_be_hidden()
+    expect(page.locator(".thinking summary")).to_contain_text("Thought for ")
     page.click(".thinking summary")
     expect(page.locator(".thinking strong")).to_have_text("think")
     live = page.locator("[data-answer]").inner_text()
@@ -88,6 +97,11 @@ def test_an_answer_grows_as_markdown_and_ends_as_the_record_has_it(visit: Visit,
     answered(page)
     expect(page.locator("[data-answer] .c-kwd").first).to_be_visible()
     expect(page.locator("[data-answer] math")).to_have_count(2)
+    page.get_by_role("button", name="Footnote a", exact=True).click()
+    expect(page.locator("[data-note=a]:focus em")).to_have_text("one")
+    page.get_by_role("button", name="Back to the text of footnote a").click()
+    expect(page.locator("[data-mark=a]:focus")).to_have_count(1)
+    expect(page.locator("[data-answer]")).to_contain_text("[^b]")  # which has no text
     assert page.locator("[data-answer]").inner_text() == live
     assert paged.request("GET", f"/sessions/{session_of(page)}/turns")["turns"][0]["answer"] == ANSWER
 
@@ -156,9 +170,13 @@ def test_files_and_drafts_survive_a_reload_and_go_with_the_question(
 ) -> None:
     (tmp_path / "roasts.csv").write_text("Monte Verde,Brazil\nHarar,Ethiopia\n")
     (tmp_path / "empty.bin").write_bytes(b"\x00\x01\x02" * 9)
+    (tmp_path / "dot.gif").write_bytes(base64.b64decode("R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs="))
     visitor = visit()
     visitor.expected = lambda trouble: "415" in trouble  # the browser's own line about a refused upload
     page = visitor.open()
+    page.set_input_files("input[type=file]", [tmp_path / "dot.gif"])
+    expect(page.locator(".chip .thumbnail img")).to_be_visible()
+    page.get_by_label("Remove dot.gif").click()
     page.set_input_files("input[type=file]", [tmp_path / "roasts.csv", tmp_path / "empty.bin"])
     expect(page.locator(".chip[data-state=ready] .name")).to_have_text("roasts.csv")
     expect(page.locator(".chip[data-state=failed] small")).to_be_visible()
@@ -167,8 +185,11 @@ def test_files_and_drafts_survive_a_reload_and_go_with_the_question(
     page.reload()
     expect(page.locator("#question")).to_have_value("half a thou")
     expect(page.locator(".chip .name")).to_have_text("roasts.csv")
-    ask(page, "What is in the file?")
+    ask(page, "What is in the file?" + "\nand more" * 20)
     answered(page)
+    expect(page.locator(".asked[data-folded=true] p")).to_contain_text("and more")
+    page.get_by_role("button", name="Show the whole question").click()
+    expect(page.locator(".asked[data-folded=false]")).to_have_count(1)
     expect(page.locator(".files .file")).to_contain_text("roasts.csv")
     expect(page.locator("#question")).to_have_value("")
     (turn,) = paged.request("GET", f"/sessions/{session_of(page)}/turns")["turns"]
@@ -221,6 +242,7 @@ def test_what_goes_wrong_is_said_in_place_and_incognito_keeps_no_draft(visit: Vi
     ask(page, "What is 17+17?")
     fault = page.locator("[data-state=failed].fault")
     expect(fault).to_contain_text("this model is <b>ill</b>")
+    expect(fault.get_by_role("button")).to_have_count(1)
     fault.get_by_role("button", name="Ask again").click()
     answered(page)
     expect(page.locator("[data-answer]")).to_have_text("17+17 = 34")

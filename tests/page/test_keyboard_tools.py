@@ -68,7 +68,7 @@ def test_a_call_is_allowed_from_its_card_and_another_one_is_denied(visit: Visit,
     paged.script({"user": "^a note", "replies": [write("note.txt", "milk\n"), {"content": "Noted."}]})
     paged.script({"user": "^a second note", "replies": [write("note.txt", "tea\n")]})
     file = paged.system.data_dir / "workspace" / "note.txt"
-    person = Typist(page := visit().open(f"#token={paged.owner_token}"))
+    person = Typist(page := visit().open(paged.sign_in()))
     person.ask("a note")
     card = card_of(page)
     expect(card).to_contain_text("added: milk")
@@ -90,7 +90,7 @@ def test_a_call_is_allowed_from_its_card_and_another_one_is_denied(visit: Visit,
 def test_a_change_is_looked_at_and_undone_from_its_card(visit: Visit, paged: PagedSystem) -> None:
     paged.script({"user": "^a plan", "replies": [write("plan.txt", "sleep\n"), {"content": "Planned."}]})
     file = paged.system.data_dir / "workspace" / "plan.txt"
-    person = Typist(page := visit().open(f"#token={paged.owner_token}"))
+    person = Typist(page := visit().open(paged.sign_in()))
     person.ask("a plan")
     person.do(page.get_by_role("button", name="Allow once"), "Shift+Tab")
     expect(page.locator("[data-answer]")).to_have_text("Planned.")

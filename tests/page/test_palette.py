@@ -58,8 +58,8 @@ def test_the_palette_finds_commands_conversations_and_participants_and_does_what
         ask(page, "What is the capital of France?")
     assert asked.value.post_data_json["profile"] == "code"
     answered(page)
-    page.get_by_role("button", name="as code").click()
-    expect(page.get_by_role("button", name="as code")).to_have_count(0)
+    page.get_by_role("button", name="as code ×").click()
+    expect(page.get_by_role("button", name="as code ×")).to_have_count(0)
     open_palette(page)
     assert violations(page, "dialog") == []
     page.keyboard.type("qqqq")
@@ -76,8 +76,8 @@ def test_a_first_run_says_that_the_stand_in_answers_and_opens_the_way_to_a_model
     page = visitor.open()
     expect(page.locator("[data-state=stand-in]")).to_contain_text("The stand-in answers")
     page.click("text=Get a model")
-    page.get_by_role("button", name="Get gemma4:12b").click()  # by somebody who has not brought the token
-    expect(page.locator(".pulling[data-state=failed]")).to_contain_text("open the link that LoCAL2 prints")
+    page.get_by_role("button", name="Get gemma4:12b").click()  # by somebody who is not signed in
+    expect(page.locator(".pulling[data-state=failed]")).to_contain_text("enter the code that `local2 code` prints")
     open_palette(page)
     page.locator("dialog input").hover()  # a press that ends beside a dialog leaves it open
     page.mouse.down()

@@ -26,7 +26,7 @@ def sandboxed() -> None:
 def test_a_program_is_written_tested_and_undone_by_clicks(sandboxed: None, visit: Visit, paged: PagedSystem) -> None:
     paged.script(TURN)
     workspace = paged.system.data_dir / "workspace"
-    page = visit().open(f"#token={paged.owner_token}")
+    page = visit().open(paged.sign_in())
     ask(page, QUESTION)
     for path in FILES:
         card = page.get_by_role("group", name="write_file wants to change a file").filter(has_text=path)
@@ -52,7 +52,7 @@ def test_what_a_command_writes_is_seen_on_its_card_while_it_runs(
     command = f"echo first line; {WAITS}"
     call = {"tool_calls": [{"name": "shell_exec", "arguments": {"command": command}}]}
     paged.script({"user": "^gradual output", "replies": [call, {"content": "It is done."}]})
-    page = visit().open(f"#token={paged.owner_token}")
+    page = visit().open(paged.sign_in())
     ask(page, "gradual output")
     run = page.get_by_role("group", name="shell_exec wants to run a command, which cannot be undone")
     expect(run).to_contain_text("first line")

@@ -104,9 +104,9 @@ test("a turn of more than one step tells what it has used of its limits", () => 
 
 test("a prompt that is read is seen until the model says something, also in a snapshot", () => {
   const reading = said([["accepted", { attempt: 1 }], ["progress", { attempt: 1, done: 0, total: 4348 }], ["progress", { attempt: 1, done: 1024, total: 4348 }]]);
-  assert.equal(waitedFor(reading), "reading 1,024 of 4,348 tokens");
+  assert.equal(waitedFor(reading), "reading your question and its context, 23 % of 4,348 tokens");
   assert.equal(after(reading, "token", { attempt: 1, text: "Hi" }).reading, null);
   assert.equal(after(reading, "progress", { attempt: 0, done: 9, total: 9 }), reading);
   const joined = after(asked("q", "s", "Hi?"), "snapshot", { attempt: 1, thinking: "", answer: "", tool_calls: [], reading: { done: 5, total: 9 } });
-  assert.equal(waitedFor(joined), "reading 5 of 9 tokens");
+  assert.equal(waitedFor(joined), "reading your question and its context, 55 % of 9 tokens");
 });

@@ -22,3 +22,10 @@ test("the first question of a branch counts before the record knows it, and a co
   assert.deepEqual(versionsAt({ query_id: "new" }, "b3", BRANCHES), { sessions: ["b1", "b3"], at: 1 });
   assert.deepEqual(versionsAt({ query_id: "c2", copy_of: "x1" }, "b3", BRANCHES), { sessions: ["s", "b1", "b2"], at: 1 });
 });
+
+test("a branch that is a conversation of its own is no version, and its versions begin with itself", () => {
+  const branches = [{ session_id: "own", branched_from: "s", before: "q3", version_of: "", first: "o1" }, { session_id: "v", branched_from: "s", before: "q2", version_of: "own", first: "v1" }];
+  assert.deepEqual(versionsAt({ query_id: "q3" }, "s", branches, "s").sessions, []);
+  assert.deepEqual(versionsAt({ query_id: "q2" }, "s", branches, "s").sessions, []);
+  assert.deepEqual(versionsAt({ query_id: "c2", copy_of: "q2" }, "own", branches, "own"), { sessions: ["own", "v"], at: 0 });
+});

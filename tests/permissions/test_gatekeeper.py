@@ -59,6 +59,20 @@ async def end(stage: Any, query_id: str) -> tuple[str | None, str]:
     return call.error and call.error.kind, call.error.message if call.error else call.result
 
 
+@pytest.mark.parametrize(
+    ("folder", "denied"), [(".", []), ("workspace/..", []), ("workspace", ["trust_folder"])], ids=str
+)
+async def test_whether_a_folder_is_trusted_is_asked_about_the_workspace_alone_and_not_where_that_is_denied(
+    stage: Any, tmp_path: Path, folder: str, denied: list[str]
+) -> None:
+    (tmp_path / "workspace").mkdir()
+    await stage.gatekeeper(denied_tools=denied)
+    args = {"folder": str(tmp_path / folder)}
+    wanted = GrantRequest(query_id="q1", call_id="q1:0:0:folder", tool="trust_folder", args=args)
+    result = await stage.door.bus.request(wanted, GrantResult, SECONDS)
+    assert result.decision == "deny" and stage.door.of(ApprovalRequest) == []
+
+
 async def test_a_call_is_made_when_a_person_has_allowed_it_and_not_before(
     study: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

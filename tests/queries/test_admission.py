@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
@@ -127,6 +128,27 @@ def test_those_that_run_count_where_their_process_is_what_they_wait_for(turns: T
         except TooManyQueries:
             refused = True
     assert refused is is_cut
+
+
+@pytest.mark.parametrize(("ended_per_second", "told_at"), [(60, 1.0), (30, 0.5), (30, 1.0)])
+def test_who_is_admitted_waits_no_longer_than_the_limit(ended_per_second: float, told_at: float) -> None:
+    """Also right after the start, when all places are free and many begin at once that wait for a busy process."""
+    now, asked, ended = 0.0, 0, 0.0
+    control = AdmissionControl(5.0, lambda: now)
+    control.told(TurnFigures("first", running=0, at_most=128, with_model=0, load=0))
+    line, waits = Line(0, 0), list[float]()
+    line.line = lambda: LineSample(asked - begun, begun, now, running=begun - int(ended))  # type: ignore[method-assign]
+    for tick in range(1, 20 * 120):
+        now = tick / 120
+        ended = min(ended + ended_per_second / 120, asked)
+        begun = min(asked, int(ended) + 128)
+        if now >= told_at:
+            control.told(TurnFigures("first", running=begun - int(ended), at_most=128, with_model=128, load=100))
+        with suppress(TooManyQueries):
+            control.require_room(line)
+            waits.append((asked - ended) / ended_per_second)
+            asked += 1
+    assert max(waits) <= 5.0 * 1.05 and len(waits) > 10 * ended_per_second, (max(waits), len(waits))
 
 
 def test_nothing_is_refused_on_a_guess() -> None:

@@ -90,7 +90,7 @@ async def test_a_change_of_the_soul_is_proposed_approved_and_reverted(night: Nig
     assert soul.text() == "Be kind."  # nothing changes before its owner has said so
     waiting = proposals.waiting()
     assert waiting is not None and "+Be brief." in waiting.diff()
-    proposals.approve()
+    proposals.approve(proposals.waiting())
     assert (soul.text(), proposals.waiting()) == ("Be kind.\nBe brief.", None)
     soul.revert(1)
     assert soul.text() == "Be kind."
@@ -127,7 +127,8 @@ async def test_a_new_skill_is_proposed_and_ready_once_its_owner_has_approved_it(
     assert (await night.door.hears(DreamMade, 2)).proposes_skill == "harbour-log"
     ready = SkillRequest(verb="ready")
     assert (await night.door.bus.request(ready, SkillResult, SECONDS)).skills == ()
-    TextProposals(SkillProposalBook(night.folder / "settings", night.folder).text("harbour-log")).approve()
+    proposals = TextProposals(SkillProposalBook(night.folder / "settings", night.folder).text("harbour-log"))
+    proposals.approve(proposals.waiting())
     (found,) = (await night.door.bus.request(ready, SkillResult, SECONDS)).skills
     assert (found.name, found.description) == ("harbour-log", "How the harbour's log is kept.")
 

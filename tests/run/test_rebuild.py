@@ -11,7 +11,7 @@ import pytest
 
 from local.bus.envelope import Envelope
 from local.bus.message import Message
-from local.bus.messages import QueryReceived, ResponseGeneration, SessionBranched, SessionChanged
+from local.bus.messages import QueryReceived, ResponseGeneration, SessionBranched, SessionChanged, SessionSettings
 from local.critic.messages import CritiqueResult, RewardEvent, UserFeedback
 from local.generator.history import ConversationService
 from local.generator.running_reward import RunningReward
@@ -52,7 +52,7 @@ SAID: Sequence[Message] = (
     pinned("q2", 0.0),
     pinned("gone", 1.0),
     BRANCHED,
-    SessionChanged(session_id="s1", title="Numbers", pinned=True, changed_at=8.0),
+    SessionChanged(session_id="s1", title="Numbers", pinned=True, settings=SessionSettings(top_p=0.5), changed_at=8.0),
 )
 
 
@@ -108,7 +108,7 @@ def test_names_pins_and_branches_of_sessions_come_back(data_dir: Path) -> None:
                 sessions = SessionRecord(conversation, respondent_id)
                 assert [turn.answer for turn in await conversation.session("b")] == texts
                 assert (await sessions.head("b")).user_id == "ann"
-                assert await sessions.labels("s1") == Labels("Numbers", True, 8.0)
+                assert await sessions.labels("s1") == Labels("Numbers", True, 8.0, '{"top_p":0.5}')
 
     for name in ("conversation", "conversation_b"):
         rebuild(data_dir, name)

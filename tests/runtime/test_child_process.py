@@ -3,11 +3,13 @@
 import asyncio
 import os
 import socket
+from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from local.runtime.child import TERMINATED, ChildProcess, Lifeline
+from local.runtime.child import TERMINATED, ChildProcess, ChildSpec, ForkLost, Lifeline, ProcessStart
 
 
 async def test_a_child_that_died_before_it_heard_that_it_is_to_stop_is_gone(caplog: pytest.LogCaptureFixture) -> None:
@@ -42,3 +44,22 @@ async def test_the_last_words_of_a_child_are_kept_until_it_works() -> None:
         theirs.close()
         await child.gone.wait()
     assert child.last_words == "x" * 500
+
+
+async def test_a_child_of_a_fork_that_nobody_has_confirmed_loses_its_lifeline_and_the_next_one_has_its_own() -> None:
+    """The template was killed between the fork and its answer: two processes must not live as one child."""
+    kept: list[socket.socket] = []
+
+    async def fork(specs: Sequence[ChildSpec], lifelines: Sequence[socket.socket]) -> Any:
+        kept.append(lifelines[0].dup())  # as the child has it
+        kept[-1].setblocking(False)
+        if len(kept) == 1:
+            raise ForkLost
+        return "the process"
+
+    process, ours = await ProcessStart([ChildSpec("child", "tool", "a:b")], fork).take("child")
+    with ours, kept[0], kept[1]:
+        assert process == "the process"
+        assert kept[0].recv(1) == b""
+        ours.send(b"!")
+        assert kept[1].recv(1) == b"!"

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -65,6 +66,37 @@ async def test_all_processes_of_a_command_share_its_memory(tmp_path: Path) -> No
     line = f"{PYTHON} -c '{HELD}' & {PYTHON} -c '{HELD}' & wait -n"
     outcome, said = await ended(tmp_path, line, memory_bytes=48 * MB)
     assert outcome.ended_by is EndedBy.MEMORY or outcome.code == 137, (outcome, said)
+
+
+SHARED = """
+import mmap, os
+file, size = os.memfd_create("shared"), 40 * 1024 * 1024
+os.truncate(file, size)
+for mapped in (mmap.mmap(file, size), twice := mmap.mmap(file, size)):
+    mapped[::4096] = bytes(size // 4096)
+for _ in range(2):
+    if os.fork() == 0:
+        twice[::4096]
+        break
+print(flush=True)
+os.read(0, 1)
+"""
+
+
+def test_memory_that_processes_share_counts_once_and_one_that_holds_all_of_it_is_seen_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However often it is mapped. A look at each page of each of a hundred processes takes the kernel seconds."""
+    program = subprocess.Popen([sys.executable, "-c", SHARED], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert program.stdin is not None and program.stdout is not None
+    try:
+        assert [program.stdout.readline() for _ in range(3)] == [b"\n"] * 3
+        tree = ProcessTree(program.pid)
+        assert tree.usage(9)[1] > 100 * MB and not tree.hold_more_than(75 * MB)
+        monkeypatch.setattr("local.sandbox.process._proportional", lambda pid: 0)
+        assert tree.hold_more_than(35 * MB) and not tree.hold_more_than(75 * MB)
+    finally:
+        program.communicate()  # the end of their input
 
 
 async def test_a_command_gets_no_more_processes_than_allowed(tmp_path: Path) -> None:

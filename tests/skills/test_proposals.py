@@ -42,7 +42,8 @@ def test_a_new_skill_comes_with_its_approval_and_goes_with_the_way_back(
     assert book.propose(DRAFT, None, "dreamer")
     assert ready(settings, tmp_path / "extra") == []
     skill = book.text("tides")
-    TextProposals(skill).approve()
+    proposals = TextProposals(skill)
+    proposals.approve(proposals.waiting())
     assert ready(settings, tmp_path / "extra") == ["tides"]
     skill.revert(1)
     assert ready(settings, tmp_path / "extra") == [] and not skill.folder.exists()
@@ -53,7 +54,8 @@ def test_a_new_skill_comes_with_its_approval_and_goes_with_the_way_back(
 def test_of_a_skill_that_there_is_nothing_but_the_instructions_changes(book: SkillProposalBook, settings: Path) -> None:
     folder = written(settings / "skills" / "tides")
     book.propose(DRAFT, folder, "dreamer")
-    TextProposals(book.text("tides")).approve()
+    proposals = TextProposals(book.text("tides"))
+    proposals.approve(proposals.waiting())
     assert (folder / "SKILL.md").read_text() == TIDES.replace("moon", "table")
     book.text("tides").revert(1)
     assert (folder / "SKILL.md").read_text() == TIDES
@@ -66,7 +68,8 @@ def test_where_others_may_write_what_the_owner_approves_stays_approved_and_nothi
     settings.mkdir()
     approvals.approve(folder, contents_of(SkillPlace("extra", folder.parent), "tides"))
     book.propose(DRAFT, folder, "dreamer")
-    TextProposals(book.text("tides")).approve()
+    proposals = TextProposals(book.text("tides"))
+    proposals.approve(proposals.waiting())
     assert ready(settings, folder.parent) == ["tides"]
     (folder / "run.sh").write_text("rm -rf ~")
     with pytest.raises(ConfigError, match="the skill tides is not as it was approved"):

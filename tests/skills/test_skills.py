@@ -117,6 +117,11 @@ async def test_skills_of_a_workspace_count_once_it_is_trusted_and_they_are_appro
     refused = (await skills.read("tides")).error
     assert refused is not None and "not as it was approved" in refused.message
     approve(skills.settings, folder, to_approve(folder))
+    (folder / "SKILL.md").write_text("---\nname: tides\ndescription: x\nmetadata: {requires: 'Obey_me!'}\n---\nx")
+    broken = await skills.read("tides")
+    assert broken.error is not None and "Obey_me!" in broken.error.message
+    assert broken.tainted, "it repeats what nobody has approved"
+    write(folder, "Obey the moon.")
     TrustRegistry(skills.settings).distrust(skills.workspace)
     assert (await skills.read("tides")).error is not None
 

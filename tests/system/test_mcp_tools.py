@@ -17,6 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from local.cli.temporary_system import write_settings
 from local.core.data_dir import owner_token
+from local.core.trust import TrustRegistry
 from tests.warm.warm_system import WarmSystem
 
 SECONDS = 90.0
@@ -97,6 +98,7 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         "api": {"client_tools": ["write_file"], "clients_may_ask": True},
     }
     config = write_settings(tmp_path / "config", settings)
+    TrustRegistry(config).trust(workspace)
     with WarmSystem(tmp_path / "data", config_dir=config, flags=["--workspace", str(workspace)]) as started:
         yield started
 

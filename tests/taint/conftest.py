@@ -46,6 +46,7 @@ class Assistant:
     def __init__(self, stage: Stage, web: HostileWeb, folder: Path) -> None:
         self.stage, self.web, self.folder = stage, web, folder
         self.model: Any = ObedientModel()
+        self.user: str | None = "user"
         self.notes, self.mail = NoteTool(folder), MailTool()
         self.files = AttachmentStore(folder / "attachments")
         self._waiting: dict[str, asyncio.Future[ResponseGeneration]] = {}
@@ -55,11 +56,13 @@ class Assistant:
         bus.subscribe(GenerationToken.subject, self._hear)
         bus.subscribe(GenerationThinking.subject, self._hear)
 
-    async def begin(self, **settings: Any) -> None:
+    async def begin(self, more: Sequence[Any] = (), allowed: Sequence[str] = (), **settings: Any) -> None:
+        """Everybody is served, and `more` groups of tools; nobody is asked about those of `allowed`."""
         hits = [engram(1, PRIVATE, "Noted.")]
-        tools = (self.web.fetch_tool(), self.web.search_tool(), SearchMemoryTool(), self.notes, self.mail)
+        single = (self.web.fetch_tool(), self.web.search_tool(), SearchMemoryTool(), self.notes, self.mail)
+        tools = (*single, *more)
         self.memory = Recollections(hits)
-        await self.stage.gatekeeper(mode="dontAsk", allowed_tools=["note"])
+        await self.stage.gatekeeper(mode="dontAsk", allowed_tools=["note", *allowed])
         for tool in tools:
             tool.lent(Resources(self.folder))
             await self.stage.serve(tool)
@@ -71,14 +74,15 @@ class Assistant:
         async with asyncio.timeout(SECONDS):
             while not agent._facts.memory_lives:  # noqa: ASYNC110 - nothing tells of it
                 await asyncio.sleep(0.005)
-        while len(agent._offered()) < len(tools):
+        offered = len(single) + sum(len(list(group.offered())) for group in more)
+        while len(agent._offered()) < offered:
             agent._news.clear()
             await agent._news.wait()
 
     async def ask(self, query: str, query_id: str, session: str | None = None, **fields: Any) -> ResponseGeneration:
         self._waiting[query_id] = asyncio.get_running_loop().create_future()
         message = QueryReceived(query_id=query_id, query=query, **fields)
-        await self.stage.door.bus.publish(message, Trace(query_id, None, session or query_id, "user"))
+        await self.stage.door.bus.publish(message, Trace(query_id, None, session or query_id, self.user))
         async with asyncio.timeout(SECONDS):
             return await self._waiting[query_id]
 

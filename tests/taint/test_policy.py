@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from local.bus.messages import ToolCallRecord
+from local.bus.messages import ToolCallRecord, ToolSchema
+from local.generator.steps import PlannedCall
 from local.generator.taint_policy import (
     FETCH,
     MOST_IN_CONVERSATION,
@@ -18,6 +19,7 @@ from local.generator.taint_policy import (
     TaintPolicy,
     TaintRefusal,
 )
+from local.generator.turn import settle_tainted
 
 OWN, HIT = "http://own.example/a", "http://hit.example/b"
 LINKS = [f"http://page.example/{number}" for number in range(MOST_IN_CONVERSATION + 5)]
@@ -83,6 +85,25 @@ def test_a_refused_address_and_refused_words_are_named() -> None:
     assert address.message.startswith(f"{strange} was not opened. ")
     assert words.message.startswith("nothing was searched for. ")
     assert "“9034” stands in what is private to the user" in words.message
+
+
+def test_a_tool_that_sends_out_what_it_is_given_is_judged_like_a_search() -> None:
+    """Such as one of an MCP server elsewhere, of which the owner has said that it only reads."""
+
+    def refused(args: dict[str, Any], **fields: Any) -> str:
+        schema = ToolSchema(tool="tracker__find", description="", parameters={}, safety="L0", **fields)
+        record = settle_tainted(PlannedCall(call_id="q:0:0", tool=schema.tool, args=args), schema, policy())
+        return "" if record is None or record.error is None else record.error.kind
+
+    for private in (
+        {"a": [{"b": "it is 9034"}]},
+        {"9034": None},
+        {"n": 9034},
+        {"a": "The door opens", "b": "with 9034."},
+    ):
+        assert refused(private, sends_out=True) == PRIVATE_WORDS
+        assert refused(private) == ""
+    assert refused({"words": "red shoes", "most": 5, "page": OWN}, sends_out=True) == ""
 
 
 def test_what_was_read_on_this_machine_is_private_and_what_was_read_on_the_web_is_not() -> None:

@@ -8,7 +8,9 @@ import stat
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import cast
 
@@ -158,18 +160,41 @@ def test_a_folder_of_everybody_s_is_refused_and_stays_as_it_is(tmp_path: Path) -
     assert mode(tmp_path) == 0o1777
 
 
+class Codes(BaseHTTPRequestHandler):
+    """An API that makes codes."""
+
+    def do_POST(self) -> None:
+        assert (self.path, self.headers["authorization"]) == ("/sign-in/codes", f"Bearer {self.server.token}")  # type: ignore[attr-defined]
+        self.send_response(201)
+        self.end_headers()
+        self.wfile.write(b'{"code": "once", "seconds": 600}')
+
+    def log_message(self, format: str, *args: object) -> None: ...
+
+
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_the_link_has_the_token_for_whoever_sits_at_the_terminal_and_in_no_file(
+def test_the_link_has_a_one_time_code_for_whoever_sits_at_the_terminal_and_the_token_is_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_terminal: bool
 ) -> None:
     monkeypatch.delenv("LOCAL2_API_TOKEN", raising=False)
-    token = make_owner_token(tmp_path)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
-    plan = SimpleNamespace(api_url="http://127.0.0.1:8765", data_dir=tmp_path, backend=SimpleNamespace(name="ollama"))
-    greet(cast(SystemPlan, plan))
+    token = make_owner_token(tmp_path)
+    with HTTPServer(("127.0.0.1", 0), Codes) as api:
+        api.token = token  # type: ignore[attr-defined]
+        url = f"http://127.0.0.1:{api.server_port}"
+        asked = Thread(target=api.handle_request)
+        if is_terminal:
+            asked.start()
+        plan = SimpleNamespace(api_url=url, data_dir=tmp_path, backend=SimpleNamespace(name="ollama"))
+        greet(cast(SystemPlan, plan))
+        if is_terminal:
+            asked.join()
     shown = capsys.readouterr().err
-    assert (f"http://127.0.0.1:8765/#token={token} " in shown) is is_terminal
-    assert (token in shown) is is_terminal and "LoCAL2 is ready: http://127.0.0.1:8765" in shown
+    assert f"LoCAL2 is ready: {url}{'/#code=once' if is_terminal else ''}  model server" in shown
+    assert token not in shown
+    if is_terminal:
+        greet(cast(SystemPlan, plan))  # and nobody answers
+        assert f"LoCAL2 is ready: {url}  model server" in capsys.readouterr().err
 
 
 def test_the_system_is_started_with_a_umask_that_leaves_others_nothing() -> None:

@@ -14,6 +14,7 @@ from local.core.errors import FetchRefused, ToolError
 from local.core.web_text import Document
 from local.core.web_url import AddressGuard
 from local.web.fetch import Fetcher, read_body
+from local.web.pictures import PictureFetcher
 
 Answer = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
 _CERTIFICATE = Path(__file__).parents[1] / "data" / "site_test.pem"  # self-signed, for site.test
@@ -321,3 +322,17 @@ async def test_a_gzip_bomb_never_takes_more_memory_than_the_cap():
     finally:
         tracemalloc.stop()
     assert peak < 500_000
+
+
+async def test_a_picture_is_what_its_first_bytes_say_and_no_larger_than_its_limit() -> None:
+    gif = b"GIF89a" + bytes(40)
+    async with serving(replying(gif, "Content-Type: text/html")) as site:
+        fetcher = PictureFetcher(AddressGuard([site.host]), max_bytes=60)
+        assert (await fetcher.fetch(site.url())).media_type.name == "image/gif"
+        with pytest.raises(FetchRefused):
+            await PictureFetcher(AddressGuard()).fetch(site.url())
+    for body, kind in ((b"<svg xmlns='http://www.w3.org/2000/svg'/>", "unsupported_type"), (gif * 2, "too_large")):
+        async with serving(replying(body, "Content-Type: image/gif")) as site:
+            with pytest.raises(ToolError) as refused:
+                await PictureFetcher(AddressGuard([site.host]), max_bytes=60).fetch(site.url())
+            assert refused.value.kind == kind

@@ -40,6 +40,7 @@ from local.api.security import (
     proxied_hosts_of,
 )
 from local.api.server import require_token, serving
+from local.api.sign_ins import OneTimeCodes, SignIns
 from local.api.stream import BrowserStreams
 from local.bus.blobs import BlobStore
 from local.bus.envelope import Envelope
@@ -158,8 +159,9 @@ class ApiParticipant(Participant):
         self._policy = GuardPolicy(hosts_of(address, port, names), max_upload, proxied_hosts_of(names))
         self._profiles = ProfileRegistry(layers[-1] if layers else data_dir, workspace or data_dir / WORKSPACE)
         self._users = Users(data_dir)
+        self._sign_ins = SignIns(data_dir, port, self._token_of)
         self._principals = Principals(
-            lambda: config.api_token or owner_token(data_dir), self._users, must_know=config.api_token is not None
+            self._owner_token, self._users, self._sign_ins, must_know=config.api_token is not None
         )
 
     @classmethod
@@ -209,6 +211,9 @@ class ApiParticipant(Participant):
                 attachments=self._attachments,
                 blobs=self._blobs,
                 users=self._users,
+                principals=self._principals,
+                sign_ins=self._sign_ins,
+                codes=OneTimeCodes(),
                 instance=self.bus.instance,
                 backend=self._backend,
                 version=installed_version(),
@@ -232,6 +237,12 @@ class ApiParticipant(Participant):
             finally:
                 context.stop()
                 await context.close()
+
+    def _owner_token(self) -> str | None:
+        return self._settings.api_token or owner_token(self._data_dir)
+
+    def _token_of(self, user: str | None) -> str | None:
+        return self._owner_token() if user is None else self._users.hash_of(user)
 
     def _expects(self, name: str) -> bool:
         return self._participants.is_expected(name, time.monotonic())

@@ -20,7 +20,8 @@ from local.api.http import RequestRefused
 from local.api.page import PageFolder
 from local.api.participants import ParticipantTable
 from local.api.queries import QueryFinder
-from local.api.security import Principal
+from local.api.security import Principal, Principals
+from local.api.sign_ins import OneTimeCodes, SignIns
 from local.api.stream import BrowserStreams
 from local.bus.blobs import BlobStore
 from local.bus.message import Message
@@ -66,6 +67,9 @@ class ApiContext:
     attachments: Attachments
     blobs: BlobStore
     users: Users
+    principals: Principals
+    sign_ins: SignIns
+    codes: OneTimeCodes
     instance: str
     backend: str
     version: str
@@ -95,6 +99,11 @@ class ApiContext:
         for each in self.parts.values():
             if isinstance(each, LivePart):
                 await each.close()
+
+    def still_knows(self, principal: Principal) -> bool:
+        """Whether somebody who was let in would still be: the user was not removed, the browser not signed out."""
+        is_known = principal.user_id is None or self.users.knows(principal.user_id)
+        return is_known and (principal.sign_in is None or self.sign_ins.holds(principal.sign_in))
 
     async def ask(
         self, participant: str, request: Message, reply: type[M], *, user_id: str | None = None, seconds: float = 10.0

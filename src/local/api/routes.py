@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import re
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -34,14 +38,108 @@ from local.api.openai import (
 from local.api.page import FILES_PATH, INDEX, PageBundle
 from local.api.profiles import profiles_for, with_profile
 from local.api.queries import number_after
-from local.api.security import Access, Caller, Principal, open_to, principal_of
+from local.api.security import Access, Caller, Principal, is_own_user, open_to, principal_of
+from local.api.sign_ins import CODE_SECONDS
 from local.api.stream import StreamBody
 from local.bus.envelope import new_id
 from local.bus.messages import DEFAULT_MODEL, ControlVerb, with_mode, with_model
 from local.bus.vocabulary import NON_INTERACTIVE
 from local.core.errors import LocalError
 from local.core.profiles import ALIASES, Profiles
-from local.memory.messages import MemoryRequest, MemoryResult
+from local.memory.messages import OWNER, MemoryRequest, MemoryResult
+
+# Sign-ins of browsers.
+
+_NO_SECRET = "this code or token is not valid: run `local2 code` for a new code"
+_OTHER_USER = (
+    "this link works only on this machine, in a browser of the Unix user that runs LoCAL2; elsewhere enter the code"
+    " that `local2 code` prints"
+)
+NOT_STORED = {"cache-control": "no-store"}
+
+
+class SignInBody(BaseModel):
+    """The body of POST /sign-in: a one-time code, or a token."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    secret: str = Field(min_length=1, max_length=500)
+
+
+class CodeBody(BaseModel):
+    """The body of POST /sign-in/codes: whether the code is for a `link` or to be typed."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    link: bool = False
+
+
+class SignOutBody(BaseModel):
+    """The body of POST /sign-out: this browser, or `everywhere`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    everywhere: bool = False
+
+
+def add_sign_in_routes(routes: APIRouter) -> None:
+    """POST /sign-in, /sign-in/codes and /sign-out."""
+
+    @routes.post("/sign-in", openapi_extra=takes(SignInBody))
+    @open_to(Access.ANYBODY)
+    async def sign_in(request: Request) -> Response:
+        """Exchange a one-time code or a token for a cookie and a key, which a browser sends as `X-LoCAL2-Key`. The one
+        without the other counts for nothing."""
+        user = await _whose((await read_body(request, SignInBody)).secret.strip(), request)
+        sign_ins, before = api().sign_ins, principal_of(request)
+        if before is not None and before.sign_in:
+            await asyncio.to_thread(sign_ins.end, before.sign_in)
+        halves = await asyncio.to_thread(sign_ins.begin, user)
+        body = {"key": halves.key, "user_id": user or OWNER, "owner": user is None}
+        cookie = sign_ins.cookie(halves.cookie, is_secure=_is_secure(request))
+        return JsonResponse(body, headers={**NOT_STORED, "set-cookie": cookie})
+
+    @routes.post("/sign-in/codes", openapi_extra=takes(CodeBody))
+    @open_to(Access.TOKEN)
+    async def code(request: Request) -> Response:
+        """A new code that signs one browser in as the owner, once, within ten minutes. That of a link works only for
+        the Unix user that runs the system."""
+        is_link = (await read_body(request, CodeBody)).link
+        made = api().codes.link() if is_link else api().codes.typed()
+        return JsonResponse({"code": made, "seconds": CODE_SECONDS}, 201, NOT_STORED)
+
+    @routes.post("/sign-out", openapi_extra=takes(SignOutBody))
+    @open_to(Access.USERS)
+    async def sign_out(request: Request) -> Response:
+        """Sign this browser out, or every browser of whoever asks; their open streams end."""
+        body, caller = await read_body(request, SignOutBody), principal_of(request)
+        ended = 0
+        if body.everywhere:
+            if caller.is_owner:
+                api().codes.withdraw()
+            ended = await asyncio.to_thread(api().sign_ins.end_all, caller.user_id)
+        elif caller.sign_in:
+            ended = await asyncio.to_thread(api().sign_ins.end, caller.sign_in)
+        cookie = api().sign_ins.cookie("", is_secure=_is_secure(request))
+        return JsonResponse({"signed_out": ended}, headers={**NOT_STORED, "set-cookie": cookie})
+
+
+async def _whose(secret: str, request: Request) -> str | None:
+    """The user whom a code or a token signs in, None for the owner. Raises `RequestRefused`."""
+    codes = api().codes
+    if codes.is_link(secret):
+        if not await is_own_user(request.headers, request.scope.get("state", {}).get("peer")):
+            raise RequestRefused("forbidden", _OTHER_USER)
+        if codes.use_link(secret):
+            return None
+    if codes.use_typed(secret):
+        return None
+    found = api().principals.holder_of(secret)
+    if found is None:
+        raise RequestRefused("unauthorized", _NO_SECRET)
+    return found.user_id
+
+
+def _is_secure(request: Request) -> bool:
+    return request.headers.get("origin", "").lower().startswith("https://")
+
 
 # The bus, live.
 
@@ -63,11 +161,7 @@ def add_bus_routes(routes: APIRouter) -> None:
         event `lost` says how many a slow client has missed.
         """
         filters = checked_filters(subject or [""], "subject")
-        user, users = principal_of(request).user_id, api().users
-
-        def may_hear() -> bool:
-            return user is None or users.knows(user)
-
+        may_hear = partial(api().still_knows, principal_of(request))
         return EventStream(api().bus_streams.chunks(filters, caller.user_id, may_hear, with_payload=payload == "full"))
 
 
@@ -247,6 +341,7 @@ CONTENT_SECURITY_POLICY = "; ".join([
     "img-src 'self' blob:",
     "font-src 'self'",
     "connect-src 'self'",
+    "frame-src 'self'",
     "manifest-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
@@ -255,6 +350,26 @@ CONTENT_SECURITY_POLICY = "; ".join([
     "trusted-types 'none'",
 ])  # fmt: skip
 """No string becomes HTML or a script, nothing is asked of another host, and nobody frames the page."""
+
+PREVIEW = "preview.html"
+
+
+def preview_policy(page: bytes) -> str:
+    """The policy of the preview: what a model wrote is shown in it without an origin and reaches nothing; the only
+    script is its own."""
+    script = re.search(rb"<script>(.*)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script[1] if script else b"").digest()).decode()
+    return "; ".join([
+        "default-src 'none'",
+        f"script-src 'sha256-{digest}'",
+        "style-src 'unsafe-inline'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'self'",
+        "sandbox allow-scripts",
+    ])  # fmt: skip
+
 
 SAFE = {
     "content-security-policy": CONTENT_SECURITY_POLICY,
@@ -312,6 +427,8 @@ def _sent(bundle: PageBundle, path: str, request: Request, headers: Mapping[str,
     if file is None:
         raise RequestRefused("not_found", f"the page has no file {path[:200]!r}")
     headers = {**SAFE, **headers, "content-type": file.media_type}
+    if path == PREVIEW:
+        headers |= {"content-security-policy": preview_policy(file.content), "x-dns-prefetch-control": "off"}
     if file.packed is None or not _takes_gzip(request.headers.get("accept-encoding", "")):
         return Response(file.content, headers=headers)
     return Response(file.packed, headers={**headers, "content-encoding": "gzip"})
@@ -343,11 +460,7 @@ def add_stream_routes(routes: APIRouter) -> None:
         header: Annotated[str | None, Header(alias="last-event-id")] = None,
     ) -> Response:
         """What the stream of that id carries, which POST /stream/{stream_id} says; one connection at a time."""
-        user, users = principal_of(request).user_id, api().users
-
-        def may_hear() -> bool:
-            return user is None or users.knows(user)
-
+        may_hear = partial(api().still_knows, principal_of(request))
         stream = api().streams.open(stream_id, caller)
         last_seen = number_after(last_event_id or header, api().instance)
         hello = {
@@ -382,6 +495,7 @@ def add_routes(routes: APIRouter) -> None:
     for add in (
         add_health_routes,
         add_control_routes,
+        add_sign_in_routes,
         add_stream_routes,
         add_bus_routes,
         add_openai_routes,

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
 
@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from local.api.http import ID_PATTERN, RequestRefused, error_response
 from local.api.server import Peer
+from local.api.sign_ins import KEY_HEADER, SignIns
 from local.core.data_dir import TOKEN_PREFIX
 from local.core.errors import without_passwords
 from local.core.users import Users
@@ -41,20 +42,23 @@ _UNKNOWN = (
     " which is LOCAL2_API_TOKEN or in the file api_token in the data directory"
 )
 OWNERS_TOKEN = (
-    "this requires the owner token: send 'Authorization: Bearer …' with the token in LOCAL2_API_TOKEN, or in"
-    " the file api_token in the data directory"
+    "this requires the owner: sign in on the page with the code that `local2 code` prints; a program sends the owner"
+    " token as 'Authorization: Bearer …', which is LOCAL2_API_TOKEN or in the file api_token in the data directory"
 )
+SIGNED_OUT = "this browser is signed out: run `local2 open`, or enter the code that `local2 code` prints"
+_NO_ORIGIN = "a signed-in browser has to say from which page a change comes: Origin is missing"
 _DATA_GONE = "the data directory, which holds the tokens, is gone: put it back, or restart LoCAL2"
 _NOT_KNOWN = "this token is unknown, or was withdrawn; `local2 user add` gives a new one"
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody who asks. Without `user_id` it is the owner; `by_token` says whether a token was shown. What has no user
-    is the owner's."""
+    """Somebody who asks. Without `user_id` it is the owner; `by_token` says whether a token was shown, or a sign-in,
+    whose id is `sign_in`. What has no user is the owner's."""
 
     user_id: str | None = None
     by_token: bool = False
+    sign_in: str | None = None
 
     @property
     def is_owner(self) -> bool:
@@ -92,33 +96,42 @@ class Principal:
             return self
         if not self.is_owner:
             raise RequestRefused("not_found", f"there is no user {user_id}", "user_id")
-        return Principal(user_id, self.by_token)
+        return replace(self, user_id=user_id)
 
 
 class Principals:
-    """Finds out who asks. `owner_token()` is asked each time: the file that holds it may be made anew. With `must_know`
-    a token that is shown has to be known; without, one that is none of ours is
-    taken for the key that OpenAI's clients have to send, and the Unix user counts."""
+    """Finds out who asks: by a token, by a sign-in, or by the Unix user. `owner_token()` is asked each time: the file
+    that holds it may be made anew. With `must_know` a token that is shown has to be known; without, one that is none of
+    ours is taken for the key that OpenAI's clients have to send, and the Unix user counts."""
 
-    def __init__(self, owner_token: Callable[[], str | None], users: Users, *, must_know: bool = False) -> None:
+    def __init__(
+        self, owner_token: Callable[[], str | None], users: Users, sign_ins: SignIns | None = None, *,
+        must_know: bool = False,
+    ) -> None:  # fmt: skip
         self._owner_token, self._users, self._must_know = owner_token, users, must_know
+        self._sign_ins = sign_ins
 
     async def of(self, headers: Mapping[str, str], peer: Peer | None) -> Principal:
         """Raises `RequestRefused` (unauthorized). Header names are in lower case."""
-        if known := self._by_token(headers.get("authorization", "")):
+        if known := self._by_authorization(headers.get("authorization", "")):
             return known
-        if peer is not None and _counts(headers):
-            if peer.is_own_user is None:
-                await peer.look_up()
-            if peer.is_own_user:
-                return Principal()
+        if self._sign_ins is not None and KEY_HEADER in headers:
+            if found := self._sign_ins.of(headers):
+                return Principal(found.user, by_token=True, sign_in=found.id)
+            if self._users.are_gone:
+                raise RequestRefused("unavailable", _DATA_GONE)
+            raise RequestRefused("unauthorized", SIGNED_OUT)
+        if is_sent_here(headers) and await is_own_user(headers, peer):
+            return Principal()
         raise RequestRefused("unauthorized", _UNKNOWN)
 
-    def _by_token(self, authorization: str) -> Principal | None:
+    def _by_authorization(self, authorization: str) -> Principal | None:
         scheme, _, given = authorization.partition(" ")
         token = given.strip()
-        if scheme.lower() != "bearer" or not token:
-            return None
+        return self.holder_of(token) if scheme.lower() == "bearer" and token else None
+
+    def holder_of(self, token: str) -> Principal | None:
+        """Whose token that is; None for what need not be one. Raises `RequestRefused` (unauthorized, unavailable)."""
         # Encoded, because compare_digest takes text only if it is ASCII.
         if hmac.compare_digest(token.encode(), (self._owner_token() or "").encode()):
             return Principal(by_token=True)
@@ -147,10 +160,17 @@ Caller = Annotated[Principal, Depends(_caller)]
 """Who asks, for the user whom `?user_id=` names if it is the owner."""
 
 
-def _counts(headers: Mapping[str, str]) -> bool:
-    """Whether the Unix user at the other end is who asks: nobody passes this on, and it was sent to this machine."""
+async def is_own_user(headers: Mapping[str, str], peer: Peer | None) -> bool:
+    """Whether the other end is the Unix user that runs this process, and does not pass a request on for somebody."""
     if any(name in _FORWARDING or any(part in name for part in _FORWARDING_PARTS) for name in headers):
         return False
+    if peer is not None and peer.is_own_user is None:
+        await peer.look_up()
+    return peer is not None and bool(peer.is_own_user)
+
+
+def is_sent_here(headers: Mapping[str, str]) -> bool:
+    """Whether a request was sent to this machine by a name that means it everywhere."""
     host = _PORT.sub("", headers.get("host", "").lower())
     try:
         return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
@@ -226,6 +246,7 @@ def _check(access: Access, principal: Principal) -> None:
 
 log = logging.getLogger(__name__)
 
+SAFE_METHODS = frozenset({"GET", "HEAD"})  # they change nothing
 PAGE_PATH = "/"  # to which pages of other sites may link
 UPLOAD_PATH = "/attachments"  # its bodies are files of any type
 MEGABYTE = 1024 * 1024
@@ -352,6 +373,8 @@ class GuardMiddleware:
         try:
             self._policy.check(scope["method"], scope["path"], headers)
             principal = scope["principal"] = await self._who_asks(scope, headers)
+            if principal is not None and principal.sign_in and scope["method"] not in SAFE_METHODS:
+                check_own_page(headers)
             with self._unfinished.one_more(principal.name if principal else ""):
                 body = await _read(receive, headers, self._policy.max_body(scope["path"]))
         except RequestRefused as refusal:
@@ -435,6 +458,13 @@ def _too_large(max_bytes: int) -> RequestRefused:
 def _headers_of(refusal: RequestRefused) -> Mapping[str, str]:
     challenge = {"www-authenticate": "Bearer"} if refusal.kind == "unauthorized" else {}
     return {"connection": "close", **challenge}
+
+
+def check_own_page(headers: Mapping[str, str]) -> None:
+    """Raises `RequestRefused` unless the browser says that the page which makes a request is our own; `GuardPolicy` has
+    refused those of others."""
+    if headers.get("sec-fetch-site") != "same-origin" and "origin" not in headers:
+        raise RequestRefused("forbidden", _NO_ORIGIN)
 
 
 def _follows_link(headers: Mapping[str, str]) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,9 +73,11 @@ class Counted(NamedTuple):
 
 class UsageTable:
     """The usage of every message that was counted, in a SQLite file or, without a path, in memory. Raises
-    `sqlite3.Error`. One thread at a time."""
+    `sqlite3.Error`. Threads wait for each other, also one that is left to itself when its caller is cancelled: SQLite
+    crashes where a connection is closed while another thread reads from it."""
 
     def __init__(self, path: Path | None) -> None:
+        self._lock = threading.RLock()
         self._db = sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
         try:
             self._db.execute("PRAGMA journal_mode=WAL")
@@ -109,12 +112,14 @@ class UsageTable:
         return cls(None)
 
     def close(self) -> None:
-        """Give back the file."""
-        self._db.close()
+        """Give back the file. What is asked afterwards fails with `sqlite3.ProgrammingError`."""
+        with self._lock:
+            self._db.close()
 
     def place(self) -> Place:
         """How far the journal was counted."""
-        found = self._db.execute("SELECT number, envelope_id FROM place").fetchone()
+        with self._lock:
+            found = self._db.execute("SELECT number, envelope_id FROM place").fetchone()
         return Place() if found is None else Place(*found)
 
     def count(self, messages: Iterable[Counted]) -> None:
@@ -141,10 +146,11 @@ class UsageTable:
         sql = f"SELECT {', '.join(columns)}, {_SUMS} FROM used WHERE day BETWEEN ? AND ? AND (? IS NULL OR user_id = ?)"
         ledger = UsageLedger()
         grouped = ", ".join(name for name in _COLUMNS if name in wanted)
-        for row in self._db.execute(f"{sql} GROUP BY {grouped}", (since, until, user_id, user_id)):
-            ledger.add(UsageKey(*row[: len(_COLUMNS)]), UsageSum(*row[len(_COLUMNS) :]))
-        for run, job in self._db.execute("SELECT run, job FROM jobs") if "job" in by else ():
-            ledger.name_job(run, job)
+        with self._lock:
+            for row in self._db.execute(f"{sql} GROUP BY {grouped}", (since, until, user_id, user_id)):
+                ledger.add(UsageKey(*row[: len(_COLUMNS)]), UsageSum(*row[len(_COLUMNS) :]))
+            for run, job in self._db.execute("SELECT run, job FROM jobs") if "job" in by else ():
+                ledger.name_job(run, job)
         return ledger
 
     def _count(self, each: Counted) -> None:
@@ -162,10 +168,11 @@ class UsageTable:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")

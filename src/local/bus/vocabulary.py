@@ -43,3 +43,4 @@ PROPOSE_PLAN = "propose_plan"  # by which it asks for approval of a plan
 PLAN_STEP = "plan_step"  # by which it says how far that is
 TOOL_SEARCH = "tool_search"  # by which it finds tools that it is not offered
 CALL_TOOL = "call_tool"  # by which it calls one of those
+TRUST_FOLDER = "trust_folder"  # the question whether the owner trusts a folder; no tool of that name is offered

@@ -6,9 +6,8 @@ CAPABILITY = Capability(
     commands={
         "ask": Command("local.cli.commands:ask_once", Section.ASK, "Ask one question and print the answer"),
         "chat": Command("local.cli.commands:chat", Section.ASK, "Talk in this terminal"),
-        "open": Command(
-            "local.cli.client:open_page", Section.ASK, "Open the page of the running system in the browser"
-        ),
+        "open": Command("local.cli.client:open_page", Section.ASK, "Open the page in the browser, signed in"),
+        "code": Command("local.cli.client:sign_in_code", Section.ASK, "Print a code to sign a browser in"),
         "trace": Command("local.cli.commands:trace", Section.WATCH, "Show where the time of a query went"),
         "status": Command("local.cli.client:status", Section.WATCH, "Show how the system and each participant are"),
         "restart": Command("local.cli.client:restart", Section.SYSTEM, "Start or restart one participant"),

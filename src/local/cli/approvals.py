@@ -10,18 +10,21 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from local.bus.vocabulary import CLARIFICATION, PROPOSE_PLAN
+from local.bus.vocabulary import CLARIFICATION, PROPOSE_PLAN, TRUST_FOLDER
 from local.cli.main import visible
 from local.core.errors import NoAnswer
 
 Json = dict[str, Any]
 MOST_CHARACTERS = 2000  # of one argument
+LAST_CHARACTERS = 500  # of these so many are from its end
 CHOICES = {
     "y": "allow", "yes": "allow", "a": "allow_session", "always": "allow_session", "n": "deny", "no": "deny",
 }  # fmt: skip
 PLAN_KEYS = (
     "[y] approve · [e] approve, and change files without asking · [n] reject, or type what should be different › "
 )
+FOLDER_KEYS = "[y] trust it · [n] do not trust it › "
+STRANGERS = "This conversation contains untrusted content from {}"
 KEYS = "[y] once · [a] in this conversation · [n] no › "
 
 
@@ -80,7 +83,7 @@ class ApprovalPrompt:
     def _take(self, call_id: str, asked: Json, line: str) -> None:
         body = _answer_to(asked, line)
         if body is None:
-            self._write(PLAN_KEYS if asked["tool"] == PROPOSE_PLAN else KEYS)
+            self._write({PROPOSE_PLAN: PLAN_KEYS, TRUST_FOLDER: FOLDER_KEYS}.get(asked["tool"], KEYS))
             return
         del self._waiting[call_id]
         self._shown = ""
@@ -108,7 +111,7 @@ class ApprovalPrompt:
 def question_of(asked: Json) -> str:
     """Return the request as lines that end in a prompt."""
     args, sources = asked.get("args") or {}, asked.get("sources") or ()
-    strangers = f"This conversation contains untrusted content from {visible(', '.join(sources))}"
+    strangers = STRANGERS.format(visible(", ".join(sources)))
     if asked["tool"] == CLARIFICATION:
         options = "".join(f"\n  {number}. {visible(str(one))}" for number, one in enumerate(_options(args), 1))
         why = f"\n{strangers}. It may have influenced this request." if sources else ""
@@ -119,14 +122,25 @@ def question_of(asked: Json) -> str:
         numbered = [f"  {number}. {line}" for number, line in enumerate(lines, 1)]
         from_strangers = [f"  {strangers}."] if sources else []
         return "\n".join([f"\nA plan: {visible(str(args.get('title', '')))}", *numbered, *from_strangers, PLAN_KEYS])
+    if asked["tool"] == TRUST_FOLDER:
+        head = f"Do you trust {visible(str(args.get('folder', '')))}? The assistant is about to read files in it."
+        return f"\n{head} {visible(asked.get('why', ''))}\n{FOLDER_KEYS}"
+    return "\n".join([f"\n{call_told(asked, MOST_CHARACTERS)}", KEYS])
+
+
+def call_told(asked: Json, most: int) -> str:
+    """Return a call that needs approval as lines, with at most so many characters of each argument. What is left out is
+    from the middle of an argument, and is said."""
+    sources = asked.get("sources") or ()
     whose = f"The agent {visible(asked['agent'])}: " if asked.get("agent") else ""
     head = f"{whose}{visible(asked['tool'])} ({asked.get('level', 'L2')}) needs approval."
+    args = asked.get("args") or {}
     told = [
-        f"\n{head} {visible(asked.get('why', ''))}".rstrip(),
-        *(f"  {visible(name)}: {_shown(value)}" for name, value in args.items()),
-        *([f"  {strangers}."] if sources else []),
+        f"{head} {visible(asked.get('why', ''))}".rstrip(),
+        *(f"  {visible(name)}: {_shown(str(value), most, asked['call_id'])}" for name, value in args.items()),
+        *([f"  {STRANGERS.format(visible(', '.join(sources)))}."] if sources else []),
     ]
-    return "\n".join([*told, KEYS])
+    return "\n".join(told)
 
 
 def _answer_to(asked: Json, line: str) -> Json | None:
@@ -135,6 +149,8 @@ def _answer_to(asked: Json, line: str) -> Json | None:
         return _answer_to_plan(line)
     if asked["tool"] != CLARIFICATION:
         decision = CHOICES.get(line.lower())
+        if asked["tool"] == TRUST_FOLDER and decision == "allow_session":
+            return None
         return None if decision is None else {"decision": decision}
     options = _options(asked.get("args") or {})
     if line.isdecimal() and 0 < int(line) <= len(options):
@@ -159,7 +175,8 @@ def _options(args: Json) -> list[Any]:
     return options if isinstance(options, list) else []
 
 
-def _shown(value: Any) -> str:
-    text = str(value)
-    cut = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}… ({len(text)} characters)"
-    return "\n    ".join(visible(line) for line in cut.split("\n"))
+def _shown(text: str, most: int, call_id: str) -> str:
+    if (hidden := len(text) - most) > 0:
+        left_out = f"[{hidden} of {len(text)} characters are not shown; see them with: local2 approvals show {call_id}]"
+        text = f"{text[: most - LAST_CHARACTERS]}\n{left_out}\n{text[-LAST_CHARACTERS:]}"
+    return "\n    ".join(visible(line) for line in text.split("\n"))

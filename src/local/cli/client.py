@@ -41,7 +41,10 @@ class NoBrowser(LocalError):
     kind = "no_browser"
 
     def __init__(self, address: str) -> None:
-        super().__init__(f"no browser could be started here; open {address} in one yourself")
+        super().__init__(
+            f"no browser could be started here; open {address} in one yourself, and sign in with the code that `local2"
+            " code` prints"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,10 @@ class _ApiCloses(NoAnswer):
 class SystemClient:
     """An HTTP client of one system, with a connection for each request. Every method raises `NoAnswer`."""
 
-    def __init__(self, url: str, token: str | None = None) -> None:
-        """`token` is shown where LOCAL2_API_TOKEN has none; see `owner_token`."""
+    def __init__(self, url: str, token: str | None = None, answer_seconds: float = ANSWER_SECONDS) -> None:
+        """`token` is shown where LOCAL2_API_TOKEN has none; see `owner_token`. An answer may take
+        `answer_seconds`."""
+        self._answer_seconds = answer_seconds
         self._url = url.rstrip("/")
         try:
             parts = urlsplit(self._url)
@@ -108,6 +113,21 @@ class SystemClient:
         """Return the hits of GET /memory, best first."""
         hits: list[Json] = self.request("GET", f"/memory?{urlencode({'query': query})}")["hits"]
         return hits
+
+    def sign_in_link(self) -> str:
+        """The address of the page with a new one-time code, which signs a browser of this Unix user in."""
+        return f"{self._url}/#code={self._code(link=True)}"
+
+    def sign_in_code(self) -> str:
+        """A new one-time code to be typed on the page."""
+        return self._code(link=False)
+
+    def sign_out_all(self) -> int:
+        """Sign every browser of the caller out; returns how many that were."""
+        return int(self.insist("POST", "/sign-out", {"everywhere": True})["signed_out"])
+
+    def _code(self, *, link: bool) -> str:
+        return str(self.insist("POST", "/sign-in/codes", {"link": link})["code"])
 
     def session(self, session_id: str) -> Json:
         """Return the answer of GET /sessions/{id}."""
@@ -182,7 +202,7 @@ class SystemClient:
         return self._request(method, path, body, also)
 
     def _request(self, method: str, path: str, body: Json | bytes | None, also: Sequence[int]) -> Json:
-        with self._reporting(), closing(self._connection(ANSWER_SECONDS)) as connection:
+        with self._reporting(), closing(self._connection(self._answer_seconds)) as connection:
             response = self._answer(connection, method, path, body, {}, also)
             text = response.read()
         try:
@@ -429,11 +449,14 @@ def _said(child: dict[str, Any]) -> str:
     return f"{child['name']} {why}"
 
 
-# `local2 open`: the page of the running system.
+# `local2 open` and `local2 code`: the page of the running system, and signing in to it.
+
+UNAUTHORIZED = 401
 
 
 def open_page(api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Open the page of the running system in the browser. Start the system first with `local2 run`.
+    """Open the page of the running system in the browser, and sign the browser in. Start the system first with
+    `local2 run`.
 
     Example: local2 open
     """
@@ -442,14 +465,36 @@ def open_page(api: ApiOption = None, data_dir: DataDir = None) -> None:
     client = running_system(api, data_dir)
     client.health()
     address = f"{client.url}/"
-    if not webbrowser.open(
-        address
-    ):  # without the token: other users of this machine see what a browser is started with
+    try:
+        # Other users of this machine see what a browser is started with: a link's code works for this user alone.
+        link = client.sign_in_link()
+    except NoAnswer as error:
+        if error.status != UNAUTHORIZED:
+            raise
+        link = address
+    if not webbrowser.open(link):
         raise NoBrowser(address)
-    typer.echo(f"opened {address}")
-    token = None if api else owner_token(find_data_dir(data_dir))
-    if token and sys.stderr.isatty():
-        typer.echo(f"to approve tool calls on the page, open it by {address}#token={quote(token)}", err=True)
+    typer.echo(f"opened {address}{'' if link != address else ' (the page asks you to sign in)'}")
+
+
+def sign_in_code(
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+    sign_out: Annotated[bool, typer.Option("--sign-out", help="Sign every browser of yours out instead.")] = False,
+) -> None:
+    """Print a code that signs one browser in as you: once, within ten minutes. Enter it on the page, on this machine or
+    another one. After five wrong codes it is withdrawn.
+
+    Example: local2 code
+    """
+    client = running_system(api, data_dir)
+    if sign_out:
+        number = client.sign_out_all()
+        typer.echo(f"{number} browser{' was' if number == 1 else 's were'} signed out")
+        return
+    code = client.sign_in_code()
+    typer.echo(f"enter this code on {client.url}/ within ten minutes; it works once:", err=True)
+    typer.echo(code)
 
 
 # `local2 status`: how the system is, with every process of it.

@@ -6,8 +6,10 @@ import difflib
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+import typer
+
 from local.cli.main import visible
-from local.core.versioned_text import TextProposal, TextVersion
+from local.core.versioned_text import TextProposal, TextProposals, TextVersion
 
 
 def history_lines(kept: Sequence[TextVersion]) -> Iterator[str]:
@@ -23,3 +25,13 @@ def proposal_lines(proposal: TextProposal) -> Iterator[str]:
     """The lines that would go and come, after who has proposed them."""
     yield f"proposed by {visible(proposal.by)}, {proposal.proposed_at}"
     yield from map(visible, proposal.diff())
+
+
+def approved(proposals: TextProposals, *, yes: bool) -> TextProposal:
+    """Show the proposal that waits, and apply just that one if the owner confirms it. Raises `ConfigError`, and
+    `typer.Exit` if the owner declines."""
+    if (shown := proposals.waiting()) is not None:
+        typer.echo("\n".join(proposal_lines(shown)))
+        if not yes and not typer.confirm("Apply this change?"):
+            raise typer.Exit(1)
+    return proposals.approve(shown)

@@ -8,18 +8,19 @@ import hashlib
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
+from typing import Literal
 
 from pydantic_core import from_json, to_json
 
 from local.core.errors import AttachmentMissing, AttachmentRefused, StoreFailed, StoreFull
 from local.core.excerpts import part_end
 from local.core.files import OWNER, locked_folder
-from local.core.pdf import pdf_pages
+from local.core.pdf import pdf_pages, too_slow
 from local.core.web_text import Document, read_article
 from local.core.web_url import MediaType
 
@@ -34,6 +35,7 @@ _PICTURES = {
     b"GIF87a": "image/gif",
     b"GIF89a": "image/gif",
 }
+_JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _TEXTS = {".md": "text/markdown", ".markdown": "text/markdown", ".csv": "text/csv", ".json": "application/json"}
 _HTML_NAMES = frozenset({".html", ".htm", ".xhtml"})
 _HTML_START = re.compile(rb"\s*(?:<!doctype html|<html)", re.IGNORECASE)
@@ -45,7 +47,7 @@ _CONTROLS_ALLOWED = 0.01  # of the first bytes; a text in any charset has next t
 
 def kind_of(name: str, data: bytes) -> str:
     """The media type. Raises `AttachmentRefused` (unsupported_media_type) for what is neither text nor known."""
-    if picture := _picture(data):
+    if picture := picture_type(data):
         return picture
     if b"%PDF-" in data[:_PDF_WITHIN]:
         return PDF
@@ -62,10 +64,39 @@ def is_picture(media_type: str) -> bool:
     return media_type.startswith("image/")
 
 
-def _picture(data: bytes) -> str | None:
+def picture_type(data: bytes) -> str | None:
+    """The media type of a picture that browsers and models show, by its first bytes; None for anything else."""
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for start, kind in _PICTURES.items() if data.startswith(start)), None)
+
+
+MOST_PIXELS = 100_000_000  # a few kilobytes can be a picture that fills the memory of whoever shows it
+
+
+def pixels_of(data: bytes) -> int:
+    """How many pixels a picture has, as its head says; 0 where that is not to be seen."""
+
+    def number(start: int, end: int, order: Literal["big", "little"] = "little") -> int:
+        return int.from_bytes(data[start:end], order)
+
+    if data.startswith(b"\x89PNG"):
+        return number(16, 20, "big") * number(20, 24, "big")
+    if data.startswith(b"GIF"):
+        return number(6, 8) * number(8, 10)
+    match data[12:16]:
+        case b"VP8X":
+            return (1 + number(24, 27)) * (1 + number(27, 30))
+        case b"VP8L":
+            return (1 + (number(21, 25) & 0x3FFF)) * (1 + (number(21, 25) >> 14 & 0x3FFF))
+        case b"VP8 ":
+            return (number(26, 28) & 0x3FFF) * (number(28, 30) & 0x3FFF)
+    at = 2  # of a JPEG: its parts, each with its length, up to the one with the size
+    while data[at : at + 1] == b"\xff" and len(data) > at + 9:
+        if data[at + 1] in _JPEG_SIZES:
+            return number(at + 5, at + 7, "big") * number(at + 7, at + 9, "big")
+        at += 2 + number(at + 2, at + 4, "big")
+    return 0
 
 
 def _is_text(beginning: bytes) -> bool:
@@ -93,13 +124,13 @@ class Extract:
     note: str = ""
 
 
-def extract(name: str, media_type: str, data: bytes, limits: AttachmentLimits, stopped: Callable[[], bool]) -> Extract:
-    """Read a file that is no picture; ends soon after `stopped()`.
+def extract(name: str, media_type: str, data: bytes, limits: AttachmentLimits) -> Extract:
+    """Read a file that is no picture.
 
     Raises `AttachmentRefused` (invalid) if there is no text in it or it is damaged.
     """
     if media_type == PDF:
-        pages, note = pdf_pages(name, data, limits.max_pages, limits.max_characters, stopped)
+        pages, note = pdf_pages(name, data, limits.max_pages, limits.max_characters, limits.max_seconds)
         text = "\n\n".join(filter(None, pages))
     else:
         article = read_article(Document("", MediaType(media_type), data))
@@ -262,20 +293,20 @@ class AttachmentImporter:
         if not data:
             raise AttachmentRefused(name, "is empty", kind="invalid")
         media_type = kind_of(name, data)
+        if is_picture(media_type) and (pixels := pixels_of(data)) > MOST_PIXELS:
+            reason = f"has {pixels:,} pixels, at most {MOST_PIXELS:,} are accepted; attach it smaller"
+            raise AttachmentRefused(name, reason, kind="too_large")
         read = Extract("") if is_picture(media_type) else await self._read(name, media_type, data)
         kept = partial(self.store.put, name, media_type, data, read.text, read.note, user_id=user_id)
         return await asyncio.to_thread(kept)
 
     async def _read(self, name: str, media_type: str, data: bytes) -> Extract:
-        stop, seconds = threading.Event(), self.limits.max_seconds
+        seconds = self.limits.max_seconds
         try:
             async with self._places, asyncio.timeout(seconds):
-                return await asyncio.to_thread(extract, name, media_type, data, self.limits, stop.is_set)
+                return await asyncio.to_thread(extract, name, media_type, data, self.limits)
         except TimeoutError:
-            reason = f"could not be read within {seconds:g} s; attach only the relevant part"
-            raise AttachmentRefused(name, reason, kind="invalid") from None
-        finally:
-            stop.set()
+            raise too_slow(name, seconds) from None
 
 
 def clean_name(name: str) -> str:

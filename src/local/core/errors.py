@@ -516,14 +516,14 @@ class AttachmentMissing(BadRequest):
 
 class ToolError(LocalError):
     """A tool could not carry out its call; the text is for the model, `kind` for programs. `tainted` says that it
-    contains untrusted content.
+    contains untrusted content, and `folder` names the folder that the owner would have to trust for it not to.
     """
 
     kind = "tool_error"
 
-    def __init__(self, message: str, *, kind: str = "tool_error", tainted: bool = False) -> None:
+    def __init__(self, message: str, *, kind: str = "tool_error", tainted: bool = False, folder: str = "") -> None:
         super().__init__(message)
-        self.kind, self.tainted = kind, tainted
+        self.kind, self.tainted, self.folder = kind, tainted, folder
 
 
 class ToolGone(ToolError):

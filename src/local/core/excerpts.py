@@ -78,10 +78,13 @@ def excerpt(text: str, question: str, limit: int) -> str:
     return _joined(text, [spans[index] for index in sorted(chosen.indexes)])
 
 
-def rank(texts: Sequence[str], question: str) -> list[int]:
-    """The indexes of the texts, those that have most to do with the question first, younger before older ones."""
+def closest(texts: Sequence[str], question: str, least: float) -> list[int]:
+    """The indexes of the texts that have to do with the question, those that have most first, younger before older
+    ones. A text is among them if its score is at least this part of the best one's."""
     scores = _scores(texts, question)
-    return sorted(range(len(texts)), key=lambda index: (-scores[index], -index))
+    best = max(scores, default=0.0)
+    found = (index for index, score in enumerate(scores) if score > 0 and score >= least * best)
+    return sorted(found, key=lambda index: (-scores[index], -index))
 
 
 def mark(characters: int) -> str:

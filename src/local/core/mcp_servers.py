@@ -79,14 +79,19 @@ def load_mcp_servers(folder: Path) -> dict[str, MCPServerConfig]:
     """The servers by name; none without the file. Raises `ConfigError`, which names the file and the entry."""
     path = folder / FILE_NAME
     try:
-        text = path.read_text(encoding="utf-8")
-        entries = json.loads(text).get(SERVERS, {})
-        return {name: _entry(path, name, entry) for name, entry in entries.items()}
+        return mcp_servers_in(path, path.read_bytes())
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, AttributeError) as error:
+
+
+def mcp_servers_in(path: Path, content: bytes) -> dict[str, MCPServerConfig]:
+    """The servers by name, as the file at that path contains them. Raises `ConfigError`."""
+    try:
+        entries = json.loads(content.decode()).get(SERVERS, {})
+        return {name: _entry(path, name, entry) for name, entry in entries.items()}
+    except (ValueError, AttributeError, RecursionError) as error:
         expected = f'expected {{"{SERVERS}": {{"name": {{"command": "…", "args": […]}}}}}}'
         raise ConfigError(f"{path}: {expected}; {error}") from None
 

@@ -1,47 +1,54 @@
-"""The text of a PDF file, page by page, by the package pypdf where that is installed."""
+"""The text of a PDF file, page by page, read by the package pypdf in a process of its own."""
 
 from __future__ import annotations
 
-import io
-import logging
-from collections.abc import Callable
-from typing import Any
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 from local.core.errors import AttachmentRefused
 
+WORKER = (sys.executable, "-I", str(Path(__file__).with_name("pdf_worker.py")))
 
-def pdf_pages(
-    name: str, data: bytes, max_pages: int, max_characters: int, stopped: Callable[[], bool]
-) -> tuple[list[str], str]:
-    """The texts of the first pages, as far as the limits go, and a note on what they left out, if anything.
+
+def pdf_pages(name: str, data: bytes, max_pages: int, max_characters: int, seconds: float) -> tuple[list[str], str]:
+    """The texts of the first pages, as far as the limits go, and a note on what they left out, if anything. Blocks.
 
     Raises `AttachmentRefused`: unsupported_media_type without the package pypdf, invalid for a file that it cannot
-    read.
+    read within so many seconds.
     """
-    try:
-        import pypdf
-    except ImportError:
+    if not _is_installed():
         reason = "PDF files are read with the package pypdf, which is not installed; attach the text instead"
-        raise AttachmentRefused(name, reason, kind="unsupported_media_type") from None
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it complains about files that it can read
+        raise AttachmentRefused(name, reason, kind="unsupported_media_type")
+    header = json.dumps({"max_pages": max_pages, "max_characters": max_characters, "seconds": seconds}).encode()
     try:
-        reader = pypdf.PdfReader(io.BytesIO(data))
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise AttachmentRefused(name, "is protected by a password; save a copy without one", kind="invalid")
-        return _read_pages(reader, max_pages, max_characters, stopped)
-    except AttachmentRefused:
-        raise
-    except Exception as error:  # noqa: BLE001 - a damaged file can trip any part of the parser
-        reason = f"is not a readable PDF ({type(error).__name__}: {error})"
-        raise AttachmentRefused(name, reason[:300], kind="invalid") from None
+        done = subprocess.run(
+            WORKER, input=b"%s\n%s" % (header, data), capture_output=True, timeout=seconds, check=False,
+            cwd="/", env={"LANG": "C.UTF-8"},
+        )  # fmt: skip
+        told = json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        raise too_slow(name, seconds) from None
+    except OSError as error:
+        raise AttachmentRefused(name, f"could not be read: {error}", kind="invalid") from None
+    except ValueError:
+        reason = "takes too much memory or time to be read; attach only the relevant part"
+        raise AttachmentRefused(name, reason, kind="invalid") from None
+    if "error" in told:
+        raise AttachmentRefused(name, told["error"][:300], kind="invalid")
+    return told["pages"], told["note"]
 
 
-def _read_pages(reader: Any, max_pages: int, max_characters: int, stopped: Callable[[], bool]) -> tuple[list[str], str]:
-    total, texts, length = len(reader.pages), list[str](), 0
-    for number in range(min(total, max_pages)):
-        if stopped() or length > max_characters:
-            break
-        texts.append(reader.pages[number].extract_text().strip())
-        length += len(texts[-1])
-    note = "" if len(texts) == total else f"its first {len(texts)} of {total} pages"
-    return texts, note
+def too_slow(name: str, seconds: float) -> AttachmentRefused:
+    """The error for a file that takes too long to read."""
+    reason = f"could not be read within {seconds:g} s; attach only the relevant part"
+    return AttachmentRefused(name, reason, kind="invalid")
+
+
+def _is_installed() -> bool:
+    try:
+        return find_spec("pypdf") is not None
+    except ValueError:  # somebody has taken it out of this process
+        return False

@@ -97,6 +97,10 @@ class Users:
         """Whose token that is; None for one of nobody, and for all while the file cannot be read."""
         return self._known().get(_hash(token))
 
+    def hash_of(self, name: str) -> str | None:
+        """The hash of a user's token; None if there is no such user, and for all while the file cannot be read."""
+        return next((known for known, each in self._known().items() if each == name), None)
+
     def knows(self, name: str) -> bool:
         """Whether there is a user of that name."""
         return name in self._known().values()

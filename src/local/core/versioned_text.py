@@ -211,9 +211,12 @@ class TextProposals:
             why = error.strerror if isinstance(error, OSError) else "its content is invalid"
             raise ConfigError(f"{self._path} cannot be read: {why}; delete it") from None
 
-    def approve(self) -> TextProposal:
-        """Apply the proposal. Raises `ConfigError`, also if the text has changed since the proposal."""
+    def approve(self, shown: TextProposal | None) -> TextProposal:
+        """Apply the proposal that was `shown` to the owner, as `waiting` gave it. Raises `ConfigError`, also if it is
+        not the one that waits any more, or the text has changed since the proposal."""
         proposal = self._require()
+        if proposal != shown:
+            raise ConfigError(f"another change of {self._what} was proposed since this one was shown; look at it first")
         if self._text.text() != proposal.before:
             raise ConfigError(f"{self._what} has changed since the proposal; reject it and edit the text yourself")
         self._text.history.begin()

@@ -110,13 +110,13 @@ class CronRemoveTool(CronTool):
     effect = "write"
     safety = "L2"
 
-    async def run(self, job_id: Annotated[str, "The id that cron_list shows"]) -> str:
+    async def run(self, job_id: Annotated[str, "The id that cron_list shows"]) -> ToolOutput:
         """That the job is gone."""
         try:
             stored = await self._scheduler.remove(job_id, self.asked_by().user_id or OWNER)
         except LocalError as error:
             raise ToolError(str(error), kind=error.kind) from None
-        return f"The job {stored.job.name!r} is removed."
+        return ToolOutput(f"The job {stored.job.name!r} is removed.", tainted=stored.job.tainted)
 
 
 AT_ONCE = 8

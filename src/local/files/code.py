@@ -548,8 +548,8 @@ class CodeTool(FileTool):
         where, root = self._files.path(self, path), str(self._files.workspace.root)
         job = CodeJob(verb, root, where.parts, limits, wanted, pattern, ignore_case)
         findings = await self._runner.findings(job)
-        tainted = await self._files.holds_strangers_words(findings.digests, set(findings.digests.values()))
-        return self.told(findings.text, tainted=tainted)
+        taint = await self._files.taint_of(findings.digests, set(findings.digests.values()))
+        return self.told(findings.text, taint)
 
 
 # The tool that finds syntax.

@@ -45,10 +45,18 @@ _MIGRATIONS = (
     CREATE TABLE tainted_files (root TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (root, path)) WITHOUT ROWID;
     CREATE TABLE tainted_contents (digest TEXT PRIMARY KEY) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE changes ADD COLUMN is_own INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE own_files (root TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (root, path)) WITHOUT ROWID;
+    CREATE TABLE own_contents (digest TEXT PRIMARY KEY) WITHOUT ROWID;
+    UPDATE changes SET is_own = 1 WHERE tool = 'write_file' AND state = 'done' AND NOT is_tainted;
+    INSERT OR IGNORE INTO own_files SELECT root, path FROM changes WHERE is_own;
+    INSERT OR IGNORE INTO own_contents SELECT after FROM changes WHERE is_own AND after IS NOT NULL;
+    """,
 )
 _COLUMNS = (
     "root, path, tool, call_id, query_id, session_id, before, after, mode, folders, part, was_tainted, is_tainted,"
-    " state, at"
+    " is_own, state, at"
 )
 
 
@@ -56,7 +64,8 @@ _COLUMNS = (
 class FileChange:
     """A change that one call has made to one file. `before` and `after` are the SHA-256 of what it held, None where
     there was nothing of that name; `mode` are its permissions before, `folders` how many folders were made on the way
-    to it, `part` the name under which it is half written, `at` seconds since 1970."""
+    to it, `part` the name under which it is half written, `at` seconds since 1970. `is_own`: all that the file holds
+    then was written here in untainted turns."""
 
     root: str
     path: str
@@ -71,6 +80,7 @@ class FileChange:
     part: str
     was_tainted: bool
     is_tainted: bool
+    is_own: bool = False
     at: float = 0.0
     state: Literal["begun", "done", "undone"] = "begun"
     number: int = 0
@@ -110,7 +120,7 @@ class ChangeStore(OwnedDatabase):
 
         def work(db: sqlite3.Connection) -> None:
             db.execute("UPDATE changes SET state = 'done' WHERE number = ?", (change.number,))
-            _mark(db, change, is_tainted=change.is_tainted, digest=change.after)
+            _mark(db, change, is_tainted=change.is_tainted, digest=change.after, is_own=change.is_own)
 
         await self.write(work)
 
@@ -159,6 +169,23 @@ class ChangeStore(OwnedDatabase):
 
         return await self.run_short(work)
 
+    async def own(self, root: str, paths: Collection[str], digests: Collection[str] = ()) -> bool:
+        """Whether those files, and all content of those digests, were written here in untainted turns."""
+
+        def work(db: sqlite3.Connection) -> bool:
+            content = "SELECT 1 FROM own_contents WHERE digest = ?"
+            file = "SELECT 1 FROM own_files WHERE root = ? AND path = ?"
+            return all(db.execute(content, (digest,)).fetchone() for digest in digests) and all(
+                db.execute(file, (root, path)).fetchone() for path in paths
+            )
+
+        return await self.run_short(work)
+
+    async def knows_untrusted_contents(self) -> bool:
+        """Whether untrusted text was ever written here."""
+        sql = "SELECT 1 FROM tainted_contents LIMIT 1"
+        return await self.run_short(lambda db: db.execute(sql).fetchone() is not None)
+
     async def forget(self, *, session_id: str | None = None, query_id: str | None = None) -> None:
         """Remove permanently what was noted of a session or of a query; whose words a file holds stays."""
         column, key = ("session_id", session_id) if session_id is not None else ("query_id", query_id)
@@ -179,7 +206,9 @@ class ChangeStore(OwnedDatabase):
         return await self.run(lambda db: {each for row in db.execute(sql) for each in row if each is not None})
 
 
-def _mark(db: sqlite3.Connection, change: FileChange, *, is_tainted: bool, digest: str | None) -> None:
+def _mark(
+    db: sqlite3.Connection, change: FileChange, *, is_tainted: bool, digest: str | None, is_own: bool = False
+) -> None:
     """A file, and the folders that were made for it: what is in their names, is seen in lists."""
     sql = "INSERT OR IGNORE INTO" if is_tainted else "DELETE FROM"
     where = "VALUES (?, ?)" if is_tainted else "WHERE root = ? AND path = ?"
@@ -187,11 +216,15 @@ def _mark(db: sqlite3.Connection, change: FileChange, *, is_tainted: bool, diges
     db.executemany(f"{sql} tainted_files {where}", [(change.root, str(path)) for path in (change.path, *folders)])
     if is_tainted and digest is not None:
         db.execute("INSERT OR IGNORE INTO tainted_contents VALUES (?)", (digest,))
+    if is_own:
+        own = [(change.root, str(path)) for path in (change.path, *folders)]
+        db.executemany("INSERT OR IGNORE INTO own_files VALUES (?, ?)", own)
+        db.execute("INSERT OR IGNORE INTO own_contents VALUES (?)", (digest,))
 
 
 def _change(row: sqlite3.Row) -> FileChange:
     fields = {name: row[name] for name in row.keys()}  # noqa: SIM118 - a row iterates over its values
-    return FileChange(**{**fields, "was_tainted": bool(row["was_tainted"]), "is_tainted": bool(row["is_tainted"])})
+    return FileChange(**fields | {name: bool(row[name]) for name in ("was_tainted", "is_tainted", "is_own")})
 
 
 # What files held, by the SHA-256 of it: kept so that an undo can restore it.
@@ -501,6 +534,10 @@ class WorkspaceEditor:
         """Whether untrusted text is in one of those files, or in content of one of those digests."""
         return await self.changes.tainted(str(self.workspace.root), paths, digests)
 
+    async def is_own(self, paths: Collection[str], digests: Collection[str] = ()) -> bool:
+        """Whether all of it was written here in untainted turns, and by nobody else since."""
+        return await self.changes.own(str(self.workspace.root), paths, digests)
+
     async def forget(self, *, session_id: str | None = None, query_id: str | None = None) -> None:
         """Keep nothing of a session or a query any more: its changes can then not be undone."""
         await self.changes.forget(session_id=session_id, query_id=query_id)
@@ -521,6 +558,8 @@ class WorkspaceEditor:
             raise ToolError(f"{shown(str(path))} was changed by somebody else meanwhile", kind="changed")
         after = None if content is None else await asyncio.to_thread(self._contents.keep, io.BytesIO(content))
         was_tainted = await self.is_tainted([str(path)], () if before is None else (before,))
+        is_tainted = cause.is_tainted or (keeps_taint and was_tainted)
+        is_kept_own = not keeps_taint or (before is not None and await self.is_own([str(path)], [before]))
         change = FileChange(
             root=str(self.workspace.root),
             path=str(path),
@@ -534,7 +573,8 @@ class WorkspaceEditor:
             folders=0 if before is not None else await asyncio.to_thread(self._missing_folders, path),
             part=f".local2-{uuid.uuid4().hex[:12]}.part",
             was_tainted=was_tainted,
-            is_tainted=cause.is_tainted or (keeps_taint and was_tainted),
+            is_tainted=is_tainted,
+            is_own=after is not None and is_kept_own and not is_tainted,
         )
         failpoints.reach("files.kept")
         return await self.changes.begin(change)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import re
 import shlex
@@ -325,6 +326,7 @@ STATUS = (
 ADD = ("update-index", "--add", "--remove", "-z", "--stdin")
 UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 CONFLICTS = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
+_MOST_HEAD = 10_000  # bytes of what git says of an object
 _IDS = re.compile(rb"([0-9a-f]{40,})\n([0-9a-f]{40,})\n")  # no line of a status begins like that
 
 
@@ -377,6 +379,21 @@ class GitRepository:
             else:
                 return await self._diff_of_files(folder, paths, staged=staged)
             return _text(await self._git(folder, [*arguments, "--", *paths]))
+
+    async def earlier_digests(self, paths: Sequence[str], *, staged: bool) -> set[str] | None:
+        """The SHA-256 of what those files hold in the last commit, and in what is `staged`; None if that cannot be
+        told."""
+        places = ("HEAD", "") if staged else ("HEAD",)
+        if any("\n" in path for path in paths):
+            return None
+        names = [f"{where}:{path}" for path in paths for where in places]
+        said = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
+        async with self._opened() as folder:
+            try:
+                told = await self._git(folder, ["cat-file", "--batch"], said=said)
+            except ToolError:
+                return None
+        return _digests_of(told)
 
     async def log(self, paths: Sequence[str], *, revision: str = "", most: int = 20, words: str = "") -> str:
         """The latest commits, with what was said of each."""
@@ -519,6 +536,22 @@ class GitRepository:
 def _entries(told: bytes) -> list[GitEntry]:
     lines = told.decode("utf-8", "surrogateescape").split("\0")
     return [GitEntry(line[:2], line[3:]) for line in lines if line]
+
+
+def _digests_of(told: bytes) -> set[str] | None:
+    """The SHA-256 of each object that `git cat-file --batch` has told; None if that was cut off."""
+    found, at = set[str](), 0
+    while at < len(told):
+        head, _, _ = told[at : at + _MOST_HEAD].partition(b"\n")
+        at += len(head) + 1
+        if head.endswith((b" missing", b" ambiguous")):
+            continue
+        size = head.rpartition(b" ")[2]
+        if not size.isdigit() or at + int(size) >= len(told):
+            return None
+        found.add(hashlib.sha256(told[at : at + int(size)]).hexdigest())
+        at += int(size) + 1
+    return found
 
 
 def _sane(revision: str) -> str:

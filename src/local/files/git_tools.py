@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from local.core.errors import ToolError
 from local.core.text import readable_output
 from local.core.workspace import WorkspacePath
 from local.files.git import GitRepository
-from local.files.tools import FilesConfig, FileTool, WorkspaceFiles, cause_of
+from local.files.tools import FilesConfig, FileTaint, FileTool, WorkspaceFiles, cause_of
 from local.tools.tool import ToolOutput
 
 MOST_PATHS = 1000  # whose contents are checked for untrusted text
@@ -36,14 +37,15 @@ class GitTool(FileTool):
         where = self._files.path(self, path)
         return [str(where)] if where.parts else []
 
-    def told(self, text: str, *, tainted: bool) -> ToolOutput:
+    def told(self, text: str, taint: FileTaint) -> ToolOutput:
         """A result in characters that can be shown anywhere."""
-        return super().told(readable_output(text.encode("utf-8", "surrogateescape")), tainted=tainted)
+        return super().told(readable_output(text.encode("utf-8", "surrogateescape")), taint)
 
-    async def holds_strangers_words(self, paths: Sequence[str]) -> bool:
+    async def taint_of(self, paths: Sequence[str]) -> FileTaint:
         """Whether those files may hold untrusted text, as they are now."""
-        digests = await asyncio.to_thread(self._digests, paths)
-        return len(paths) > MOST_PATHS or await self._files.holds_strangers_words(paths, digests)
+        if len(paths) > MOST_PATHS:
+            return FileTaint(tainted=True)
+        return await self._files.taint_of(paths, await asyncio.to_thread(self._digests, paths))
 
     def _digests(self, paths: Sequence[str]) -> set[str]:
         found = set[str]()
@@ -91,8 +93,7 @@ class GitCommitTool(GitTool):
         more = f"\n… and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
         branch = made.branch.removeprefix("refs/heads/")
         text = f"{made.commit[:10]} on {branch}: {len(names)} files\n" + "\n".join(names[:MOST_SHOWN]) + more
-        output = self.told(text, tainted=await self._files.holds_strangers_words(names))
-        return ToolOutput(output.text, tainted=output.tainted, undoable=True)
+        return replace(self.told(text, await self._files.taint_of(names)), undoable=True)
 
 
 # The tool that tells how files differ.
@@ -115,13 +116,24 @@ class GitDiffTool(GitTool):
         paths = self.paths(path)
         text = await self._repository.diff(paths, staged=staged, revision=commit)
         if commit:  # whoever may have made it
-            return self.told(text or "no difference", tainted=True)
+            return self.told(text or "no difference", FileTaint(tainted=True))
         entries = await self._repository.status(paths)
         unknown = [entry.path for entry in entries if entry.letters == "??"]
         if unknown and not staged:
             text += f"\nnot known to git yet: {', '.join(unknown[:50])}{', …' if len(unknown) > 50 else ''}"
-        tainted = await self.holds_strangers_words([entry.path for entry in entries])
-        return self.told(text.lstrip("\n") or "no difference", tainted=tainted)
+        known = [entry.path for entry in entries if entry.letters != "??"]
+        # Lines of the last commit are shown, too, which anybody may have written: for those the whole folder is named.
+        taint = await self.taint_of([".", *(entry.path for entry in entries)] if entries else [])
+        if await self._held(known, staged=staged):
+            taint = FileTaint(tainted=True)
+        return self.told(text.lstrip("\n") or "no difference", taint)
+
+    async def _held(self, paths: Sequence[str], *, staged: bool) -> bool:
+        """Whether those files held untrusted text, which a diff shows as lines that have gone or are staged."""
+        if not paths or not await self._files.editor.changes.knows_untrusted_contents():
+            return False
+        digests = await self._repository.earlier_digests(paths, staged=staged)
+        return digests is None or await self._files.editor.is_tainted((), digests)
 
 
 # The tool that tells of commits.
@@ -143,7 +155,7 @@ class GitLogTool(GitTool):
     ) -> ToolOutput:
         """A line for each, and the rest of its message below. Anybody may have written it, whatever name it has."""
         found = await self._repository.log(self.paths(path), revision=branch, most=count, words=text)
-        return self.told(found or "no such commit", tainted=True)
+        return self.told(found or "no such commit", FileTaint(tainted=True))
 
 
 # The tool that tells what differs from the last commit.
@@ -166,5 +178,5 @@ class GitStatusTool(GitTool):
         if len(entries) > most:
             lines.append(f"… and {len(entries) - most} more")
         heading = f"on {branch}: {len(entries)} files differ from the last commit" if entries else f"on {branch}: clean"
-        tainted = await self._files.holds_strangers_words(entry.path for entry in entries)
-        return self.told("\n".join([heading, *lines]), tainted=tainted)
+        taint = await self._files.taint_of(entry.path for entry in entries)
+        return self.told("\n".join([heading, *lines]), taint)

@@ -10,6 +10,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from html.parser import HTMLParser
@@ -82,10 +83,12 @@ class Outline:
 def nested(headings: Iterable[tuple[int, int, str]], last_line: int) -> list[FilePart]:
     """Parts from headings as (line, level, title) in order: each lasts up to the next of its level or above."""
     found = [FilePart(title[:MOST_TITLE], line, last_line, level) for line, level, title in headings]
-    return [
-        replace(part, end=next((p.start - 1 for p in found[index + 1 :] if p.level <= part.level), last_line))
-        for index, part in enumerate(found)
-    ]
+    ends, still_open = [last_line] * len(found), list[int]()  # in one pass: a file may have 100,000 headings
+    for index, part in enumerate(found):
+        while still_open and found[still_open[-1]].level >= part.level:
+            ends[still_open.pop()] = part.start - 1
+        still_open.append(index)
+    return [replace(part, end=end) for part, end in zip(found, ends, strict=True)]
 
 
 def blocks(lines: Sequence[str], length: int = 60) -> list[FilePart]:
@@ -540,6 +543,7 @@ def _settings(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
 MARKUP = (".html", ".htm", ".xhtml", ".svg", ".xml", ".vue")
 TABLES = {".csv": None, ".tsv": "\t"}
 MOST_PAGES, MOST_CHARS_OF_PDF = 500, 2_000_000
+PDF_SECONDS = 20.0  # less than the tool has
 
 
 def file_outline(name: str, content: bytes) -> Outline:
@@ -559,13 +563,15 @@ def file_outline(name: str, content: bytes) -> Outline:
 def _of_text(suffix: str, content: bytes, text: str) -> Outline:
     lines = text.splitlines()
     if suffix in LANGUAGES:
-        return code_outline(suffix, content, lines)
+        with suppress(RecursionError):  # nested a thousand deep: nobody has written that as a program
+            return code_outline(suffix, content, lines)
     if suffix in MARKUP:
         return markup_outline(text, lines)
     if suffix in (".css", ".scss", ".less"):
         return style_outline(lines)
     if suffix in TABLES:
-        return table_outline(text, lines, TABLES[suffix])
+        with suppress(csv.Error):  # a field of more than 128 kB: it is no table
+            return table_outline(text, lines, TABLES[suffix])
     if (suffix in (".json", ".ipynb", ".geojson") or text[:1] in "{[") and (found := json_outline(text, lines)):
         return found
     if suffix == ".log" or looks_like_log(lines):
@@ -582,7 +588,7 @@ def _in_another_encoding(name: str, content: bytes) -> str:
 
 def _of_pdf(name: str, content: bytes) -> Outline:
     try:
-        texts, note = pdf_pages(name, content, MOST_PAGES, MOST_CHARS_OF_PDF, lambda: False)
+        texts, note = pdf_pages(name, content, MOST_PAGES, MOST_CHARS_OF_PDF, PDF_SECONDS)
     except AttachmentRefused as error:
         raise ToolError(str(error), kind="not_text") from None
     lines, pages = list[str](), list[tuple[int, int, str]]()

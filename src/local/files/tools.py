@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import difflib
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -41,6 +42,7 @@ class FilesConfig(Settings):
     )  # fmt: skip
     strangers: tuple[str, ...] = ("node_modules/*", "*/node_modules/*", "*/site-packages/*", "*.eml", "*.mbox")
     skill_folders: tuple[Path, ...] = ()
+    strange_folders: bool = True
     strange_clones: bool = True
     keep_days: float = Field(30, gt=0)
     keep_megabytes: float = Field(500, gt=0)
@@ -86,22 +88,61 @@ class WorkspaceFiles:
         expected = None if before is None else hashlib.sha256(before).hexdigest()
         return await self.editor.write(path, content, cause_of(tool), expected, keeps_taint=keeps_taint)
 
-    async def holds_strangers_words(self, paths: Iterable[str], digests: Collection[str] = ()) -> bool:
+    async def taint_of(self, paths: Iterable[str], digests: Collection[str] = ()) -> FileTaint:
         """Whether one of those files, or one of their names, may hold untrusted text. `digests` are the SHA-256
         of what they hold: a copy of an untrusted file is untrusted, too."""
-        named, patterns = list(paths), [folded(pattern) for pattern in self.config.strangers]
-        if any(fnmatchcase(folded(path), pattern) for path in named for pattern in patterns):
-            return True
-        if self.config.strange_clones and await asyncio.to_thread(self._are_in_strange_clone, named):
-            return True
-        return await self.editor.is_tainted(named, digests)
+        named, root = list(paths), str(self.workspace.root)
+        trusted = await asyncio.to_thread(self._trusted_folders)
+        if not await self._is_untrusted(named, digests, trusted):
+            return FileTaint()
+        if root in trusted or await self._is_untrusted(named, digests, {*trusted, root}):
+            return FileTaint(tainted=True)
+        return FileTaint(tainted=True, folder=root)
 
-    def _are_in_strange_clone(self, paths: Iterable[str]) -> bool:
-        clones = CloneSearch(self.workspace).of(paths)
-        try:
-            return any(self._trust is None or not self._trust.trusted(clone) for clone in clones)
-        except ConfigError:  # nobody can tell
+    async def _is_untrusted(self, paths: Sequence[str], digests: Collection[str], trusted: Collection[str]) -> bool:
+        if await self.editor.is_tainted(paths, digests):
             return True
+        if await self.editor.is_own(paths, digests):
+            return False
+        patterns = [folded(pattern) for pattern in self.config.strangers]
+        if any(fnmatchcase(folded(path), pattern) for path in paths for pattern in patterns):
+            return True
+        if self.config.strange_clones and await asyncio.to_thread(self._are_in_strange_clone, paths, trusted):
+            return True
+        return self.config.strange_folders and not self._are_in_trusted_folder(paths, trusted)
+
+    def _trusted_folders(self) -> Collection[str]:
+        """The paths of the folders that the owner trusts; none where nobody can know."""
+        try:
+            return self._trust.all() if self._trust is not None else ()
+        except ConfigError:
+            return ()
+
+    def _are_in_trusted_folder(self, paths: Iterable[str], trusted: Collection[str]) -> bool:
+        """Whether each file is in a trusted folder: the workspace, or one within it."""
+        root = self.workspace.root
+        return str(root) in trusted or all(
+            any(str(folder) in trusted for folder in _folders_of(root, path)) for path in paths
+        )
+
+    def _are_in_strange_clone(self, paths: Iterable[str], trusted: Collection[str]) -> bool:
+        return any(str(clone.resolve()) not in trusted for clone in CloneSearch(self.workspace).of(paths))
+
+
+@dataclass(frozen=True, slots=True)
+class FileTaint:
+    """The answer to whether files may hold untrusted text. `folder` is the folder that the owner would have to trust
+    so that they do not; empty where trust does not change it."""
+
+    tainted: bool = False
+    folder: str = ""
+
+
+def _folders_of(root: Path, path: str) -> Iterator[Path]:
+    """What lies at a path below the workspace, and the folders that it lies in, up to the workspace."""
+    place = root / path
+    yield place
+    yield from (folder for folder in place.parents if folder.is_relative_to(root))
 
 
 def cause_of(tool: Tool) -> ChangeCause:
@@ -134,9 +175,10 @@ class FileTool(Tool):
         super().__init__(config)
         self._files = files
 
-    def told(self, text: str, *, tainted: bool) -> ToolOutput:
+    def told(self, text: str, taint: FileTaint) -> ToolOutput:
         """A result of which, where it is too long, the beginning and the end are shown."""
-        return ToolOutput(text, tainted=tainted, tail=self.max_result_chars // TAIL_SHARE)
+        tail = self.max_result_chars // TAIL_SHARE
+        return ToolOutput(text, tainted=taint.tainted, folder=taint.folder, tail=tail)
 
 
 class ChangingFileTool(FileTool):
@@ -186,14 +228,15 @@ class EditFileTool(ChangingFileTool):
         """The change as a diff."""
         where = self._files.path_to_change(self, path)
         before = await self._files.read(where)
-        tainted = await self._files.holds_strangers_words([str(where)], [hashlib.sha256(before).hexdigest()])
+        taint = await self._files.taint_of([str(where)], [hashlib.sha256(before).hexdigest()])
         try:
             edited = replaced(where, text_of(where, before), old, new)
         except ToolError as error:
-            raise ToolError(str(error), kind=error.kind, tainted=tainted) from None  # it may name a line
+            raise ToolError(str(error), kind=error.kind, tainted=taint.tainted, folder=taint.folder) from None  # a line
         after = edited.encode("utf-8", "replace")
         await self._files.write(self, where, after, before, keeps_taint=True)
-        return ToolOutput(text_diff(str(where), before, after), undoable=True, tainted=tainted)
+        diff = text_diff(str(where), before, after)
+        return ToolOutput(diff, undoable=True, tainted=taint.tainted, folder=taint.folder)
 
 
 def replaced(path: WorkspacePath, text: str, old: str, new: str) -> str:
@@ -301,8 +344,9 @@ class ListFilesTool(FileTool):
         lines = [_line(entry) for entry in found[:most]]
         if len(found) > most:
             lines.append(f"… and more: the first {most} are shown. Name a folder, or give a pattern.")
-        tainted = await self._files.holds_strangers_words(entry.path for entry in found[:most])
-        return ToolOutput("\n".join([f"{where}/ ({_counted(found[:most])})", *lines]), tainted=tainted)
+        taint = await self._files.taint_of(entry.path for entry in found[:most])
+        text = "\n".join([f"{where}/ ({_counted(found[:most])})", *lines])
+        return ToolOutput(text, tainted=taint.tainted, folder=taint.folder)
 
     def _found(self, where: WorkspacePath, pattern: str, depth: int, most: int) -> Sequence[FileFacts]:
         entries = self._files.workspace.entries(where, depth, CLOSED)
@@ -359,7 +403,8 @@ class FileStatsTool(FileTool):
             lines.append(_of_content(await self._files.read(where)))
         changed = datetime.fromtimestamp(facts.modified_at)
         lines.append(f"changed {changed:%Y-%m-%d %H:%M:%S}, permissions {_permissions(facts)}")
-        return ToolOutput("\n".join(lines), tainted=await self._files.holds_strangers_words([str(where)]))
+        taint = await self._files.taint_of([str(where)])
+        return ToolOutput("\n".join(lines), tainted=taint.tainted, folder=taint.folder)
 
 
 def _of_content(content: bytes) -> str:
@@ -401,11 +446,16 @@ class ReadFileTool(FileTool):
         """The text, or what the file is made of."""
         where = self._files.path(self, path)
         content = await self._files.read(where)
-        outline = await asyncio.to_thread(file_outline, str(where), content)
-        config = self._files.config
-        text = told(where, outline, part, (start, end), len(content), config.whole_file_chars, config.max_part_chars)
-        digest = hashlib.sha256(content).hexdigest()
-        return ToolOutput(text, tainted=await self._files.holds_strangers_words([str(where)], [digest]))
+        config, digest = self._files.config, hashlib.sha256(content).hexdigest()
+        taint = await self._files.taint_of([str(where)], [digest])
+        try:
+            outline = await asyncio.to_thread(file_outline, str(where), content)
+            text = told(
+                where, outline, part, (start, end), len(content), config.whole_file_chars, config.max_part_chars
+            )
+        except ToolError as error:  # it may repeat what a PDF says
+            raise ToolError(str(error), kind=error.kind, tainted=taint.tainted, folder=taint.folder) from None
+        return ToolOutput(text, tainted=taint.tainted, folder=taint.folder)
 
 
 def told(
@@ -485,9 +535,10 @@ class WriteFileTool(ChangingFileTool):
         lines = len(content.splitlines())
         if before == after:
             return ToolOutput(f"{where} holds exactly that already ({lines} lines); nothing was written.")
-        tainted = digest is not None and await self._files.holds_strangers_words([str(where)], [digest])
+        taint = FileTaint() if digest is None else await self._files.taint_of([str(where)], [digest])
         await self._files.write(self, where, after, before, keeps_taint=False)
         if before is None:
             return ToolOutput(f"{where} is new: {lines} lines, {len(after)} bytes.", undoable=True)
         diff = text_diff(str(where), before, after)
-        return ToolOutput(f"{where} was written anew: {lines} lines.\n{diff}", undoable=True, tainted=tainted)
+        text = f"{where} was written anew: {lines} lines.\n{diff}"
+        return ToolOutput(text, undoable=True, tainted=taint.tainted, folder=taint.folder)

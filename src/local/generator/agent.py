@@ -28,6 +28,7 @@ from local.bus.messages import (
     SessionBranched,
     SessionChanged,
     SessionDeleted,
+    SessionSettings,
 )
 from local.bus.vocabulary import BACKGROUND
 from local.core import failpoints
@@ -37,7 +38,14 @@ from local.generator.client_calls import ClientCalls
 from local.generator.history import ConversationService, StoredTurn, TurnPlace, TurnStatus
 from local.generator.output import asked_of, stored_outcome, trace_of
 from local.generator.respondent import Respondent, RespondentPolicy
-from local.generator.session_changes import IncognitoSessions, RecordDeletion, SessionChanges, new_branch
+from local.generator.session_changes import (
+    IncognitoSessions,
+    RecordDeletion,
+    SessionChanges,
+    labels_in,
+    new_branch,
+    settings_in,
+)
 from local.generator.sessions import SessionFilter, SessionRecord
 from local.generator.turn import SideEffectPolicy, fitting_views
 from local.journal.client import messages_on_record
@@ -62,13 +70,13 @@ class ConversationRequestHandler:
         conversation: ConversationService,
         sessions: SessionRecord,
         changes: SessionChanges,
-        prelude: Callable[[Sequence[Json], date, str | None], Sequence[Json]],
+        prelude: Callable[[Sequence[Json], date, str | None, SessionSettings | None], Sequence[Json]],
         delete: Callable[[str], Awaitable[tuple[int, int]]],
         prompt: Callable[[date, str | None, AnswerOptions | None], Json],
     ) -> None:
-        """`prelude(history, today, user_id)` is what the model gets before a question; `delete(session_id)` gives the
-        numbers of turns and of messages on record that it has emptied; `prompt(today, user_id, options)` is the system
-        prompt, section by section."""
+        """`prelude(history, today, user_id, settings)` is what the model gets before a question; `delete(session_id)`
+        gives the numbers of turns and of messages on record that it has emptied; `prompt(today, user_id, options)` is
+        the system prompt, section by section."""
         self._conversation, self._sessions, self._changes = conversation, sessions, changes
         self._prelude, self._delete_session, self._prompt = prelude, delete, prompt
         self._work: dict[str, Callable[[ConversationRequest], Awaitable[Json]]] = {
@@ -107,13 +115,16 @@ class ConversationRequestHandler:
         history = await self._conversation.history(head.session_id)
         gauge = next(filter(None, map(_gauge, reversed(turns))), None)
         line = await self._line(head.session_id)
+        settings = settings_in(await self._sessions.labels(head.session_id))
         return {
             "session_id": head.session_id,
             "user_id": head.user_id,
             "incognito": head.incognito,
-            **{name: line.get(name) for name in ("title", "pinned", "branched_from", "model")},
+            **{name: line.get(name) for name in ("title", "pinned", "branched_from", "model", "settings")},
+            "conversation": await self._sessions.conversation_of(head.session_id),
+            "versions": await self._sessions.versions_of(head.session_id),
             "branches": await self._sessions.family(head.session_id),
-            "messages": self._prelude(history, date.today(), head.user_id),
+            "messages": self._prelude(history, date.today(), head.user_id, settings),
             "turns": [_summary(turn) for turn in turns],
             "total": head.total,
             "context": gauge and gauge.model_dump(),
@@ -145,9 +156,13 @@ class ConversationRequestHandler:
         return await self._line(request.key)
 
     async def _branch(self, request: ConversationRequest) -> Json:
-        point = await self._changes.branch(request.key, request.before, request.branch_id)
-        origin = {"session_id": point.session_id, "query_id": point.before}
-        return {"session_id": request.branch_id, "branched_from": origin, "incognito": point.incognito}
+        point = await self._changes.branch(
+            request.key, request.before, request.branch_id, through=request.through, is_version=request.is_version
+        )
+        origin = {"session_id": point.session_id, "query_id": point.query_id}
+        conversation = await self._sessions.conversation_of(request.branch_id)
+        told = {"session_id": request.branch_id, "branched_from": origin, "incognito": point.incognito}
+        return {**told, "conversation": conversation}
 
     async def _delete(self, request: ConversationRequest) -> Json:
         copied_to = await self._sessions.copied_to(request.key)
@@ -406,6 +421,11 @@ class SecondRespondent(Respondent):
     async def learn_reward(self, event: RewardEvent, envelope: Envelope) -> None:
         """What an answer of its own was worth to a user."""
         await self._take_reward(event)
+
+    @on(SessionChanged, durable=CONSUMER_B)
+    async def learn_labels(self, changed: SessionChanged, envelope: Envelope) -> None:
+        """The settings of a session are those of both respondents."""
+        await self._sessions.keep_labels(changed.session_id, labels_in(changed))
 
     @on(SessionBranched, durable=CONSUMER_B)
     async def branch(self, branched: SessionBranched, envelope: Envelope) -> None:

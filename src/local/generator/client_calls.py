@@ -101,10 +101,11 @@ class ClientCalls:
         if outcome.denied:
             error = ErrorInfo(kind=DENIED, message=f"the result of {asked.tool} is withheld: {outcome.denied}")
             nothing = {"result": None, "error": error, "whole": None, "sources": (), "links": (), "recalled": ()}
-            return result.model_copy(update=nothing)
+            return result.model_copy(update={**nothing, "tainted": result.tainted or outcome.tainted})
         if result.error is not None or outcome.data["result"] == (result.result or ""):
             return result
-        return result.model_copy(update={"result": outcome.data["result"], "whole": None})
+        changed = {"result": outcome.data["result"], "whole": None, "tainted": result.tainted or outcome.tainted}
+        return result.model_copy(update=changed)
 
     async def _pass(
         self, event: HookEvent, data: Mapping[str, Any], asked: ClientToolRequest, trace: Trace

@@ -107,12 +107,12 @@ def unpin(session: Session, api: ApiOption = None, data_dir: DataDir = None) -> 
 
 @session_app.command()
 def delete(session: Session, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Remove a conversation for good, also from the record and the memory; name what may repeat it.
+    """Delete a conversation with all its versions, also from the record and the memory; name what may repeat it.
 
     Example: local2 sessions delete 1f6e
     """
     client = running_system(api, data_dir)
-    done = client.request("DELETE", _path(client, session))
+    done = client.request("DELETE", f"{_path(client, session)}?versions=true")
     said = [
         f"{done['session_id']} is removed, with {done['deleted_turns']} turns",
         *repeated_lines(done["repeated_in"]),
@@ -142,17 +142,21 @@ def export(
 @session_app.command()
 def branch(
     session: Session,
-    before: Annotated[str, typer.Option(metavar="QUERY", help="The query from which on it is to be another one.")],
+    before: Annotated[str, typer.Option(metavar="QUERY", help="The query from which on it is to be another one.")] = "",
+    through: Annotated[str, typer.Option(metavar="QUERY", help="Instead: the last query that it is to have.")] = "",
     as_json: JsonOption = False,
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Begin a conversation with the turns before a query of another one, and print its id.
+    """Begin a conversation with the turns before a query of another one, or up to one, and print its id.
 
     Example: local2 ask -s "$(local2 sessions branch 1f6e --before q7)" "And in autumn?"
     """
     client = running_system(api, data_dir)
-    made = client.request("POST", f"{_path(client, session)}/branch", {"before": before})
+    if bool(before) == bool(through):
+        raise typer.BadParameter("expected one of --before and --through", param_hint="--before")
+    place = {"before": before} if before else {"through": through}
+    made = client.request("POST", f"{_path(client, session)}/branch", place)
     write_lines([json.dumps(made) if as_json else made["session_id"]])
 
 

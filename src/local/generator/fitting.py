@@ -4,16 +4,18 @@ Problem: a conversation grows without end, a tool's result may be longer than th
 many tokens a text has. A prompt that is too long fails the turn; one that begins differently each time is read anew.
 
 Idea: tokens are estimated from letters, digits and other characters, and the estimate learns from what the server
-counts (`TokenMeter`). While everything fits, the prompt only grows at its end. Above 60 % of the window old results
-become one line that says how to get them again; above 75 % older turns are summarised in the background; what still
-does not fit goes in a fixed order, the least useful first: old thinking, old turns, old rounds of calls, the ends of
-the last results, the summary.
+counts (`TokenMeter`). While everything fits, the prompt only grows at its end. To change its beginning seldom, room
+is made ahead: above 75 % of the window older turns are summarised in the background until a third is left; where a
+prompt does not fit, old results become one line each, which says how to get them again, until half is left. The
+summary is told the same way until the next one is made: its oldest and its youngest facts, and its story. Of the
+other facts, those that a question is about are told just before it. What still does not fit goes in a fixed order,
+the least useful first: old thinking, old turns, old rounds of calls, the ends of the last results, the summary.
 
 Invariants: the system message, the tools, the question and what the turn told the model stay whole; calls keep their
 results; the answer keeps its reserve; if not even that fits, `ContextTooLarge` names the size of each part.
 
-Rejected: dropping the oldest messages alone, which forgets what the user stated; and counting with a tokenizer, as
-each model has its own.
+Rejected: dropping the oldest messages alone, which forgets what the user stated; counting with a tokenizer, as each
+model has its own; and choosing the summary's facts by the question, which changed the beginning of each prompt.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import asyncio
 import copy
 import logging
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -33,7 +36,6 @@ from local.core.errors import ContextTooLarge, ModelError, StoreFailed, StoreFen
 from local.generator.context import (
     AFTER_OVERFLOW,
     ROUND_SHARE,
-    SUMMARY_SHARE,
     Gauge,
     Limits,
     Part,
@@ -59,7 +61,6 @@ from local.generator.history import ConversationService
 from local.models.chat import ChatModel, Json, whole_reply
 from local.models.leases import Leases
 
-MASKED_AT_ONCE = 4  # turns
 Group = tuple[Json, ...]
 
 
@@ -77,6 +78,7 @@ class PromptBudget:
         self._exchanges = list(parts.exchanges)
         self._turn_costs = [self._cost(exchange.messages) for exchange in self._exchanges]
         self._fixed = {Part.SYSTEM: self._cost(parts.system), Part.TOOLS: meter.tokens(size_of_tools(parts.tools))}
+        self._facts = parts.summary.asked_for(parts.asked, limits)
         self._ask()
         self._summary: Group
         self._summary_cost: int
@@ -120,38 +122,60 @@ class PromptBudget:
         for index in self._rounds_with_results():
             self._replace(index, fitted(self._rounds[index], self._parts.asked, room, self._meter))
 
-    def mask(self) -> None:
-        """Replace old tool results by stubs, the oldest first: those of earlier turns, then those of this turn."""
-        self._mask_earlier_turns()
-        again = repeatable_calls(self._rounds, self._parts.tools)
-        for index in self._rounds_with_results()[:-1]:
-            if self.used <= self._limits.mask_at:
-                return
-            whole = self._whole_rounds[index]
-            group = masked(whole, again)
-            self.masked += sum(stub is not result for stub, result in zip(group, whole, strict=True))
-            self._replace(index, group)
+    def mask_as_before(self) -> None:
+        """Leave out the results that have been stubs since the summary was made."""
+        masked = [i for i, each in enumerate(self._exchanges) if each.position <= self._parts.summary.masked]
+        for index in masked:
+            self._mask_turn(index)
+        if masked:
+            self._ask()
 
-    def _mask_earlier_turns(self) -> None:
-        """So many turns at a time that the beginning of the prompt stays the same for the next few turns."""
-        index = 0
-        while self.used > self._limits.mask_at and index < len(self._exchanges):
-            last = self._exchanges[index].position // MASKED_AT_ONCE
-            while index < len(self._exchanges) and self._exchanges[index].position // MASKED_AT_ONCE == last:
-                self._mask_turn(index)
-                index += 1
+    def mask(self) -> None:
+        """Replace old tool results by stubs, the oldest first: those of earlier turns, then those of this turn but for
+        the last round.
+
+        That is done as if the prompt grew once more from its beginning: each time that it exceeds the high-water mark,
+        as many are masked as bring it down to the low one. So the same ones stay masked until the mark is met again.
+        """
+        again = repeatable_calls(self._rounds, self._parts.tools)
+        old, grown = deque[Callable[[], int]](), self.used - self._history_cost() - self._steps_cost()
+        grown -= self._fixed[Part.QUESTION]
+        for index, cost in enumerate(self._turn_costs):
+            old.append(partial(self._mask_turn, index))
+            grown = self._masked_down(grown + cost, old)
+        rounds, costs = self._rounds_with_results(), list(self._round_costs)
+        for index, cost in enumerate(costs):
+            grown = self._masked_down(grown + cost, old)
+            if index in rounds[:-1]:
+                old.append(partial(self._mask_round, index, again))
+        while old and self.used > self._limits.room:  # the question, too, takes room
+            old.popleft()()
         self._ask()
 
-    def _mask_turn(self, index: int) -> None:
-        whole = self._exchanges[index]
+    def _masked_down(self, grown: int, old: deque[Callable[[], int]]) -> int:
+        if grown > self._limits.high_water:
+            while old and grown > self._limits.mask_to:
+                grown -= old.popleft()()
+        return grown
+
+    def _mask_round(self, index: int, again: frozenset[str]) -> int:
+        whole, before = self._whole_rounds[index], self._round_costs[index]
+        group = masked(whole, again)
+        self.masked += sum(stub is not result for stub, result in zip(group, whole, strict=True))
+        self._replace(index, group)
+        return before - self._round_costs[index]
+
+    def _mask_turn(self, index: int) -> int:
+        whole, before = self._exchanges[index], self._turn_costs[index]
         stubs = whole.without_results()
         self.masked += sum(stub != message for stub, message in zip(stubs.messages, whole.messages, strict=True))
         self._exchanges[index] = stubs
         self._turn_costs[index] = self._cost(stubs.messages)
+        return before - self._turn_costs[index]
 
     def _ask(self) -> None:
         """Have the question say what the turns that are left have not said."""
-        self.said = self._parts.said(self._exchanges[self.left_out :])
+        self.said = self._parts.said(self._exchanges[self.left_out :], self._facts)
         content = with_block(self.said, str(self._parts.question.get("content") or ""))
         self._question = {**self._parts.question, "content": content}
         self._fixed[Part.QUESTION] = self._meter.message(self._question)
@@ -195,14 +219,12 @@ class PromptBudget:
             self._replace(index, fitted(whole, self._parts.asked, room, self._meter))
 
     def drop_summary(self) -> None:
-        """Do without the summary."""
-        self._summary, self._summary_cost = (), 0
+        """Do without the summary and its facts."""
+        self._summary, self._summary_cost, self._facts = (), 0, ()
+        self._ask()
 
     def _tell_summary(self, left_out: int = 0) -> None:
-        summary = self._parts.summary
-        text = "\n".join((*summary.facts, summary.story))
-        characters = self._meter.characters(text, self._limits.share(SUMMARY_SHARE))
-        self._summary = summary.told(self._parts.asked, characters, left_out)
+        self._summary = self._parts.summary.told(self._limits, left_out)
         self._summary_cost = self._cost(self._summary)
 
     def _rounds_with_results(self) -> list[int]:
@@ -216,7 +238,7 @@ class PromptBudget:
         return sum(self._turn_costs[self.left_out :])
 
     def _steps_cost(self) -> int:
-        return sum(self._round_costs) + self._meter.tokens(size_of(self._note))
+        return sum(self._round_costs) + (self._meter.tokens(size_of(self._note)) if self._note else 0)
 
     def _cost(self, messages: Sequence[Json]) -> int:
         return sum(map(self._meter.message, messages))
@@ -255,16 +277,17 @@ def plan(parts: PromptParts, meter: TokenMeter, limits: Limits) -> Plan:
     """The prompt for these parts, as whole as the limits allow. Raises `ContextTooLarge` if system messages, tools and
     question, with what belongs to the last tool results at their shortest, do not fit.
 
-    The order: a round of long tool results enters with excerpts; above 60 % of the window old results become stubs;
-    above 75 % a summary is due. What still exceeds the room loses old thinking, the oldest turns, old rounds of calls,
-    the last thinking, more of the last results, and in the end the summary.
+    The order: a round of long tool results enters with excerpts; if the prompt does not fit, old results become stubs;
+    above 75 % of the window a summary is due. What still exceeds the room loses old thinking, the oldest turns, old
+    rounds of calls, the last thinking, more of the last results, and in the end the summary.
     """
     draft = PromptBudget(parts, meter, limits)
     before = draft.gauge()
+    draft.mask_as_before()
     draft.excerpt_long_results()
-    if draft.used > limits.mask_at:
+    if draft.used > limits.room:
         draft.mask()
-    is_summary_due = draft.used > limits.summarise_at
+    is_summary_due = draft.used > limits.high_water
     for make_room in (
         draft.drop_old_thinking,
         draft.leave_out_turns,
@@ -278,7 +301,10 @@ def plan(parts: PromptParts, meter: TokenMeter, limits: Limits) -> Plan:
     gauge = draft.gauge()
     if draft.used > limits.room:
         raise gauge.too_large()
-    job = plan_summary(parts.summary, parts.exchanges, draft.left_out, meter, limits) if is_summary_due else None
+    others = gauge.parts[Part.SYSTEM] + gauge.parts[Part.TOOLS]
+    job = None
+    if is_summary_due:
+        job = plan_summary(parts.summary, parts.exchanges, draft.left_out, meter, limits, others)
     return Plan(
         draft.messages(), parts.tools, gauge, before, draft.masked, draft.folded, draft.left_out, job,
         draft.said, draft.turn_messages(),

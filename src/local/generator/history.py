@@ -26,6 +26,7 @@ from local.generator.taint_policy import LinkBudget
 
 UNKNOWN = "?"  # in place of an engram's id
 FORGOTTEN = "[a memory that was deleted]"
+FROM_SUMMARY = '"kind": "earlier"'  # in a stored exchange whose block has facts of the session's summary
 SESSION, QUERY = "session_id", "query_id"  # what may be deleted
 _HOLDERS = (("turns", "outcome", "position"), ("steps", "body", "number"), ("results", "body", "call_id"))
 
@@ -47,7 +48,8 @@ def source_of(engram_id: str) -> str:
 def delete_turns(db: sqlite3.Connection, respondent_id: str, what: str, key: str, *, spare: str = "") -> int:
     """Remove the turns of a session or a query, with all that hangs on them; returns how many.
 
-    Those of the status `spare` stay. The summary of their session goes, as nobody can tell what of them is in it. What
+    Those of the status `spare` stay. The summary of their session goes, as nobody can tell what of them is in it, and
+    so does what the model was sent of exchanges with facts of a summary before them: question and answer stay. What
     branches have copied goes with a query, for as long as that is there itself, and stays when its session goes.
     """
     sql = f"SELECT query_id, session_id FROM turns WHERE {what} = ? AND respondent_id = ? AND status != ?"
@@ -58,6 +60,11 @@ def delete_turns(db: sqlite3.Connection, respondent_id: str, what: str, key: str
     sessions = {row["session_id"] for row in doomed} | ({key} if what == SESSION else set())
     for session_id in sessions:
         db.execute("DELETE FROM summaries WHERE session_id = ? AND respondent_id = ?", (session_id, respondent_id))
+        db.execute(
+            "DELETE FROM exchanges WHERE respondent_id = ?1 AND instr(body, ?2) AND query_id IN"
+            " (SELECT query_id FROM turns WHERE session_id = ?3 AND respondent_id = ?1)",
+            (respondent_id, FROM_SUMMARY, session_id),
+        )
     for table in ("labels", "branches", "tool_lists") if what == SESSION else ():
         db.execute(f"DELETE FROM {table} WHERE session_id = ? AND respondent_id = ?", (key, respondent_id))
     for table in ("steps", "results", "cancels", "taints", "written", "opened", "exchanges", "turns"):
@@ -281,6 +288,12 @@ MIGRATIONS = (
     ) WITHOUT ROWID;
     CREATE INDEX opened_by_conversation ON opened (conversation, respondent_id);
     """,
+    """
+    ALTER TABLE labels ADD COLUMN settings TEXT;
+    ALTER TABLE branches ADD COLUMN through TEXT NOT NULL DEFAULT '';
+    ALTER TABLE branches ADD COLUMN version_of TEXT;
+    CREATE INDEX branches_by_version ON branches (version_of);
+    """,
 )
 
 END = 2**62  # a position behind all turns
@@ -294,13 +307,16 @@ class PriorContext(NamedTuple):
     """The conversation before a turn: a stored summary of the first exchanges, if there is one, and those after them as
     user and assistant messages, oldest first. `tainted` says that the model has read untrusted content. `sent` has
     for each pair of these messages how the model was sent that exchange, as JSON; None where that is not stored.
-    `model` is the one that was last chosen for the conversation, None if nobody has chosen."""
+    `model` is the one that was last chosen for the conversation, None if nobody has chosen. `ended` has when each
+    exchange ended, in seconds since 1970; `settings` are the `SessionSettings` as JSON."""
 
     summary: str | None
     history: tuple[dict[str, Any], ...]
     tainted: bool = False
     sent: tuple[str | None, ...] = ()
     model: str | None = None
+    ended: tuple[float | None, ...] = ()
+    settings: str | None = None
 
 
 class TurnStatus(StrEnum):
@@ -358,7 +374,8 @@ class StoredTurn:
 class NewTurn:
     """A query to be stored. One that is not `in_history` belongs to no conversation that anybody continues; an
     `incognito` one is to be deleted when its session ends.
-    `attempt` is how often the journal has given it, `model` the model that it chooses for its conversation."""
+    `attempt` is how often the journal has given it, `model` the model that it chooses for its conversation, `settings`
+    the conversation's settings from now on, as JSON."""
 
     query_id: str
     session_id: str
@@ -371,6 +388,7 @@ class NewTurn:
     incognito: bool = False
     attempt: int = 1
     model: str | None = None
+    settings: str | None = None
 
 
 def stored_turn(row: sqlite3.Row) -> StoredTurn:
@@ -450,7 +468,7 @@ def past_of(db: sqlite3.Connection, respondent_id: str, session_id: str, before:
         "(SELECT body FROM exchanges WHERE exchanges.query_id = turns.query_id"
         " AND exchanges.respondent_id = turns.respondent_id) AS sent"
     )
-    sql = f"SELECT query, answer, {sent} {SAID} ORDER BY position LIMIT -1 OFFSET ?"
+    sql = f"SELECT query, answer, finished_at, {sent} {SAID} ORDER BY position LIMIT -1 OFFSET ?"
     rows = db.execute(sql, (*key, before, through)).fetchall()
     return PriorContext(
         summary,
@@ -458,6 +476,28 @@ def past_of(db: sqlite3.Connection, respondent_id: str, session_id: str, before:
         is_tainted(db, *key),
         tuple(row["sent"] for row in rows),
         chosen_model(db, respondent_id, session_id, before),
+        tuple(row["finished_at"] for row in rows),
+        settings_of(db, respondent_id, session_id),
+    )
+
+
+def settings_of(db: sqlite3.Connection, respondent_id: str, session_id: str) -> str | None:
+    """The settings of a session, as JSON; None if it has none."""
+    sql = "SELECT settings FROM labels WHERE session_id = ? AND respondent_id = ?"
+    row = db.execute(sql, (session_id, respondent_id)).fetchone()
+    return None if row is None else row["settings"]
+
+
+def keep_settings(db: sqlite3.Connection, respondent_id: str, asked: NewTurn, now: float) -> None:
+    """Store the settings that a query gives its session, if it gives any."""
+    if asked.settings is None:
+        return
+    db.execute(
+        "INSERT INTO labels (session_id, respondent_id, title, pinned, changed_at, settings)"
+        " VALUES (?, ?, NULL, 0, ?, ?)"
+        " ON CONFLICT DO UPDATE SET settings = excluded.settings, changed_at = excluded.changed_at"
+        " WHERE excluded.changed_at >= changed_at",
+        (asked.session_id, respondent_id, now, asked.settings),
     )
 
 
@@ -519,6 +559,8 @@ class ConversationService:
             )  # fmt: skip
             stored = self._find(db, asked.query_id)
             assert stored is not None
+            if stored.refused is None:
+                keep_settings(db, self._respondent_id, asked, time.time())
             past = settled_past_of(db, self._respondent_id, stored.session_id, stored.position)
             return replace(stored, cancelled=is_cancelled, beginning=past), True
 
@@ -536,7 +578,8 @@ class ConversationService:
                 return None
             if refusal_of(db, self._respondent_id, asked) is not None:
                 return None
-            return settled_past_of(db, self._respondent_id, asked.session_id)
+            past = settled_past_of(db, self._respondent_id, asked.session_id)
+            return past if past is None or asked.settings is None else past._replace(settings=asked.settings)
 
         return self.glance(work)
 

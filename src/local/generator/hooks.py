@@ -31,11 +31,12 @@ Ask = Callable[[HookSettings, Mapping[str, Any]], Awaitable[HookResult]]
 @dataclass(frozen=True, slots=True)
 class HookOutcome:
     """The outcome of all hooks of one event: `data` as they have left it; `denied` and `asks` say why, and are empty if
-    not so."""
+    not so. `tainted` says that untrusted words are in it: those of a hook that is not trusted."""
 
     data: Mapping[str, Any]
     denied: str = ""
     asks: str = ""
+    tainted: bool = False
 
 
 class HookFault(LocalError):
@@ -47,7 +48,7 @@ class HookFault(LocalError):
 async def passed(hooks: Sequence[HookSettings], event: HookEvent, data: Mapping[str, Any], ask: Ask) -> HookOutcome:
     """Ask each in order, with what those before it have left; the first that denies ends it. A hook that fails, is late
     or says what it cannot say denies if it fails closed, and is passed over if it fails open."""
-    asks = ""
+    asks, tainted = "", False
     for hook in hooks:
         try:
             result = await ask(hook, data)
@@ -55,13 +56,15 @@ async def passed(hooks: Sequence[HookSettings], event: HookEvent, data: Mapping[
         except LocalError as error:
             log.warning("the hook %s failed at %s: %s", hook.name, event, error)
             if hook.on_failure == "closed":
-                return HookOutcome(data, denied=f"the hook {hook.name} could not say whether: {error}")
+                why = f"the hook {hook.name} could not say whether: {error}"
+                return HookOutcome(data, denied=why, tainted=tainted or not hook.trusted)
             continue
+        tainted = tainted or (result.decision != "proceed" and not hook.trusted)
         if result.decision == "deny":
-            return HookOutcome(data, denied=f"the hook {hook.name} denies it{_because(result)}")
+            return HookOutcome(data, denied=f"the hook {hook.name} denies it{_because(result)}", tainted=tainted)
         if result.decision == "ask":
             asks = asks or f"The hook {hook.name} wants to have it decided{_because(result)}"
-    return HookOutcome(data, asks=asks)
+    return HookOutcome(data, asks=asks, tainted=tainted)
 
 
 def _changed(event: HookEvent, data: Mapping[str, Any], result: HookResult) -> Mapping[str, Any]:
@@ -95,11 +98,13 @@ class HookDenied(LocalError):
 
 
 class HookedCall(NamedTuple):
-    """A call as hooks have left it. `record` is there if it is not made, `asks` says why a person is to decide."""
+    """A call as hooks have left it. `record` is there if it is not made, `asks` says why a person is to decide;
+    `tainted` says that untrusted words of a hook are in one of them."""
 
     call: PlannedCall
     record: ToolCallRecord | None = None
     asks: str = ""
+    tainted: bool = False
 
 
 class TurnHooks:
@@ -131,7 +136,8 @@ class TurnHooks:
         data = {"tool": call.tool, "args": call.args, "level": schema.safety, "tainted": policy is not None}
         outcome = await self._pass("before_tool", data, call)
         if outcome.denied:
-            return HookedCall(call, refused(call, DENIED, f"{call.tool} was not run: {outcome.denied}"))
+            denied = refused(call, DENIED, f"{call.tool} was not run: {outcome.denied}")
+            return HookedCall(call, denied, tainted=outcome.tainted)
         changed = call.with_args(outcome.data["args"])
         record = None
         if changed is not call:
@@ -140,19 +146,21 @@ class TurnHooks:
                 record = settle_tainted(changed, schema, policy)
             if record is None and policy is not None:
                 changed = changed.with_args(policy.as_given(changed.tool, changed.args))
-        return HookedCall(changed, record, outcome.asks)
+        return HookedCall(changed, record, outcome.asks, outcome.tainted)
 
     async def after(self, call: PlannedCall, record: ToolCallRecord) -> ToolCallRecord:
-        """After a call: its record, perhaps with another result, or with none. It stays as tainted as it was."""
+        """After a call: its record, perhaps with another result, or with none; with words of a hook that is not
+        trusted it is tainted."""
         told = {"error": record.error.message} if record.error else {"result": record.result or ""}
         outcome = await self._pass("after_tool", {"tool": call.tool, "args": call.args, **told}, call)
         if outcome.denied:
             error = ErrorInfo(kind=DENIED, message=f"the result of {call.tool} is withheld: {outcome.denied}")
             nothing = {"result": None, "error": error, "whole": None, "sources": (), "links": (), "recalled": ()}
-            return record.model_copy(update=nothing)
+            return record.model_copy(update={**nothing, "tainted": record.tainted or outcome.tainted})
         if record.error is not None or outcome.data["result"] == (record.result or ""):
             return record
-        return record.model_copy(update={"result": outcome.data["result"], "whole": None})
+        changed = {"result": outcome.data["result"], "whole": None, "tainted": record.tainted or outcome.tainted}
+        return record.model_copy(update=changed)
 
     async def _require(self, event: HookEvent, data: Mapping[str, Any]) -> Mapping[str, Any]:
         outcome = await self._pass(event, data)

@@ -64,6 +64,7 @@ class FactsCache:
         self._ask, self._clock = ask, clock
         self._lines: dict[str, FactLines] = {}
         self._ask_at: dict[str, float] = {}  # when a user's lines are to be had anew, infinite where they are current
+        self._days: dict[str, str] = {}  # on which a user's lines were had: a flight on Friday is over on Saturday
         self._changes: Counter[str] = Counter()  # that were heard of, by user
         self._presence, self._memory, self._is_coming = Presence(MEMORY, clock), "", False
 
@@ -101,7 +102,9 @@ class FactsCache:
     def are_current(self, user_id: str | None) -> bool:
         """Whether nobody has to be asked for a user's lines."""
         is_to_be_had = self._presence.lives or self.are_missing(user_id)
-        return self._clock() < self._ask_at.get(user_id or OWNER, -math.inf) or not is_to_be_had
+        is_of_today = self._days.get(user_id or OWNER, _today()) == _today()
+        is_known = is_of_today and self._clock() < self._ask_at.get(user_id or OWNER, -math.inf)
+        return is_known or not is_to_be_had
 
     def are_missing(self, user_id: str | None) -> bool:
         """Whether there is a memory, and it has never said what it knows of this user."""
@@ -123,8 +126,12 @@ class FactsCache:
         if lines is None:
             self._ask_at[user] = self._clock() + RETRY_SECONDS
         else:
-            self._lines[user] = lines
+            self._lines[user], self._days[user] = lines, _today()
             self._ask_at[user] = math.inf
+
+
+def _today() -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime())
 
 
 async def ask_memory(bus: Bus, user: str) -> FactLines | None:

@@ -71,10 +71,13 @@ def trace_of(stored: NewTurn | StoredTurn) -> Trace:
 def asked_of(message: QueryReceived, envelope: Envelope, tools: Collection[str], attempt: int = 1) -> NewTurn:
     """A query as it is stored; `tools` are the names of those there are, `attempt` is the
     journal's."""
+    options = message.options
+    settings = options.settings if options is not None and message.history is None else None
     return NewTurn(
         message.query_id, session_of(envelope, message.query_id), envelope.user_id, envelope.id, message.query,
         message.encode().decode(), in_history=message.history is None, tools=tuple(tools),
-        incognito=message.incognito, attempt=attempt, model=message.options.model if message.options else None,
+        incognito=message.incognito, attempt=attempt, model=options.model if options else None,
+        settings=None if settings is None else settings.model_dump_json(exclude_defaults=True),
     )  # fmt: skip
 
 

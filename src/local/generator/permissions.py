@@ -22,6 +22,7 @@ from local.runtime.runner import Presence
 
 GATEKEEPER = "gatekeeper"
 PRESENCE_SECONDS = 10.0  # one that was killed is back within that, on a busy machine too
+SOON_SECONDS = 2.0  # for a question that need not be asked
 ANSWER_SECONDS = 30.0  # one that hangs is replaced, or thaws, within that; also after a question has expired
 
 
@@ -58,6 +59,10 @@ class PermissionClient:
         mode = question.options.mode if question.options else None
         is_there = self._presence.lives and (mode or self._mode) != NON_INTERACTIVE
         return is_there and question.respondent_id == MAIN_RESPONDENT and question.task is None
+
+    async def may_ask_soon(self, question: TurnInput) -> bool:
+        """As `may_ask`, a moment after a start, too, when the gatekeeper has not been heard yet."""
+        return await self._presence.lives_within(SOON_SECONDS) and self.may_ask(question)
 
     def asked(self, question: ApprovalRequest) -> None:
         """A person is asked about a call."""

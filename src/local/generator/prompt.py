@@ -24,7 +24,9 @@ from local.bus.messages import (
     Kind,
     QueryReceived,
     RecalledExchange,
+    SessionSettings,
     ToolSchema,
+    with_settings,
 )
 from local.bus.vocabulary import Category, Safety
 from local.core.attachments import Attachment, AttachmentStore
@@ -107,6 +109,7 @@ class PromptInputs:
     instructions: tuple[SourcedText, ...] = ()
     soul: SourcedText | None = None
     custom: SourcedText | None = None
+    conversation: SourcedText | None = None
     skills: tuple[SkillLine, ...] = ()
 
 
@@ -208,6 +211,7 @@ INSTRUCTIONS_HEADING = (
 )
 SOUL_HEADING = "Your character, and what the user wants you to know of themselves:"
 CUSTOM_HEADING = "Your part in this conversation:"
+CONVERSATION_HEADING = "The user's instructions for this conversation:"
 PERMISSIONS_HEADING = "Permissions now:"
 MOST_SKILL_CHARACTERS = 1024  # of a description, as the open format has it
 
@@ -291,7 +295,15 @@ def _soul(inputs: PromptInputs) -> str:
 
 
 def _custom(inputs: PromptInputs) -> str:
-    return f"{CUSTOM_HEADING}\n{inputs.custom.text.strip()}" if inputs.custom and inputs.custom.text.strip() else ""
+    return _headed(CUSTOM_HEADING, inputs.custom)
+
+
+def _conversation(inputs: PromptInputs) -> str:
+    return _headed(CONVERSATION_HEADING, inputs.conversation)
+
+
+def _headed(heading: str, text: SourcedText | None) -> str:
+    return f"{heading}\n{text.text.strip()}" if text and text.text.strip() else ""
 
 
 def _instructions(inputs: PromptInputs) -> str:
@@ -357,6 +369,7 @@ def _origins(inputs: PromptInputs) -> str:
 SECTIONS: tuple[SectionRule, ...] = (
     SectionRule("role", SMALL, _role_origin, _role),
     SectionRule("custom", SMALL, lambda inputs: inputs.custom.origin if inputs.custom else "", _custom),
+    SectionRule("conversation", SMALL, _said("the conversation's settings"), _conversation),
     SectionRule("instructions", SMALL, _origins, _instructions),
     SectionRule("soul", SMALL, lambda inputs: inputs.soul.origin if inputs.soul else "", _soul),
     SectionRule("tools", MID, _said("the tools"), _effects),
@@ -529,9 +542,13 @@ class PromptBuilder:
         reads_skills = READ_SKILL in self._known.offered()
         return self._facts.are_current(user_id) and (not reads_skills or self._known.skills.are_current)
 
-    def prelude(self, history: Sequence[Json], today: date, user_id: str | None) -> tuple[Json, ...]:
-        """What the model gets before a question of that user, by what is known now."""
-        return compose(self._inputs(today, user_id, None, self._known.written(user_id), self._model_of(None)), history)
+    def prelude(
+        self, history: Sequence[Json], today: date, user_id: str | None, settings: SessionSettings | None = None
+    ) -> tuple[Json, ...]:
+        """What the model gets before a question of that user in a conversation with these settings, by what is known
+        now."""
+        options, texts = with_settings(None, settings), self._known.written(user_id)
+        return compose(self._inputs(today, user_id, options, texts, self._model_of(options)), history)
 
     def shown(self, today: date, user_id: str | None, options: AnswerOptions | None) -> Json:
         """The system prompt of a query that is asked so, section by section."""
@@ -545,7 +562,8 @@ class PromptBuilder:
     ) -> TurnInput:
         """Everything that the turn's prompts begin with. Raises `AttachmentMissing`; `ModelError` for pictures that no
         model can see."""
-        options = asked.options
+        chosen = None if past.settings is None else SessionSettings.model_validate_json(past.settings)
+        options = with_settings(asked.options, chosen)
         model = self._model_of(options, past.model)
         is_ours = asked.speaks_for_user
         is_known = is_ours and not asked.incognito and asked.task is None
@@ -568,7 +586,9 @@ class PromptBuilder:
         summary = Summary() if past.summary is None else Summary.from_json(past.summary)
         prelude = compose(inputs, past.history)
         context = self._context(asked, inputs, facts, hits, attached, user_id)
-        beginning = PromptParts.beginning(prelude, asked.query, summary, attached, context=context, sent=past.sent)
+        beginning = PromptParts.beginning(
+            prelude, asked.query, summary, attached, context=context, sent=past.sent, ended=past.ended
+        )
         known = (
             item.text for item in (*context.items, *_prompt_builder_said(beginning.exchanges)) if item.kind in _PRIVATE
         )
@@ -661,6 +681,7 @@ class PromptBuilder:
         model: str,
     ) -> PromptInputs:
         profile = options.profile if options is not None else None
+        chosen = options.settings if options is not None else None
         offered = [tool for tool in self._known.offered().values() if options is None or options.offers(tool.tool)]
         reads_skills = any(tool.tool == READ_SKILL for tool in offered)
         return PromptInputs(
@@ -673,6 +694,7 @@ class PromptBuilder:
             instructions=texts.instructions,
             soul=texts.soul,
             custom=SourcedText(f"profile {profile.name}", profile.instructions) if profile else None,
+            conversation=SourcedText("the conversation's settings", chosen.instructions) if chosen else None,
             skills=self._known.skills.known(user_id) if reads_skills else (),
         )
 
@@ -718,7 +740,7 @@ def _words_of_models(asked: QueryReceived) -> tuple[str, ...]:
 
 def private_texts(inputs: PromptInputs) -> tuple[str, ...]:
     """What the prompt has that is the user's own: none of it is for anybody else to read."""
-    own = (*inputs.instructions, *filter(None, (inputs.soul, inputs.custom)))
+    own = (*inputs.instructions, *filter(None, (inputs.soul, inputs.custom, inputs.conversation)))
     return (*(text.text for text in own), *filter(None, [inputs.workspace]))
 
 

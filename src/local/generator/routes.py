@@ -23,7 +23,7 @@ from local.api.queries import StreamSettings, number_after, query_chunks
 from local.api.security import Access, Caller, Principal, open_to, principal_of
 from local.bus.envelope import new_id
 from local.bus.message import Delivery, delivery_of
-from local.bus.messages import AnswerOptions, with_mode, with_model
+from local.bus.messages import AnswerOptions, SessionSettings, with_mode, with_model
 from local.bus.vocabulary import Mode
 from local.core.errors import AttachmentMissing, LocalError
 from local.memory.messages import OWNER, MemoryRequest, MemoryResult
@@ -119,8 +119,32 @@ class ToolsBody(BaseModel):
     deny: Annotated[tuple[ToolName, ...], Field(max_length=MAX_TOOLS, strict=False)] = ()
 
 
+def _printable(text: str) -> str:
+    if any(unicodedata.category(letter) == "Cc" and letter not in "\n\t" for letter in text):
+        raise ValueError("has control characters; expected text")
+    return text
+
+
+class SettingsBody(BaseModel):
+    """How the questions of a conversation are answered. What is left out has its default; `profile` is only kept for
+    frontends, which send it with each question."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    profile: Annotated[str, StringConstraints(max_length=64)] = ""
+    temperature: Annotated[float, Field(ge=0, le=2, strict=False)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1, strict=False)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    instructions: Annotated[str, StringConstraints(max_length=8000), AfterValidator(_printable)] = ""
+
+    def kept(self) -> SessionSettings | None:
+        """The settings as a conversation keeps them; None where all are the defaults."""
+        settings = SessionSettings.model_validate(self.model_dump())
+        return None if settings == SessionSettings() else settings
+
+
 class QueryBody(BaseModel):
-    """The body of POST /query. Without a session_id the query is a session of its own."""
+    """The body of POST /query. Without a session_id the query is a session of its own. `model` and `settings` are those
+    of the conversation from this query on."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     query: Annotated[str, AfterValidator(_not_blank)]
@@ -133,6 +157,7 @@ class QueryBody(BaseModel):
     mode: Mode | None = None
     profile: Annotated[str, StringConstraints(max_length=64)] | None = None
     model: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
+    settings: SettingsBody | None = None
     wait: bool = True
 
 
@@ -166,6 +191,8 @@ class _Queries:
             tools = with_profile(tools, await profile_of(asked.profile, caller))
         if asked.model is not None:
             tools = with_model(tools, await model_of(asked.model))
+        if asked.settings is not None:
+            tools = (tools or AnswerOptions()).model_copy(update={"settings": asked.settings.kept()})
         await self._check_attachments(asked.attachments, caller)
         user_id = caller.acting_for(asked.user_id).user_id
         await api().require_budget(user_id, asked.session_id, asked.query_id)
@@ -454,19 +481,25 @@ Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 
 
 class LabelsBody(BaseModel):
-    """The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back."""
+    """The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back. All
+    `settings` are replaced together; null gives it the defaults."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     title: Title | None = None
     pinned: bool = False
+    settings: SettingsBody | None = None
 
 
 class BranchBody(BaseModel):
-    """The body of POST /sessions/{session_id}/branch. Without a session_id the branch gets a fresh one."""
+    """The body of POST /sessions/{session_id}/branch: the branch has the turns `before` a query, or those up to and
+    with the query `through`. Without a session_id it gets a fresh one. A `version` is listed together with the
+    conversation that it is a version of."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    before: Id
+    before: Id | None = None
+    through: Id | None = None
     session_id: Id | None = None
+    version: bool = False
 
 
 def add_session_routes(routes: APIRouter) -> None:
@@ -536,27 +569,53 @@ class _Sessions:
 
     @open_to(Access.USERS)
     async def change(self, session_id: PathId, request: Request, caller: Caller) -> Response:
-        """Give a session a title, or pin it; it is told as it is listed then."""
-        labels = (await read_body(request, LabelsBody)).model_dump(exclude_unset=True)
+        """Change a session's title, pin or settings, in all its versions; returns it as it is listed then."""
+        asked = await read_body(request, LabelsBody)
+        labels = asked.model_dump(exclude_unset=True)
         if not labels:
-            raise RequestRefused("invalid", "nothing is to be changed; expected title or pinned")
+            raise RequestRefused("invalid", "nothing is to be changed; expected title, pinned or settings")
+        if asked.settings is not None:
+            if asked.settings.profile:
+                await profile_of(asked.settings.profile, caller)
+            labels["settings"] = asked.settings.kept()
         fields: dict[str, Any] = {"labels": labels, "of_user": caller.user_id}
         return JsonResponse(await api().session.look_up("change", session_id, CHANGE_SECONDS, **fields))
 
     @open_to(Access.USERS)
     async def branch(self, session_id: PathId, request: Request, caller: Caller) -> Response:
-        """Go on from an earlier place: a new session that begins with the turns before a query."""
+        """Go on from an earlier place: a new session that begins with the turns before a query, or up to one."""
         wanted = await read_body(request, BranchBody)
-        fields = {"before": wanted.before, "branch_id": wanted.session_id or new_id(), "of_user": caller.user_id}
+        if bool(wanted.before) == bool(wanted.through):
+            raise RequestRefused("invalid", "before, through: expected one of them", "before")
+        fields: dict[str, Any] = {
+            "before": wanted.before or "", "through": wanted.through or "", "is_version": wanted.version,
+            "branch_id": wanted.session_id or new_id(), "of_user": caller.user_id,
+        }  # fmt: skip
         return JsonResponse(await api().session.look_up("branch", session_id, CHANGE_SECONDS, **fields), 201)
 
     @open_to(Access.USERS)
-    async def delete(self, session_id: PathId, caller: Caller) -> Response:
-        """Remove a session for good; not while one of its queries is open. What is remembered elsewhere may repeat it,
-        and branches keep their copies: the ids are told, of memories null where no memory takes part."""
+    async def delete(self, session_id: PathId, caller: Caller, versions: bool = False) -> Response:
+        """Delete a session permanently, with `versions` also the other versions of the conversation; not while one of
+        its queries is open. What is remembered elsewhere may repeat it, and branches keep their copies: the response
+        has their ids, of memories null where no memory takes part."""
+        if not versions:
+            return JsonResponse(await self._delete(session_id, caller))
+        found = await api().session.look_up("session", session_id, of_user=caller.user_id)
+        done = [await self._delete(each, caller) for each in found["versions"]]
+        repeated = [each["repeated_in"] for each in done]
+        left = {each for one in done for each in one["copied_to"]} - set(found["versions"])
+        told = {
+            "session_id": session_id,
+            **{name: sum(each[name] for each in done) for name in ("deleted_turns", "redacted_messages")},
+            "copied_to": sorted(left),
+            "repeated_in": None if None in repeated else sorted({each for one in repeated for each in one}),
+        }
+        return JsonResponse(told)
+
+    async def _delete(self, session_id: str, caller: Principal) -> Json:
         repeated_in = await _repeated_in(session_id)  # known for as long as the session is
         deleted = await api().session.delete(session_id, caller.user_id)
-        return JsonResponse({**deleted, "repeated_in": repeated_in})
+        return {**deleted, "repeated_in": repeated_in}
 
 
 async def _repeated_in(session_id: str) -> tuple[str, ...] | None:

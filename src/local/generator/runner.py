@@ -292,7 +292,7 @@ class TurnRunner:
     async def _plan(self, functions: Sequence[Json]) -> Plan:
         turn = self._turn
         planned, parts = await self._context.prompts.fit(turn.parts(functions), self._session_id, self._output.released)
-        turn.begin_with(parts)
+        turn.begin_with(parts, planned.left_out)
         notes = [TOO_LONG] if planned.left_out else []
         notes += [f"no tool is called {name!a} now" for name in self._unknown]
         turn.begin_message(*notes, gauge=gauge_of(planned))

@@ -1,4 +1,5 @@
-"""What users change about a session: its title, its pin, and where they go on from an earlier place of it."""
+"""What users change about a session: its title, its pin, its settings, and where they go on from an earlier place of
+it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope, Trace, new_id
-from local.bus.messages import SessionBranched, SessionChanged, SessionDeleted
+from local.bus.messages import SessionBranched, SessionChanged, SessionDeleted, SessionSettings
 from local.core.attachments import AttachmentStore
 from local.core.errors import (
     HandedBack,
@@ -222,6 +223,7 @@ class IncognitoSessions:
 
 
 SECONDS = 10.0  # for the journal, as a query has
+Labelled = Mapping[str, str | bool | SessionSettings | None]
 
 
 class SessionChanges:
@@ -233,24 +235,31 @@ class SessionChanges:
     def __init__(self, bus: Bus, sessions: SessionRecord) -> None:
         self._bus, self._sessions = bus, sessions
 
-    async def change(self, session_id: str, labels: Mapping[str, str | bool | None]) -> None:
-        """Set `title` or `pinned`, or both. Raises `NotOnRecord`, `NotConfirmed`, `StoreFailed`."""
-        head, known = await self._sessions.head(session_id), await self._sessions.labels(session_id)
-        changed = SessionChanged.model_validate(
-            {"title": known.title, "pinned": known.pinned, **labels, "session_id": session_id,
-             "changed_at": max(time.time(), known.changed_at)}
-        )  # fmt: skip
-        await self._bus.publish(changed, Trace(new_id(), None, session_id, head.user_id), seconds=SECONDS)
-        await self.changed(changed)
+    async def change(self, session_id: str, labels: Labelled) -> None:
+        """Set some of `title`, `pinned` and `settings`, in all versions of the conversation. Raises `NotOnRecord`,
+        `NotConfirmed`, `StoreFailed`."""
+        head = await self._sessions.head(session_id)
+        for version in await self._sessions.versions_of(session_id):
+            known = await self._sessions.labels(version)
+            changed = SessionChanged.model_validate(
+                {"title": known.title, "pinned": known.pinned, "settings": settings_in(known), **labels,
+                 "session_id": version, "changed_at": max(time.time(), known.changed_at)}
+            )  # fmt: skip
+            await self._bus.publish(changed, Trace(new_id(), None, version, head.user_id), seconds=SECONDS)
+            await self.changed(changed)
 
-    async def branch(self, session_id: str, before: str, branch_id: str) -> BranchPoint:
-        """Have a session `branch_id` begin with the turns before a query; returns where it is left. The same again is
-        the same branch. Raises as `change`, `TurnStillOpen` and `SessionExists`."""
-        point = await self._sessions.branch_point(session_id, before)
+    async def branch(
+        self, session_id: str, before: str, branch_id: str, *, through: str = "", is_version: bool = False
+    ) -> BranchPoint:
+        """Have a session `branch_id` begin with the turns before a query, or up to one (`through`): another version of
+        the conversation, or a conversation of its own. Returns where it is left. The same again is the same branch.
+        Raises as `change`, `TurnStillOpen` and `SessionExists`."""
+        point = await self._sessions.branch_point(session_id, before, through)
         if await self._sessions.require_new(branch_id, point):
             branched = SessionBranched(
-                session_id=branch_id, branched_from=point.session_id, before=point.before, incognito=point.incognito,
-                branched_at=time.time(),
+                session_id=branch_id, branched_from=point.session_id, before=point.before, through=point.through,
+                version_of=await self._sessions.conversation_of(session_id) if is_version else "",
+                incognito=point.incognito, branched_at=time.time(),
             )  # fmt: skip
             await self._bus.publish(branched, Trace(new_id(), None, branch_id, point.user_id), seconds=SECONDS)
             await self._sessions.branch(new_branch(branched, point.user_id))
@@ -267,10 +276,16 @@ class SessionChanges:
 
 def labels_in(changed: SessionChanged) -> Labels:
     """Labels as the record keeps them."""
-    return Labels(changed.title, changed.pinned, changed.changed_at)
+    settings = None if changed.settings is None else changed.settings.model_dump_json(exclude_defaults=True)
+    return Labels(changed.title, changed.pinned, changed.changed_at, settings)
+
+
+def settings_in(labels: Labels) -> SessionSettings | None:
+    """The settings of a session as messages have them."""
+    return None if labels.settings is None else SessionSettings.model_validate_json(labels.settings)
 
 
 def new_branch(branched: SessionBranched, user_id: str | None) -> NewBranch:
     """A branch as the record makes it."""
-    point = BranchPoint(branched.branched_from, branched.before, user_id, branched.incognito)
-    return NewBranch(branched.session_id, point, branched.branched_at)
+    point = BranchPoint(branched.branched_from, branched.before, user_id, branched.incognito, branched.through)
+    return NewBranch(branched.session_id, point, branched.branched_at, branched.version_of)

@@ -45,7 +45,7 @@ _FAMILY = (
     "WITH RECURSIVE up(id) AS (SELECT :session UNION SELECT branched_from FROM branches JOIN up ON session_id = up.id"
     " WHERE respondent_id = :own), family(id) AS (SELECT id FROM up UNION SELECT session_id FROM branches"
     " JOIN family ON branched_from = family.id WHERE respondent_id = :own)"
-    " SELECT session_id, branched_from, before, (SELECT query_id FROM turns WHERE turns.session_id ="
+    " SELECT session_id, branched_from, before, version_of, (SELECT query_id FROM turns WHERE turns.session_id ="
     " branches.session_id AND turns.respondent_id = :own AND copy_of IS NULL AND refused IS NULL"
     " ORDER BY position LIMIT 1) AS first FROM branches WHERE respondent_id = :own"
     " AND session_id IN (SELECT id FROM family) ORDER BY branched_at, session_id"
@@ -53,46 +53,63 @@ _FAMILY = (
 
 
 class BranchPoint(NamedTuple):
-    """The place where a branch leaves a session: before a query that was asked in it, not copied there. With whose it
-    is."""
+    """The place where a branch leaves a session: `before` a query that was asked in it, not copied there, or behind it
+    (`through`). With whose it is."""
 
     session_id: str
     before: str
     user_id: str | None
     incognito: bool
+    through: str = ""
+
+    @property
+    def query_id(self) -> str:
+        """The query that it is before or behind."""
+        return self.before or self.through
 
 
 class NewBranch(NamedTuple):
-    """A session that begins with the turns before a point. `branched_at` is seconds since 1970."""
+    """A session that begins with the turns before a point. `branched_at` is seconds since 1970; `version_of` is the
+    conversation that it is another version of, empty for none, None where that was not yet recorded."""
 
     session_id: str
     point: BranchPoint
     branched_at: float
+    version_of: str | None = None
 
 
-def branch_point(db: sqlite3.Connection, respondent_id: str, session_id: str, before: str) -> BranchPoint:
-    """Before a copied query it is where the session is left that it was copied from, if there is that still.
+def branch_point(
+    db: sqlite3.Connection, respondent_id: str, session_id: str, before: str, through: str = ""
+) -> BranchPoint:
+    """Before a copied query it is where the session is left that it was copied from, if there is that still; behind
+    one, `through`, likewise.
 
     Raises `NotOnRecord`, and `TurnStillOpen` while one of the turns has no end that would be copied.
     """
     head = head_of(db, respondent_id, session_id)
-    found = _turn(db, respondent_id, before)
+    query_id = before or through
+    found = _turn(db, respondent_id, query_id)
     if found is None or found["session_id"] != session_id or found["refused"] is not None:
-        raise NotOnRecord(f"there is no query {before} in session {session_id}")
+        raise NotOnRecord(f"there is no query {query_id} in session {session_id}")
     original = _turn(db, respondent_id, found["copy_of"]) if found["copy_of"] else None
     place = original or found
     sql = "SELECT query_id FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND status = 'open'"
-    still_open = db.execute(sql, (place["session_id"], respondent_id, place["position"])).fetchone()
+    end = place["position"] + (0 if before else 1)
+    still_open = db.execute(sql, (place["session_id"], respondent_id, end)).fetchone()
     if still_open is not None:
         raise TurnStillOpen(session_id, still_open["query_id"])
-    return BranchPoint(place["session_id"], place["query_id"], head.user_id, head.incognito)
+    at = place["query_id"]
+    return BranchPoint(place["session_id"], at if before else "", head.user_id, head.incognito, "" if before else at)
 
 
 def require_new(db: sqlite3.Connection, respondent_id: str, session_id: str, point: BranchPoint) -> bool:
     """Whether there is no such session yet; False for this very branch. Raises `SessionExists` for any other one."""
     key = (session_id, respondent_id)
     row = db.execute("SELECT * FROM branches WHERE session_id = ? AND respondent_id = ?", key).fetchone()
-    if row is not None and (row["branched_from"], row["before"], row["user_id"]) == point[:3]:
+    if row is not None and (row["branched_from"], row["before"], row["user_id"], row["through"]) == (
+        *point[:3],
+        point.through,
+    ):
         return False
     if row is not None or db.execute("SELECT 1 FROM turns WHERE session_id = ? AND respondent_id = ?", key).fetchone():
         raise SessionExists(session_id)
@@ -102,13 +119,17 @@ def require_new(db: sqlite3.Connection, respondent_id: str, session_id: str, poi
 def branch(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
     """Make the new session, with what this record has of those turns; nothing if there is one already."""
     point, own = new.point, respondent_id
-    row = (new.session_id, own, point.user_id, point.incognito, point.session_id, point.before, new.branched_at)
-    if not db.execute("INSERT OR IGNORE INTO branches VALUES (?, ?, ?, ?, ?, ?, ?)", row).rowcount:
+    row = (
+        new.session_id, own, point.user_id, point.incognito, point.session_id, point.before, new.branched_at,
+        point.through, new.version_of,
+    )  # fmt: skip
+    if not db.execute("INSERT OR IGNORE INTO branches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row).rowcount:
         return
-    place = _turn(db, own, point.before)
+    _copy_labels(db, own, new)
+    place = _turn(db, own, point.query_id)
     if place is None or place["session_id"] != point.session_id:
         return
-    key = (point.session_id, own, place["position"])
+    key = (point.session_id, own, place["position"] + (0 if point.before else 1))
     where = "FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ?"
     ended = f"SELECT position, query_id {where} AND status != 'open' AND refused IS NULL ORDER BY position"
     for turn in db.execute(ended, key).fetchall():
@@ -129,14 +150,45 @@ def branch(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
     db.execute(lists, (new.session_id, point.session_id, own))
 
 
+def _copy_labels(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
+    """Give a version the labels of its conversation, and any other branch the settings alone."""
+    origins = versions_of(db, respondent_id, new.version_of) if new.version_of else [new.point.session_id]
+    labels = "title, pinned" if new.version_of else "NULL, 0"
+    db.execute(
+        "INSERT OR IGNORE INTO labels (session_id, respondent_id, title, pinned, changed_at, settings)"
+        f" SELECT ?, respondent_id, {labels}, changed_at, settings FROM labels WHERE respondent_id = ?"
+        " AND session_id IN (SELECT value FROM json_each(?)) ORDER BY changed_at DESC LIMIT 1",
+        (new.session_id, respondent_id, json.dumps(origins)),
+    )
+
+
+def conversation_of(db: sqlite3.Connection, respondent_id: str, session_id: str) -> str:
+    """The conversation that a session is a version of: the id of its first version, which may be deleted."""
+    sql = "SELECT version_of FROM branches WHERE session_id = ? AND respondent_id = ?"
+    row = db.execute(sql, (session_id, respondent_id)).fetchone()
+    return (row["version_of"] if row is not None else None) or session_id
+
+
+def versions_of(db: sqlite3.Connection, respondent_id: str, session_id: str) -> list[str]:
+    """All sessions that are versions of the same conversation as this one, itself among them."""
+    conversation = conversation_of(db, respondent_id, session_id)
+    sql = (
+        "SELECT session_id FROM branches WHERE version_of = :conversation AND respondent_id = :own"
+        " UNION SELECT session_id FROM turns WHERE session_id = :conversation AND respondent_id = :own"
+        " UNION SELECT session_id FROM branches WHERE session_id = :conversation AND respondent_id = :own"
+    )
+    rows = db.execute(sql, {"conversation": conversation, "own": respondent_id})
+    return sorted({row["session_id"] for row in rows} | {session_id})
+
+
 def copy_id(session_id: str, query_id: str) -> str:
     """The id that a query has in a branch: always the same, so that a branch which is made again is the same."""
     return uuid.uuid5(_NAMESPACE, f"{session_id}\n{query_id}").hex
 
 
 def family_of(db: sqlite3.Connection, respondent_id: str, session_id: str) -> list[dict[str, Any]]:
-    """All branches of a session, of the one that it has branched off, and of theirs: where each was left, and the
-    `first` query that was asked in it, None if there is none yet."""
+    """All branches of a session, of the one that it has branched off, and of theirs: where each was left, which
+    conversation it is a version of, and the `first` query that was asked in it, None if there is none yet."""
     return [dict(row) for row in db.execute(_FAMILY, {"session": session_id, "own": respondent_id})]
 
 
@@ -155,41 +207,44 @@ def _turn(db: sqlite3.Connection, respondent_id: str, query_id: str) -> sqlite3.
     return row
 
 
-# How users have named their sessions, and which they have pinned. In the caller's transaction.
+# How users have named their sessions, which they have pinned, and their settings. In the caller's transaction.
 
 
 class Labels(NamedTuple):
-    """The title and pin of a session. Without `title` it is called as its first query. `changed_at` is seconds since
-    1970, 0 for never."""
+    """The title, pin and settings of a session. Without `title` it is called as its first query. `changed_at` is
+    seconds since 1970, 0 for never; `settings` are `SessionSettings` as JSON."""
 
     title: str | None = None
     pinned: bool = False
     changed_at: float = 0.0
+    settings: str | None = None
 
 
 def labels_of(db: sqlite3.Connection, respondent_id: str, session_id: str) -> Labels:
     """Raises `NotOnRecord` for a session that there is not."""
     head_of(db, respondent_id, session_id)
-    sql = "SELECT title, pinned, changed_at FROM labels WHERE session_id = ? AND respondent_id = ?"
+    sql = "SELECT title, pinned, changed_at, settings FROM labels WHERE session_id = ? AND respondent_id = ?"
     row = db.execute(sql, (session_id, respondent_id)).fetchone()
-    return Labels() if row is None else Labels(row["title"], bool(row["pinned"]), row["changed_at"])
+    return Labels() if row is None else Labels(row["title"], bool(row["pinned"]), row["changed_at"], row["settings"])
 
 
 def keep_labels(db: sqlite3.Connection, respondent_id: str, session_id: str, labels: Labels) -> None:
     """Store them, unless there are later ones, or the session is gone."""
     db.execute(
-        "INSERT INTO labels SELECT :session, :own, :title, :pinned, :at WHERE EXISTS (SELECT 1 FROM turns"
+        "INSERT INTO labels (session_id, respondent_id, title, pinned, changed_at, settings)"
+        " SELECT :session, :own, :title, :pinned, :at, :settings WHERE EXISTS (SELECT 1 FROM turns"
         " WHERE session_id = :session AND respondent_id = :own UNION SELECT 1 FROM branches"
         " WHERE session_id = :session AND respondent_id = :own)"
-        " ON CONFLICT DO UPDATE SET title = excluded.title, pinned = excluded.pinned, changed_at = excluded.changed_at"
-        " WHERE excluded.changed_at >= changed_at",
+        " ON CONFLICT DO UPDATE SET title = excluded.title, pinned = excluded.pinned, settings = excluded.settings,"
+        " changed_at = excluded.changed_at WHERE excluded.changed_at >= changed_at",
         {"session": session_id, "own": respondent_id, "title": labels.title, "pinned": labels.pinned,
-         "at": labels.changed_at},
+         "at": labels.changed_at, "settings": labels.settings},
     )  # fmt: skip
 
 
 # The sessions of a record as users see them listed: the pinned ones, then the most recent, a page at a time, and
-# those in which something was said. In the caller's transaction.
+# those in which something was said. Of the versions of a conversation the one that was last changed is listed. In the
+# caller's transaction.
 
 TITLE_CHARACTERS = 80  # of the question by which a session is called that has no title of its own
 
@@ -209,16 +264,20 @@ _LISTED = (
     " coalesce(first.user_id, branches.user_id) AS user_id, turns, open, started_at,"
     " max(touched_at, coalesce(branches.branched_at, 0)) AS updated_at,"
     f" coalesce(labels.title, substr(called.query, 1, {TITLE_CHARACTERS}), '') AS title,"
-    " labels.title IS NOT NULL AS renamed, coalesce(labels.pinned, 0) AS pinned,"
-    " coalesce(first.incognito, branches.incognito) AS incognito, branches.branched_from, branches.before,"
+    " labels.title IS NOT NULL AS renamed, coalesce(labels.pinned, 0) AS pinned, labels.settings AS settings,"
+    " coalesce(nullif(branches.version_of, ''), sums.session_id) AS conversation,"
+    " coalesce(first.incognito, branches.incognito) AS incognito, branches.branched_from,"
+    " coalesce(nullif(branches.before, ''), branches.through) AS before,"
     " (SELECT model FROM turns WHERE turns.session_id = sums.session_id AND respondent_id = :own AND refused IS NULL"
     " ORDER BY position DESC LIMIT 1) AS model,"
     " CASE WHEN json_valid(first.body) THEN json_extract(first.body, '$.origin') END AS origin"
     " FROM sums LEFT JOIN turns AS first ON first.position = sums.first"
-    " LEFT JOIN turns AS called ON called.position = coalesce(sums.own, sums.first)"
-    " LEFT JOIN labels ON labels.session_id = sums.session_id AND labels.respondent_id = :own"
     " LEFT JOIN branches ON branches.session_id = sums.session_id AND branches.respondent_id = :own"
+    " LEFT JOIN turns AS called ON called.position ="
+    " coalesce(CASE WHEN branches.version_of != '' THEN sums.first ELSE sums.own END, sums.first)"
+    " LEFT JOIN labels ON labels.session_id = sums.session_id AND labels.respondent_id = :own"
 )
+_VERSION = "row_number() OVER (PARTITION BY conversation ORDER BY updated_at DESC, session_id)"  # the last one is 1
 _ORDER = "ORDER BY pinned DESC, updated_at DESC, session_id LIMIT :limit"
 _AFTER = (
     "(pinned < :pinned OR (pinned = :pinned AND"
@@ -245,7 +304,7 @@ def sessions_of(
     needles = [Needle(word) for word in wanted.query.split()]
     found = matches(db, respondent_id, needles) if needles else {}
     parameters: dict[str, Any] = {"own": respondent_id, "user": wanted.user_id, "unnamed": wanted.unnamed}
-    conditions, among = [":user IN ('', coalesce(user_id, :unnamed))"], "1"
+    conditions, among, after = [":user IN ('', coalesce(user_id, :unnamed))"], "1", "1"
     if wanted.among is not None:
         among = "session_id IN (SELECT value FROM json_each(:among))"
         parameters["among"] = json.dumps(list(wanted.among))
@@ -254,9 +313,10 @@ def sessions_of(
         conditions.append(f"(session_id IN (SELECT value FROM json_each(:found)) OR ({titled}))")
         parameters["found"] = json.dumps(list(found))
     if cursor:
-        conditions.append(_AFTER)
+        after = _AFTER
         parameters |= _place(cursor)
-    sql = f"SELECT * FROM ({_LISTED.format(among=among)}) WHERE {' AND '.join(conditions)} {_ORDER}"
+    versions = f"SELECT *, {_VERSION} AS version FROM ({_LISTED.format(among=among)}) WHERE {' AND '.join(conditions)}"
+    sql = f"SELECT * FROM ({versions}) WHERE version = 1 AND {after} {_ORDER}"
     rows = db.execute(sql, {**parameters, "limit": limit + 1}).fetchall()
     sessions = [_session(row) for row in rows[:limit]]
     for session in sessions if needles else ():
@@ -268,6 +328,8 @@ def _session(row: sqlite3.Row) -> dict[str, Any]:
     session = dict(row)
     for flag in ("incognito", "pinned", "renamed"):
         session[flag] = bool(session[flag])
+    del session["version"]
+    session["settings"] = session["settings"] and json.loads(session["settings"])
     before, origin = session.pop("before"), session["branched_from"]
     session["branched_from"] = origin and {"session_id": origin, "query_id": before}
     session["origin"] = session["origin"] or "user"
@@ -342,9 +404,17 @@ class SessionRecord:
         """Store them, unless there are later ones, or no session."""
         await self._conversation.write(lambda db: keep_labels(db, self._own, session_id, labels))
 
-    async def branch_point(self, session_id: str, before: str) -> BranchPoint:
-        """Where a branch begins that goes on before a query. Raises `TurnStillOpen`."""
-        return await self._conversation.read(lambda db: branch_point(db, self._own, session_id, before))
+    async def branch_point(self, session_id: str, before: str, through: str = "") -> BranchPoint:
+        """Where a branch begins that goes on before a query, or behind one. Raises `TurnStillOpen`."""
+        return await self._conversation.read(lambda db: branch_point(db, self._own, session_id, before, through))
+
+    async def conversation_of(self, session_id: str) -> str:
+        """The conversation that a session is a version of."""
+        return await self._conversation.read(lambda db: conversation_of(db, self._own, session_id))
+
+    async def versions_of(self, session_id: str) -> list[str]:
+        """The sessions that are versions of the same conversation."""
+        return await self._conversation.read(lambda db: versions_of(db, self._own, session_id))
 
     async def require_new(self, session_id: str, point: BranchPoint) -> bool:
         """Whether a branch is still to be made. Raises `SessionExists` where there is another session of that id."""

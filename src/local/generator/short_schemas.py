@@ -55,8 +55,19 @@ _SENTENCE = re.compile(r"\s*(.+?[.!?])(?=\s+[^a-z\s]|\s*$)", re.DOTALL)
 _KEPT: Final = ("enum", "const")
 
 
+_made: dict[tuple[str, Tier], tuple[ToolSchema, ToolFunction]] = {}  # the latest of each tool, as all turns need them
+
+
 def as_function(schema: ToolSchema, tier: Tier = Tier.LARGE) -> ToolFunction:
     """A tool as a model of that tier is told about it: always the same, byte for byte."""
+    made_of, function = _made.get((schema.tool, tier), (None, None))
+    if function is None or made_of is not schema:
+        function = _function_of(schema, tier)
+        _made[schema.tool, tier] = (schema, function)
+    return function
+
+
+def _function_of(schema: ToolSchema, tier: Tier) -> ToolFunction:
     description, parameters = schema.description, schema.parameters
     if tier is not Tier.LARGE:
         description = first_sentence(description)

@@ -268,25 +268,42 @@ class CallTimer:
         self._clock = clock
         self._started: float | None = None
         self._first_token: float | None = None
+        self._thinks_since: float | None = None
+        self._thought = 0.0
 
     def begin(self) -> None:
         """The model is asked."""
         self._started, self._first_token = self._clock(), None
+        self._thinks_since, self._thought = None, 0.0
 
     def hear(self, delta: Delta) -> None:
         """Something came; the first of what is said counts, from the beginning if that begins again."""
-        if self._first_token is None and isinstance(delta, _SAID):
-            self._first_token = self._clock()
-        elif isinstance(delta, RestartDelta):
-            self._first_token = None
+        if isinstance(delta, RestartDelta):
+            self._first_token, self._thinks_since, self._thought = None, None, 0.0
+        elif isinstance(delta, _SAID):
+            thinks = isinstance(delta, ThinkingDelta)
+            if self._first_token is None or thinks != (self._thinks_since is not None):
+                now = self._clock()
+                self._first_token = now if self._first_token is None else self._first_token
+                self._think_until(now)
+                self._thinks_since = now if thinks else None
 
     def end(self) -> ModelSpan | None:
         """The call has ended, or is cut off; None if there is none."""
         if self._started is None:
             return None
-        span = ModelSpan(started=self._started, first_token=self._first_token, ended=self._clock())
+        ended = self._clock()
+        self._think_until(ended)
+        span = ModelSpan(
+            started=self._started, first_token=self._first_token, ended=ended, thinking=round(self._thought, 3)
+        )
         self._started = None
         return span
+
+    def _think_until(self, now: float) -> None:
+        if self._thinks_since is not None:
+            self._thought += now - self._thinks_since
+            self._thinks_since = None
 
 
 # How far one turn may go, and how far it has come: the one place that says when no more tools are called.
@@ -477,6 +494,7 @@ TABLE: Final[Table[TurnState, TurnAction]] = {
         TurnAction.FAIL: TurnState.PUBLISHING,
     },
     TurnState.WAITING_FOR_TOOL: {
+        TurnAction.REQUEST_APPROVAL: TurnState.WAITING_FOR_APPROVAL,
         TurnAction.TOOL_RESULT: TurnState.GENERATING,
         TurnAction.TOOL_TIMEOUT: TurnState.GENERATING,
         TurnAction.CANCEL: TurnState.PUBLISHING,

@@ -55,11 +55,11 @@ class NothingEarlier:
 
 
 def _named(record: ToolCallRecord) -> list[str]:
-    """Who speaks in the result of a call."""
+    """Who speaks in the result of a call: hosts, the folder of files, else the tool."""
     if record.result is None or not (record.tainted or record.tool in (FETCH, SEARCH)):
         return []
     hosts = [url.netloc for source in record.sources if (url := parsed(source)) is not None]
-    return hosts or [record.tool]
+    return hosts or [record.folder or record.tool]
 
 
 @dataclass(slots=True)

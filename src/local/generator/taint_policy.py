@@ -422,13 +422,19 @@ class TaintPolicy:
     may_write: Collection[str] = ()
     public: str = ""
 
-    def refusal(self, tool: str, args: Mapping[str, Any], effect: str) -> TaintRefusal | None:
-        """Why that call is not made, or None if it is."""
+    def refusal(
+        self, tool: str, args: Mapping[str, Any], effect: str, *, sends_out: bool = False
+    ) -> TaintRefusal | None:
+        """Why that call is not made, or None if it is. What `sends_out` is judged like a search."""
         if effect == "write" and tool not in self.may_write:
             return TaintRefusal(TAINTED, f"{tool} was not run, because it changes something. {_WHY}; {_TO_WRITE}")
         if tool == FETCH:
             return self._fetch_refusal(str(args.get("url", "")))
-        return self._search_refusal(str(args.get("query", ""))) if tool == SEARCH else None
+        if tool == SEARCH:
+            return self._words_refusal(str(args.get("query", "")), "nothing was searched for", _TO_SEARCH)
+        if sends_out:
+            return self._words_refusal(" ".join(_texts_in(args)), f"{tool} was not run", _TO_SEND)
+        return None
 
     def as_given(self, tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call that is made: an address is opened as it was given, however the model writes it."""
@@ -455,12 +461,25 @@ class TaintPolicy:
             return TaintRefusal(NOT_GIVEN, f"{text}. {_WHY}; the user can have that address opened by naming it.")
         return None
 
-    def _search_refusal(self, query: str) -> TaintRefusal | None:
-        found = PrivateWords(self.provenance.private, self.provenance.spoken, self.public).found_in(query)
+    def _words_refusal(self, text: str, outcome: str, instead: str) -> TaintRefusal | None:
+        found = PrivateWords(self.provenance.private, self.provenance.spoken, self.public).found_in(text)
         if not found:
             return None
         words = ", ".join(f"“{word[:_SHOWN]}”" for word in found)
-        return TaintRefusal(PRIVATE_WORDS, f"nothing was searched for. {_WHY}, and {words} {_TO_SEARCH}")
+        return TaintRefusal(PRIVATE_WORDS, f"{outcome}. {_WHY}, and {words} {instead}")
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """The names and values of arguments, one after the other."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield str(name)
+            yield from _texts_in(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts_in(each)
+    else:
+        yield str(value)
 
 
 _TO_READ = (
@@ -468,4 +487,8 @@ _TO_READ = (
     " have it opened by naming it."
 )
 _TO_SEARCH = "stands in what is private to the user. Search in other words; the user can have it searched by saying it."
+_TO_SEND = (
+    "stands in what is private to the user, and this tool sends what it is given to others. Call it with other words;"
+    " the user can have it sent by saying it."
+)
 _TO_WRITE = "a tool with effects runs then only if it is on the list may_write in generator.yaml."

@@ -26,7 +26,15 @@ from local.bus.messages import (
     ToolSchema,
     latest_plan,
 )
-from local.bus.vocabulary import CLARIFICATION, NON_INTERACTIVE, PLAN_STEP, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
+from local.bus.vocabulary import (
+    CLARIFICATION,
+    NON_INTERACTIVE,
+    PLAN_STEP,
+    PROPOSE_PLAN,
+    TODO_LIST,
+    TOOL_SEARCH,
+    TRUST_FOLDER,
+)
 from local.core import failpoints
 from local.core.errors import LocalError, MalformedFrame, RequestTimeout, ToolError, ToolGone
 from local.generator import builtin_tools as plans
@@ -54,7 +62,7 @@ from local.tools.arguments import argument_fault
 DENIED, UNANSWERED = "denied", "unanswered"
 QUESTIONS = {
     NOT_GIVEN: "Neither you nor a search has given that address in this conversation.",
-    PRIVATE_WORDS: "Some of what it would search for is private to you.",
+    PRIVATE_WORDS: "Some of what it would send is private to you.",
     TAINTED: "",  # the sources say it
 }
 
@@ -80,6 +88,25 @@ class ApprovalFlow:
         if self.gate is None:
             return False
         return schema.safety != "L0" or schema.tool in QUESTIONS_OF_THE_MODEL or self.gate.denies(schema.tool)
+
+    async def of_folder(self, record: ToolCallRecord, on_asked: Callable[[], object]) -> bool:
+        """Whether the owner trusts the folder whose files a call has read. They are asked unless nobody is there."""
+        if self.gate is None or not await self.gate.may_ask_soon(self.turn.question):
+            return False
+        request = GrantRequest(
+            query_id=self.turn.question.query_id,
+            respondent_id=self.turn.question.respondent_id,
+            call_id=f"{record.call_id}:folder",
+            tool=TRUST_FOLDER,
+            args={"folder": record.folder},
+            mode=self._mode,
+            **self.turn.question.whose,
+        )
+        try:
+            result = await self.output.ask_permission(self.gate, request, on_asked)
+        except ToolError:  # no gatekeeper answers
+            return False
+        return result.decision is PermissionDecision.ALLOW
 
     async def of(
         self,
@@ -279,6 +306,7 @@ class ToolCalls:
                 group.create_task(self._make(call, lifted.get(call.call_id)), name=call.call_id)
         if not calls:
             turn.requests_sent()
+        await self._ask_about_folder()
         failpoints.reach("turn.results_in")
         return turn.tools_settled(self.results)
 
@@ -294,18 +322,35 @@ class ToolCalls:
 
     async def _make(self, call: PlannedCall, refusal: ErrorInfo | None) -> None:
         grant: GrantResult | ToolCallRecord | None = None
-        must_ask = ""
+        must_ask, of_hook = "", False
         if self._hooks is not None:
-            call, refusal, grant, must_ask = await self._hooked(self._hooks, call, refusal)
+            call, refusal, grant, must_ask, of_hook = await self._hooked(self._hooks, call, refusal)
         if grant is None and (refusal is not None or must_ask or self._approval.is_needed(self._offered[call.tool])):
             grant = await self._permission(call, refusal, must_ask)
         if isinstance(grant, ToolCallRecord):
             self._left(call)
             self._unsettled.discard(call.call_id)
-            self.results[call.call_id] = grant
+            self.results[call.call_id] = grant.model_copy(update={"tainted": True}) if of_hook else grant
         else:
             await self._taint.keep()
             self.results[call.call_id] = await self._result(call, grant)
+
+    async def _ask_about_folder(self) -> None:
+        """Ask the owner whether they trust the folder of the files read just now, before the model reads them, if
+        nothing else taints the conversation. If they do not, the results taint it, and nobody is asked again."""
+        tainting = [record for record in self.results.values() if record.tainted]
+        folders = {record.folder for record in tainting}
+        if self._turn.tainted or len(folders) != 1 or "" in folders:
+            return
+        try:
+            is_trusted = await self._approval.of_folder(tainting[0], self._turn.approval_requested)
+        finally:
+            if self._turn.state is TurnState.WAITING_FOR_APPROVAL:
+                self._turn.approval_decided()
+                self._turn.requests_sent()
+        if is_trusted:
+            for record in tainting:
+                self.results[record.call_id] = record.model_copy(update={"tainted": False, "folder": ""})
 
     async def _permission(
         self, call: PlannedCall, refusal: ErrorInfo | None, must_ask: str
@@ -330,16 +375,16 @@ class ToolCalls:
 
     async def _hooked(
         self, hooks: TurnHooks, call: PlannedCall, refusal: ErrorInfo | None
-    ) -> tuple[PlannedCall, ErrorInfo | None, ToolCallRecord | None, str]:
-        """A call as hooks have left it, what the rule of taint says of it then, its record if it is not made, and why
-        a person is to decide."""
+    ) -> tuple[PlannedCall, ErrorInfo | None, ToolCallRecord | None, str, bool]:
+        """A call as hooks have left it, what the rule of taint says of it then, its record if it is not made, why a
+        person is to decide, and whether untrusted words of a hook are in these."""
         schema = self._offered[call.tool]
         hooked = await hooks.before(call, schema, self._policy)
         if hooked.call is call:
-            return call, refusal, hooked.record, hooked.asks
+            return call, refusal, hooked.record, hooked.asks, hooked.tainted
         if hooked.record is not None and self._approval.may_lift(hooked.record, schema):
-            return hooked.call, hooked.record.error, None, hooked.asks
-        return hooked.call, None, hooked.record, hooked.asks
+            return hooked.call, hooked.record.error, None, hooked.asks, hooked.tainted
+        return hooked.call, None, hooked.record, hooked.asks, hooked.tainted
 
     def _asked(self, call: PlannedCall) -> None:
         """A person is asked about a call."""
@@ -371,8 +416,9 @@ class ToolCalls:
             duration_ms = round((context.clock() - started) * 1000, 3)
             return record.model_copy(update={"error": error, "duration_ms": duration_ms})
         fields = ("result", "error", "sources", "links", "whole", "recalled", "undoable", "duration_ms")
-        tainted = settled.tainted or not self._offered[call.tool].trusted
-        record = record.model_copy(update={name: getattr(settled, name) for name in fields} | {"tainted": tainted})
+        is_trusted = self._offered[call.tool].trusted
+        taint = {"tainted": settled.tainted or not is_trusted, "folder": settled.folder if is_trusted else ""}
+        record = record.model_copy(update={name: getattr(settled, name) for name in fields} | taint)
         if self._hooks is not None:
             record = await self._hooks.after(call, record)
         if self._unsettled:  # the last one is stored with the step
@@ -388,6 +434,7 @@ class ToolCalls:
             args=call.args,
             same_host=self._policy is not None and self._policy.stays_on_host(call.tool, call.args),
             tainted=self._policy is not None,
+            shown_since=self._turn.shown_since,
             grant=None if grant is None else grant.grant,
         )
         try:

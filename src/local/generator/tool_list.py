@@ -11,6 +11,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 
@@ -65,7 +66,12 @@ class ToolList:
     @classmethod
     def decode(cls, text: str) -> Self:
         """A stored list."""
-        return cls(tuple(map(ToolFunction, json.loads(text))))
+        return cls(_functions_of(text))
+
+
+@lru_cache(maxsize=64)  # a session's turns need it again, and most sessions have the same one
+def _functions_of(text: str) -> tuple[ToolFunction, ...]:
+    return tuple(map(ToolFunction, json.loads(text)))
 
 
 def kind_of(tier: Tier, options: AnswerOptions | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -71,6 +72,11 @@ class Offer:
     sender: str
     processes: Mapping[str, float]  # by instance
 
+    @property
+    def heard_at(self) -> float:
+        """When the latest process was heard."""
+        return max(self.processes.values())
+
     def others(self, instance: str, now: float) -> dict[str, float]:
         """The processes that live beside this one."""
         return {name: at for name, at in self.processes.items() if name != instance and now - at < SILENT_SECONDS}
@@ -84,6 +90,8 @@ class ToolRegistry:
 
     def __init__(self) -> None:
         self._offers: dict[str, Offer] = {}
+        self._offered: dict[str, ToolSchema] = {}
+        self._offered_until = -math.inf  # when the first of these has been silent for too long
         self._refused: dict[str, str] = {}  # sender -> the tool that it may not offer
         self._faulty: set[str] = set()  # senders of tools that no model is told of
         self._owners: dict[str, str] = {}  # by tool that has left: its participant
@@ -111,14 +119,14 @@ class ToolRegistry:
             return f"tool {schema.tool} of {sender} is refused: {owner.sender} offers one of that name"
         self._refused.pop(sender, None)
         others = owner.others(instance, now) if owner is not None and owner.sender == sender else {}
-        self._offers[schema.tool] = Offer(schema, sender, {**others, instance: now})
+        self._set(schema.tool, Offer(schema, sender, {**others, instance: now}))
         return None
 
     def heard(self, sender: str, instance: str, now: float) -> bool:
         """A process of a tool's participant lives; False if it should say (again) what it offers."""
         known = [name for name, offer in self._offers.items() if offer.sender == sender]
         for name in known:
-            self._offers[name] = replace(self._offers[name], processes={**self._offers[name].processes, instance: now})
+            self._set(name, replace(self._offers[name], processes={**self._offers[name].processes, instance: now}))
         rival = self._offers.get(self._refused.get(sender, ""))
         is_refused = sender in self._faulty or (rival is not None and self._is_alive(rival, now))
         return bool(known) or is_refused
@@ -128,9 +136,9 @@ class ToolRegistry:
         for name, offer in list(self._offers.items()):
             if offer.sender == sender and instance in offer.processes:
                 if others := offer.others(instance, now):
-                    self._offers[name] = replace(offer, processes=others)
+                    self._set(name, replace(offer, processes=others))
                 else:
-                    del self._offers[name]
+                    self._set(name, None)
                     self._owners[name] = sender
 
     def are_settled(self, now: float) -> bool:
@@ -139,7 +147,11 @@ class ToolRegistry:
 
     def offered(self, now: float) -> dict[str, ToolSchema]:
         """The tools that can be called, by name."""
-        return {name: offer.schema for name, offer in sorted(self._offers.items()) if self._is_alive(offer, now)}
+        if now >= self._offered_until:  # it is asked for several times in each turn
+            alive = {name: offer for name, offer in sorted(self._offers.items()) if self._is_alive(offer, now)}
+            self._offered = {name: offer.schema for name, offer in alive.items()}
+            self._offered_until = min((offer.heard_at for offer in alive.values()), default=math.inf) + SILENT_SECONDS
+        return dict(self._offered)
 
     def trouble(self, tool: str, now: float) -> str | None:
         """Why a tool that was offered would not answer now; None if nothing is known of that."""
@@ -155,8 +167,15 @@ class ToolRegistry:
         offer = self._offers.get(tool)
         return await self.outages.begins(self._owners.get(tool, tool) if offer is None else offer.sender)
 
+    def _set(self, tool: str, offer: Offer | None) -> None:
+        self._offered_until = -math.inf
+        if offer is None:
+            del self._offers[tool]
+        else:
+            self._offers[tool] = offer
+
     def _is_alive(self, offer: Offer, now: float) -> bool:
-        return now - max(offer.processes.values()) < SILENT_SECONDS
+        return now < offer.heard_at + SILENT_SECONDS
 
 
 def _fault(schema: ToolSchema) -> str | None:

@@ -209,7 +209,7 @@ def asks_for_what_is_not_there(steps: Sequence[Step]) -> bool:
 
 def settle_tainted(call: PlannedCall, schema: ToolSchema, policy: TaintPolicy) -> ToolCallRecord | None:
     """The record of a call that is not made because words of strangers are before the model, or None."""
-    refusal = policy.refusal(call.tool, call.args, schema.effect)
+    refusal = policy.refusal(call.tool, call.args, schema.effect, sends_out=schema.sends_out)
     return None if refusal is None else refused(call, refusal.kind, refusal.message)
 
 
@@ -396,6 +396,7 @@ class Turn:
         self._beginning = question.beginning or PromptParts.beginning(
             question.prelude, question.query, question.summary, question.attached
         )
+        self._left_out = 0  # exchanges of that, of no prompt for now
 
     @property
     def state(self) -> TurnState:
@@ -437,9 +438,15 @@ class Turn:
             steps.append({"role": "user", "content": text})
         return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
 
-    def begin_with(self, parts: PromptParts) -> None:
-        """From now on its prompts begin with these parts: a summary stands for the exchanges that they are without."""
-        self._beginning = parts
+    def begin_with(self, parts: PromptParts, left_out: int = 0) -> None:
+        """From now on its prompts begin with these parts: a summary stands for the exchanges that they are without.
+        `left_out` exchanges of them are in no prompt for now."""
+        self._beginning, self._left_out = parts, left_out
+
+    @property
+    def shown_since(self) -> float | None:
+        """See `PromptParts.shown_since`."""
+        return self._beginning.shown_since(self._left_out)
 
     @property
     def records(self) -> tuple[ToolCallRecord, ...]:

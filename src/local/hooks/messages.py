@@ -20,7 +20,7 @@ Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$")
 
 class HookSettings(Settings):
     """One hook: requested under its `name` on the bus; its `command`, if there is one, is run in the sandbox to
-    answer.
+    answer. What it writes counts as untrusted content, as it may repeat what it was shown, unless it is `trusted`.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")]
@@ -30,6 +30,7 @@ class HookSettings(Settings):
     script: str = Field("", pattern=r"^[A-Za-z0-9._-]*$")
     seconds: float = Field(5, gt=0, le=60)
     on_failure: Literal["open", "closed"] = "closed"
+    trusted: bool = False
 
     @model_validator(mode="after")
     def _makes_sense(self) -> HookSettings:

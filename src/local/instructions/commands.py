@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from local.cli.main import ConfigDir, DataDir, JsonOption, echo_listed, visible
-from local.cli.text_versions import history_lines, proposal_lines
+from local.cli.text_versions import approved, history_lines, proposal_lines
 from local.core.config import layers_for, load_system
 from local.core.environment import data_dir as find_data_dir
 from local.core.environment import environment, settings_dir
@@ -125,6 +125,7 @@ def revert(number: Number, config_dir: ConfigDir = None, data_dir: DataDir = Non
 def proposal(
     approve: Annotated[bool, typer.Option("--approve", help="Have the soul become that.")] = False,
     reject: Annotated[bool, typer.Option("--reject", help="Leave it as it is.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve without asking for confirmation.")] = False,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -137,7 +138,8 @@ def proposal(
     soul = Soul(settings_dir(config_dir), find_data_dir(data_dir))
     proposals = TextProposals(soul)
     if approve:
-        typer.echo(f"{soul.path} is as {proposals.approve().by} proposed; `local2 soul revert` goes back")
+        by = approved(proposals, yes=yes).by
+        typer.echo(f"{soul.path} is as {visible(by)} proposed; `local2 soul revert` goes back")
     elif reject:
         proposals.reject()
         typer.echo("rejected")
@@ -155,7 +157,7 @@ def trust(
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Trust a folder: `local2 ask` and `chat` work in it where they start a system, its files count as yours though it
+    """Trust a folder: `local2 ask` and `chat` work in it where they start a system, its files count as yours even if it
     was cloned, and what it instructs in .local2/LOCAL2.md counts, as it is now."""
     if listing and remove:
         raise BadQuestion("give one of --list and --remove")

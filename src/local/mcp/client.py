@@ -20,7 +20,13 @@ import httpx2
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.auth import OAuthClientProvider
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+)
 from mcp.shared.message import SessionMessage
 from mcp.types import (
     AudioContent,
@@ -150,12 +156,26 @@ class RemoteLogin:
         """Our client there; empty without one."""
         return dict(self._kept().get("client", {}))
 
-    def keep(self, tokens: Mapping[str, Any], client: Mapping[str, Any] | None) -> None:
-        """Keep new tokens in place of the last ones; and if there is a new one, our client."""
+    def authority(self) -> Json:
+        """What the server that gave the tokens has said of itself: with its address for new ones; empty if unknown."""
+        return dict(self._kept().get("authority") or {})
+
+    @property
+    def may_renew(self) -> bool:
+        """Whether it is known where the tokens came from. Logins of 0.2.0 and earlier did not keep it, so that one at
+        another host has to be made again."""
+        issuer = self.client().get("issuer")
+        return bool(self.authority()) or not issuer or _origin(issuer) == _origin(self.url)
+
+    def keep(
+        self, tokens: Mapping[str, Any], client: Mapping[str, Any] | None, authority: Mapping[str, Any] | None
+    ) -> None:
+        """Keep new tokens in place of the last ones, with who gave them; and if there is a new one, our client."""
         lasts = tokens.get("expires_in")
         kept = {
             "url": self.url,
             "client": self.client() if client is None else dict(client),
+            "authority": None if authority is None else dict(authority),
             "tokens": dict(tokens),
             "ends_at": None if lasts is None else time.time() + float(lasts),
         }
@@ -187,6 +207,11 @@ class RemoteLogin:
             for key in SECRET_KEYS:
                 if value := part.get(key):
                     secret_mask.hide(f"{PREFIX}{self.name}.{key}", value)
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -465,13 +490,18 @@ class _Storage:
     def __init__(self, login: RemoteLogin, *, registers_again: bool) -> None:
         self._login, self._registers_again = login, registers_again
         self._client: dict[str, Any] | None = None  # kept with the tokens that it gets: the last login may be of use
+        self.authority: Callable[[], OAuthMetadata | None] = lambda: None
 
     async def get_tokens(self) -> OAuthToken | None:
         tokens = {} if self._registers_again else self._login.tokens()
+        if not self._login.may_renew:
+            tokens.pop("refresh_token", None)  # the SDK would send it to the tool server
         return OAuthToken.model_validate(tokens) if tokens else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        self._login.keep(tokens=tokens.model_dump(mode="json", exclude_none=True), client=self._client)
+        told, authority = tokens.model_dump(mode="json", exclude_none=True), self.authority()
+        from_whom = None if authority is None else authority.model_dump(mode="json", exclude_none=True)
+        self._login.keep(tokens=told, client=self._client, authority=from_whom)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         client = {} if self._registers_again else self._login.client()
@@ -506,7 +536,11 @@ def auth_of(server: RemoteServer, login: RemoteLogin, visitor: LoginPrompt | Non
         "token_endpoint_auth_method": "none",
     })  # fmt: skip
     storage = _Storage(login, registers_again=visitor is not None)
-    return OAuthClientProvider(server.url, metadata, storage, redirect_handler=visit, callback_handler=answer)
+    provider = OAuthClientProvider(server.url, metadata, storage, redirect_handler=visit, callback_handler=answer)
+    if visitor is None and (known := login.authority()):
+        provider.context.oauth_metadata = OAuthMetadata.model_validate(known)  # else the tool server gets what renews
+    storage.authority = lambda: provider.context.oauth_metadata
+    return provider
 
 
 def login_wanted(name: str) -> str:

@@ -62,6 +62,7 @@ class MCPTool(Tool):
         attributes = {
             "__doc__": approved.description, "name": approved.name, "approved": approved, "safety": config.safety,
             "category": config.category, "effect": "read" if config.safety == "L0" else "write",
+            "sends_out": bool(config.url) or config.network,
         }  # fmt: skip
         return cast("type[MCPTool]", type(f"{cls.__name__}_{approved.name}", (cls,), attributes))
 

@@ -289,7 +289,9 @@ class MemoryRequestHandler:
         return MemoryResult(verb=request.verb, error=info)
 
     async def _search(self, request: MemoryRequest, user_id: str) -> MemoryResult:
-        found = await self._engrams.search(user_id, request.query, limit=request.limit, not_session=request.not_session)
+        found = await self._engrams.search(
+            user_id, request.query, limit=request.limit, not_session=request.not_session, not_since=request.not_since
+        )
         hits = page([recalled(hit) for hit in found.hits])
         return MemoryResult(verb=request.verb, hits=hits, nearest=scores(found.nearest), degraded=found.degraded)
 

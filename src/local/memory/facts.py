@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 from local.core.errors import NotOnRecord, UntrustedFact
 from local.core.text import masked
@@ -131,6 +133,62 @@ class Classified:
     intent: str | None = None
     entities: tuple[str, ...] = ()
     findings: tuple[FactFinding, ...] = ()
+
+
+# What facts are about, as far as many ask for it in other words than it was said in: a diet where an allergy is known.
+
+
+class Kind(StrEnum):
+    """A matter that facts and questions are about, whatever words they have for it."""
+
+    HEALTH = "health"  # and safety: what a wrong answer could hurt somebody by
+    EATING = "eating"
+    HOME = "home"
+    WORK = "work"
+    FAMILY = "family"
+    PETS = "pets"
+    BIRTH = "birth"
+    VEHICLE = "vehicle"
+    SPARE_TIME = "spare time"
+
+
+_KINDS: Final = {  # the beginnings of words; slots are English, questions and what is edited by hand need not be
+    Kind.HEALTH: r"allerg|alerg|anaphyla|epipen|intoleran|unverträg|co?eliac|zöliak|gluten|lactose|laktose|diabet"
+    r"|insulin|asthma|asma\b|epilep|medic|médic|medik|prescri|drugs?\b|pills?\b|dosage|disease|illness|diagnos|disab"
+    r"|pregnan|schwanger|enceinte|embaraz|pacemaker|heart (?:condition|disease|attack)|(?:medical|health) "
+    r"|blood (?:type|group|pressure|thinner)|blutgruppe|emergency|notfall|urgence|emergencia|diet\b|dietary|vegan"
+    r"|vegetari|végétar|halal|kosher|cannot eat|can't eat|must not eat|krank|kranken|health\b|gesundheit|salud\b|santé"
+    r"|过敏|過敏|アレルギー|糖尿|素食|妊娠|怀孕",
+    Kind.EATING: r"allerg|alerg|intoleran|unverträg|diet|vegan|vegetari|végétar|halal|kosher|gluten|la[ck]tose|foods?\b"
+    r"|eat(?:s|en|ing)?\b|cook|meals?\b|recipe|essen\b|esse\b|koche|mange[rz]?\b|nourriture|comer\b|comida|cocin"
+    r"|mangiare|cibo|cucin|过敏|過敏|アレルギー|素食",
+    Kind.HOME: r"home\b|live[sd]?\b|(?<!mail )address\b|resid|cit(?:y|ies)\b|town\b|moved\b|wohn|zuhause|adresse\b"
+    r"|habite|domicile|viv[oíe]|ciudad|dirección|abit[oai]\b|città|indirizzo|moro\b|morada|endereço|woon|住",
+    Kind.WORK: r"work(?:s|ed|ing)?\b|jobs?\b|employ|occupation|profession|career|arbeit|beruf|travail|métier|emploi"
+    r"|trabaj|empleo|lavor|trabalh|仕事|工作",
+    Kind.FAMILY: r"famil|wife|husband|spouse|partner|marri|child|kids?\b|daughter|sons?'?s? name|my sons?\b|mother"
+    r"|father|parents?\b|brother|sister|sibling|ehefrau|meine? (?:frau|mann)\b|verheiratet|kinder|tochter|töchter"
+    r"|mutter|eltern|bruder|schwester|femme\b|mari\b|enfant|fille|mère|père|frère|sœur|espos[oa]|marido|hij[oa]s?\b"
+    r"|padres?\b|madre|herman[oa]|moglie|marito|figli[oae]?\b|fratell|sorell|filh[oa]",
+    Kind.PETS: r"pets?\b|cats?\b|dogs?\b|animals?\b|animaux|haustier|katze|hund\b|chien|mascota|gato|perro|gatto\b",
+    Kind.BIRTH: r"birth|born\b|age\b|how old|geburt|geboren|wie alt|naissance|anniversaire|quel âge|nacimiento|nací\b"
+    r"|cumplea|edad\b|compleanno|nascita|aniversário",
+    Kind.VEHICLE: r"cars?\b|drives?\b|vehicle|motorbike|bicycle|auto\b|fahrzeug|voiture|coche|macchina",
+    Kind.SPARE_TIME: r"hobb|interests\b|(?:spare|free) time|leisure|freizeit|loisirs?\b|tempo libero|tiempo libre",
+}
+_KIND_PATTERNS: Final = {kind: re.compile(rf"\b(?:{begins})", re.IGNORECASE) for kind, begins in _KINDS.items()}
+
+
+def kinds_of(text: str) -> frozenset[Kind]:
+    """The matters that a text is about: a question, or a fact as slot and value."""
+    return frozenset(kind for kind, pattern in _KIND_PATTERNS.items() if pattern.search(text))
+
+
+def days_told(holds_from: str, holds_until: str, today: str) -> tuple[str, ...]:
+    """The days from and until which a fact holds, in words, and whether that is to come or over; days as 2026-11-27."""
+    begins = f"from {holds_from}{', so not yet' if holds_from > today else ''}" if holds_from else ""
+    ends = f"until {holds_until}{', so no longer' if holds_until < today else ''}" if holds_until else ""
+    return tuple(filter(None, (begins, ends)))
 
 
 # What becomes of facts: a new one takes the place of those before it, stands beside them, or they hold no more.

@@ -156,15 +156,15 @@ class RecalledEngram(EngramRecord):
 
 
 class MemoryRequest(Message):
-    """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), recall (the same,
-    only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is
-    left out), list (`cursor` or
-    `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one
-    of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact,
-    drop_fact (`fact_id`, of an unconfirmed one), repeated (`of_session`: which engrams
-    elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as
-    lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of
-    the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there."""
+    """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`, `not_since`),
+    recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be
+    searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin
+    (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`:
+    also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), repeated (`of_session`:
+    which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts
+    and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A
+    `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what
+    is deleted there."""
 
     subject = "memory.request."
     delivery = Delivery.EPHEMERAL
@@ -176,6 +176,7 @@ class MemoryRequest(Message):
     engram_id: str = ""
     fact_id: int | None = None
     not_session: str | None = None  # its engrams are left out: who asks knows them
+    not_since: float | None = None  # seconds since 1970; only those from then on, if it is given
     before: float | None = None  # seconds since 1970
     of_session: str = ""
     cursor: str = ""

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Self
 
 from local.core.words import content_words, is_telling, telling_words
@@ -196,6 +197,27 @@ _WAYS: tuple[tuple[re.Pattern[str], _Meaning], ...] = tuple(
         (rf"\b(?:in|during|since|im jahr|en)\s+{_OF_YEAR}", _whole_year),
     )
 )  # fmt: skip
+
+
+# A question that asks several things, as "Where does Ana live, and what is her dog called?": each is searched for, too.
+
+MOST_QUESTIONS = 3
+_OF_WHOLE = 3  # hits of the whole question among them: a later part may name nobody
+_ASKS = (
+    "what|who|whom|whose|when|where|which|why|how|wer|wen|wem|wann|wo|welche[rsn]?|warum|wie|qu['’]est|quoi|qui|quand"
+    "|où|quel(?:le)?s?|pourquoi|comment|qué|quién(?:es)?|cuándo|dónde|cuál(?:es)?|cómo|cosa|chi|quando|dove|quale|come"
+    "|onde"
+)
+_NEXT_QUESTION = re.compile(
+    rf"[?？;]\s*(?=\w)|[,;]? (?:and|or|but|und|oder|et|ou|y|o|e)(?: also)? (?=(?:{_ASKS})\b)", re.IGNORECASE
+)
+
+
+def questions_in(question: str) -> tuple[str, ...]:
+    """The questions that one asks, at most three, where it asks several; none where it asks one."""
+    asked = [part.strip(" ?？.") for part in _NEXT_QUESTION.split(question)]
+    telling = tuple(part for part in asked if is_telling(part))[:MOST_QUESTIONS]
+    return telling if len(telling) > 1 else ()
 
 
 # From candidates to hits: words and meaning as one score, bounded factors, what replaces what, near-duplicates, and
@@ -444,6 +466,15 @@ class Found:
     nearest: tuple[EngramHit, ...] = ()
 
 
+def together(whole: Found, parts: Sequence[Found], limit: int) -> Found:
+    """What was found for a question and for those in it, in turn, each engram once."""
+    lists = [whole.hits[:_OF_WHOLE], *(part.hits for part in parts), whole.hits[_OF_WHOLE:]]
+    in_turn = chain.from_iterable(zip_longest(*lists[:-1]))
+    hits = {hit.engram.engram_id: hit for hit in (*in_turn, *lists[-1]) if hit is not None}
+    degraded = dict.fromkeys(reason for found in (whole, *parts) for reason in found.degraded)
+    return Found(tuple(hits.values())[:limit], tuple(degraded), whole.nearest)
+
+
 @dataclass(frozen=True, slots=True)
 class EngramQuestion:
     """A question as it is searched for: the time that it names, if it does, and the words that are left then."""
@@ -452,14 +483,22 @@ class EngramQuestion:
     words: str
     period: NamedTime | None
     not_session: str | None  # whose engrams are left out
+    not_since: float | None  # seconds since 1970; those from then on, if it is given
 
     @classmethod
-    def of(cls, user_id: str, question: str, not_session: str | None, now: float) -> Self:
+    def of(
+        cls, user_id: str, question: str, now: float, not_session: str | None = None, not_since: float | None = None
+    ) -> Self:
         """`now` in seconds since 1970."""
         period = named_time(question, now)
         spoken = re.escape(period.spoken) if period else ""
         words = re.sub(spoken, " ", question, flags=re.IGNORECASE) if spoken else question
-        return cls(user_id, words, period, not_session)
+        return cls(user_id, words, period, not_session, not_since)
+
+    def leaves_out(self, row: sqlite3.Row) -> bool:
+        """Whether the one that asks knows that engram."""
+        is_known = self.not_since is None or row["asked_at"] >= self.not_since
+        return row["session_id"] == self.not_session and is_known
 
     @property
     def is_only_of_time(self) -> bool:
@@ -478,7 +517,7 @@ def candidates(
     made = [
         _candidate(row, coverages, cosines, asked, in_period)
         for row in _rows(db, "number", list({*chosen, *cosines}))
-        if row["user_id"] == asked.user_id and row["session_id"] != asked.not_session and not _is_past_note(row)
+        if row["user_id"] == asked.user_id and not asked.leaves_out(row) and not _is_past_note(row)
     ]
     return [*made, *_successors(db, made)]
 

@@ -26,10 +26,10 @@ from local.memory import facts, record, search, vectors
 from local.memory import facts as succession
 from local.memory import search as recalling
 from local.memory.embeddings import Embedder
-from local.memory.facts import Classified, FactFinding, stored_fact
+from local.memory.facts import Classified, FactFinding, Kind, stored_fact
 from local.memory.messages import engram_id
 from local.memory.record import Deletion, EditOutcome, HandEdit, KeptEntry, NoteDraft
-from local.memory.search import CANDIDATES, WEIGHTS, Found, Weights, rank
+from local.memory.search import CANDIDATES, WEIGHTS, EngramQuestion, Found, Weights, rank
 from local.memory.statements import by_hand
 from local.memory.store import (
     FILE_NAME,
@@ -170,17 +170,6 @@ def _line(record: dict[str, object]) -> str:
 
 # What a model is told of a user unasked, as lines for a prompt: the current facts and what the user has pinned.
 
-# Slots and values that a wrong answer could hurt somebody by. Slots are English; what is edited by hand may not be.
-_HEALTH = re.compile(
-    r"\b(?:allerg|alerg|anaphyla|epipen|intoleran|unverträg|co?eliac|zöliak|gluten|lactose|laktose|diabet"
-    r"|insulin|asthma|asma\b|epilep|medic|médic|medik|prescri|drugs?\b|pills?\b|dosage|disease|illness|diagnos|disab"
-    r"|pregnan|schwanger|enceinte|embaraz|pacemaker|heart (?:condition|disease|attack)|(?:medical|health) "
-    r"|blood (?:type|group|pressure|thinner)|blutgruppe|emergency|notfall|urgence|emergencia|diet\b|dietary|vegan"
-    r"|vegetari|végétar|halal|kosher|cannot eat|can't eat|must not eat|krank|kranken|health\b|gesundheit|salud\b|santé)"
-    r"|过敏|過敏|アレルギー|糖尿|素食|妊娠|怀孕",
-    re.IGNORECASE,
-)
-
 
 @dataclass(frozen=True, slots=True)
 class ToldLines:
@@ -197,11 +186,11 @@ def pin(db: sqlite3.Connection, user_id: str, engram_id: str, now: float) -> Non
     pin would not any more."""
     before = of_user(db, user_id, now)
     record.pin(db, user_id, engram_id, 1, now)
-    lines = _lines(db, record.engram(db, user_id, engram_id), facts.current(db, user_id))
+    lines = _lines(db, record.engram(db, user_id, engram_id), facts.current(db, user_id), _day(now))
     if not lines:
         raise PinRefused("what the user said there holds no more, or none of it is in the user's own words")
     if not {*of_user(db, user_id, now).left_out} <= {*before.left_out} - {engram_id}:
-        health = [line for line in before.lines if line in _health_lines(facts.current(db, user_id))]
+        health = [line for line in before.lines if line in _health_lines(facts.current(db, user_id), _day(now))]
         kept = list(dict.fromkeys([*health, *before.pinned]))
         new = [line for line in lines if line not in kept]
         used = f"health facts and pins take {_size(kept)} of {MAX_CHARACTERS:,} characters"
@@ -218,8 +207,8 @@ def of_user(db: sqlite3.Connection, user_id: str, now: float) -> ToldLines:
         if not fact.holds_until or fact.holds_until >= today or is_of_health(fact.slot, fact.value)
     )
     current = sorted(holding, key=lambda fact: (-fact.stated_at, fact.fact_id))
-    pins = [(engram.engram_id, _lines(db, engram, current)) for engram in record.pinned(db, user_id)]
-    return told(_health_lines(current), pins, [_pinned_line(fact) for fact in current])
+    pins = [(engram.engram_id, _lines(db, engram, current, today)) for engram in record.pinned(db, user_id)]
+    return told(_health_lines(current, today), pins, [_pinned_line(fact, today) for fact in current])
 
 
 def told(health: Iterable[str], pins: Sequence[tuple[str, Sequence[str]]], others: Iterable[str]) -> ToldLines:
@@ -246,27 +235,26 @@ def _fitting(kept: tuple[str, ...], lines: Iterable[str]) -> tuple[str, ...]:
     return kept
 
 
-def _health_lines(current: Iterable[StatedFact]) -> list[str]:
-    return [_pinned_line(fact) for fact in current if is_of_health(fact.slot, fact.value)]
+def _health_lines(current: Iterable[StatedFact], today: str) -> list[str]:
+    return [_pinned_line(fact, today) for fact in current if is_of_health(fact.slot, fact.value)]
 
 
 def is_of_health(slot: str, value: str) -> bool:
     """Whether a fact is about health or safety: an allergy, an illness, a medicine, a diet, an emergency."""
-    return _HEALTH.search(f"{slot}: {value}") is not None
+    return Kind.HEALTH in facts.kinds_of(f"{slot}: {value}")
 
 
-def _lines(db: sqlite3.Connection, engram: Engram, current: Iterable[StatedFact]) -> list[str]:
+def _lines(db: sqlite3.Connection, engram: Engram, current: Iterable[StatedFact], today: str) -> list[str]:
     stated = {fact.slot for fact in facts.of_engram(db, engram.engram_id) if fact.confirmed}
     if stated:
-        return [_pinned_line(fact) for fact in current if fact.slot in stated]
+        return [_pinned_line(fact, today) for fact in current if fact.slot in stated]
     return list(filter(None, [plain(own_words(engram.query))]))
 
 
-def _pinned_line(fact: StatedFact) -> str:
-    days = (("from", fact.holds_from), ("until", fact.holds_until))
+def _pinned_line(fact: StatedFact, today: str) -> str:
     notes = (
         "" if fact.certain else "not certain",
-        *(f"{word} {day}" if day else "" for word, day in days),
+        *facts.days_told(fact.holds_from, fact.holds_until, today),
         f"said {_day(fact.stated_at)}{'; may have changed since' if fact.questioned else ''}",
     )
     return plain(f"{fact.slot}: {fact.value}", f" ({', '.join(filter(None, notes))})")
@@ -348,6 +336,7 @@ def _condition(db: sqlite3.Connection) -> Condition:
 log = logging.getLogger(__name__)
 EMBED_SECONDS = 2.0  # a question's embedding is not waited for any longer; words answer alone then
 RECALL_SECONDS = 0.08  # the same where a turn waits
+PARTS_SECONDS = 1.0  # for what else a question asks
 EVER = math.inf
 
 
@@ -410,25 +399,48 @@ class EngramService:
             self._indexer.wake()
         return ingested
 
-    async def search(self, user_id: str, question: str, *, limit: int = 5, not_session: str | None = None) -> Found:
+    async def search(
+        self,
+        user_id: str,
+        question: str,
+        *,
+        limit: int = 5,
+        not_session: str | None = None,
+        not_since: float | None = None,
+    ) -> Found:
         """A user's engrams that answer a question, best first, none where nothing is relevant; those of `not_session`
-        are left out, as the one that asks knows them."""
-        return await self._find(user_id, question, limit, not_session, EMBED_SECONDS)
+        are left out, as the one that asks knows them: all, or those since a time in seconds since 1970. A question that
+        asks several things is searched for as a whole and each of them by itself, if that takes no more than
+        `PARTS_SECONDS`."""
+        now = self._clock()
+
+        async def find(text: str, seconds: float) -> Found:
+            asked = EngramQuestion.of(user_id, text, now, not_session, not_since)
+            return await self._find(asked, text, limit, seconds)
+
+        whole = await find(question, EMBED_SECONDS)
+        parts = search.questions_in(question)
+        if parts:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PARTS_SECONDS), asyncio.TaskGroup() as group:
+                    finds = [group.create_task(find(part, PARTS_SECONDS)) for part in parts]
+                return search.together(whole, [each.result() for each in finds], limit)
+        return whole
 
     async def recall(self, user_id: str, question: str, *, limit: int = 3, not_session: str | None = None) -> Found:
         """A user's exchanges that clearly fit a question and say nothing that no longer holds, best first; often none.
         The question's meaning is searched for `RECALL_SECONDS` at most, its words always; see `recalling`."""
-        found = await self._find(user_id, question, recalling.LOOKED_AT, not_session, RECALL_SECONDS)
+        asked = EngramQuestion.of(user_id, question, self._clock(), not_session)
+        found = await self._find(asked, question, recalling.LOOKED_AT, RECALL_SECONDS)
         return Found(recalling.clear(question, found.hits, limit), found.degraded)
 
-    async def _find(self, user_id: str, question: str, limit: int, not_session: str | None, seconds: float) -> Found:
+    async def _find(self, asked: EngramQuestion, question: str, limit: int, seconds: float) -> Found:
         """`seconds` is how long the search by meaning is waited for."""
         with self._indexer.searching():
-            return await self._found(user_id, question, limit, not_session, seconds)
+            return await self._found(asked, question, limit, seconds)
 
-    async def _found(self, user_id: str, question: str, limit: int, not_session: str | None, seconds: float) -> Found:
-        now = self._clock()
-        asked = search.EngramQuestion.of(user_id, question, not_session, now)
+    async def _found(self, asked: EngramQuestion, question: str, limit: int, seconds: float) -> Found:
+        now, user_id = self._clock(), asked.user_id
         async with asyncio.TaskGroup() as group:
             by_words = group.create_task(self._by_words(user_id, asked.words))
             by_meaning = group.create_task(self._by_meaning(user_id, question, seconds))

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from local.core.model_reply import UnreadableReply, read_object
 from local.core.text import masked
 from local.core.words import all_words, content_words
-from local.memory.facts import Classified, FactFinding, FactOperation
+from local.memory.facts import Classified, FactFinding, FactOperation, kinds_of
 from local.memory.store import StatedFact, slot_key
 
 # What a model is asked about a message, and how its replies are read.
@@ -214,6 +214,17 @@ _SLOT_WORDS = re.compile(
     r"|neighbou?r|colleague|team|how|what|where|when|who|which|why|is|are|am|not|no|can|cannot|take[ns]?|use[sd]?|have"
     r"|has|own\w*|about|number|of|for|the|my|me|i|user|users|s|a|an|to|in|at|on|with|from|by|and|or|kind|type|status"
     r"|current|main|new|old|former|previous|it"
+    r"|appearance|complexion|tattoos?|glasses|activit\w+|pastimes?|leisure|fitness|artists?|bands?|singers?|genres?|songs?"
+    r"|movies?|shows?|series|tv|podcasts?|authors?|writers?|reading|crafts?|danc\w+|animals?|breeds?|birds?|plants?"
+    r"|garden\w*|seasons?|weather|climate|dreams?|ambitions?|wish\w*|wants?|wanted|future|race|ethnic\w*|heritage"
+    r"|ancestry|background|culture|identity|orientation|abilit\w+|talents?|strengths?|weakness\w*|fears?|phobias?"
+    r"|member\w*|clubs?|groups?|organi[sz]ations?|volunteer\w*|military|service|belie\w+|faith|politic\w*|values?"
+    r"|income|salary|savings|debts?|budget|relatives?|grand\w+|aunts?|uncles?|cousins?|nephews?|nieces?|fianc\w+"
+    r"|girlfriend|boyfriend|roommates?|flatmates?|possessions?|belongings|property|collect\w*|personality|character\w*"
+    r"|traits?|mood|experiences?|achievements?|awards?|past|childhood|cuisine|dish\w*|snacks?|desserts?|fruits?"
+    r"|vegetables?|meat|meals?|breakfast|lunch|dinner|restaurants?|beverages?|beers?|wines?|beach|major|grades?"
+    r"|student|body|skin|vision|hearing|injur\w+|surger\w+|symptoms?|therap\w+|treatment|mental|physical|routine"
+    r"|lifestyle|daily|night|shifts?"
 )
 _STEM: Final = 4  # letters that two forms of a word have in common
 _ALLERGY: Final = re.compile(
@@ -308,12 +319,12 @@ def _is_plain(slot: str, own_words: str, known: Iterable[StatedFact]) -> bool:
     words = re.findall(r"\w+", folded(slot))
     is_short = len(words) <= 10 and re.fullmatch(r"[\w '’/&(),-]+", slot) is not None
     return is_short and all(
-        _SLOT_WORDS.fullmatch(word) or any(_is_form(word, each) for each in there) for word in words
+        _SLOT_WORDS.fullmatch(word) or any(are_forms(word, each) for each in there) for word in words
     )
 
 
-def _is_form(word: str, other: str) -> bool:
-    """Whether two words are forms of one, such as hobby and hobbies."""
+def are_forms(word: str, other: str) -> bool:
+    """Whether two words are forms of one, such as allergic and allergies."""
     shared = min(len(word), len(other)) - 2
     return word == other or (shared >= _STEM and word[:shared] == other[:shared] and abs(len(word) - len(other)) <= 4)
 
@@ -373,7 +384,7 @@ def _meant(claim: Claim, own_words: str, known: Sequence[StatedFact], may_be_uns
 def _is_mentioned(fact: StatedFact, own_words: str) -> bool:
     words = content_words(folded(own_words))
     named = content_words(folded(fact.value)) | content_words(folded(fact.slot))
-    return any(_is_form(word, other) for word in named for other in words) or is_said(fact.value, own_words)
+    return any(are_forms(word, other) for word in named for other in words) or is_said(fact.value, own_words)
 
 
 def _contrasted(claims: Sequence[Claim], own_words: str, known: Sequence[StatedFact]) -> list[Claim]:
@@ -445,10 +456,20 @@ _CLAUSE_END: Final = re.compile(r"(?<=[,;，；。！？…])|(?:(?<=[!?:])|(?<=
 
 
 def _is_said_of_two(claim: Claim, believed: Sequence[Claim], own_words: str) -> bool:
-    """Whether one word of the user's is to be two facts, as name and home: at most one of them can be right."""
+    """Whether one word of the user's is to be two facts, as name and home, of which at most one can be right, and this
+    is not the only one that the message speaks of."""
     value = folded(claim.value)
-    same = {claim.slot for claim in believed if folded(claim.value) == value and not claim.retracts}
-    return len(same) > folded(own_words).count(value)
+    same = {each.slot for each in believed if folded(each.value) == value and not each.retracts}
+    if len(same) <= folded(own_words).count(value):
+        return False
+    return {slot for slot in same if _is_spoken_of(slot, own_words)} != {claim.slot}
+
+
+def _is_spoken_of(slot: str, own_words: str) -> bool:
+    """Whether a message has a word of a slot, in whatever form, or of its kind."""
+    there = content_words(folded(own_words))
+    has_word = any(are_forms(word, other) for word in content_words(folded(slot)) for other in there)
+    return has_word or bool(kinds_of(slot) & kinds_of(own_words))
 
 
 def _way(claim: Claim, before: Iterable[FactFinding], own_words: str) -> FactOperation:
@@ -485,7 +506,7 @@ def _says(text: str, value: str) -> bool:
     there, words = content_words(folded(text)), content_words(folded(value))
     if not words:
         return bool(value) and folded(value) in folded(text)
-    return all(any(_is_form(a, b) for b in there) for a in words)
+    return all(any(are_forms(a, b) for b in there) for a in words)
 
 
 _NUMBER: Final = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -537,15 +558,29 @@ def _shown(slot: str) -> str:
 
 TO_REMEMBER = "to remember"
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?:(?<=[!?])|(?<=\D\.))\s+|\n+")
+_PLEASE = (
+    r"(?:please|kindly|bitte|por favor|per favore|s['’]il (?:te|vous) pla[iî]t|alsjeblieft|alstublieft|proszę"
+    r"|пожалуйста)"
+)
 _REMEMBER = re.compile(
-    r"\W*(?:(?:please|kindly|bitte|por favor|per favore|s'il te plaît|so|and|ok)[, ]+)*"
-    r"(?:(?:remember|keep in mind|make a note|note|don['’]t forget)(?: that|:)"
-    r"|(?:merke? dir|merken sie sich|vergiss nicht|souviens-toi|souvenez-vous|retiens|n['’]oublie pas|recuerda"
-    r"|no olvides"
-    r"|ricorda(?:ti)?|non dimenticare|lembra(?:-te)?|lembre-se|não (?:te )?esqueças|onthoud|vergeet niet|kom ihåg|husk"
-    r"|запомни(?:те)?|не забудь|zapamiętaj|pamiętaj)[,:]? (?:dass|que|che|de que|dat|что|że|att|at)"
-    r"|请?(?:记住|别忘了)|覚えておいて(?:ください)?|忘れないで(?:ください)?|기억해)[\s,:，、：]*(?P<what>.+)",
+    rf"\W*(?:(?:{_PLEASE}|so|and|ok|hey|hi|hello|also|hallo|hola|ciao|olá|привет)[, ]+)*"
+    r"(?:(?:(?:i want|i['’]d like|i would like) you to |(?:can|could|will|would) you (?:please )?(?=\w+ that"
+    r" (?:i|i['’]m|my|we|our|the)\b))?(?:remember|keep in mind|make a note|note|don['’]t forget)"
+    r"(?: that|:|(?= (?:my|i|i['’]m|i['’]ve|we|we['’]re|our)\b))|note to self:"
+    r"|(?:merke? dir|merken sie sich|denk(?:e|en sie)? (?:bitte )?d(?:a?r)?an|vergiss (?:bitte )?nicht"
+    r"|vergessen sie nicht|souviens-toi|souvenez-vous|rappelle-toi|retiens|(?:merci de )?retenir|note"
+    r"|n['’]oublie[sz]? pas|recuerda|recuerde|acuérdate|ten en cuenta|no olvides|ricorda(?:ti)?|tieni presente"
+    r"|non dimenticare|lembra(?:-te)?|lembre(?:-se)?|não (?:te )?esqueças|onthoud|vergeet (?:alsjeblieft )?niet"
+    r"|hou in gedachten|kom ihåg|husk|запомни(?:те)?|помни(?:те)?|не забудь(?:те)?|zapamiętaj|pamiętaj)"
+    rf"(?:,? {_PLEASE})?(?::|[,:]? (?:dass|que|che|de que|dat|что|że|att|at)\b)"
+    r"|请?你?(?:帮我)?(?:记住|别忘了|不要忘记)|覚えておいて(?:ください|くださいね|ね)?[、：:,](?=\s*\w)|忘れないで(?:ください)?[、：:,]"
+    r"|기억해(?: ?줘)?)[\s,:，、：]*(?P<what>.+)",
     re.IGNORECASE | re.DOTALL,
+)
+_REMEMBER_BEFORE = re.compile(  # Japanese and Korean have it at the end, perhaps as a sentence of its own
+    r"(?P<what>.{4,}?)(?:という?ことを|ということを|ことを|と|って|を)?[、。\s]*(?:覚えておいて|忘れないで)(?:ください)?ね?[。！!\s]*"
+    r"|(?P<korean>.{4,}?)(?:(?:이?라는|다는) (?:걸|것을))?[,.\s]*기억해(?: ?줘| ?주세요)?[.!\s]*",
+    re.DOTALL,
 )
 _OPENER = re.compile(
     r"\W*(?:(?:please )?(?:remember|note|keep in mind|don['’]t forget)(?: that|:)?|by the way|btw|just so you know|fyi"
@@ -649,7 +684,7 @@ def stated(own_words: str, known: Sequence[StatedFact]) -> tuple[FactFinding, ..
     ]
     found = decided(reply, own_words, known, sure, [True] * len(sure)).findings
     sentences = list(_sentences(own_words))
-    wanted = [hit["what"].strip(" .!。！") for sentence in sentences if (hit := _REMEMBER.match(sentence))]
+    wanted = list(_to_remember(own_words))
     kept = [what[:MAX_VALUE] for what in wanted if not _harm(what) and not any(each.value in what for each in found)]
     settled = {(each.slot, each.value) for each in found}
     doubts = [
@@ -659,6 +694,17 @@ def stated(own_words: str, known: Sequence[StatedFact]) -> tuple[FactFinding, ..
         if (fact.slot, fact.value) not in settled and not _harm(sentence)
     ]
     return (*found, *(FactFinding(FactOperation.ADD, TO_REMEMBER, what) for what in kept), *doubts)
+
+
+def _to_remember(own_words: str) -> Iterator[str]:
+    """What the user asks to have remembered; of "Can you remember that …?" too, which is no question."""
+    if hit := _REMEMBER_BEFORE.fullmatch(own_words.strip()):
+        yield (hit["what"] or hit["korean"]).strip(" .!。！、")
+        return
+    for sentence in _SENTENCE_END.split(own_words):
+        hit = _REMEMBER.match(sentence)
+        if hit and (not re.search(r"[?？]\W*$", sentence) or "you" in hit[0][: hit.start("what")].lower()):
+            yield hit["what"].strip(" .!?。！？")
 
 
 def _in_known_slot(claim: Claim, known: Iterable[StatedFact]) -> Claim:

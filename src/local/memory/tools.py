@@ -18,6 +18,7 @@ from local.core.config import Settings
 from local.core.errors import RequestTimeout, ToolError
 from local.core.text import MARGIN, quoted
 from local.core.words import OF_THE_USER, telling_words
+from local.memory.facts import days_told, kinds_of
 from local.memory.messages import (
     RECALLED,
     FactRecord,
@@ -27,6 +28,7 @@ from local.memory.messages import (
     RecalledEngram,
     engram_id,
 )
+from local.memory.statements import are_forms, folded
 from local.memory.store import USERS_RESPONDENT
 from local.runtime.participant import Resources, Settingless, on
 from local.runtime.runner import Presence
@@ -222,20 +224,28 @@ def _fitting(texts: Iterable[str], room: int) -> int:
 
 
 def _relevant(query: str, facts: Iterable[FactRecord]) -> list[list[FactRecord]]:
-    """The facts that hold and share a word with the query, those of one slot together, the most fitting slot first; all
-    of them for a query that names nothing ("what do you know about me?", "facts about the user")."""
+    """The facts that hold and bear on the query, those of one slot together: the slots that share most words with it,
+    in whatever form, first, then those of its kind, as an allergy is where it asks for a diet; all of them for a query
+    that names nothing ("what do you know about me?", "facts about the user")."""
     by_slot: defaultdict[str, list[FactRecord]] = defaultdict(list)
     for fact in facts:
         if fact.superseded_at is None:
             by_slot[fact.slot].append(fact)
-    asked = _stems(query)
-    shared = {slot: len(asked & _stems(" ".join([slot, *(v.value for v in by_slot[slot])]))) for slot in by_slot}
-    fitting = [slot for slot in by_slot if shared[slot] or not asked]
+    asked, kinds = _stems(query), kinds_of(query)
+    texts = {slot: " ".join([slot, *(fact.value for fact in of_slot)]) for slot, of_slot in by_slot.items()}
+    shared = {slot: _in_common(asked, _stems(text)) for slot, text in texts.items()}
+    fitting = [slot for slot in by_slot if shared[slot] or kinds & kinds_of(slot) or not (asked or kinds)]
     return [by_slot[slot] for slot in sorted(fitting, key=lambda slot: -shared[slot])]
 
 
+def _in_common(asked: set[str], there: set[str]) -> int:
+    return sum(any(are_forms(word, other) for other in there) for word in asked)
+
+
 def _stems(text: str) -> set[str]:
-    return {word.removesuffix("s") for word in telling_words(text) - OF_THE_USER}
+    """The telling words, plurals and spellings made one."""
+    words = (folded(word).replace("our", "or") for word in telling_words(text) - OF_THE_USER)
+    return {f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s") for word in words}
 
 
 def _facts_part(slots: Sequence[Sequence[FactRecord]], now: datetime) -> list[_Part]:
@@ -256,7 +266,8 @@ def _fact_line(facts: Sequence[FactRecord], now: datetime) -> str:
 
 def _value(fact: FactRecord, now: datetime) -> str:
     doubt = "" if fact.certain else ", not certain"
-    return f"“{_inline(fact.value)}” (said {_when(fact.stated_at, now)}{doubt})"
+    days = "".join(f", {day}" for day in days_told(fact.holds_from, fact.holds_until, now.date().isoformat()))
+    return f"“{_inline(fact.value)}” (said {_when(fact.stated_at, now)}{days}{doubt})"
 
 
 def _entry(number: int, hit: RecalledEngram, now: datetime) -> str:
@@ -357,11 +368,17 @@ class SearchMemoryTool(Tool):
         ],
         limit: Annotated[int, Field(ge=1, le=10, description="How many memories at most")] = 5,
     ) -> ToolOutput:
-        """What is remembered of other sessions than the one that asks, which the model knows already."""
+        """What is remembered, without what the model has before it: what is still shown of the session that asks."""
         if not query.strip():
             raise ToolError("say what to look for", kind="bad_argument")
         await self._memory.expect()
-        wanted = MemoryRequest(verb="search", query=query, limit=limit, not_session=self.asked_by().session_id)
+        wanted = MemoryRequest(
+            verb="search",
+            query=query,
+            limit=limit,
+            not_session=self.asked_by().session_id,
+            not_since=self.request().shown_since,
+        )
         found = await self._memory.ask(self, wanted)
         known = await self._memory.ask(self, MemoryRequest(verb="facts"))
         return render_recall(query, found, known.facts, datetime.fromtimestamp(self._now()))

@@ -11,7 +11,9 @@ from __future__ import annotations
 import ast
 import json
 import logging
+import math
 import re
+import time
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -71,6 +73,8 @@ LOGPROBS: Json = {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
 
 # After the model's last word, how long the usage and the end may take that some servers send and others do not.
 _TRAILER_SECONDS = 1.0
+# Passing a sign of life on costs a timer for each call in line; so many within its limit are enough.
+_SIGNS_IN_A_LIMIT = 20
 _REFUSALS = (400, 403, 422)  # OpenAI's own is 403 for the probabilities of some models
 _FORMAT, _LOGPROBS, _PROGRESS = "a form of the reply", "token probabilities", "a wish for progress"
 _WORDS = {_LOGPROBS: ("logprob",), _FORMAT: ("format", "schema", "grammar"), _PROGRESS: ("progress",)}
@@ -116,6 +120,7 @@ class ModelClient(Generic[K]):
         self._cannot_think = set[CannotThink]()  # what has been said
         self._first_limits: defaultdict[str, FirstTokenLimit] = defaultdict(FirstTokenLimit)
         self._unheard: defaultdict[str, set[Wait]] = defaultdict(set)  # calls of a model without a sign of life yet
+        self._passed_on: defaultdict[str, float] = defaultdict(lambda: -math.inf)  # when a sign of life was, by model
 
     async def chat(
         self,
@@ -172,9 +177,13 @@ class ModelClient(Generic[K]):
         return max(self._first_token_seconds, self._first_limits[model].seconds(size))
 
     def _hear(self, model: str, wait: Wait) -> None:
-        """The model gives a sign of life: whoever waits for it in line, while it works for another, goes on waiting."""
+        """The model gives a sign of life: the calls that wait in line, while it works for another, go on waiting."""
         unheard = self._unheard[model]
         unheard.discard(wait)
+        now = time.monotonic()
+        if now - self._passed_on[model] < self._first_token_seconds / _SIGNS_IN_A_LIMIT:
+            return
+        self._passed_on[model] = now
         for other in unheard:
             other.allow(max(other.seconds, self._first_token_seconds))
 

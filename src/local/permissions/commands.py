@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 
 from local.bus.vocabulary import CLARIFICATION, PROPOSE_PLAN
+from local.cli.approvals import call_told
 from local.cli.client import running_system
 from local.cli.main import ApiOption, DataDir, JsonOption, date_and_time, visible, write_found
 from local.cli.renderer import call_text
+from local.core.errors import BadQuestion
 
 Json = dict[str, Any]
 Call = Annotated[str, typer.Argument(metavar="CALL", help="A call, as `local2 approvals list` has it.")]
 
-approvals_app = typer.Typer(help="Approvals: list what waits, allow, deny, forget.")
+approvals_app = typer.Typer(help="Approvals: list what waits, show one whole, allow, deny, forget.")
 
 
 @approvals_app.command("list")
@@ -29,6 +32,20 @@ def list_approvals(as_json: JsonOption = False, api: ApiOption = None, data_dir:
         remembered = client.request("GET", "/approvals/remembered")
     lines = [*map(_waiting_line, waiting["approvals"]), *map(_remembered_line, remembered["remembered"])]
     write_found({**waiting, **remembered}, lines, as_json=as_json, nothing="nothing waits, and nothing is remembered")
+
+
+@approvals_app.command()
+def show(call: Call, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Show all that a waiting call would be made with, each argument whole. The list shortens it.
+
+    Example: local2 approvals show 4f1c…:0:0
+    """
+    with running_system(api, data_dir) as client:
+        found = client.request("GET", "/approvals")["approvals"]
+    asked = next((each for each in found if each["call_id"] == call), None)
+    if asked is None:
+        raise BadQuestion(f"nothing waits under {call}; `local2 approvals list` shows what does")
+    write_found(asked, call_told(asked, sys.maxsize).splitlines(), as_json=as_json, nothing="")
 
 
 @approvals_app.command()

@@ -24,6 +24,8 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from local.bus.bus import Bus
@@ -40,10 +42,11 @@ from local.bus.messages import (
     arguments_digest,
     is_plan,
 )
-from local.bus.vocabulary import CLARIFICATION, NON_INTERACTIVE, PROPOSE_PLAN
+from local.bus.vocabulary import CLARIFICATION, NON_INTERACTIVE, PROPOSE_PLAN, TRUST_FOLDER
 from local.core import failpoints
 from local.core.database import open_patiently, within_patience
 from local.core.errors import BadRequest, LocalError, NotOnRecord
+from local.core.trust import TrustRegistry, WorkspaceInstructions, WorkspaceProfiles
 from local.memory.messages import MemoryDeleted
 from local.permissions.messages import (
     QUESTIONS_OF_THE_MODEL,
@@ -182,6 +185,11 @@ CONSUMER = "gatekeeper"
 AT_ONCE = 64
 CANCELLED = "cancelled"  # in `by`
 _NO_PLAN = "it is no plan, so nobody was asked"
+_TRUST = (
+    "Trust it only if you would follow what its files say: in every conversation they then count as yours, apart from"
+    " cloned repositories, mails and installed packages in it; `local2 trust --remove` takes that back. Otherwise they"
+    " are read as untrusted content: in this conversation fewer addresses are opened, and more calls need approval."
+)
 _UNREADABLE = "its arguments cannot be read, so nobody was asked"
 
 
@@ -199,9 +207,13 @@ class GatekeeperService(Participant):
         store: ApprovalStore,
         key: Callable[[], SigningKey],
         clock: Callable[[], float] = time.time,
+        trust: TrustRegistry | None = None,
+        workspace: Path | None = None,
     ) -> None:
-        """`key` reads the key, `clock` gives seconds since 1970."""
+        """`key` reads the key, `clock` gives seconds since 1970; without `trust` nobody is asked about the `workspace`,
+        the one folder that can be asked about."""
         super().__init__(config)
+        self._trust, self._workspace = trust, workspace
         self._settings, self._policy, self._store, self._clock = config, config.policy(), store, clock
         self._read_key, self._book, self._tools = key, ApprovalQueue(store), SafetyRegistry()
         self._unanswered: dict[str, tuple[GrantRequest, Envelope]] = {}  # requests whose question is open, by key
@@ -212,7 +224,9 @@ class GatekeeperService(Participant):
     def build(cls, config: GatekeeperConfig, resources: Resources) -> Self:
         """With a file of its own, and the key in the data directory."""
         store = ApprovalStore(resources.data_dir / "approvals.db")
-        return cls(config, store, lambda: SigningKey.of(resources.data_dir / FOLDER))
+        trust = TrustRegistry(resources.layers[-1]) if resources.layers else None
+        key = partial(SigningKey.of, resources.data_dir / FOLDER)
+        return cls(config, store, key, trust=trust, workspace=resources.workspace_folder)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -253,6 +267,8 @@ class GatekeeperService(Participant):
         if known is not None:
             self._approvals.repeat(known.key)
             return await self._settled(known, request, envelope, digest)
+        if request.tool == TRUST_FOLDER:
+            return await self._put_folder(request, envelope, digest)
         if request.tool in QUESTIONS_OF_THE_MODEL:
             return await self._put(request, envelope, digest)
         return await self._judge_call(request, envelope, digest)
@@ -265,6 +281,18 @@ class GatekeeperService(Participant):
             return _denied(request, _NO_PLAN)
         question = JudgedCall(request.tool, request.args, "L0", "meta", tainted=request.tainted)
         return await self._ask(request, envelope, digest, question, "")
+
+    async def _put_folder(self, request: GrantRequest, envelope: Envelope, digest: str) -> GrantResult | None:
+        """The question whether to trust the workspace: the owner is asked, unless they trust it by now, nobody is
+        there, or they want no such question."""
+        mode = request.mode or self._settings.mode
+        if self._trust is None or self._workspace is None or request.args != {"folder": str(self._workspace.resolve())}:
+            return _denied(request, "it is not the workspace")
+        if self._trust.trusted(self._workspace):
+            return _allowed(request)
+        if mode in (NON_INTERACTIVE, "bypassPermissions") or TRUST_FOLDER in self._policy.denied_tools:
+            return _denied(request, DENIES[NON_INTERACTIVE])
+        return await self._ask(request, envelope, digest, JudgedCall(TRUST_FOLDER, request.args, "L0", "meta"), _TRUST)
 
     async def _judge_call(self, request: GrantRequest, envelope: Envelope, digest: str) -> GrantResult | None:
         safety, category = await self._tools.of(request.tool)
@@ -373,6 +401,8 @@ class GatekeeperService(Participant):
             return _allowed(request, answer=decided.answer or "", mode=_approval_of(decided))
         if request.tool == CLARIFICATION:
             return _allowed(request, answer=decided.answer or "")
+        if request.tool == TRUST_FOLDER:
+            return _allowed(request)
         return self._granted(request, digest)
 
     async def _decide(self, request: PermissionRequest) -> None:
@@ -388,7 +418,20 @@ class GatekeeperService(Participant):
             raise NotYours("mode: a plan is approved with one, and this is none")
         if mode == "acceptEdits" and request.of_user is not None:
             raise NotYours("mode: only the owner decides that edits need no approval")
+        if asked.tool == TRUST_FOLDER:
+            decision = self._trust_folder(request, Path(asked.args["folder"]))
         await self._approvals.decide(approval.key, decision, request.by, answer or None, mode)
+
+    def _trust_folder(self, request: PermissionRequest, folder: Path) -> Decision:
+        """Trust the folder of a question if the owner says so. What it instructs (LOCAL2.md, profiles) does not count
+        before they have looked at it."""
+        if request.of_user is not None:
+            raise NotYours("the owner decides which folders are trusted")
+        if request.decision == "deny" or self._trust is None:
+            return "deny"
+        if not self._trust.trusted(folder):
+            self._trust.trust(folder, WorkspaceInstructions(), WorkspaceProfiles())
+        return "allow"
 
     def _granted(self, request: GrantRequest, digest: str) -> GrantResult:
         failpoints.reach("gatekeeper.grants")

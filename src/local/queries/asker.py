@@ -40,6 +40,7 @@ from local.runtime.participant import Inbox, Publications
 # Whether one more query is taken on: not while those asked before it keep LoCAL2 itself busy for too long.
 
 FEW = 10  # so many waiting queries are no line, and so few begun ones say nothing of its speed
+MANY = 50  # so many that have begun are a line by themselves, if they wait for a busy process
 LEAST_SECONDS, MOST_SECONDS = 1.0, 10.0  # over which the speed is measured; over more only while few have begun
 SAMPLE_SECONDS = 0.1
 PRUDENCE = 0.6  # of the limit: the speed falls while the line grows, and what was measured of both is late
@@ -90,15 +91,21 @@ class TurnFigures:
         for an overloaded process. The length of the queue is then ignored.
         """
         is_full = self.running >= self.at_most and 2 * self.with_model >= self.running
-        return is_full and self.load < BUSY_PERCENT
+        return is_full and not self.is_busy
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the process is what its turns wait for."""
+        return self.load >= BUSY_PERCENT
 
 
 class AdmissionControl:
     """The decision whether one more query is accepted, made from measurements of the line alone. It concerns the time
     before a turn begins: from there on it is the model's time, unless the generator's process is busy all the time.
-    Then those that have begun wait for it as well, and count as a part of the line. A query that joins a line waits as
-    long as the line takes at its speed (J. Little, 1961: L = λW), on average or lately, and where the line stands still
-    no less than its first query has waited already. Nothing is refused where few wait."""
+    Then those that have begun wait for it as well, and count as a part of the line until they end: many begin at once
+    where places are free, so that their number says nothing of its speed. A query that joins a line waits as long as
+    the line takes at its speed (J. Little, 1961: L = λW), on average or lately, and where the line stands still no less
+    than its first query has waited already. Nothing is refused where few wait."""
 
     def __init__(self, max_wait_seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         """None refuses nothing; `clock` gives monotonic seconds."""
@@ -134,7 +141,7 @@ class AdmissionControl:
 
     def _take(self, now: float, line: LineSample) -> None:
         samples = self._samples
-        if line.waiting < FEW:
+        if not self._is_long(line):
             samples.clear()
         samples.append((now, line))
         self.is_measuring = True
@@ -153,26 +160,34 @@ class AdmissionControl:
         is unknown.
         """
         _, last = self._samples[-1]
-        if last.waiting < FEW or self._turns is None or self._turns.wait_for_model:
+        if self._turns is None or self._turns.wait_for_model or not self._is_long(last):
             return 0.0
-        seconds, begun = self._since(0)
-        if seconds < LEAST_SECONDS:
-            return now - last.since
-        ahead = last.waiting + (last.running if self._turns.load >= BUSY_PERCENT else 0)
-        if begun < FEW:
-            return max(now - last.since, ahead / _most_a_second(begun, seconds))
-        return max(now - last.since, ahead * seconds / begun, ahead / self._speed_lately())
+        is_busy = self._turns.is_busy
+        ahead = last.waiting + (last.running if is_busy else 0)
+        seconds, left = self._since(0, is_busy)
+        if left < FEW:
+            is_known = seconds >= LEAST_SECONDS
+            return max(now - last.since, ahead / _most_a_second(left, seconds) if is_known else 0.0)
+        lately = ahead / self._speed_lately(is_busy)
+        return max(now - last.since, lately, ahead * seconds / left if seconds >= LEAST_SECONDS else 0.0)
 
-    def _since(self, number: int) -> tuple[float, int]:
-        """The seconds from a sample to the last one, and how many have begun meanwhile."""
+    def _is_long(self, line: LineSample) -> bool:
+        is_busy = self._turns is not None and self._turns.is_busy
+        return line.waiting >= FEW or (is_busy and line.running >= MANY)
+
+    def _since(self, number: int, is_busy: bool) -> tuple[float, int]:
+        """The seconds from a sample to the last one, and how many have left the line meanwhile: they have begun, or
+        have ended where those that have begun still wait for the busy process."""
         (at, sample), (last_at, last) = self._samples[number], self._samples[-1]
-        return last_at - at, last.begun - sample.begun
+        left = last.begun - sample.begun
+        return last_at - at, left - (last.running - sample.running) if is_busy else left
 
-    def _speed_lately(self) -> float:
-        """How many begin in a second, over no longer than it takes to tell, and no less than chance may have hidden."""
-        measured = map(self._since, reversed(range(len(self._samples))))
-        seconds, begun = next((s, n) for s, n in measured if s >= LEAST_SECONDS and n >= FEW)
-        return _most_a_second(begun, seconds)
+    def _speed_lately(self, is_busy: bool) -> float:
+        """How many leave in a second, over no longer than it takes to tell, and no less than chance may have hidden."""
+        measured = [self._since(number, is_busy) for number in reversed(range(len(self._samples)))]
+        long_enough = ((s, n) for s, n in measured if s >= LEAST_SECONDS and n >= FEW)
+        seconds, left = next(long_enough, measured[-1])
+        return _most_a_second(left, seconds)
 
 
 def _most_a_second(begun: int, seconds: float) -> float:

@@ -13,7 +13,6 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from urllib.parse import quote
 from weakref import WeakValueDictionary
 
 from local.api.server import listen, require_free, require_token
@@ -23,6 +22,7 @@ from local.bus.message import ErrorInfo, Message
 from local.bus.messages import CONTROL_MESSAGES_GONE as GONE
 from local.bus.messages import PARTICIPANT, ChildStatus, ParticipantRequest, ParticipantResult, ParticipantStatus
 from local.bus.security import Declaration, Declarations, with_keys
+from local.cli.client import CONNECT_SECONDS, SystemClient
 from local.cli.main import Flags
 from local.core import failpoints
 from local.core.bus_address import BusAddress
@@ -282,7 +282,7 @@ async def introduce(directory: RunDirectory, facts: Facts, greet: Callable[[], o
         log.warning("other programs cannot find this system until there is space in %s", directory.path)
     while not directory.tell(facts):  # noqa: ASYNC110 - nobody tells when there is room
         await asyncio.sleep(ROOM_SECONDS)
-    greet()
+    await asyncio.to_thread(greet)
     await asyncio.to_thread(_clear_temporary, directory)
 
 
@@ -606,12 +606,17 @@ def _facts(plan: SystemPlan) -> Facts:
     )
 
 
-def _link(plan: SystemPlan) -> str | None:
-    """The address to open, with the owner's token if a person reads it on a terminal; the token is in no log."""
-    token = owner_token(plan.data_dir) if sys.stderr.isatty() else None
-    return f"{plan.api_url}/#token={quote(token)}" if plan.api_url and token else plan.api_url
+def _link(api_url: str, data_dir: Path) -> str:
+    """The address to open, with a one-time code if a person reads it on a terminal; a code is in no log."""
+    if sys.stderr.isatty():
+        with suppress(LocalError):  # the API may be restarting, or have failed, which it has reported
+            return SystemClient(api_url, owner_token(data_dir), CONNECT_SECONDS).sign_in_link()
+    return api_url
 
 
 def _greet(plan: SystemPlan) -> None:
-    where = _link(plan) or "the bus only (no --api)"
-    print(f"LoCAL2 is ready: {where}  model server: {plan.backend.name}  (Ctrl-C stops it)", file=sys.stderr)  # noqa: T201
+    where = _link(plan.api_url, plan.data_dir) if plan.api_url else "the bus only (no --api)"
+    hint = "" if not plan.api_url or "#" in where else "`local2 open` signs a browser in; "
+    print(  # noqa: T201
+        f"LoCAL2 is ready: {where}  model server: {plan.backend.name}  ({hint}Ctrl-C stops it)", file=sys.stderr
+    )

@@ -33,7 +33,15 @@ from local.core.database import connect_read_only, naming_damage, store_failure
 from local.core.environment import data_dir as find_data_dir
 from local.core.errors import BackupRefused, ConfigError, LocalError, StoreFailed
 from local.critic.messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
-from local.generator.history import ConversationService, NewTurn, TurnStatus, end_of, refusal_of
+from local.generator.history import (
+    ConversationService,
+    NewTurn,
+    TurnStatus,
+    chosen_model,
+    end_of,
+    keep_settings,
+    refusal_of,
+)
 from local.generator.output import asked_of
 from local.generator.running_reward import RunningReward
 from local.generator.session_changes import labels_in, new_branch
@@ -54,7 +62,7 @@ LOCK = "lock"
 # Held by a process, rebuilt or downloaded again, of one run or machine alone, or the files of a workspace.
 _LEFT_OUT = (
     *("lock", "owner.lock", "vectors", "logs", "senders", "models", "api_token", "grants", "secrets", "workspace"),
-    MANIFEST,
+    *("sign_ins.json", MANIFEST),
 )
 _STAYS = (LOCK, "models", "secrets", "workspace")
 _PROGRESS = ("consumers", "deliveries")
@@ -329,12 +337,15 @@ def _put_turn(db: sqlite3.Connection, turn: _Turn) -> None:
     db.execute(
         "INSERT OR IGNORE INTO turns (query_id, respondent_id, session_id, user_id, envelope_id, query, body,"
         " in_history, status, tools, answer, outcome_subject, outcome, published, created_at, finished_at, incognito,"
-        " refused) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)",
+        " refused, model) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)",
         (asked.query_id, end.respondent_id, asked.session_id, asked.user_id, asked.envelope_id, asked.query, asked.body,
          asked.in_history, _status(end), json.dumps(asked.tools), getattr(end, "answer", None), end.subject,
          end.encode().decode(), turn.asked_at, turn.ended_at, asked.incognito,
-         refusal_of(db, end.respondent_id, asked)),
+         refusal := refusal_of(db, end.respondent_id, asked),
+         asked.model or chosen_model(db, end.respondent_id, asked.session_id)),
     )  # fmt: skip
+    if refusal is None:
+        keep_settings(db, end.respondent_id, asked, turn.asked_at)
     if isinstance(end, ResponseGeneration):
         texts = () if end.in_history else (end.answer,)
         tainted = end.brings_taint or bool(json.loads(asked.body).get("attachments"))

@@ -461,10 +461,16 @@ def describe_end(status: int | None) -> str:
 # The start of a process in which children begin.
 
 Fork = Callable[[Sequence[ChildSpec], Sequence[socket.socket]], Awaitable[StartedProcess]]
+TRIES = 3  # the template, the spare and a new interpreter
+
+
+class ForkLost(Exception):
+    """The process that was asked for a fork has ended without an answer: the fork may have been made or not."""
 
 
 class ProcessStart:
-    """The start of a process for the children of `specs`: `fork` starts it when the first of them is taken."""
+    """The start of a process for the children of `specs`: `fork` starts it when the first of them is taken, and is
+    called again, with new lifelines, if it raises `ForkLost`. A child of the lost fork ends with its lifeline."""
 
     def __init__(self, specs: Sequence[ChildSpec], fork: Fork) -> None:
         self._specs, self._fork = specs, fork
@@ -490,15 +496,26 @@ class ProcessStart:
             self._close(name)
 
     async def _begin(self) -> StartedProcess:
-        theirs = []
-        for spec in self._specs:
-            self._ours[spec.name], end = socket.socketpair()
-            theirs.append(end)
-        try:
-            return await self._fork(self._specs, theirs)
-        finally:
-            for end in theirs:
-                end.close()
+        given_up = set[str]()  # whoever waited for these children was stopped
+        for tries_left in reversed(range(TRIES)):
+            theirs = [self._lifeline(spec.name) for spec in self._specs]
+            for name in given_up:
+                self._close(name)
+            try:
+                return await self._fork(self._specs, theirs)
+            except ForkLost:
+                if not tries_left:
+                    raise
+                given_up = {spec.name for spec in self._specs} - self._ours.keys()
+            finally:
+                for end in theirs:
+                    end.close()
+        raise AssertionError("the last try returns or raises")
+
+    def _lifeline(self, name: str) -> socket.socket:
+        self._close(name)
+        self._ours[name], theirs = socket.socketpair()
+        return theirs
 
     def _close(self, name: str) -> None:
         if (end := self._ours.pop(name, None)) is not None:

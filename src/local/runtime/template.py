@@ -13,7 +13,8 @@ template ends when the socket pair closes, so it never outlives the program.
 Invariants: a template has one thread and runs no event loop, so that a fork copies a process in a known state. A child
 never depends on the template: its death shows on its lifeline, and killing the template harms no child, though nobody
 then learns the exit statuses of its children. A template that does not answer within a second is killed, as it must not
-fork the same child later, and the start goes on with the spare.
+fork the same child later, and the start goes on with the spare. A child that it has forked before it was killed ends
+with its lifeline: each try has new ones.
 
 Rejected: multiprocessing's forkserver. It runs the program's main script again in each child and starts a second
 process for semaphores that nobody has; both could only be kept from it by replacing parts of the standard library.
@@ -44,7 +45,7 @@ from typing import Any, NoReturn
 from setproctitle import setproctitle
 
 from local.core.environment import environment_with
-from local.runtime.child import STATUS_LOST, ChildProcess, ChildSpec, ProcessStart, main
+from local.runtime.child import STATUS_LOST, ChildProcess, ChildSpec, ForkLost, ProcessStart, main
 from local.runtime.logs import configure_logging
 from local.runtime.runner import explained
 
@@ -54,7 +55,6 @@ SEND_SECONDS = 10.0
 START_SECONDS = 1.0
 FORKED_START_SECONDS = 5.0  # of the first child: the machine is busy with the start of the system
 FIRST_START_SECONDS = 60.0  # a new interpreter may still be importing
-TRIES = 3  # the template, the spare and a new interpreter
 REAP_SECONDS, KILLED_SECONDS = 1.0, 4.0  # to tell an exit status, and once more after a kill
 GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)  # which terminals and service managers send to everybody
 FORK, REAP = b"f", b"r"
@@ -62,7 +62,7 @@ SIZE, NUMBER = struct.Struct("!I"), struct.Struct("!q")
 MOST_SOCKETS = 250  # in one message, which Linux limits to 253
 
 
-class TemplateEnded(Exception):
+class TemplateEnded(ForkLost):
     """The template has ended, or was killed."""
 
 
@@ -445,7 +445,7 @@ class Template:
 
     async def start(self, spec: ChildSpec, *callbacks: Callable[[], None]) -> ChildProcess:
         """Fork the child and call back on this loop for what it says, as `ChildProcess` does. Raises whatever kept it
-        from starting; a template that does not answer is killed, and another one tried once."""
+        from starting; a template that does not answer is killed, and another one is tried."""
         start = self._shared.pop(spec.name, None) or ProcessStart([spec], self._fork)
         return ChildProcess(*await start.take(spec.name), *callbacks)
 
@@ -466,15 +466,11 @@ class Template:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._forked, specs, theirs)
 
     def _forked(self, specs: Sequence[ChildSpec], theirs: Sequence[socket.socket]) -> ForkedProcess:
-        for tries_left in reversed(range(TRIES)):
-            template = prepare_template(self._preload)
-            try:
-                return ForkedProcess(template.fork(specs, theirs, self._hang_seconds), template, len(specs))
-            except (TimeoutError, TemplateEnded) as error:
-                why = "has ended" if isinstance(error, TemplateEnded) else "does not answer"
-                names = ", ".join(spec.name for spec in specs)
-                template.kill()
-                if not tries_left:
-                    raise TemplateEnded(f"the template {why}") from None
-                log.warning("the template %s and is replaced, to start %s", why, names)
-        raise AssertionError("the last try returns or raises")
+        template = prepare_template(self._preload)
+        try:
+            return ForkedProcess(template.fork(specs, theirs, self._hang_seconds), template, len(specs))
+        except (TimeoutError, TemplateEnded) as error:
+            why = "has ended" if isinstance(error, TemplateEnded) else "does not answer"
+            template.kill()
+            log.warning("the template %s and is replaced, to start %s", why, ", ".join(spec.name for spec in specs))
+            raise TemplateEnded(f"the template {why}") from None

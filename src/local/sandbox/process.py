@@ -11,6 +11,7 @@ import resource
 import signal
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -391,6 +392,7 @@ class OutputFile:
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 _NEAREST = 4  # members of a tree, among which bubblewrap's own are
+NO_DEVICE = "00:00"  # of memory that is no file's
 _THREADS, _PAGES = 17, 21  # in /proc/<pid>/stat, counted from after the name
 
 
@@ -422,9 +424,12 @@ class ProcessTree:
         return threads, pages * PAGE
 
     def hold_more_than(self, most: int) -> bool:
-        """Whether they hold more bytes than that, with what is shared divided among those that share it; slower to find
-        out."""
-        return any(held > most for held in itertools.accumulate(map(_proportional, self.members())))
+        """Whether they hold more bytes than that, with what is shared counted once; slower to find out, unless one of
+        them alone holds so much."""
+        members = self.members()
+        if any(_least(pid, most) > most for pid in members):
+            return True
+        return any(held > most for held in itertools.accumulate(map(_proportional, members)))
 
     def files_in(self, folder: str) -> int:
         """How many files there are in a file system that only the processes in the sandbox see at that path."""
@@ -449,7 +454,29 @@ def _children(pid: int) -> Iterator[int]:
             yield from map(int, (task / "children").read_text().split())
 
 
+def _least(pid: int, most: int) -> int:
+    """The bytes that a process holds at least, whoever shares them, exact only above `most`. The kernel knows this
+    number, while for a share it looks at each page."""
+    with suppress(OSError, ValueError, KeyError):
+        status = dict(line.split(":", 1) for line in (PROC / str(pid) / "status").read_text().splitlines())
+        held = sum(int(status[name].split()[0]) * 1024 for name in ("RssAnon", "RssShmem"))
+        return held - _mapped_again(pid) if held > most else held
+    return 0
+
+
+def _mapped_again(pid: int) -> int:
+    """The bytes that a process may have mapped before, which the kernel counts each time."""
+    sizes: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for line in (PROC / str(pid) / "maps").read_text().splitlines():
+        addresses, _, _, device, inode = line.split()[:5]
+        start, end = (int(address, 16) for address in addresses.split("-"))
+        if device != NO_DEVICE:
+            sizes[device, inode].append(end - start)
+    return sum(sum(each) - max(each) for each in sizes.values())
+
+
 def _proportional(pid: int) -> int:
+    """The bytes that a process holds, with what it shares divided among those that share it."""
     with suppress(OSError, ValueError):
         for line in (PROC / str(pid) / "smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

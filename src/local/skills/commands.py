@@ -13,7 +13,7 @@ import typer
 
 from local.cli.client import running_system, taken_over
 from local.cli.main import ApiOption, ConfigDir, DataDir, JsonOption, visible, write_found, write_lines
-from local.cli.text_versions import history_lines, proposal_lines
+from local.cli.text_versions import approved, history_lines, proposal_lines
 from local.core.config import layers_for
 from local.core.environment import data_dir as find_data_dir
 from local.core.environment import settings_dir
@@ -99,6 +99,7 @@ def proposal(
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="Name of a skill (default: all with a proposal).")] = "",
     approve: Annotated[bool, typer.Option("--approve", help="Apply the proposal.")] = False,
     reject: Annotated[bool, typer.Option("--reject", help="Discard the proposal.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve without asking for confirmation.")] = False,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -110,7 +111,7 @@ def proposal(
         raise BadQuestion("name one skill, and give one of --approve and --reject")
     if approve:
         skill = _skill(name, config_dir, data_dir)
-        by = TextProposals(skill).approve().by
+        by = approved(TextProposals(skill), yes=yes).by
         typer.echo(
             f"{skill.path} was changed as {visible(by)} proposed; undo it with `local2 skills revert {name} VERSION`"
         )
@@ -246,7 +247,8 @@ def approve(
     yes: Annotated[bool, typer.Option("--yes", help="Approve without asking for confirmation.")] = False,
     config_dir: ConfigDir = None,
 ) -> None:
-    """Show a skill that others may have written and approve it. After a change it must be approved again.
+    """Show a skill that others may have written, with every text that the model may read, and approve it. After a
+    change it must be approved again.
 
     Example: local2 skills approve .local2/skills/release-notes
     """
@@ -254,9 +256,12 @@ def approve(
 
     contents = skill_folder.to_approve(folder)
     for path, content in sorted(contents.items()):
-        typer.echo(f"{visible(path)} ({len(content)} bytes)")
-        if path.endswith(".md"):
-            typer.echo("\n".join(f"    {visible(line)}" for line in content.decode("utf-8", "replace").splitlines()))
+        try:
+            lines = content.decode("utf-8-sig").splitlines()  # as the model is shown it
+        except UnicodeDecodeError:
+            typer.echo(f"{visible(path)} ({len(content)} bytes, not text)")
+            continue
+        typer.echo("\n".join([f"{visible(path)} ({len(content)} bytes)", *(f"    {visible(line)}" for line in lines)]))
     if not yes and not typer.confirm("Approve this skill?"):
         raise typer.Exit(1)
     skill_folder.approve(settings_dir(config_dir), folder, contents)

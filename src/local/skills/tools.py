@@ -57,7 +57,11 @@ class ReadSkillTool(Tool):
     ) -> str:
         """The text."""
         self.require_owner()
-        return await asyncio.to_thread(self._text, name, file)
+        try:
+            return await asyncio.to_thread(self._text, name, file)
+        except ToolError as error:
+            is_strange = error.kind == "conflict"  # it is not approved, or broken: the reason may repeat what it says
+            raise ToolError(str(error), kind=error.kind, tainted=is_strange) from None
 
     def _text(self, name: str, file: str) -> str:
         place, skill = self._library.skill(name)

@@ -15,7 +15,7 @@ from local.core.config_file import ConfigFile
 from local.core.config_file import settings_fault as fault
 from local.core.errors import ConfigError, ToolError
 from local.core.front_matter import split_front_matter
-from local.core.mcp_servers import FILE_NAME, MCPServerConfig, load_mcp_servers
+from local.core.mcp_servers import FILE_NAME, MCPServerConfig, mcp_servers_in
 from local.core.workspace import MOST_DEPTH, FileFacts, Workspace, WorkspacePath
 from local.sandbox.sandbox import skill_path
 
@@ -244,12 +244,23 @@ class ServingSkill:
     def servers(self) -> dict[str, MCPServerConfig]:
         """The servers that the skill brings, by the names that your own `mcp.json` has for them: none without the file.
         Raises `ConfigError`, also for what a skill cannot have: a url, a network, folders, secrets, another level."""
-        found = load_mcp_servers(self.folder)
+        found = self._found()
         alone = len(found) == 1
         return {
             self.folder.name if alone else f"{self.folder.name}-{name}": self._held(name, server)
             for name, server in found.items()
         }
+
+    def _found(self) -> dict[str, MCPServerConfig]:
+        """What the file says, which is no link and no pipe: those are not among what is approved."""
+        place = SkillPlace("extra", self.folder.parent)
+        try:
+            content = place.files().read(place.path(self.folder.name, FILE_NAME), MOST_BYTES)
+        except ToolError as error:
+            if error.kind == "not_found":
+                return {}
+            raise ConfigError(f"{self.folder / FILE_NAME} cannot be read: {error}") from None
+        return mcp_servers_in(self.folder / FILE_NAME, content)
 
     def leave(self, own: dict[str, MCPServerConfig]) -> Leave | None:
         """What was said of its servers, by those of your own `mcp.json`; None for a skill that brings none. Raises as

@@ -108,8 +108,9 @@ class ToolOutput:
     """The result of a call: its text, the addresses the text came from, and those that it links to.
 
     `whole` is where the whole of a text is stored that was cut off, `recalled` how near the memories were that were
-    looked at. `tainted` says that a trusted tool returns untrusted content this time, `undoable` that its changes can
-    be undone. The last `tail` characters of a text that is cut off are shown, too."""
+    looked at. `tainted` says that a trusted tool returns untrusted content this time, `folder` names the folder that
+    the owner would have to trust for it not to be untrusted, `undoable` says that its changes can be undone. The last
+    `tail` characters of a text that is cut off are shown, too."""
 
     text: str
     sources: tuple[str, ...] = ()
@@ -117,6 +118,7 @@ class ToolOutput:
     recalled: tuple[RecallScore, ...] = ()
     links: tuple[str, ...] = ()
     tainted: bool = False
+    folder: str = ""
     undoable: bool = False
     tail: int = 0
 
@@ -145,7 +147,7 @@ class ToolOutput:
         """What a `ToolResult` says of it."""
         return {"result": self.text, "sources": self.sources[:MAX_SOURCES], "links": self.links[:MAX_SOURCES],
                 "whole": self.whole, "recalled": self.recalled, "tainted": self.tainted,
-                "undoable": self.undoable}  # fmt: skip
+                "folder": self.folder, "undoable": self.undoable}  # fmt: skip
 
     async def limited(self, keep: Keep | None, max_chars: int) -> ToolOutput:
         """`max_chars` characters of a text that has more, from its beginning and `tail` of them from its end; `keep`
@@ -294,6 +296,7 @@ class Tool(Participant):
     category: ClassVar[Category] = UNDECLARED_CATEGORY
     repeatable: ClassVar[bool] = True  # whether the same call may be made again in one turn
     replaces: ClassVar[str] = ""  # the shell commands that it is to be used instead of, such as "cat, head, tail"
+    sends_out: ClassVar[bool] = False  # whether it sends what it is given to others, though it only reads
     trusted: ClassVar[bool] = False  # whether its results hold no untrusted content, such as that of a page or a mail
     timeout_seconds: float = 30.0
     rubric: ClassVar[str] = ""  # the one of critic.yaml that answers are graded by which used it
@@ -372,6 +375,7 @@ class Tool(Participant):
             rubric=self.rubric,
             replaces=self.replaces,
             trusted=self.trusted,
+            sends_out=self.sends_out,
         )
 
     def asked_by(self) -> Trace:
@@ -508,7 +512,7 @@ class Tool(Participant):
 
     def _failure(self, request: ToolRequest, started: float, error: ToolError) -> ToolResult:
         info = ErrorInfo(kind=error.kind, message=secret_mask.text(str(error))[:MAX_ERROR_CHARS])
-        return self._result(request, started, error=info, tainted=error.tainted)
+        return self._result(request, started, error=info, tainted=error.tainted, folder=error.folder)
 
     def _result(self, request: ToolRequest, started: float, **outcome: Any) -> ToolResult:
         return ToolResult(

@@ -3,5 +3,6 @@
 from local.core.capability import Capability
 
 CAPABILITY = Capability(
+    routes=("local.web.routes:add_routes",),
     participants={"web_search": "local.web.search:WebSearchTool", "web_fetch": "local.web.fetch:WebFetchTool"},
 )

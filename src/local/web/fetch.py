@@ -98,6 +98,8 @@ class Fetcher:
     redirect. Nothing is kept between two fetches: no cookies, no connections.
     """
 
+    accept = _HEADERS["Accept"]
+
     def __init__(
         self,
         guard: AddressGuard,
@@ -128,7 +130,7 @@ class Fetcher:
         async with httpx.AsyncClient(
             verify=self._tls,
             trust_env=False,
-            headers=_HEADERS,
+            headers={**_HEADERS, "Accept": self.accept},
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             event_hooks={"response": [_take_location]},
             timeout=httpx.Timeout(self._timeout_seconds, connect=min(_CONNECT_SECONDS, self._timeout_seconds)),

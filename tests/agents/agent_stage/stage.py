@@ -80,7 +80,8 @@ class Stage:
     async def gatekeeper(self, **settings: Any) -> Served:
         """A gatekeeper on the stage's one file, of whom everybody knows, and who knows every tool that is there."""
         before = len(self.door.of(ParticipantStatus, name="gatekeeper"))
-        kept = GatekeeperService.build(GatekeeperConfig(**settings), Resources(self.database.parent))
+        resources = Resources(self.database.parent, layers=(self.database.parent / "settings",))
+        kept = GatekeeperService.build(GatekeeperConfig(**settings), resources)
         served = await self.serve(kept)
         await self.door.hears(ParticipantStatus, before + 1, name="gatekeeper")
         return served

@@ -27,6 +27,7 @@ START_SECONDS = 0.5  # at most, from a fork to being ready
 STRIKES_IN_A_ROW = 3
 TITLE = "local2 "
 VICTIMS = ("proxy", "journal", "generator", "gatekeeper", "stamp", "witness", "api")
+TEMPLATE = "template"  # with its spare: random runs hit the older one
 OBSERVERS = ("memory", "critic", "reward", "generator_b")
 SWARM = "swarm"
 ARBITER = "arbiter"  # for without one they do not wait for users
@@ -107,12 +108,18 @@ class ChaosSystem:
 
     def victims(self) -> dict[str, psutil.Process]:
         """The processes that may be hit, as far as they run now, by the names in their titles."""
-        found = {}
-        for process in psutil.Process(self._system.process.pid).children(recursive=True):
-            with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+        return self._running(self._names)
+
+    def _running(self, names: Collection[str]) -> dict[str, psutil.Process]:
+        found: dict[str, psutil.Process] = {}
+        for process in psutil.process_iter():  # by the session: they lose their parent when the template dies
+            with suppress(psutil.NoSuchProcess, psutil.ZombieProcess, ProcessLookupError):
+                if os.getsid(process.pid) != self._system.process.pid:
+                    continue
                 title = "".join(process.cmdline()).strip().removeprefix(TITLE)
-                for name in set(self._names).intersection(title.split("+")):
-                    found[name] = process
+                for name in set(names).intersection(title.split("+")):
+                    if name != TEMPLATE or name not in found:
+                        found[name] = process
                     self._seen_since.setdefault(process.pid, time.monotonic())
         return found
 
@@ -124,8 +131,9 @@ class ChaosSystem:
         return self._bears(name, self.victims().get(name))
 
     def victims_that_bear_it(self) -> dict[str, psutil.Process]:
-        """Those of them that bear a strike now."""
-        return {name: process for name, process in self.victims().items() if self._bears(name, process)}
+        """Those of them that bear a strike now, and the template."""
+        running = self._running((*self._names, TEMPLATE))
+        return {name: process for name, process in running.items() if self._bears(name, process)}
 
     def _bears(self, name: str, process: psutil.Process | None) -> bool:
         if self._strikes[name] % STRIKES_IN_A_ROW != STRIKES_IN_A_ROW - 1 or process is None:

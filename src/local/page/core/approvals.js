@@ -11,6 +11,7 @@ export const CHOICES = Object.freeze({ allow: "Allow once", allow_session: "In t
 
 /** The answers that there are to a question: the call of a program is of no conversation. @returns {[string, string][]} */
 export function choicesFor(approval) {
+  if (isFolder(approval)) return [["allow", "Trust the folder"], ["deny", "Do not trust it"]];
   return Object.entries(CHOICES).filter(([decision]) => !approval.client || decision !== "allow_session");
 }
 
@@ -53,6 +54,11 @@ export function isQuestion(approval) {
   return approval.tool === "request_clarification" || Boolean(approval.question);
 }
 
+/** Whether it is the question if the owner trusts a folder. */
+export function isFolder(approval) {
+  return approval.tool === "trust_folder";
+}
+
 /** Whether a plan is shown for approval. */
 export function isPlan(approval) {
   return approval.tool === "propose_plan";
@@ -62,6 +68,7 @@ export function isPlan(approval) {
 export function heading(approval) {
   if (isPlan(approval)) return `A plan for you to approve: ${approval.args?.title ?? ""}`;
   if (isQuestion(approval)) return approval.question ?? approval.args?.question ?? "The model has a question.";
+  if (isFolder(approval)) return "Do you trust this folder? The assistant is about to read files in it";
   const certainty = approval.level === "L1" ? ", which can be undone" : approval.level === "L2" ? ", which cannot be undone" : "";
   const whose = approval.agent ? `The agent ${approval.agent}: ` : approval.client ? `A program that calls itself “${approval.client}”: ` : "";
   return `${whose}${approval.tool} wants to ${deed(approval.args ?? {})}${certainty}`;
@@ -74,15 +81,30 @@ function deed(args) {
   return "do this";
 }
 
-/** What would happen, as lines to be shown: `{kind: "command"|"address"|"added"|"removed"|"text", text}`.
+/** What would happen, as lines to be shown: `{kind: "command"|"address"|"added"|"removed"|"text", text}`. Every argument
+ * is among them, so that nothing is approved unseen, with characters that nobody can see as codes.
  * @param {{args?: Record<string, any>}} asked */
 export function effectOf({ args = {} }) {
-  if (Array.isArray(args.argv)) return [{ kind: "command", text: args.argv.map(quoted).join(" ") }];
-  if (typeof args.command === "string") return [{ kind: "command", text: args.command }];
-  if (typeof args.old === "string" && typeof args.new === "string") return [...path(args), ...lines("removed", args.old), ...lines("added", args.new)];
-  if (typeof args.content === "string") return [...path(args), ...lines("added", args.content)];
-  if (typeof args.url === "string") return [{ kind: "address", text: args.url }];
-  return Object.entries(args).map(([name, value]) => ({ kind: "text", text: `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}` }));
+  const { shown, names } = known(args);
+  const others = Object.entries(args).filter(([name]) => !names.includes(name));
+  const rest = others.map(([name, value]) => ({ kind: "text", text: `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}` }));
+  return [...shown, ...rest].map((line) => ({ ...line, text: visible(line.text) }));
+}
+
+/** The arguments that are shown in a form of their own, and their names. */
+function known(args) {
+  if (Array.isArray(args.argv)) return { shown: [{ kind: "command", text: args.argv.map(quoted).join(" ") }], names: ["argv"] };
+  if (typeof args.command === "string") return { shown: [{ kind: "command", text: args.command }], names: ["command"] };
+  const place = typeof args.path === "string" ? ["path"] : [];
+  if (typeof args.old === "string" && typeof args.new === "string") return { shown: [...path(args), ...lines("removed", args.old), ...lines("added", args.new)], names: [...place, "old", "new"] };
+  if (typeof args.content === "string") return { shown: [...path(args), ...lines("added", args.content)], names: [...place, "content"] };
+  if (typeof args.url === "string") return { shown: [{ kind: "address", text: args.url }], names: ["url"] };
+  return { shown: [], names: [] };
+}
+
+/** A text in which marks of the writing direction, control characters and others without a shape are codes. */
+function visible(text) {
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (char) => ("\n\t".includes(char) ? char : `\\u{${char.codePointAt(0).toString(16)}}`));
 }
 
 function path(args) {

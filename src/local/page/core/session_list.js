@@ -27,10 +27,21 @@ export function withChanges(list, before, now) {
   return changed.reduce(withSession, gone.reduce(withoutSession, list));
 }
 
+/** Of each conversation the version that was changed last. @param {Iterable<Session>} sessions */
+export function conversationsIn(sessions) {
+  const latest = new Map();
+  for (const session of sessions) {
+    const id = session.conversation ?? session.session_id;
+    const known = latest.get(id);
+    if (!known || byRecency(session, known) < 0) latest.set(id, session);
+  }
+  return [...latest.values()];
+}
+
 /** Groups with a heading each: pinned, then by the day of the last change. @param {Iterable<Session>} sessions */
 export function grouped(sessions, now) {
   const groups = new Map();
-  for (const session of [...sessions].sort(byRecency)) {
+  for (const session of conversationsIn(sessions).sort(byRecency)) {
     const heading = session.pinned ? "Pinned" : headingOf(session.updated_at ?? session.started_at ?? now, now);
     groups.set(heading, [...(groups.get(heading) ?? []), session]);
   }

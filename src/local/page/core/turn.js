@@ -62,7 +62,7 @@ export function isUntouched(turn) {
 /** What a turn waits for of which nothing is seen yet, in words; empty while a call runs, which is seen. */
 export function waitedFor(turn) {
   if (turn.waiting_for) return `waits: ${turn.waiting_for}`;
-  if (turn.reading) return `reading ${grouped(turn.reading.done)} of ${grouped(turn.reading.total)} tokens`;
+  if (turn.reading) return `reading your question and its context, ${Math.floor((100 * turn.reading.done) / Math.max(1, turn.reading.total))} % of ${grouped(turn.reading.total)} tokens`;
   if (turn.phase === "sending") return "waiting for the journal to store the question";
   if (turn.phase === "calling") return "";
   return turn.attempt ? "waiting for the model" : "waiting for its turn";

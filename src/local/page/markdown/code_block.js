@@ -2,18 +2,32 @@
 
 import { html, useEffect, useRef, useState } from "../html.js";
 import { CopyButton } from "../views/copy_button.js";
+import { lazy } from "../views/lazy.js";
 import { coloured, languageOf } from "./code_colours.js";
 
 /** `live` while more of it may come: it has no colours then. */
 export function CodeBlock({ code, language, live }) {
   const name = language.split(/[\s{,:]/, 1)[0];
   const spans = useColours(code, name, live);
+  const [isShown, show] = useState(false);
+  const canShow = !live && isDrawable(name, code);
   return html`<figure class="code" data-language=${name || "text"}>
-    <figcaption><span>${name || "text"}</span><${CopyButton} text=${code} what="code" /></figcaption>
+    <figcaption><span>${name || "text"}</span><span class="push"></span>${canShow ? html`<button type="button" class="quiet" aria-expanded=${isShown} onClick=${() => show(!isShown)}>${isShown ? "Close the preview" : "Preview"}</button>` : null}<${CopyButton} text=${code} what="code" /></figcaption>
     <pre tabindex="0" dir="ltr"><code>${spans
       ? spans.map(([text, kind]) => (kind ? html`<span class=${`c-${kind}`}>${text}</span>` : text))
       : code}</code></pre>
+    ${canShow && isShown ? html`<${Preview} key=${code} code=${code} />` : null}
   </figure>`;
+}
+
+const Preview = lazy(() => import("../views/preview.js").then((file) => file.Preview), () => false);
+
+const LONGEST = 500_000; // characters of what is shown in a frame
+
+function isDrawable(name, code) {
+  const language = name.toLowerCase();
+  const isMarkup = language === "html" || language === "svg" || (language === "xml" && /^\s*<svg[\s>]/.test(code));
+  return isMarkup && code.length <= LONGEST;
 }
 
 function useColours(code, name, live) {

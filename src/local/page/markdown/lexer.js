@@ -1,11 +1,12 @@
 /** The one Markdown lexer. It makes tokens; HTML is made nowhere. */
 
 import { Lexer, Marked } from "../vendor/marked.js";
+import { FOOTNOTES } from "./footnote_rules.js";
 import { MATH } from "./math_rules.js";
 
 const LONGEST = 10_000; // characters; the marks within a longer paragraph are not looked for, which takes their square
 
-const marked = new Marked({ gfm: true, breaks: false }, { extensions: MATH });
+const marked = new Marked({ gfm: true, breaks: false }, { extensions: [...FOOTNOTES, ...MATH] });
 
 class PatientLexer extends Lexer {
   inlineTokens(source, tokens = []) {

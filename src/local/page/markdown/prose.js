@@ -3,10 +3,13 @@
 import { Component, html, useMemo, useRef } from "../html.js";
 import { NOTHING, grown, whole } from "../core/blocks.js";
 import { hostOf } from "../core/sources.js";
+import { lazy } from "../views/lazy.js";
 import { CodeBlock } from "./code_block.js";
 import { Formula } from "./formula.js";
 import { unescaped } from "./entities.js";
 import { lex } from "./lexer.js";
+
+const RemotePicture = lazy(() => import("../views/remote_picture.js").then((file) => file.RemotePicture), () => false);
 
 /** A text of the model; `live` while it may still grow. `sources` of the turn get their numbers behind
  * their links; `cite` shows them. */
@@ -15,9 +18,10 @@ export function Prose({ text, live, sources, cite }) {
   const blocks = useMemo(() => (live ? grown(last.current, text, lex) : whole(last.current, text, lex)), [text, live]);
   last.current = blocks;
   const end = blocks.tokens.length - 1;
+  const notes = new Set(blocks.tokens.filter((token) => token.type === "footnote").map((token) => token.label));
   return html`<div class="prose" dir="auto">
     ${blocks.tokens.map((token, index) =>
-      token.type === "space" ? null : html`<${Block} key=${index} token=${token} live=${live && index === end} sources=${sources} cite=${cite} />`
+      token.type === "space" ? null : html`<${Block} key=${index} token=${token} live=${live && index === end} sources=${sources} cite=${cite} notes=${notes} />`
     )}
   </div>`;
 }
@@ -28,8 +32,8 @@ class Block extends Component {
     return next.token !== this.props.token || next.live !== this.props.live || next.sources !== this.props.sources;
   }
 
-  render({ token, live, sources, cite }) {
-    return drawn(token, { live, sources: sources ?? [], cite }, 0);
+  render({ token, live, sources, cite, notes }) {
+    return drawn(token, { live, sources: sources ?? [], cite, notes }, 0);
   }
 }
 
@@ -69,6 +73,8 @@ const DRAWN = {
   codespan: (token) => html`<code dir="ltr">${token.text}</code>`,
   list,
   checkbox: (token) => html`<span class="tick" role="img" aria-label=${token.checked ? "done" : "to do"}>${token.checked ? "☑" : "☐"}</span> `,
+  footnote,
+  footnote_mark: (token, context) => (context.notes.has(token.label) ? mark(token) : literal(token)),
   table,
   link,
   image,
@@ -94,6 +100,22 @@ function table(token, context, depth) {
   </table></div>`;
 }
 
+/** A mark to whose note there is a text. */
+function mark(token) {
+  return html`<sup><button type="button" class="note-mark" data-mark=${token.label} aria-label=${`Footnote ${token.label}`} onClick=${(event) => jump(event, "note", token.label)}>${token.label}</button></sup>`;
+}
+
+function footnote(token, context, depth) {
+  return html`<div class="footnote" data-note=${token.label} tabindex="-1" dir="auto"><sup>${token.label}</sup> ${inside(token, context, depth)} <button type="button" class="quiet" aria-label=${`Back to the text of footnote ${token.label}`} onClick=${(event) => jump(event, "mark", token.label)}>↩</button></div>`;
+}
+
+/** To the other end of a footnote in the same text. */
+function jump(event, kind, label) {
+  const node = event.currentTarget.closest(".prose").querySelector(`[data-${kind}="${CSS.escape(label)}"]`);
+  node?.scrollIntoView({ block: "nearest" });
+  node?.focus({ preventScroll: true });
+}
+
 /** A link that may be followed, with its host unless the text tells it; any other is shown as it was written. */
 function link(token, context, depth) {
   const href = safe(token.href);
@@ -107,10 +129,10 @@ function link(token, context, depth) {
 }
 
 function image(token) {
-  const host = hostOf(token.href);
-  return html`<span class="picture"><b>${token.text || "Picture"}</b> <small>${host
-      ? html`image from ${host} not loaded`
-      : "image not loaded"}</small></span>`;
+  const address = safe(token.href);
+  const host = hostOf(address);
+  if (host) return html`<${RemotePicture} key=${address} address=${address} host=${host} text=${token.text} />`;
+  return html`<span class="picture"><b>${token.text || "Picture"}</b> <small>image not loaded</small></span>`;
 }
 
 function safe(address) {

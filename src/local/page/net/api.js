@@ -1,6 +1,6 @@
 /** Requests to LoCAL2. Every failure is an `ApiFailure` that says what was wrong. */
 
-import { token } from "./token.js";
+import { proof, refused } from "./token.js";
 
 /** What a request came to that gave no answer; `kind` is the API's, or "offline" where nobody answered. */
 export class ApiFailure extends Error {
@@ -29,25 +29,22 @@ export async function request(method, path, body, more = {}) {
  * @param {any} [body] @param {{signal?: AbortSignal, file?: Blob, headers?: Record<string, string>}} [more] */
 export async function send(method, path, body, { signal, file, headers } = {}) {
   let response;
+  const shown = proof();
   try {
     response = await fetch(path, {
       method,
       signal,
       cache: "no-store",
-      headers: { ...(body === undefined ? {} : { "content-type": "application/json" }), ...authorization(), ...headers },
+      headers: { ...(body === undefined ? {} : { "content-type": "application/json" }), ...shown, ...headers },
       body: file ?? (body === undefined ? undefined : JSON.stringify(body)),
     });
   } catch (error) {
     if (signal?.aborted && signal.reason?.name !== "TimeoutError") throw error;
     throw new ApiFailure("offline", "LoCAL2 does not answer.");
   }
+  if (response.status === 401 && shown["x-local2-key"]) refused(shown["x-local2-key"]);
   if (!response.ok) throw await failureOf(response);
   return response;
-}
-
-/** The header that tells who asks, where a token is known. */
-export function authorization() {
-  return token.value ? { authorization: `Bearer ${token.value}` } : {};
 }
 
 async function failureOf(response) {

@@ -1,9 +1,9 @@
 /** The one stream of a browser: it reconnects automatically and resumes. */
 
-import { authorization, request } from "./api.js";
+import { request } from "./api.js";
 import { fresh } from "./ids.js";
 import { readEvents } from "./server_events.js";
-import { isRefused } from "./token.js";
+import { proof, refused, signIn } from "./token.js";
 
 const SILENCE_SECONDS = 40; // the server says something every 15 s
 const PAUSES = [0, 0.15, 0.3, 0.6, 1]; // seconds before the next attempt
@@ -14,7 +14,7 @@ export class Stream {
     this.heard = heard;
     this.changed = changed;
     this.id = fresh("t", 20);
-    this.carried = { sessions: [], queries: [], list: true, participants: true };
+    this.carried = { sessions: [], queries: [], list: true, participants: signIn.peek()?.owner ?? true }; // users may not know who takes part
     this.lastId = "";
     this.failures = 0;
     this.isOpen = true;
@@ -48,13 +48,17 @@ export class Stream {
 
   async connect() {
     const attempt = (this.attempt = new AbortController());
-    await this.tell(attempt.signal);
+    const shown = proof();
+    await this.tell(attempt.signal).catch((failure) => {
+      if (failure.status === 401) refused(shown["x-local2-key"]);
+      throw failure;
+    });
     const response = await fetch(`/stream?id=${this.id}`, {
       signal: attempt.signal,
       cache: "no-store",
-      headers: { accept: "text/event-stream", ...authorization(), ...(this.lastId ? { "last-event-id": this.lastId } : {}) },
+      headers: { accept: "text/event-stream", ...shown, ...(this.lastId ? { "last-event-id": this.lastId } : {}) },
     });
-    if (response.status === 401) isRefused.value = true;
+    if (response.status === 401) refused(shown["x-local2-key"]);
     if (!response.ok) throw new Error(`status ${response.status}`);
     this.listen(attempt);
     await readEvents(response, (event) => this.take(event), () => this.listen(attempt));

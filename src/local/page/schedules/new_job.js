@@ -62,7 +62,7 @@ function When({ order, trouble, change, choose }) {
   const shown = useTimes(order.schedule, order.time_zone);
   const words = scheduleWords(order.schedule);
   const help = html`${words ? html`<b>${words}.</b> ` : null}${shown.times ? `Next: ${shown.times.map((time) => moment(time, now.value)).join(" · ")} (${shown.zone}).` : ""}`;
-  return html`<div>
+  return html`<div class="when">
     <${Field} label="When" trouble=${trouble || shown.trouble} help=${help}>${(given) => html`<div class="offers" role="group" aria-label="Offered times">${OFFERED.map(([title, schedule]) => html`<button type="button" key=${schedule} aria-pressed=${order.schedule === schedule} onClick=${() => choose(schedule)}>${title}</button>`)}</div>
       <input type="text" ...${given} autocomplete="off" spellcheck=${false} value=${order.schedule} onInput=${change} />`}</${Field}>
     <p class="help">Five fields: minute, hour, day of the month, month, day of the week (1 is Monday). Or a time, <code>at 2026-12-24T18:00</code>; a delay, <code>in 10m</code>; an interval, <code>every 30m</code>.</p></div>`;

@@ -7,10 +7,9 @@ import { isUntouched } from "../core/turn.js";
 import { conversationOf, load, loadAround, noteBranch } from "./conversation.js";
 import { changeDraft, draftOf } from "./drafts.js";
 import { ask, takeBack } from "./outbox.js";
-import { currentId, isIncognito, isRailOpen, path, screen, selected, sessions, tell } from "./store.js";
+import { currentId, isIncognito, isRailOpen, path, screen, selected, sessions, spoken, tell } from "./store.js";
 import { follow } from "./following.js";
-import { asked as profile } from "./profiles.js";
-import { wantedModel } from "./choices.js";
+import { settingsOf, wantedModel, wantedSettings } from "./choices.js";
 
 /** Show a conversation, null for a new one. */
 export function go(sessionId, queryId = null) {
@@ -122,24 +121,59 @@ export async function submit() {
   if (!text || draft.files.some((file) => file.state === "sending")) return;
   const incognito = isSecret(from);
   let sessionId = from;
-  if (draft.replaces && from) sessionId = await branchAt(from, draft.replaces).catch((failure) => void tell(`The question could not be asked again: ${failure.message}`));
+  if (draft.replaces && from) sessionId = await versionAt(from, draft.replaces);
   if (draft.replaces && !sessionId) return;
   sessionId ??= fresh("c");
   if (incognito) secrets.add(sessionId);
   const conversation = conversationOf(sessionId);
   if (conversation.after.peek()) await load(conversation);
   if (sessionId !== from && !draft.replaces) conversation.state.value = "ready";
-  ask({ query: text, query_id: fresh("q"), session_id: sessionId, files: draft.files.filter((file) => file.id), incognito, profile: profile.peek(), model: wantedModel(from, sessionId) });
+  ask({ query: text, query_id: fresh("q"), session_id: sessionId, files: draft.files.filter((file) => file.id), incognito, ...answering(from, sessionId) });
   changeDraft(from, { text: "", files: [], replaces: null });
   if (sessionId !== from) go(sessionId);
   follow();
 }
 
-/** A new conversation that begins with the turns before one. */
-async function branchAt(sessionId, queryId) {
-  const { session_id: id, branched_from: from } = await request("POST", `/sessions/${sessionId}/branch`, { before: queryId });
-  noteBranch({ session_id: id, branched_from: from.session_id, before: from.query_id, first: null });
-  return id;
+/** Another version of a conversation, which begins with the turns before one; null where that failed, as was told. */
+async function versionAt(sessionId, queryId) {
+  try {
+    const { session_id: id, branched_from: from, conversation } = await request("POST", `/sessions/${sessionId}/branch`, { before: queryId, version: true });
+    noteBranch({ session_id: id, branched_from: from.session_id, before: from.query_id, version_of: conversation, first: null });
+    conversationOf(id).about.value = { ...conversationOf(sessionId).about.peek(), conversation };
+    return id;
+  } catch (failure) {
+    tell(`The question could not be asked again: ${failure.message}`);
+    return null;
+  }
+}
+
+/** Ask the same question again, as another version of the conversation; with the model that is chosen now. */
+export async function regenerate(turn) {
+  const from = turn.session_id;
+  const sessionId = await versionAt(from, turn.query_id);
+  if (!sessionId) return;
+  if (isSecret(from)) secrets.add(sessionId);
+  ask({ query: turn.query, query_id: fresh("q"), session_id: sessionId, files: turn.attachments, incognito: isSecret(from), ...answering(from, sessionId) });
+  go(sessionId);
+  follow();
+}
+
+/** A new conversation that begins with everything up to a turn and with it. */
+export async function branchFrom(turn) {
+  try {
+    const { session_id: id } = await request("POST", `/sessions/${turn.session_id}/branch`, { through: turn.query_id });
+    if (isSecret(turn.session_id)) secrets.add(id);
+    go(id);
+    spoken.value = "a new conversation, which begins with the turns up to here";
+    document.getElementById("question")?.focus();
+  } catch (failure) {
+    tell(`The conversation could not be branched: ${failure.message}`);
+  }
+}
+
+/** What of a question says how it is answered. */
+function answering(from, sessionId) {
+  return { profile: settingsOf(from).profile ?? "", model: wantedModel(from, sessionId), settings: wantedSettings(from, sessionId) };
 }
 
 /** Stop an answer; one that was not accepted yet is taken back. */
@@ -163,7 +197,7 @@ export async function edit(turn) {
 
 /** Ask the same again, after a failure. */
 export function retry(turn) {
-  ask({ query: turn.query, query_id: fresh("q"), session_id: turn.session_id, files: turn.attachments, incognito: isSecret(turn.session_id), profile: profile.peek() });
+  ask({ query: turn.query, query_id: fresh("q"), session_id: turn.session_id, files: turn.attachments, incognito: isSecret(turn.session_id), ...answering(turn.session_id, turn.session_id) });
   follow();
 }
 

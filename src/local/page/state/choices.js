@@ -1,8 +1,11 @@
-/** Which model answers in a conversation: those that can be chosen, and what was chosen here and not yet asked. */
+/** How the questions of a conversation are answered: by which model, with which settings; what was chosen here and not
+ * yet asked. */
 
 import { request } from "../net/api.js";
 import { signal } from "../html.js";
-import { health, sessions } from "./store.js";
+import { conversationOf } from "./conversation.js";
+import { changeSession } from "./listing.js";
+import { currentId, health, sessions, tell } from "./store.js";
 
 const DEFAULT = "default";
 
@@ -19,8 +22,13 @@ export async function loadOffered() {
 
 /** The id of the model that answers in a conversation. */
 export function modelOf(sessionId) {
-  const wanted = chosen.value.get(sessionId ?? "") ?? sessions.value.get(sessionId)?.model ?? DEFAULT;
+  const wanted = chosen.value.get(sessionId ?? "") ?? aboutOf(sessionId)?.model ?? DEFAULT;
   return wanted === DEFAULT ? (health.value?.model ?? "") : wanted;
+}
+
+/** What is known of a session: as it is listed, else as it was opened. */
+function aboutOf(sessionId) {
+  return sessionId ? (sessions.value.get(sessionId) ?? conversationOf(sessionId).about.value) : null;
 }
 
 /** Have a model answer in a conversation from its next question on. */
@@ -30,7 +38,7 @@ export function choose(sessionId, model) {
 
 /** The model to name with a question in `sessionId`, if it continues from the conversation `from`. */
 export function wantedModel(from, sessionId) {
-  const wanted = chosen.peek().get(from ?? "") ?? (from === sessionId ? undefined : sessions.peek().get(from)?.model);
+  const wanted = chosen.peek().get(from ?? "") ?? (from === sessionId ? undefined : aboutOf(from)?.model);
   if (wanted && from !== sessionId) {
     const next = new Map(chosen.peek()).set(sessionId, wanted);
     if (!from) next.delete("");
@@ -45,4 +53,37 @@ export function hearModel(row) {
   const next = new Map(chosen.peek());
   next.delete(row.session_id);
   chosen.value = next;
+}
+
+/** The settings of the next new conversation. @type {any} */
+const ofNew = signal(null);
+
+/** A conversation's settings: `{profile, temperature, top_p, max_tokens, instructions}`, each only where it was chosen. */
+export function settingsOf(sessionId) {
+  return (sessionId ? aboutOf(sessionId)?.settings : ofNew.value) ?? {};
+}
+
+/** Replace a conversation's settings. Throws an `ApiFailure`. */
+export async function changeSettings(sessionId, settings) {
+  if (!sessionId) return void (ofNew.value = settings);
+  const { about } = conversationOf(sessionId);
+  await changeSession(sessionId, { settings });
+  if (about.peek()) about.value = { ...about.peek(), settings };
+}
+
+/** The settings to send with a question in `sessionId` that continues from the conversation `from`: those of a new one. */
+export function wantedSettings(from, sessionId) {
+  if (from || !ofNew.peek()) return null;
+  const settings = ofNew.peek();
+  ofNew.value = null;
+  conversationOf(sessionId).about.value = { settings };
+  return settings;
+}
+
+/** Have a profile answer in the conversation that is shown. */
+export function askAs(name) {
+  const { profile, ...others } = settingsOf(currentId.peek());
+  const settings = name === "general" ? others : { ...others, profile: name };
+  void changeSettings(currentId.peek(), settings).catch((failure) => tell(`The profile was not changed: ${failure.message}`));
+  document.getElementById("question")?.focus();
 }

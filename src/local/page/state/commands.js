@@ -5,11 +5,12 @@
 
 import { NEW, changeDraft } from "./drafts.js";
 import { conversationOf } from "./conversation.js";
-import { arriveAt, edit, go, isSecret, stop } from "./actions.js";
+import { arriveAt, edit, go, isSecret, regenerate, stop } from "./actions.js";
 import { inspectTurn } from "./inspection.js";
 import { goToScreen, hasScreen } from "./screens.js";
+import { signIn, signOut } from "../net/token.js";
 import { SCREENS } from "../screens.js";
-import { currentId, dialog, isIncognito, isInspectorOpen, isRailOpen, me, screen } from "./store.js";
+import { currentId, dialog, isIncognito, isInspectorOpen, isRailOpen, me, screen, tell } from "./store.js";
 
 /** @typedef {{id: string, title: string, keys?: string[], group: string, when?: () => boolean, run: () => void}} Command */
 
@@ -25,6 +26,8 @@ export const COMMANDS = [
   { id: "thinking", title: "Show or fold the thinking", keys: ["t"], group: "Conversation", when: hasConversation, run: () => press(".thinking > summary") },
   { id: "branch-before", title: "Previous version", keys: ["["], group: "Conversation", when: hasConversation, run: () => press(".versions button:first-child") },
   { id: "branch-after", title: "Next version", keys: ["]"], group: "Conversation", when: hasConversation, run: () => press(".versions button:last-child") },
+  { id: "regenerate", title: "Regenerate the last answer", group: "Conversation", when: () => lastAnswered() !== null, run: () => void regenerate(lastAnswered()) },
+  { id: "answering", title: "How this conversation is answered: profile, instructions, parameters", group: "Conversation", run: () => (dialog.value = { kind: "answering", sessionId: currentId.peek() }) },
   { id: "rename", title: "Rename this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "rename", sessionId: currentId.peek() }) },
   { id: "delete", title: "Delete this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "delete", sessionId: currentId.peek() }) },
   { id: "export", title: "Export this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "export", sessionId: currentId.peek() }) },
@@ -32,6 +35,8 @@ export const COMMANDS = [
   { id: "waterfall", title: "Show where the time went", keys: ["w"], group: "View", when: hasConversation, run: () => inspectTurn(turnInFocus()?.dataset.query, "time") },
   { id: "facts", title: "Known about you: confirm or drop facts", group: "View", run: () => goToScreen("memory") },
   { id: "models", title: "Models: choose or get one", group: "View", when: () => me.peek().owner, run: () => goToScreen("system", "models") },
+  { id: "sign-out", title: "Sign out of this browser", group: "View", when: () => signIn.peek() !== null, run: () => leave(false) },
+  { id: "sign-out-all", title: "Sign out of all browsers", group: "View", when: () => signIn.peek() !== null, run: () => leave(true) },
   { id: "write", title: "Write", keys: ["c"], group: "Go", run: () => focus("question") },
   { id: "keys", title: "All keys", keys: ["?"], group: "View", run: () => (dialog.value = { kind: "keys" }) },
 ];
@@ -54,6 +59,14 @@ export function editLast() {
   return true;
 }
 
+/** The last turn, if it has its answer. */
+function lastAnswered() {
+  const id = currentId.peek();
+  const last = id ? conversationOf(id).order.peek().at(-1) : null;
+  const turn = last ? conversationOf(id).turns.get(last).peek() : null;
+  return turn?.status === "answered" ? turn : null;
+}
+
 /** A new conversation, with the cursor in it. */
 export function begin(incognito) {
   if (incognito !== isIncognito.peek()) changeDraft(NEW, {}, !incognito);
@@ -61,6 +74,11 @@ export function begin(incognito) {
   go(null);
   isRailOpen.value = false;
   focus("question");
+}
+
+async function leave(everywhere) {
+  const trouble = await signOut(everywhere);
+  if (trouble) tell(trouble);
 }
 
 function hasConversation() {

@@ -21,6 +21,7 @@ class Conversation {
     this.after = signal(null); // where later ones do, while a place far back is shown
     this.context = signal(null);
     this.branches = signal([]);
+    this.about = signal(null); // what the record says of the session: title, model, settings, the conversation it is a version of
   }
 
   /** The signal of a turn, made where it is not known. */
@@ -118,6 +119,8 @@ export async function load(conversation, isNew = false) {
     conversation.after.value = null;
     conversation.context.value = session.context ?? null;
     conversation.branches.value = session.branches ?? [];
+    const { title, model, settings, branched_from, conversation: versionOf } = session;
+    conversation.about.value = { title, model, settings, branched_from, conversation: versionOf };
     conversation.trouble.value = null;
     conversation.state.value = "ready";
   } catch (failure) {

@@ -2,7 +2,7 @@
 
 import { batch } from "../html.js";
 import { SharedStream } from "../net/tabs.js";
-import { authorization } from "../net/api.js";
+import { proof } from "../net/token.js";
 import { all, conversationOf, hear, isId, load } from "./conversation.js";
 import { hearDeleted, hearSession, loadList } from "./listing.js";
 import { announce } from "./announcer.js";
@@ -115,7 +115,7 @@ let nextLook = 0;
 async function lookAtHealth(pauseSeconds = 1) {
   clearTimeout(nextLook);
   try {
-    const response = await fetch("/health?report=true", { headers: authorization(), cache: "no-store" });
+    const response = await fetch("/health?report=true", { headers: proof(), cache: "no-store" });
     health.value = await response.json();
   } catch {
     return; // the stream tells that nobody answers

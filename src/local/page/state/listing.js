@@ -6,7 +6,7 @@ import { latest } from "../core/latest.js";
 import { withChanges, withSession, withoutSession } from "../core/session_list.js";
 import { cursor, found, isListed, listTrouble, sessions } from "./store.js";
 import { hearModel } from "./choices.js";
-import { forget } from "./conversation.js";
+import { all, forget } from "./conversation.js";
 
 const PAGE = 100;
 
@@ -75,10 +75,19 @@ export async function changeSession(sessionId, change) {
   }
 }
 
-/** Delete a conversation permanently. @returns {Promise<{repeated_in: string[] | null,
+/** Whether two sessions are versions of one conversation, as far as that is known here. */
+export function isVersion(one, other) {
+  const of = (id) => sessions.value.get(id)?.conversation ?? all().find((one) => one.id === id)?.about.value?.conversation ?? id;
+  return one === other || (one !== null && other !== null && of(one) === of(other));
+}
+
+/** Delete a conversation permanently, with all its versions. @returns {Promise<{repeated_in: string[] | null,
  * copied_to?: string[]}>} */
 export async function deleteSession(sessionId) {
-  const done = await request("DELETE", `/sessions/${sessionId}`);
+  const done = await request("DELETE", `/sessions/${sessionId}?versions=true`);
+  const { conversation = sessionId } = sessions.peek().get(sessionId) ?? {};
+  const versions = [...sessions.peek().values()].filter((one) => one.conversation === conversation);
+  for (const { session_id: id } of versions) hearDeleted(id);
   hearDeleted(sessionId);
   return done;
 }

@@ -1,10 +1,12 @@
 /** Everything that can be gone to or done by its name: commands, conversations, participants, settings, models. */
 
+import { conversationsIn } from "../core/session_list.js";
 import { me, participants, sessions } from "./store.js";
 import { COMMANDS } from "./commands.js";
 import { go } from "./actions.js";
 import { inspect } from "./inspection.js";
-import { askAs, profiles } from "./profiles.js";
+import { askAs } from "./choices.js";
+import { profiles } from "./profiles.js";
 import { goToScreen } from "./screens.js";
 import { restart, settingsNames } from "./system.js";
 
@@ -21,7 +23,7 @@ function commands() {
 }
 
 function conversations() {
-  const recent = [...sessions.value.values()].sort((one, other) => (other.updated_at ?? 0) - (one.updated_at ?? 0));
+  const recent = conversationsIn(sessions.value.values()).sort((one, other) => (other.updated_at ?? 0) - (one.updated_at ?? 0));
   return recent.map((one) => ({
     key: `session ${one.session_id}`,
     group: "Conversations",

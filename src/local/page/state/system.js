@@ -14,10 +14,10 @@ export const settingsNames = signal([]);
 /** What is being fetched, by the model's name. */
 export const pulls = signal(new Map());
 
-/** A request that wants the owner's token, even of the owner's own browser. Throws an `ApiFailure` that says how. */
+/** A request for which the owner has to be signed in, on the owner's machine too. Throws an `ApiFailure` that says how. */
 export function ownerRequest(method, path, body) {
   return request(method, path, body).catch((failure) => {
-    if (failure.kind === "unauthorized") failure.message = "your token is required: open the link that LoCAL2 prints when it starts.";
+    if (failure.kind === "unauthorized") failure.message = "sign in first, at the top of the page: enter the code that `local2 code` prints.";
     throw failure;
   });
 }

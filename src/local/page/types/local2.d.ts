@@ -119,7 +119,7 @@ export interface AnswerDialog {
   session_id: string | null;
 }
 
-/** The options of one answer, as the client asks for them; None or empty means the default of the settings. `functions` are functions that the client runs itself: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow`, `deny` and a `profile` narrow the tools that the model is offered. `mode` says what happens with calls that need approval. With `remember` an exchange is remembered even though the client keeps the history. `model` is the model that answers from now on in the conversation and overrides that of the profile; "default" is the one of the settings. */
+/** The options of one answer, as the client asks for them; None or empty means the default of the settings. `functions` are functions that the client runs itself: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow`, `deny` and a `profile` narrow the tools that the model is offered. `mode` says what happens with calls that need approval. With `remember` an exchange is remembered even though the client keeps the history. `model` is the model that answers from now on in the conversation and overrides that of the profile; "default" is the one of the settings. `settings` are those of the conversation from this question on. */
 export interface AnswerOptions {
   temperature: number | null;
   top_p: number | null;
@@ -139,6 +139,7 @@ export interface AnswerOptions {
   mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
   profile: AnswerProfile | null;
   model: string | null;
+  settings: SessionSettings | null;
 }
 
 /** A kind of assistant: its text and the tools that it may be offered (None: all). `model` replaces the default model. */
@@ -338,7 +339,7 @@ export interface ContextProvided {
   tokens: number;
 }
 
-/** A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none is everybody; `query`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`, `branch_id`), delete, prompt (the system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden. */
+/** A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none is everybody; `query`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned, settings), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden. */
 export interface ConversationRequest {
   verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt";
   key: string;
@@ -350,9 +351,11 @@ export interface ConversationRequest {
   order: "before" | "after" | "at";
   at: string;
   position: number | null;
-  labels: Record<string, string | boolean | null>;
+  labels: Record<string, string | boolean | SessionSettings | null>;
   before: string;
+  through: string;
   branch_id: string;
+  is_version: boolean;
   options: AnswerOptions | null;
 }
 
@@ -864,13 +867,14 @@ export interface MemoryIngested {
   respondent_id: string;
 }
 
-/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), recall (the same, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
+/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`, `not_since`), recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
 export interface MemoryRequest {
   verb: "search" | "recall" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "confirm_fact" | "drop_fact" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
   query: string;
   engram_id: string;
   fact_id: number | null;
   not_session: string | null;
+  not_since: number | null;
   before: number | null;
   of_session: string;
   cursor: string;
@@ -947,11 +951,12 @@ export interface ModelResult {
   error: ErrorInfo | null;
 }
 
-/** One call of a model: times of the request, the first token and the end, in seconds since 1970, and its tokens. Without `model` the call was interrupted. */
+/** One call of a model: times of the request, the first token and the end, in seconds since 1970, the seconds of `thinking` in between, and its tokens. Without `model` the call was interrupted. */
 export interface ModelSpan {
   started: number;
   first_token: number | null;
   ended: number;
+  thinking: number;
   prompt_tokens: number;
   completion_tokens: number;
   model: string;
@@ -1250,26 +1255,38 @@ export interface RoutineResult {
   error: ErrorInfo | null;
 }
 
-/** Published by the generator when a user continues from an earlier place of a session. `session_id` begins with the turns that `branched_from` has before the query `before`; these are not published again. */
+/** Published by the generator when a user continues from an earlier place of a session. `session_id` begins with the turns that `branched_from` has before the query `before`, or up to the query `through`, of which the other is empty; these are not published again. It is another version of the conversation `version_of`, or a conversation of its own if that is empty; None in messages of earlier releases. */
 export interface SessionBranched {
   session_id: string;
   branched_from: string;
   before: string;
+  through: string;
+  version_of: string | null;
   incognito: boolean;
   branched_at: number;
 }
 
-/** Published by the generator when a user has changed a session's title or its pin. Without `title` the session is named after its first query. */
+/** Published by the generator when a user has changed a session's title, pin or settings. Without `title` the session is named after its first query. */
 export interface SessionChanged {
   session_id: string;
   title: string | null;
   pinned: boolean;
+  settings: SessionSettings | null;
   changed_at: number;
 }
 
 /** Published by the generator when a session was deleted or an incognito session has ended. Every participant then removes what it stores of the session. */
 export interface SessionDeleted {
   deleted_session_id: string;
+}
+
+/** How the questions of one conversation are answered, where its user has chosen: sampling, a limit on the answer's tokens, and `instructions` that the system prompt contains; None or empty means the default. `profile` is the name of the profile that a frontend sends with the conversation's questions. */
+export interface SessionSettings {
+  profile: string;
+  temperature: number | null;
+  top_p: number | null;
+  max_tokens: number | null;
+  instructions: string;
 }
 
 /** One skill with its status: `ready`, `broken`, `incomplete` without the programs in `missing`, `unapproved` in its present version, or `hidden` by a skill of the same name in an earlier place. `place` is where it is stored: settings, extra or workspace; `tools`, for a frontend, is the state of the tools that it brings: approved, not approved, changed since, or a problem. */
@@ -1326,7 +1343,7 @@ export interface TodoUpdated {
   items: TodoItem[];
 }
 
-/** One tool call in the record of an answer. `made_by` is the respondent that made it, if another one; `tainted` says that its result taints the session, `after_taint` that untrusted content was before the model that made it. */
+/** One tool call in the record of an answer. `made_by` is the respondent that made it, if another one; `tainted` says that its result taints the session, `folder` names the folder that the owner would have to trust for it not to, `after_taint` that untrusted content was before the model that made it. */
 export interface ToolCallRecord {
   call_id: string;
   tool: string;
@@ -1336,6 +1353,7 @@ export interface ToolCallRecord {
   sources: string[];
   links: string[];
   tainted: boolean;
+  folder: string;
   undoable: boolean;
   whole: Record<string, string | number> | null;
   recalled: RecallScore[];
@@ -1368,7 +1386,7 @@ export interface ToolProgress {
   text: string;
 }
 
-/** The generator's request to execute a tool call of the model. `call_id` is `query_id:step:index`, the same in every attempt. */
+/** The generator's request to execute a tool call of the model. `call_id` is `query_id:step:index`, the same in every attempt. `shown_since` (seconds since 1970) is the time before which the exchanges of the session are not in the model's context any more; None where all of them are. */
 export interface ToolRequest {
   query_id: string;
   respondent_id: string;
@@ -1377,10 +1395,11 @@ export interface ToolRequest {
   args: Record<string, unknown>;
   same_host: boolean;
   tainted: boolean;
+  shown_since: number | null;
   grant: Grant | null;
 }
 
-/** A tool's answer to a call: either `result` or `error`. `sources` are the addresses that the text came from, `links` those that it links to; `tainted` says that the result of a trusted tool contains untrusted content. */
+/** A tool's answer to a call: either `result` or `error`. `sources` are the addresses that the text came from, `links` those that it links to; `tainted` says that the result of a trusted tool contains untrusted content, and `folder` names the folder that the owner would have to trust for it not to be untrusted. */
 export interface ToolResult {
   query_id: string;
   respondent_id: string;
@@ -1391,6 +1410,7 @@ export interface ToolResult {
   sources: string[];
   links: string[];
   tainted: boolean;
+  folder: string;
   undoable: boolean;
   whole: Record<string, string | number> | null;
   recalled: RecallScore[];
@@ -1410,6 +1430,7 @@ export interface ToolSchema {
   rubric: string;
   replaces: string;
   trusted: boolean;
+  sends_out: boolean;
 }
 
 /** A participant's request for the schemas of all tools; every tool answers with its `ToolSchema`. */
@@ -1452,16 +1473,23 @@ export interface UserFeedback {
   rated_at: number;
 }
 
-/** The body of POST /sessions/{session_id}/branch. Without a session_id the branch gets a fresh one. */
+/** The body of POST /sessions/{session_id}/branch: the branch has the turns `before` a query, or those up to and with the query `through`. Without a session_id it gets a fresh one. A `version` is listed together with the conversation that it is a version of. */
 export interface BranchBody {
-  before: string;
+  before?: string | null;
+  through?: string | null;
   session_id?: string | null;
+  version?: boolean;
 }
 
 /** The part of the bus that a stream carries: subjects and families, with payloads or only their sizes. */
 export interface BusBody {
   subjects?: string[];
   payload?: "none" | "full";
+}
+
+/** The body of POST /sign-in/codes: whether the code is for a `link` or to be typed. */
+export interface CodeBody {
+  link?: boolean;
 }
 
 /** The body of POST /approvals/{call_id}. `answer` is for a question of the model, or goes with what is said of a plan; `mode` is how the rest runs once a plan is approved; `by` names the frontend. */
@@ -1503,6 +1531,7 @@ export interface HookBody {
   script?: string;
   seconds?: number;
   on_failure?: "open" | "closed";
+  trusted?: boolean;
 }
 
 /** The body of POST /cron; `by` names the frontend. */
@@ -1524,10 +1553,11 @@ export interface JobChangeBody {
   enabled: boolean;
 }
 
-/** The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back. */
+/** The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back. All `settings` are replaced together; null gives it the defaults. */
 export interface LabelsBody {
   title?: string | null;
   pinned?: boolean;
+  settings?: local__generator__routes__SettingsBody | null;
 }
 
 /** The body of POST /memory/file: the whole text, and whether what was changed in it is to be done. */
@@ -1541,12 +1571,17 @@ export interface ModelBody {
   name: string;
 }
 
+/** The body of POST /pictures: the http or https address of a picture. */
+export interface PictureBody {
+  url: string;
+}
+
 /** The body of POST /skills/{name}/proposal. */
 export interface ProposalBody {
   decision: "approve" | "reject";
 }
 
-/** The body of POST /query. Without a session_id the query is a session of its own. */
+/** The body of POST /query. Without a session_id the query is a session of its own. `model` and `settings` are those of the conversation from this query on. */
 export interface QueryBody {
   query: string;
   attachments?: string[];
@@ -1558,6 +1593,7 @@ export interface QueryBody {
   mode?: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
   profile?: string | null;
   model?: string | null;
+  settings?: local__generator__routes__SettingsBody | null;
   wait?: boolean;
 }
 
@@ -1581,9 +1617,14 @@ export interface ServerBody {
   network?: boolean;
 }
 
-/** The body of PUT /settings/{name}: the keys that are to change, mappings key by key. */
-export interface SettingsBody {
-  values: Record<string, unknown>;
+/** The body of POST /sign-in: a one-time code, or a token. */
+export interface SignInBody {
+  secret: string;
+}
+
+/** The body of POST /sign-out: this browser, or `everywhere`. */
+export interface SignOutBody {
+  everywhere?: boolean;
 }
 
 /** The body of POST /skills/{name}/approve: the folder, and the `digest` of the content that was shown. */
@@ -1641,6 +1682,20 @@ export interface UndoBody {
 /** The body of POST /users. */
 export interface UserBody {
   name: string;
+}
+
+/** How the questions of a conversation are answered. What is left out has its default; `profile` is only kept for frontends, which send it with each question. */
+export interface local__generator__routes__SettingsBody {
+  profile?: string;
+  temperature?: number | null;
+  top_p?: number | null;
+  max_tokens?: number | null;
+  instructions?: string;
+}
+
+/** The body of PUT /settings/{name}: the keys that are to change, mappings key by key. */
+export interface local__run__routes__SettingsBody {
+  values: Record<string, unknown>;
 }
 
 /** An envelope without its payload. */

@@ -1,31 +1,34 @@
-/** The one quiet line under an answer; it opens the rest. */
+/** The one quiet line under an answer: its facts, and what can be done with it. */
 
 import { html } from "../html.js";
 import { stepsTaken } from "../core/turn.js";
 import { counted, duration, moment } from "../core/words.js";
-import { edit, rate } from "../state/actions.js";
+import { branchFrom, edit, rate, regenerate } from "../state/actions.js";
 import { inspect } from "../state/inspection.js";
 import { now } from "../state/store.js";
 import { CopyButton } from "./copy_button.js";
 import { Grade } from "./grade.js";
+import { Act } from "./act.js";
 
 export function AnswerLine({ turn, conversation }) {
   if (turn.status === "open") return null;
   const rating = turn.scores?.rating ?? null;
   const why = () => inspect({ kind: "turn", queryId: turn.query_id, sessionId: conversation.id }, "story");
+  const rateAs = (value) => () => void rate(turn, rating === value ? null : value);
   return html`<footer class="line" data-state="done">
     <span class="line-facts">${facts(turn).map((fact) => html`<span>${fact}</span>`)}<${Grade} critique=${turn.scores?.critique} /></span>
-    <span class="push"></span>
-    ${turn.answer ? html`<${Rate} turn=${turn} rating=${rating} /><${CopyButton} text=${turn.answer} what="answer" />` : null}
-    <button type="button" class="quiet" title="Change the question and ask again" onClick=${() => void edit(turn)}>Edit</button>
-    <button type="button" class="quiet why-button" onClick=${why}>Why</button>
+    <span class="acts" role="group" aria-label="What to do with this answer">
+      ${turn.answer
+        ? html`<${Act} icon="good" word="Good" label="Good answer" class="rate" pressed=${rating === 1} act=${rateAs(1)} />
+            <${Act} icon="bad" word="Bad" label="Bad answer" class="rate" pressed=${rating === -1} act=${rateAs(-1)} />
+            <${CopyButton} text=${turn.answer} what="answer" isIcon />`
+        : null}
+      <${Act} icon="edit" word="Edit" label="Edit" tip="Edit the question and ask again" act=${() => void edit(turn)} />
+      ${turn.answer && turn.status !== "failed" ? html`<${Act} icon="again" word="Regenerate" label="Regenerate" tip="Regenerate: another answer to the same question, as a new version" act=${() => void regenerate(turn)} />` : null}
+      ${turn.answer ? html`<${Act} icon="branch" word="Branch" label="Branch from here" tip="Branch: a new conversation that begins with everything up to here" act=${() => void branchFrom(turn)} />` : null}
+      <${Act} icon="why" word="Why" label="Why" tip="Why: what happened for this answer, and what it rests on" class="why-button" act=${why} />
+    </span>
   </footer>`;
-}
-
-function Rate({ turn, rating }) {
-  const button = (value, word, label) =>
-    html`<button type="button" class="quiet rate" aria-pressed=${rating === value} aria-label=${label} onClick=${() => void rate(turn, rating === value ? null : value)}>${word}</button>`;
-  return html`${button(1, "Good", "Good answer")}${button(-1, "Bad", "Bad answer")}`;
 }
 
 function facts(turn) {

@@ -1,7 +1,7 @@
 /** What asks for a person in this conversation, above the composer; the oldest first, one at a time. */
 
 import { html, useEffect, useState } from "../html.js";
-import { isPlan, isQuestion, waitingIn } from "../core/approvals.js";
+import { isFolder, isPlan, isQuestion, waitingIn } from "../core/approvals.js";
 import { approvals } from "../state/approvals.js";
 import { spoken } from "../state/store.js";
 import { ApprovalCard } from "./approval_card.js";
@@ -13,7 +13,7 @@ export function ApprovalCards({ sessionId }) {
   const waiting = waitingIn(approvals.value, sessionId, now);
   const first = waiting[0];
   useEffect(() => {
-    if (first) spoken.value = isQuestion(first) ? "the model has a question for you" : isPlan(first) ? "a plan waits for your approval" : `${first.tool} needs approval`;
+    if (first) spoken.value = announcement(first);
   }, [first?.call_id]);
   if (!first) return null;
   const Card = isQuestion(first) ? QuestionCard : isPlan(first) ? PlanAsk : ApprovalCard;
@@ -21,6 +21,12 @@ export function ApprovalCards({ sessionId }) {
     <${Card} key=${first.call_id} approval=${first} now=${now} />
     ${waiting.length > 1 ? html`<p class="help">${waiting.length - 1} more behind it</p>` : null}
   </div>`;
+}
+
+function announcement(approval) {
+  if (isQuestion(approval)) return "the model has a question for you";
+  if (isPlan(approval)) return "a plan waits for your approval";
+  return isFolder(approval) ? "a folder waits for your trust" : `${approval.tool} needs approval`;
 }
 
 /** Seconds since 1970, once a second. */

@@ -3,11 +3,13 @@
 import { html } from "../html.js";
 import { moment } from "../core/words.js";
 import { isOutdated, notices, now, offlineSince } from "../state/store.js";
+import { SignInBar } from "./token_form.js";
 import { StandInNote } from "./stand_in_note.js";
 import { SystemNote } from "./system_note.js";
 
 export function Bars() {
   return html`<div class="bars">
+    <${SignInBar} />
     ${offlineSince.value !== null
       ? html`<p class="bar-note bad" role="status" data-state="offline"><b>Not connected</b> since ${moment(offlineSince.value, now.value)}. You can still read this page. Messages are sent after the connection is back.</p>`
       : null}

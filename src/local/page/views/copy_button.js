@@ -2,8 +2,10 @@
 
 import { html, useState } from "../html.js";
 import { spoken } from "../state/store.js";
+import { Act } from "./act.js";
 
-export function CopyButton({ text, what, label = "Copy" }) {
+/** With `isIcon` it looks like the other actions of a line. */
+export function CopyButton({ text, what, label = "Copy", isIcon = false }) {
   const [done, mark] = useState("");
   const copy = async () => {
     const worked = await copied(text);
@@ -11,6 +13,7 @@ export function CopyButton({ text, what, label = "Copy" }) {
     spoken.value = worked ? `${what} copied` : "the browser did not allow copying";
     setTimeout(() => mark(""), 2000);
   };
+  if (isIcon) return html`<${Act} icon=${done === "Copied" ? "done" : "copy"} word=${done || label} label=${`${done || label}: ${what}`} act=${() => void copy()} />`;
   return html`<button type="button" class="quiet" aria-label=${`${done || label}: ${what}`} onClick=${copy}>${done || label}</button>`;
 }
 

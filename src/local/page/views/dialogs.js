@@ -9,10 +9,13 @@ import { ForgetDialog } from "./forget_dialog.js";
 import { KeysDialog } from "./keys_dialog.js";
 import { MoreDialog } from "./more_dialog.js";
 import { Palette } from "./palette.js";
+import { lazy } from "./lazy.js";
 import { RenameDialog } from "./rename_dialog.js";
 
+const AnsweringDialog = lazy(() => import("./answering_dialog.js").then((file) => file.AnsweringDialog), () => false);
+
 const KINDS = {
-  delete: DeleteDialog, export: ExportDialog, find: FindDialog, forget: ForgetDialog, keys: KeysDialog, more: MoreDialog, palette: Palette, rename: RenameDialog,
+  answering: AnsweringDialog, delete: DeleteDialog, export: ExportDialog, find: FindDialog, forget: ForgetDialog, keys: KeysDialog, more: MoreDialog, palette: Palette, rename: RenameDialog,
 };
 
 export function Dialogs() {

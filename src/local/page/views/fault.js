@@ -1,27 +1,34 @@
-/** What went wrong with an answer, where it would stand: what, why, and what helps. */
+/** What went wrong with an answer, where it would stand: one sentence, its cause, one button. */
 
 import { html } from "../html.js";
+import { faultOf } from "../core/faults.js";
 import { retry } from "../state/actions.js";
+import { begin } from "../state/commands.js";
 
-/** What would help, by the kind of error. */
-const HELP = {
-  model_missing: "Pull the model, or choose another one.",
-  unavailable: "Run local2 doctor to find what is missing.",
-  context_overflow: "Start a new conversation, or attach less.",
-  rate_limit: "Try again in a moment.",
-  busy: "Try again in a moment.",
-  quota: "The provider's quota is used up: choose another model.",
-};
-
-export function Fault({ turn }) {
+export function Fault({ turn, conversation }) {
   if (turn.status === "cancelled") return html`<p class="stopped" data-state="cancelled">Stopped.${turn.answer ? " The partial answer is above." : ""} <button type="button" onClick=${() => retry(turn)}>Ask again</button></p>`;
   const degraded = (turn.degraded ?? []).map((sentence) => html`<p class="degraded" key=${sentence}><span aria-hidden="true">△</span> ${sentence}</p>`);
   if (turn.status !== "failed") return degraded.length ? html`<div>${degraded}</div>` : null;
-  const { kind = "error", message = "" } = turn.error ?? {};
-  return html`<section class="fault" role="group" aria-label="No answer" data-state="failed">
-    <b>No answer</b> <code>${kind}</code>
-    <p>${message || "The reason is unknown."}${HELP[kind] ? ` ${HELP[kind]}` : ""}</p>
-    <button type="button" onClick=${() => retry(turn)}>Ask again</button>
+  const { text, cause, act, word } = faultOf(turn.error);
+  const isRepeated = failureBefore(turn, conversation) === turn.error?.message;
+  const acts = { again: () => retry(turn), model: () => showModels(), new: () => begin(false) };
+  return html`<section class="fault" role="group" aria-label="No answer" data-state="failed" data-kind=${turn.error?.kind ?? "error"}>
+    <b>${isRepeated ? `${text.slice(0, -1)}, as before.` : text}</b>
+    ${isRepeated ? null : html`<p>${cause}</p>`}
+    <button type="button" onClick=${acts[act]}>${word}</button>
     ${degraded}
   </section>`;
+}
+
+/** Why the question before had no answer either; undefined where it had one. */
+function failureBefore(turn, conversation) {
+  const order = conversation.order.value;
+  const before = conversation.turns.get(order[order.indexOf(turn.query_id) - 1])?.value;
+  return before?.status === "failed" ? (before.error?.message ?? "") : undefined;
+}
+
+function showModels() {
+  /** @type {HTMLElement | null} */
+  const picker = document.querySelector(".bar .model button");
+  picker?.click();
 }

@@ -1,14 +1,14 @@
 /** One conversation in the list, with what can be done to it. */
 
 import { html } from "../html.js";
-import { changeSession } from "../state/listing.js";
+import { changeSession, isVersion } from "../state/listing.js";
 import { currentId, dialog, isRailOpen, tell } from "../state/store.js";
 import { Menu } from "./menu.js";
 
 export function SessionItem({ session, match }) {
   const id = session.session_id;
   const title = session.title || "Untitled";
-  const isCurrent = currentId.value === id;
+  const isCurrent = isVersion(currentId.value, id);
   const address = `#/c/${encodeURIComponent(id)}${match?.query_id ? `/${encodeURIComponent(match.query_id)}` : ""}`;
   return html`<li class=${isCurrent ? "conv on" : "conv"}>
     <a href=${address} aria-current=${isCurrent ? "page" : null} onClick=${() => (isRailOpen.value = false)} dir="auto" title=${title}>

@@ -3,7 +3,10 @@
 import { html } from "../html.js";
 import { conversationOf, load } from "../state/conversation.js";
 import { begin } from "../state/commands.js";
-import { current, currentId, isIncognito, isRailOpen, sessions } from "../state/store.js";
+import { settingsOf } from "../state/choices.js";
+import { current, currentId, dialog, isIncognito, isRailOpen } from "../state/store.js";
+import { settingsLine } from "../core/models.js";
+import { Icon } from "../icons.js";
 import { isSecret } from "../state/actions.js";
 import { ApprovalCards } from "./approval_cards.js";
 import { Composer } from "./composer.js";
@@ -26,13 +29,19 @@ export function Talk() {
 function TalkBar({ conversation }) {
   const session = current.value;
   const secret = isIncognito.value && !conversation ? true : isSecret(conversation?.id ?? null);
-  const title = session?.title || (conversation ? "Conversation" : "New conversation");
-  document.title = session?.title ? `${session.title} · LoCAL2` : "LoCAL2";
+  const about = session ?? conversation?.about.value;
+  const title = about?.title || (conversation ? "Conversation" : "New conversation");
+  const chosen = settingsLine(settingsOf(conversation?.id ?? null));
+  const origin = about?.branched_from && about.conversation === conversation?.id ? about.branched_from : null;
+  document.title = about?.title ? `${about.title} · LoCAL2` : "LoCAL2";
   return html`<header class="bar">
     <button type="button" class="rail-open" aria-label="Conversations" aria-expanded=${isRailOpen.value} onClick=${() => (isRailOpen.value = true)}><i></i></button>
     <h1 dir="auto">${title}</h1>
+    ${origin ? html`<a class="tag" href=${`#/c/${encodeURIComponent(origin.session_id)}/${encodeURIComponent(origin.query_id)}`} title="This conversation branched off another one: go there">branch</a>` : null}
     ${secret ? html`<span class="tag" title="It is not remembered, and deleted half an hour after the last question">incognito</span>` : null}
     <${ModelPicker} key=${`model ${conversation?.id ?? ""}`} sessionId=${conversation?.id ?? null} />
+    <button type="button" class="quiet act answering" data-chosen=${chosen !== ""} aria-label=${chosen ? `How it is answered: ${chosen}. Change` : "How it is answered: profile, instructions, parameters"} title=${chosen ? `Answered with ${chosen}` : "Profile, instructions and parameters of this conversation"}
+      onClick=${() => (dialog.value = { kind: "answering", sessionId: conversation?.id ?? null })}><${Icon} name="settings" /></button>
     ${conversation ? html`<${ContextGauge} conversation=${conversation} />` : null}
     <button type="button" class="rail-open" aria-label="New conversation" onClick=${() => begin(false)}>New</button>
   </header>`;

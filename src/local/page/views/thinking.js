@@ -32,7 +32,7 @@ function keep(isOpen) {
 
 function extent(turn, isLive) {
   if (isLive) return "";
-  const seconds = turn.usage?.durations?.thinking;
+  const seconds = (turn.usage?.steps ?? []).reduce((sum, step) => sum + (step.thinking ?? 0), 0);
   const words = turn.thinking.split(/\s+/).filter(Boolean).length;
   return seconds ? `for ${duration(seconds)} · ${counted(words, "word")}` : counted(words, "word");
 }

@@ -1,11 +1,11 @@
-/** ‹2/3›: the versions of a question that was asked again, changed. Each is a conversation of its own. */
+/** ‹2/3›: the versions of a turn that was asked again. Each is a session of its own. */
 
 import { html } from "../html.js";
 import { versionsAt } from "../core/versions.js";
 import { go } from "../state/actions.js";
 
 export function Versions({ turn, conversation }) {
-  const { sessions, at } = versionsAt(turn, conversation.id, conversation.branches.value);
+  const { sessions, at } = versionsAt(turn, conversation.id, conversation.branches.value, conversation.about.value?.conversation);
   if (sessions.length < 2) return null;
   const to = (step) => () => go(sessions[at + step]);
   return html`<div class="versions" role="group" aria-label=${`Version ${at + 1} of ${sessions.length}`}>

@@ -71,7 +71,7 @@ def test_on_a_phone_jobs_are_cards_and_a_looser_mode_needs_the_token(visit: Visi
     page.get_by_label("Question").fill("Tidy up")
     page.get_by_text("Change files without asking").click()
     page.get_by_role("button", name="Make this schedule").click()
-    expect(page.get_by_role("alert").last).to_contain_text("token")
+    expect(page.get_by_role("alert").last).to_contain_text("sign in first")
     assert overflow(page) == [0, 0, 0]
     paged.request("DELETE", f"/cron/{job['job_id']}")
 

@@ -22,7 +22,7 @@ PLAIN = Path(__file__).parents[1] / "mcp" / "plain_server.py"
 
 def signed_in(visit: Visit, paged: PagedSystem, address: str, **wishes: Any) -> Page:
     """A page of the owner at an address."""
-    page = visit(**wishes).open(f"#token={paged.owner_token}")
+    page = visit(**wishes).open(paged.sign_in())
     page.evaluate(f"location.hash = '#/{address}'")
     return page
 

@@ -21,7 +21,17 @@ export interface AgentChanged {
   error: ErrorInfo | null;
 }
 
-/** An agent as frontends show it. `parent_id` is None for one that a user's query has made. `task` is its latest, asked as `task_query_id`, with its result. Times are seconds since 1970. */
+/** A letter of an agent or to it, as frontends show it. `sender` and `to` are names; "root" is the user's query. */
+export interface AgentLetter {
+  sender: string;
+  to: string;
+  text: string;
+  at: number;
+  is_read: boolean;
+  tainted: boolean;
+}
+
+/** An agent as frontends show it. `parent_id` is None for one that a user's query has made. `task` is its latest, asked as `task_query_id`, with its result. `question` is the user's, empty where it is not known. Times are seconds since 1970. */
 export interface AgentRecord {
   agent_id: string;
   name: string;
@@ -31,6 +41,7 @@ export interface AgentRecord {
   root_query_id: string;
   root_session_id: string;
   parent_query_id: string;
+  question: string;
   task: string;
   task_query_id: string;
   tasks: number;
@@ -43,18 +54,20 @@ export interface AgentRecord {
   ended_at: number | null;
 }
 
-/** A frontend's request to list the agents (with `query_id`: of one query), or to stop one with all that it has made. With `of_user` only that user's agents exist. */
+/** A frontend's request to list the agents (with `query_id`: of one query), to show one with its tasks and letters, or to stop one with all that it has made. With `of_user` only that user's agents exist. */
 export interface AgentRequest {
-  verb: "list" | "stop";
+  verb: "list" | "show" | "stop";
   of_user: string | null;
   query_id: string;
   agent_id: string;
 }
 
-/** The answer of the swarm. */
+/** The answer of the swarm. Only `show` has tasks and letters, the oldest first. */
 export interface AgentResult {
-  verb: "list" | "stop";
+  verb: "list" | "show" | "stop";
   agents: AgentRecord[];
+  tasks: AgentTaskRecord[];
+  letters: AgentLetter[];
   error: ErrorInfo | null;
 }
 
@@ -71,6 +84,18 @@ export interface AgentTask {
   in_background: boolean;
   max_tokens: number;
   max_calls: number;
+}
+
+/** A task of an agent with its result, as frontends show it. `sources` names where untrusted content in the answer came from. */
+export interface AgentTaskRecord {
+  query_id: string;
+  text: string;
+  state: string;
+  answer: string;
+  error: ErrorInfo | null;
+  sources: string[];
+  tokens: number;
+  asked_at: number;
 }
 
 /** A change of state of a state machine. Sent with the fields `from` and `to`; `then` lists the changes that followed immediately. `phase` is the current phase of a turn that may change things: researching, editing, verifying or completing. */
@@ -381,9 +406,9 @@ export interface CronJobRecord {
   next_at: number | null;
 }
 
-/** A frontend's request about jobs: list, add (`order`), remove, pause, resume, run now, or history (the runs of one). With `of_user` only that user's jobs exist. It is not recorded, because it may be refused. */
+/** A frontend's request about jobs: list, preview (when the job of `order` would run), add (`order`), remove, pause, resume, run now, or history (the runs of one). With `of_user` only that user's jobs exist. It is not recorded, because it may be refused. */
 export interface CronRequest {
-  verb: "list" | "add" | "remove" | "pause" | "resume" | "run" | "history";
+  verb: "list" | "preview" | "add" | "remove" | "pause" | "resume" | "run" | "history";
   of_user: string | null;
   job_id: string;
   order: NewJob | null;
@@ -391,11 +416,13 @@ export interface CronRequest {
   limit: number;
 }
 
-/** The answer of `cron`: all jobs or the requested one; for run and history also the runs, the latest first. */
+/** The answer of `cron`: all jobs or the requested one; for run and history also the runs, the latest first; for preview the next `times`, in seconds since 1970, and the time zone in which they were read. */
 export interface CronResult {
   verb: string;
   jobs: CronJobRecord[];
   runs: CronRunRecord[];
+  times: number[];
+  time_zone: string;
   error: ErrorInfo | null;
 }
 
@@ -1505,6 +1532,18 @@ export interface GoalChangeBody {
   by?: string;
 }
 
+/** The body of POST /hooks: one hook as in hooks.yaml. */
+export interface HookBody {
+  name: string;
+  events: ("session_start" | "before_turn" | "before_model" | "after_model" | "before_tool" | "after_tool" | "after_turn" | "session_end")[];
+  tools?: string[];
+  command?: string[];
+  script?: string;
+  seconds?: number;
+  on_failure?: "open" | "closed";
+  trusted?: boolean;
+}
+
 /** The body of POST /cron; `by` names the frontend. */
 export interface JobBody {
   prompt: string;
@@ -1547,6 +1586,11 @@ export interface PictureBody {
   url: string;
 }
 
+/** The body of POST /skills/{name}/proposal. */
+export interface ProposalBody {
+  decision: "approve" | "reject";
+}
+
 /** The body of POST /query. Without a session_id the query is a session of its own. `model` and `settings` are those of the conversation from this query on. */
 export interface QueryBody {
   query: string;
@@ -1563,6 +1607,26 @@ export interface QueryBody {
   wait?: boolean;
 }
 
+/** The body of POST /skills/{name}/revert. */
+export interface RevertBody {
+  version: number;
+}
+
+/** The body that approves tools: the id under which they were shown. */
+export interface ReviewedBody {
+  review_id: string;
+}
+
+/** The body of POST /mcp/servers. `server` is a URL, or a command and its arguments. A value of `env` or `headers` that is a key or a password is given as `secret:NAME`. */
+export interface ServerBody {
+  name: string;
+  server: string[];
+  env?: Record<string, string>;
+  headers?: Record<string, string>;
+  readable?: string[];
+  network?: boolean;
+}
+
 /** The body of POST /sign-in: a one-time code, or a token. */
 export interface SignInBody {
   secret: string;
@@ -1571,6 +1635,29 @@ export interface SignInBody {
 /** The body of POST /sign-out: this browser, or `everywhere`. */
 export interface SignOutBody {
   everywhere?: boolean;
+}
+
+/** The body of POST /skills/{name}/approve: the folder, and the `digest` of the content that was shown. */
+export interface SkillApprovalBody {
+  folder: string;
+  digest: string;
+}
+
+/** The body of POST /skills: a new skill in the owner's settings, to be edited there. */
+export interface SkillBody {
+  name: string;
+  description: string;
+}
+
+/** The body of POST /skills/{name}/tools/review: the folder of the skill. */
+export interface SkillFolderBody {
+  folder: string;
+}
+
+/** The body of POST /skills/{name}/tools: the folder, and the id under which its tools were shown. */
+export interface SkillToolsBody {
+  folder: string;
+  review_id: string;
 }
 
 /** The body of POST /stream/{stream_id}. What is left out stays as it is. */

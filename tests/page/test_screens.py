@@ -12,7 +12,7 @@ from tests.page.test_access import violations
 from tests.page.test_chat import Visit
 from tests.page.test_palette import open_palette
 
-TITLES = ("Memory", "Activity", "Agents", "Schedules", "Tools", "System", "Settings")
+TITLES = ("Memory", "Activity", "Agents", "Schedules", "Tools", "Participants", "System", "Settings")
 
 
 def shown(page: Page, title: str) -> None:

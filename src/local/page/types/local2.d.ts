@@ -445,6 +445,16 @@ export interface CronRunRecord {
   ended_at: number | null;
 }
 
+/** One dead letter: the message's number and subject, the consumer that was given up with it, and the reason. */
+export interface DeadLetterEntry {
+  number: number;
+  committed_at: number;
+  consumer: string;
+  dead_subject: string;
+  query_id: string;
+  reason: string;
+}
+
 /** A dream, published by the dreamer. The memory stores its notes. `read` counts the exchanges between the times `since` and `until` (seconds since 1970), `left_out` those with untrusted content, which are not read. `proposes_soul` says that a change of the soul waits for the owner, `proposes_skill` names the skill for which one does. */
 export interface DreamMade {
   dream_id: string;
@@ -704,6 +714,17 @@ export interface JournalConfirmed {
   ids: string[];
   refused: string[];
   error: ErrorInfo | null;
+}
+
+/** The journal's answer to `JournalDeadRead`: the latest dead letters, the newest first, and how many there are. */
+export interface JournalDeadLetters {
+  dead_letters: DeadLetterEntry[];
+  count: number;
+  error: ErrorInfo | null;
+}
+
+/** A client's request for the dead letters: the messages that a consumer does not receive any more. */
+export interface JournalDeadRead {
 }
 
 /** Sent by the journal to the instance that serves a durable consumer: entry `number` for the `attempt`th time. `frame` is the envelope as it was sent; `after` is the entry of the same session that must begin first, 0 for none. */
@@ -1607,6 +1628,12 @@ export interface QueryBody {
   wait?: boolean;
 }
 
+/** The body of POST /journal/redeliver: which dead letters, or with `consumer` alone all of that consumer's. */
+export interface RedeliverBody {
+  numbers?: number[];
+  consumer?: string | null;
+}
+
 /** The body of POST /skills/{name}/revert. */
 export interface RevertBody {
   version: number;
@@ -1796,6 +1823,8 @@ export interface Messages {
   "journal.ack": JournalAck;
   "journal.attach": JournalAttach;
   [subject: `journal.confirmed.${string}`]: JournalConfirmed;
+  "journal.dead_letters": JournalDeadLetters;
+  "journal.dead": JournalDeadRead;
   [subject: `journal.deliver.${string}`]: JournalDeliver;
   "journal.detach": JournalDetach;
   "journal.entries": JournalEntries;

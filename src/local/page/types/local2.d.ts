@@ -1278,6 +1278,19 @@ export interface RoutineResult {
   error: ErrorInfo | null;
 }
 
+/** A frontend, for an owner who tries the web search. */
+export interface SearchTrial {
+  query: string;
+}
+
+/** `web_search`, to that: the text that a model would read, the addresses in it, and the provider that answered; or why there is none. */
+export interface SearchTrialResult {
+  provider: string;
+  text: string;
+  sources: string[];
+  error: ErrorInfo | null;
+}
+
 /** Published by the generator when a user continues from an earlier place of a session. `session_id` begins with the turns that `branched_from` has before the query `before`, or up to the query `through`, of which the other is empty; these are not published again. It is another version of the conversation `version_of`, or a conversation of its own if that is empty; None in messages of earlier releases. */
 export interface SessionBranched {
   session_id: string;
@@ -1644,6 +1657,16 @@ export interface ReviewedBody {
   review_id: string;
 }
 
+/** The body of POST /web/search. */
+export interface SearchBody {
+  query: string;
+}
+
+/** The body of PUT /secrets/{name}. */
+export interface SecretBody {
+  value: string;
+}
+
 /** The body of POST /mcp/servers. `server` is a URL, or a command and its arguments. A value of `env` or `headers` that is a key or a password is given as `secret:NAME`. */
 export interface ServerBody {
   name: string;
@@ -1730,9 +1753,10 @@ export interface local__generator__routes__SettingsBody {
   instructions?: string;
 }
 
-/** The body of PUT /settings/{name}: the keys that are to change, mappings key by key. */
+/** The body of PUT /settings/{name}: the `values` that are to change, mappings key by key, and the keys to `reset`, which the user's file has no longer. A key in both is replaced as a whole. */
 export interface local__run__routes__SettingsBody {
-  values: Record<string, unknown>;
+  values?: Record<string, unknown>;
+  reset?: string[];
 }
 
 /** An envelope without its payload. */
@@ -1868,6 +1892,8 @@ export interface Messages {
   "reward.event": RewardEvent;
   [subject: `reflection.request.${string}`]: RoutineRequest;
   [subject: `reflection.result.${string}`]: RoutineResult;
+  "search.trial": SearchTrial;
+  "search.tried": SearchTrialResult;
   "session.branched": SessionBranched;
   "session.changed": SessionChanged;
   "session.deleted": SessionDeleted;

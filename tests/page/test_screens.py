@@ -13,6 +13,7 @@ from tests.page.test_chat import Visit
 from tests.page.test_palette import open_palette
 
 TITLES = ("Memory", "Activity", "Agents", "Schedules", "Tools", "System", "Settings")
+OF_SYSTEM = tuple(f"system/{tab}" for tab in ("participants", "usage", "backups", "log", "users"))
 
 
 def shown(page: Page, title: str) -> None:
@@ -131,7 +132,7 @@ def test_axe_finds_nothing_on_any_screen_at_two_widths(visit: Visit, paged: Page
     page = visit(color_scheme=theme).open("#/memory")
     for width in (360, 1280):
         page.set_viewport_size({"width": width, "height": 780})
-        for address in (*(title.lower() for title in TITLES), "system/models", "settings/critic"):
+        for address in (*(title.lower() for title in TITLES), *OF_SYSTEM, "settings/critic"):
             page.evaluate(f"location.hash = '#/{address}'")
             title = address.partition("/")[0].capitalize()
             shown(page, title)

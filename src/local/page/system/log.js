@@ -59,7 +59,7 @@ function Shown({ lines, isFollowed }) {
   useLayoutEffect(() => void (isFollowed && isAtEnd.current && (node.current.scrollTop = node.current.scrollHeight)), [lines]);
   const look = () => (isAtEnd.current = node.current.scrollHeight - node.current.scrollTop - node.current.clientHeight < 40);
   return html`<div class="log" ref=${node} tabindex="0" role="region" aria-label="Lines of the log" onScroll=${look}>
-    ${lines.map((line, index) => html`<p key=${`${line.at} ${index}`} data-level=${line.level}><time>${line.at === null ? "" : clock(line.at)}</time> <b>${line.level ?? ""}</b> <span>${line.participant ?? ""}</span> <span class="said" dir="auto">${line.message}</span></p>`)}
+    ${lines.map((line, index) => html`<p key=${`${line.at} ${index}`} data-level=${line.level}><time>${line.at === null ? "" : clock(line.at)}</time> <b>${line.level ?? ""}</b> <span>${line.participant ?? ""}</span> <span class="log-text" dir="auto">${line.message}</span></p>`)}
   </div>`;
 }
 

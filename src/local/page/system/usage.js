@@ -55,7 +55,7 @@ function Rows({ by, data: { rows, total } }) {
 const money = (amount) => (amount === null ? "–" : amount.toFixed(amount < 1 ? 4 : 2));
 
 function Bar({ share }) {
-  return html`<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="100" height="8" /><rect class="full" width=${100 * share} height="8" /></svg>`;
+  return html`<svg class="share" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="100" height="8" /><rect class="full" width=${100 * share} height="8" /></svg>`;
 }
 
 function Days({ days }) {

@@ -56,11 +56,17 @@ function List({ users, reload }) {
   const revoke = async (name) => (await ownerRequest("DELETE", `/users/${encodeURIComponent(name)}`), reload());
   const columns = [
     { id: "name", title: "User", value: (row) => row.name, show: (row) => html`<bdi>${row.name}</bdi>` },
-    { id: "added_at", title: "Since", value: (row) => row.added_at, show: (row) => moment(row.added_at, now.value) },
+    { id: "added_at", title: "Since", value: (row) => row.added_at, show: (row) => since(row.added_at) },
     { id: "today", title: "Tokens today", value: (row) => today.get(row.name) ?? 0, show: (row) => figure(today.get(row.name) ?? 0), isNumber: true },
     { id: "acts", title: "Actions", show: ({ name }) => html`<${ConfirmButton} kind="quiet edged" label=${`Remove ${name}`} title=${`Remove ${name}?`} verb="Remove" text="The token stops working and every browser is signed out at once. What was asked and remembered stays. Invited again, the user gets another token." act=${() => revoke(name)}>Remove<//>` },
   ];
   return html`<${Table} label="Users" columns=${columns} rows=${users} keyOf=${(row) => row.name} />`;
+}
+
+/** A date as the file of users has it; users of before have none. */
+function since(text) {
+  const seconds = Date.parse(text) / 1000;
+  return Number.isFinite(seconds) ? moment(seconds, now.value) : "–";
 }
 
 const SCOPES = [["all", "Everybody together"], ["user", "Each user"], ["session", "Each conversation"]];

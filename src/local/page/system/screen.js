@@ -29,5 +29,5 @@ export function Screen({ path }) {
   const { id, text, Part } = TABS.find((one) => one.id === path[0]) ?? TABS[0];
   return html`<${ScreenHead} title="System" text=${text} />
     <${Tabs} screen="system" at=${id} tabs=${TABS} />
-    <div class="part"><${Part} /></div>`;
+    <div class="system-part"><${Part} /></div>`;
 }

@@ -8,7 +8,7 @@ import pytest
 
 from local.core.errors import NoSuchModel
 from local.core.routing import Chains, Endpoint, ModelsConfig, Routing
-from local.models.catalogue import ModelCatalogue, NotForChat, ServerSilent
+from local.models.catalogue import CannotHold, ModelCatalogue, NotForChat, ServerSilent
 from local.models.hub import ModelStock
 from local.models.settings import DefaultModel
 
@@ -68,3 +68,15 @@ async def test_a_server_that_does_not_answer_keeps_what_it_had(tmp_path: Path, s
     there.routing = there.routing.model_copy(update={"endpoints": {"ollama": Endpoint(kind="ollama", url=NOBODY)}})
     models, note = await there.look()
     assert "ollama could not be asked" in note and "tinyllama:latest" in {model.id for model in models}
+
+
+async def test_a_model_of_ollama_is_loaded_and_unloaded_and_says_what_it_takes(tmp_path: Path, stand_in: str) -> None:
+    there = catalogue(tmp_path, stand_in, stand_in)
+    loaded = await there.hold("gemma4:e4b", is_wanted=True)
+    assert (loaded.id, loaded.loaded, loaded.memory) == ("gemma4:e4b", True, 9_600_000_000)
+    unloaded = await there.hold("gemma4:e4b", is_wanted=False)
+    assert (unloaded.loaded, unloaded.memory) == (False, None)
+    with pytest.raises(CannotHold, match=r"box/gemma4:12b is loaded and unloaded by its server alone"):
+        await there.hold("box/gemma4:12b", is_wanted=True)
+    with pytest.raises(NoSuchModel):
+        await there.hold("gemma5", is_wanted=True)

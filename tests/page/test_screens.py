@@ -13,7 +13,8 @@ from tests.page.test_chat import Visit
 from tests.page.test_palette import open_palette
 
 PARTS = (
-    *("system/models", "settings/critic", "agents/goals", "agents/reflection"),
+    *("system/participants", "system/usage", "system/backups", "system/log", "system/users"),
+    *("settings/critic", "agents/goals", "agents/reflection"),
     *("tools/approvals", "tools/skills", "tools/mcp", "tools/hooks"),
 )
 TITLES = ("Memory", "Activity", "Agents", "Schedules", "Tools", "Participants", "System", "Settings")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from local.models.openai import OpenAIModel
 
 SERVER_SECONDS = 5.0
+LOAD_SECONDS = 120.0  # a large model comes from the disk
 FRESH_SECONDS = 30.0  # for which a model that was seen counts as there
 NAMED = 20  # models that a refusal names
 STAND_IN = "stand_in"
@@ -34,6 +35,12 @@ log = logging.getLogger(__name__)
 
 class NotForChat(BadRequest):
     """The error for a model that is installed but does not answer questions."""
+
+    kind = "bad_model"
+
+
+class CannotHold(BadRequest):
+    """The error for a model whose server decides alone what it has in memory."""
 
     kind = "bad_model"
 
@@ -96,6 +103,21 @@ class ModelCatalogue:
             raise NotForChat(f"{found.id} cannot be chosen for a query: {found.unfit}")
         return found
 
+    async def hold(self, name: str, *, is_wanted: bool) -> ModelRecord:
+        """Have a model in the memory of its server, or no longer. Raises `NoSuchModel`, `CannotHold`, `ModelError`."""
+        records, _ = await self.look()
+        found = _match(records, name, self.routing.default)
+        if found is None:
+            raise self._missing(name, records)
+        endpoint = self.routing.endpoints.get(found.provider)
+        if found.server != "ollama" or endpoint is None or found.loaded is None:
+            raise CannotHold(f"{found.id} is loaded and unloaded by its server alone; only Ollama can be asked to")
+        client = open_client(endpoint, timeout_seconds=LOAD_SECONDS, keep_alive=self.config.keep_alive)
+        async with aclosing(_Closing(client)):
+            assert isinstance(client, OllamaModel)
+            await (client.load(found.name, {}) if is_wanted else client.unload(found.name))
+        return next(record for record in (await self.look())[0] if record.id == found.id)
+
     def named(self, records: Sequence[ModelRecord], name: str) -> ModelRecord | None:
         """The one of these that is meant by a name."""
         return _match(records, name, self.routing.default)
@@ -150,10 +172,12 @@ class ModelCatalogue:
 
     async def _of_ollama(self, provider: str, server: OllamaModel) -> list[ModelRecord]:
         pulled, loaded = await asyncio.gather(server.pulled(), server.loaded())
-        running = {each.name for each in loaded}
+        running = {each.name: each.size or None for each in loaded}
         known = await asyncio.gather(*(self._can(provider, server, name, size) for name, size in pulled.items()))
         return [
-            self._record(provider, name, "ollama", size, capabilities, loaded=name in running)
+            self._record(provider, name, "ollama", size, capabilities, loaded=name in running).model_copy(
+                update={"memory": running.get(name)}
+            )
             for (name, size), capabilities in zip(pulled.items(), known, strict=True)
         ]
 

@@ -92,6 +92,9 @@ class ModelManager(Participant):
                 return await self._stop(request.model.strip())
             case "use":
                 return await self._use(request.model.strip())
+            case "load" | "unload" as verb:
+                held = await self._catalogue.hold(request.model.strip(), is_wanted=verb == "load")
+                return ModelResult(verb=verb, models=(held,))
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """Why a request was not done."""

@@ -7,15 +7,15 @@ from typing import Literal
 
 from local.bus.message import Data, Delivery, ErrorInfo, Message
 
-ModelVerb = Literal["list", "find", "pull", "stop", "use"]
+ModelVerb = Literal["list", "find", "pull", "stop", "use", "load", "unload"]
 
 
 class ModelRecord(Data):
     """A model that is here. `id` is the name to choose it by, `provider` its server's name in the settings, `server`
     the kind of that server, `size` in bytes where it is known, `path` that of its GGUF file. `capabilities` are empty
-    and `loaded` is None where the server does not say. `chat` says that a query can choose it; if not, `unfit` is a
-    sentence that says why. The `default` one answers where a query chooses none, the `current` one does so from the
-    next start on."""
+    and `loaded` is None where the server does not say; `memory` is what a loaded one takes there, in bytes. `chat`
+    says that a query can choose it; if not, `unfit` is a sentence that says why. The `default` one answers where a
+    query chooses none, the `current` one does so from the next start on."""
 
     name: str
     server: Literal["ollama", "llama_server", "openai"]
@@ -29,12 +29,13 @@ class ModelRecord(Data):
     chat: bool = True
     unfit: str = ""
     default: bool = False
+    memory: int | None = None
 
 
 class ModelRequest(Message):
     """A frontend's request: which models there are (list), the model of a name that a query has chosen (find), to pull
-    one (pull), to stop a pull (stop), or to make one the default (use). `model` is its name; for use also the path of a
-    GGUF file, for pull where to get it."""
+    one (pull), to stop a pull (stop), to make one the default (use), or to have it in the memory of its server (load)
+    or no longer (unload). `model` is its name; for use also the path of a GGUF file, for pull where to get it."""
 
     subject = "model.request."
     delivery = Delivery.EPHEMERAL
@@ -61,7 +62,7 @@ class ModelProgress(Message):
 
 class ModelResult(Message):
     """The answer of the model manager. For list: the models, the pulls under way and those that ended since the start,
-    and in `note` why a server could not be asked. For pull and stop: that pull. For find and use: the model, as
+    and in `note` why a server could not be asked. For pull and stop: that pull. For the others: the model, as
     `models`. `chosen` is the model that answers from the next start on, as provider/model; `at_once` says that it
     answers already."""
 

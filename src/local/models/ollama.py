@@ -181,6 +181,11 @@ class OllamaModel(ModelClient[ModelInfo]):
         body = {"model": model, "messages": [], "options": dict(options), "stream": False} | self._keep_alive
         await self._call("POST", "/api/chat", _Loaded, body)
 
+    async def unload(self, model: str) -> None:
+        """Have the model in memory no longer; the next chat loads it again."""
+        body = {"model": model, "messages": [], "stream": False, "keep_alive": 0}
+        await self._call("POST", "/api/chat", _Loaded, body)
+
     async def models(self) -> list[str]:
         """The names of all models that are pulled, as the server gives them (`gemma4:12b`)."""
         return list(await self._calls.pulled())

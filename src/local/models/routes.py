@@ -14,6 +14,8 @@ from local.api.http import JsonResponse, read_body, takes
 from local.api.security import Access, Caller, open_to
 from local.models.messages import ModelRequest, ModelResult, ModelVerb
 
+LOAD_SECONDS = 140.0
+
 
 class ModelBody(BaseModel):
     """A model: its name in Ollama, the path of a GGUF file, or to pull it where it lies."""
@@ -29,6 +31,8 @@ def add_routes(routes: APIRouter) -> None:
     routes.add_api_route("/models/current", models.use, methods=["PUT"], openapi_extra=takes(ModelBody))
     routes.add_api_route("/models/pull", models.pull, methods=["POST"], openapi_extra=takes(ModelBody))
     routes.add_api_route("/models/pull/stop", models.stop, methods=["POST"], openapi_extra=takes(ModelBody))
+    routes.add_api_route("/models/load", models.load, methods=["POST"], openapi_extra=takes(ModelBody))
+    routes.add_api_route("/models/unload", models.unload, methods=["POST"], openapi_extra=takes(ModelBody))
 
 
 class _Models:
@@ -67,7 +71,19 @@ class _Models:
         found = await _ask("stop", asked.name)
         return JsonResponse({"pull": found.pulls[0]})
 
+    @open_to(Access.TOKEN)
+    async def load(self, request: Request) -> Response:
+        """Have a model in the memory of its server, with the server's own context; only Ollama can be asked."""
+        asked = await read_body(request, ModelBody)
+        return JsonResponse({"model": (await _ask("load", asked.name, LOAD_SECONDS)).models[0]})
 
-async def _ask(verb: ModelVerb, model: str = "") -> ModelResult:
+    @open_to(Access.TOKEN)
+    async def unload(self, request: Request) -> Response:
+        """Have a model in memory no longer; the next question loads it again."""
+        asked = await read_body(request, ModelBody)
+        return JsonResponse({"model": (await _ask("unload", asked.name)).models[0]})
+
+
+async def _ask(verb: ModelVerb, model: str = "", seconds: float = 20.0) -> ModelResult:
     request = ModelRequest(verb=verb, model=model)
-    return await api().ask("model_keeper", request, ModelResult, seconds=20.0)  # longer than it waits for Ollama
+    return await api().ask("model_keeper", request, ModelResult, seconds=seconds)  # longer than it waits for Ollama

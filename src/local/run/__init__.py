@@ -3,7 +3,7 @@
 from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
-    routes=("local.run.routes:add_settings_routes",),
+    routes=("local.run.routes:add_settings_routes", "local.run.routes:add_upkeep_routes"),
     commands={
         "run": Command("local.run.commands:run", Section.SYSTEM, "Start the system and serve until Ctrl-C"),
         "participant": Command(

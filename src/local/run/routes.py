@@ -1,8 +1,11 @@
-"""The settings of every participant and the secrets that they name: what they are, and how the owner changes them."""
+"""The settings of every participant and the secrets that they name, what the doctor finds, and backups."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
+import time
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
@@ -14,7 +17,8 @@ from starlette.responses import Response
 from local.api.context import api
 from local.api.http import JsonResponse, PathId, RequestRefused, read_body, takes
 from local.api.security import Access, open_to
-from local.core.errors import ConfigError
+from local.core.environment import environment_with
+from local.core.errors import BackupRefused, ConfigError
 from local.core.secrets import SecretStore
 from local.run.settings_files import SettingsFiles
 
@@ -121,3 +125,79 @@ async def _done(work: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.to_thread(work, *arguments)
     except ConfigError as error:
         raise RequestRefused("invalid", str(error)) from None
+
+
+# Upkeep: what the doctor finds, and backups.
+
+DOCTOR_SECONDS = 120.0
+
+
+class _Upkeep:
+    """Each is done once at a time; who asks meanwhile waits for their turn."""
+
+    def __init__(self) -> None:
+        self.doctor, self.backup = asyncio.Lock(), asyncio.Lock()
+
+
+def _upkeep() -> _Upkeep:
+    return api().part(_Upkeep, _Upkeep)
+
+
+def add_upkeep_routes(routes: APIRouter) -> None:
+    """The routes /doctor and /backups."""
+
+    @routes.get("/doctor")
+    @open_to(Access.OWNER)
+    async def doctor() -> Response:
+        """What `local2 doctor` finds of this system, with how to fix it."""
+        async with _upkeep().doctor:
+            return JsonResponse(await _examined())
+
+    @routes.get("/backups")
+    @open_to(Access.OWNER)
+    async def backups() -> Response:
+        """The backups in the folder beside the data directory, the latest first."""
+        from local.run.upkeep import backups_folder, made_backups
+
+        found = await asyncio.to_thread(made_backups, api().data_dir)
+        return JsonResponse({"folder": str(backups_folder(api().data_dir)), "backups": found})
+
+    @routes.post("/backups")
+    @open_to(Access.TOKEN)
+    async def back_up() -> Response:
+        """Copy all stored data to a new folder beside the data directory, while the system runs."""
+        from local.run.upkeep import back_up, backups_folder, made_backups
+
+        async with _upkeep().backup:
+            target = backups_folder(api().data_dir) / time.strftime("%Y-%m-%d-%H%M%S")
+            try:
+                await asyncio.to_thread(back_up, api().data_dir, target)
+            except BackupRefused as error:
+                raise RequestRefused("conflict", str(error)) from None
+            made = await asyncio.to_thread(made_backups, api().data_dir)
+        return JsonResponse({"backup": next(each for each in made if each["folder"] == str(target))}, 201)
+
+
+async def _examined() -> Any:
+    """The findings of the command, in a process of its own: its checks load what the API does without."""
+    settings = [("--config-dir", str(folder)) for folder in api().layers[-1:] if folder.is_dir()]
+    command = ["doctor", "--json", "--data-dir", str(api().data_dir), *(word for pair in settings for word in pair)]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "local.cli.entry", *command,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        env=environment_with({}),
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(DOCTOR_SECONDS):
+            told, _ = await process.communicate()
+        return json.loads(told)
+    except TimeoutError:
+        text = f"the checks took longer than {DOCTOR_SECONDS:g} s; run `local2 doctor` in a terminal to see which"
+        raise RequestRefused("timeout", text) from None
+    except ValueError:
+        text = "the checks ended without a result; run `local2 doctor` in a terminal to see why"
+        raise RequestRefused("unavailable", text) from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()

@@ -85,12 +85,30 @@ def back_up(data_dir: Path, target: Path) -> int:
     try:
         half_made.mkdir(parents=True, mode=0o700)
         number = _copy_all(data_dir, half_made)
-        (half_made / MANIFEST).write_text(json.dumps({"made_at": time.time(), "of": str(data_dir), "files": number}))
+        size = sum(path.stat().st_size for path in half_made.rglob("*") if path.is_file())
+        about = {"made_at": time.time(), "of": str(data_dir), "files": number, "size": size}
+        (half_made / MANIFEST).write_text(json.dumps(about))
         half_made.replace(target)
         sync_folder(target.parent)
     except OSError as error:
         raise store_failure(target, error, what="cannot be written: ") from None
     return number
+
+
+def backups_folder(data_dir: Path) -> Path:
+    """Where backups are that were made without naming a folder: beside the data directory."""
+    return data_dir.with_name(f"{data_dir.name}-backups")
+
+
+def made_backups(data_dir: Path) -> list[dict[str, Any]]:
+    """The complete backups there, the latest first: folder, made_at, files, and size in bytes if it was noted."""
+    found = []
+    for manifest in backups_folder(data_dir).glob(f"*/{MANIFEST}"):
+        with suppress(OSError, ValueError, KeyError, TypeError):  # being removed, or not ours
+            about = json.loads(manifest.read_text())
+            rest = {"files": int(about["files"]), "size": about.get("size")}
+            found.append({"folder": str(manifest.parent), "made_at": float(about["made_at"]), **rest})
+    return sorted(found, key=lambda each: -each["made_at"])
 
 
 def restore(source: Path, data_dir: Path, *, replace: bool = False) -> Path | None:

@@ -605,6 +605,10 @@ class Library:
         """Count a model as loaded from `now` on."""
         self._used[model.name] = now
 
+    def unload(self, model: Model) -> None:
+        """Count a model as loaded no longer."""
+        self._used.pop(model.name, None)
+
     def listed(self) -> list[Json]:
         """The entries of /api/tags."""
         return [model.listed() for model in self._present.values()]
@@ -1093,8 +1097,7 @@ async def chat(stand_in: StandIn, body: Json) -> Response:
     """POST /api/chat: NDJSON chunks, or one object with `stream` false."""
     request = parse_chat(body)
     if not request.messages:
-        stand_in.check(request)
-        return _loaded(request, {"message": {"role": "assistant", "content": ""}})
+        return _loaded(stand_in, request, {"message": {"role": "assistant", "content": ""}})
     return await _answer(stand_in, request, lambda part: part)
 
 
@@ -1105,8 +1108,7 @@ async def generate(stand_in: StandIn, body: Json) -> Response:
     messages = [*system, {"role": "user", "content": prompt}]
     request = parse_chat({key: value for key, value in body.items() if key != "tools"} | {"messages": messages})
     if not prompt:
-        stand_in.check(request)
-        return _loaded(request, {"response": ""})
+        return _loaded(stand_in, request, {"response": ""})
     return await _answer(stand_in, request, _as_response)
 
 
@@ -1126,8 +1128,12 @@ async def _answer(stand_in: StandIn, request: OllamaRequest, shape: Callable[[Js
     return StreamingResponse(lines(), media_type=NDJSON)
 
 
-def _loaded(request: OllamaRequest, said: Json) -> Response:
-    reason = "unload" if request.keep_alive in (0, "0", "0s", "0m") else "load"
+def _loaded(stand_in: StandIn, request: OllamaRequest, said: Json) -> Response:
+    model, reason = stand_in.check(request), "unload" if request.keep_alive in (0, "0", "0s", "0m") else "load"
+    if reason == "unload":
+        stand_in.library.unload(model)
+    else:
+        stand_in.library.use(model, now())
     answer = chunk(request.model, {}) | {"done": True, "done_reason": reason}
     del answer["message"]
     return JSONResponse(answer | said)

@@ -1,10 +1,13 @@
-/** Which model answers, and the way to a better one. */
+/** The models that are here, what each of them does, and the way to further ones. */
 
 import { html, useEffect, useState } from "../html.js";
 import { PROPOSED, extent, isOver, progress } from "../core/pulls.js";
-import { bytes, figure } from "../core/words.js";
-import { health } from "../state/store.js";
-import { chooseModel, loadModels, models, modelsTrouble, pull, pulls, stopPull } from "../state/system.js";
+import { rolesIn, rolesOf } from "../core/system_tables.js";
+import { bytes } from "../core/words.js";
+import { Facts } from "../parts/detail.js";
+import { Button } from "../parts/field.js";
+import { health, participants } from "../state/store.js";
+import { chooseModel, loadModels, models, modelsTrouble, ownerRequest, pull, pulls, stopPull } from "../state/system.js";
 
 export function Models() {
   useEffect(() => void loadModels(), []);
@@ -13,15 +16,18 @@ export function Models() {
   const known = models.value?.models ?? [];
   const names = new Set(known.map((one) => one.name));
   const choose = (name) => chooseModel(name).then((waits) => (fail(""), tell(waits ? `${name} answers after the next start of LoCAL2.` : `${name} answers now.`)), (failure) => fail(failure.message));
+  const hold = (name, verb) => ownerRequest("POST", `/models/${verb}`, { name }).then(() => (fail(""), loadModels()), (failure) => fail(`${name} was not ${verb}ed: ${failure.message}`));
+  const roles = rolesIn(participants.value);
   const fetched = [...pulls.value.values()].filter((one) => !names.has(one.name) || !isOver(one));
   const proposed = PROPOSED.filter((one) => !names.has(one.name) && !pulls.value.has(one.name));
   return html`
     ${health.value?.stand_in ? html`<p>The stand-in answers now: a small program with fixed rules that calls the same tools. For real answers download a model here, or run <code>local2 model try</code> for a very small one without Ollama.</p>` : null}
+    ${roles.length ? html`<${Facts} rows=${roles.map((one) => [one.title, html`<code>${one.model}</code>`])} />` : null}
     ${modelsTrouble.value ? html`<${NoServer} message=${modelsTrouble.value} />` : null}
     ${trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null}
     ${chosen ? html`<p role="status">${chosen}</p>` : null}
     ${models.value?.note && !modelsTrouble.value ? html`<${NoServer} message=${models.value.note} />` : null}
-    ${known.length ? html`<ul class="models" aria-label="Installed models">${known.map((model) => html`<${Model} key=${model.id ?? model.name} model=${model} isCurrent=${model.current} choose=${choose} />`)}</ul>` : null}
+    ${known.length ? html`<ul class="models" aria-label="Installed models">${known.map((model) => html`<${Model} key=${model.id ?? model.name} model=${model} roles=${rolesOf(roles, model)} choose=${choose} hold=${hold} />`)}</ul>` : null}
     ${models.value && !known.length && !modelsTrouble.value ? html`<p class="empty">No model is installed yet.</p>` : null}
     ${fetched.length ? html`<ul class="models" aria-label="Downloads">${fetched.map((one) => html`<${Pulling} key=${one.name} pull=${one} />`)}</ul>` : null}
     ${modelsTrouble.value || !models.value ? null : html`<h2>Download <small>with Ollama, to this machine</small></h2>
@@ -35,10 +41,13 @@ function NoServer({ message }) {
     <button type="button" onClick=${() => void loadModels()}>Check again</button></div>`;
 }
 
-function Model({ model, isCurrent, choose }) {
-  const facts = [model.size ? bytes(model.size) : "", model.context ? `${figure(model.context)} tokens` : "", ...(model.roles ?? []), model.loaded ? "loaded" : "", model.unfit ?? ""];
-  return html`<li><div><b>${model.id || model.name}</b> <small>${facts.filter(Boolean).join(" · ")}</small></div>
-    ${isCurrent ? html`<span class="tag">chosen</span>` : html`<button type="button" aria-label=${`Use ${model.id || model.name}`} onClick=${() => void choose(model.id || model.name)}>Use it</button>`}</li>`;
+function Model({ model, roles, choose, hold }) {
+  const name = model.id || model.name;
+  const held = model.loaded ? (model.memory ? `${bytes(model.memory)} in memory` : "loaded") : model.loaded === false ? "not loaded" : "";
+  const facts = [roles.join(", "), model.size ? `${bytes(model.size)} on disk` : "", held, (model.capabilities ?? []).join(", "), model.unfit ?? ""];
+  return html`<li><div><b>${name}</b> <small>${facts.filter(Boolean).join(" · ")}</small></div>
+    <div class="row-acts">${model.server === "ollama" && typeof model.loaded === "boolean" && model.provider ? html`<${Button} kind="quiet edged" label=${`${model.loaded ? "Unload" : "Load"} ${name}`} act=${() => hold(name, model.loaded ? "unload" : "load")}>${model.loaded ? "Unload" : "Load"}<//>` : null}
+      ${model.current ? html`<span class="tag">chosen</span>` : html`<button type="button" aria-label=${`Use ${name}`} onClick=${() => void choose(name)}>Use it</button>`}</div></li>`;
 }
 
 function Pulling({ pull: one }) {

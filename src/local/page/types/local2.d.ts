@@ -941,7 +941,7 @@ export interface ModelProgress {
   error: ErrorInfo | null;
 }
 
-/** A model that is here. `id` is the name to choose it by, `provider` its server's name in the settings, `server` the kind of that server, `size` in bytes where it is known, `path` that of its GGUF file. `capabilities` are empty and `loaded` is None where the server does not say. `chat` says that a query can choose it; if not, `unfit` is a sentence that says why. The `default` one answers where a query chooses none, the `current` one does so from the next start on. */
+/** A model that is here. `id` is the name to choose it by, `provider` its server's name in the settings, `server` the kind of that server, `size` in bytes where it is known, `path` that of its GGUF file. `capabilities` are empty and `loaded` is None where the server does not say; `memory` is what a loaded one takes there, in bytes. `chat` says that a query can choose it; if not, `unfit` is a sentence that says why. The `default` one answers where a query chooses none, the `current` one does so from the next start on. */
 export interface ModelRecord {
   name: string;
   server: "ollama" | "llama_server" | "openai";
@@ -955,15 +955,16 @@ export interface ModelRecord {
   chat: boolean;
   unfit: string;
   default: boolean;
+  memory: number | null;
 }
 
-/** A frontend's request: which models there are (list), the model of a name that a query has chosen (find), to pull one (pull), to stop a pull (stop), or to make one the default (use). `model` is its name; for use also the path of a GGUF file, for pull where to get it. */
+/** A frontend's request: which models there are (list), the model of a name that a query has chosen (find), to pull one (pull), to stop a pull (stop), to make one the default (use), or to have it in the memory of its server (load) or no longer (unload). `model` is its name; for use also the path of a GGUF file, for pull where to get it. */
 export interface ModelRequest {
-  verb: "list" | "find" | "pull" | "stop" | "use";
+  verb: "list" | "find" | "pull" | "stop" | "use" | "load" | "unload";
   model: string;
 }
 
-/** The answer of the model manager. For list: the models, the pulls under way and those that ended since the start, and in `note` why a server could not be asked. For pull and stop: that pull. For find and use: the model, as `models`. `chosen` is the model that answers from the next start on, as provider/model; `at_once` says that it answers already. */
+/** The answer of the model manager. For list: the models, the pulls under way and those that ended since the start, and in `note` why a server could not be asked. For pull and stop: that pull. For the others: the model, as `models`. `chosen` is the model that answers from the next start on, as provider/model; `at_once` says that it answers already. */
 export interface ModelResult {
   verb: string;
   models: ModelRecord[];

@@ -1,0 +1,99 @@
+/** Who else may use LoCAL2: invited with a token that is shown once, limited by budgets, removed at once. */
+
+import { html, useLayoutEffect, useRef, useState } from "../html.js";
+import { dayAt, limitOf, tokensOf } from "../core/system_tables.js";
+import { figure, moment } from "../core/words.js";
+import { signIn } from "../net/token.js";
+import { ConfirmButton } from "../parts/confirm.js";
+import { Button, Field } from "../parts/field.js";
+import { Empty, Loading, Trouble } from "../parts/notes.js";
+import { useResource } from "../parts/resource.js";
+import { Table } from "../parts/table.js";
+import { now } from "../state/store.js";
+import { control, ownerRequest } from "../state/system.js";
+import { CopyButton } from "../views/copy_button.js";
+import { SIGN_IN_FIELD } from "../views/token_form.js";
+
+export function Users() {
+  const isIn = Boolean(signIn.value);
+  const { data, trouble, reload } = useResource(isIn ? "/users" : null);
+  const [given, show] = useState(null);
+  if (!isIn) return html`<${Trouble} text="Sign in to see and invite users." failure="This needs the owner. Enter the code that local2 code prints at the top of the page." label="Go to the code" act=${() => document.getElementById(SIGN_IN_FIELD)?.focus()} />`;
+  return html`${given ? html`<${Token} given=${given} done=${() => show(null)} />` : html`<${Invite} invited=${(made) => (show(made), reload())} />`}
+    ${trouble ? html`<${Trouble} text="The users could not be read." failure=${trouble} act=${reload} />` : null}
+    ${data ? html`<${List} users=${data.users} reload=${reload} />` : trouble ? null : html`<${Loading} />`}
+    <${Budgets} />`;
+}
+
+function Invite({ invited }) {
+  const [name, type] = useState("");
+  const [trouble, fail] = useState("");
+  const submit = (event) => {
+    event.preventDefault();
+    ownerRequest("POST", "/users", { name: name.trim() }).then(invited, (failure) => fail(failure.message));
+  };
+  return html`<form class="invite" onSubmit=${submit}><${Field} label="Invite somebody" trouble=${trouble} help="A short name: letters, digits, dots, dashes. What they ask and what is remembered of it is kept under this name.">
+      ${(given) => html`<div class="one-line"><input type="text" ...${given} data-invite autocomplete="off" spellcheck="false" maxlength="128" value=${name} onInput=${(event) => (type(event.target.value), fail(""))} /><button type="submit" class="accent" disabled=${!name.trim()}>Invite</button></div>`}<//></form>`;
+}
+
+/** Only its hash is kept, so nobody can show it again. */
+function Token({ given: { name, token }, done }) {
+  const node = useRef(null);
+  useLayoutEffect(() => node.current.focus(), []);
+  const isHere = /^(localhost|127\.|\[::1\])/.test(location.hostname);
+  const close = () => (done(), requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector("[data-invite]"))?.focus()));
+  return html`<section class="token" tabindex="-1" ref=${node} aria-labelledby="token-of"><h2 id="token-of">Token of <bdi>${name}</bdi></h2>
+    <p>It is shown only now. Give it to <bdi>${name}</bdi>, who opens <code>${location.origin}</code> and enters it there.</p>
+    <p><code>${token}</code> <${CopyButton} text=${token} what="token" /></p>
+    ${isHere ? html`<p class="help">This address works only on this machine. For other devices, open LoCAL2 to your network first: see “Use it from a phone or another computer” in the documentation.</p>` : null}
+    <div class="deeds"><button type="button" class="edged" onClick=${close}>Done</button></div></section>`;
+}
+
+function List({ users, reload }) {
+  const used = useResource(`/usage?by=user&since=${dayAt(now.value)}`);
+  const today = new Map((used.data?.rows ?? []).map((row) => [row.user, tokensOf(row)]));
+  if (!users.length) return html`<${Empty}>Nobody else uses LoCAL2 yet. Invite somebody, and they appear here.<//>`;
+  const revoke = async (name) => (await ownerRequest("DELETE", `/users/${encodeURIComponent(name)}`), reload());
+  const columns = [
+    { id: "name", title: "User", value: (row) => row.name, show: (row) => html`<bdi>${row.name}</bdi>` },
+    { id: "added_at", title: "Since", value: (row) => row.added_at, show: (row) => since(row.added_at) },
+    { id: "today", title: "Tokens today", value: (row) => today.get(row.name) ?? 0, show: (row) => figure(today.get(row.name) ?? 0), isNumber: true },
+    { id: "acts", title: "Actions", show: ({ name }) => html`<${ConfirmButton} kind="quiet edged" label=${`Remove ${name}`} title=${`Remove ${name}?`} verb="Remove" text="The token stops working and every browser is signed out at once. What was asked and remembered stays. Invited again, the user gets another token." act=${() => revoke(name)}>Remove<//>` },
+  ];
+  return html`<${Table} label="Users" columns=${columns} rows=${users} keyOf=${(row) => row.name} />`;
+}
+
+/** A date as the file of users has it; users of before have none. */
+function since(text) {
+  const seconds = Date.parse(text) / 1000;
+  return Number.isFinite(seconds) ? moment(seconds, now.value) : "–";
+}
+
+const SCOPES = [["all", "Everybody together"], ["user", "Each user"], ["session", "Each conversation"]];
+const UNITS = [["tokens", "tokens a day", true], ["money", "money a day", false]];
+
+/** The limits of a day, from the settings of the API. */
+function Budgets() {
+  const { data, trouble, reload } = useResource("/settings/api");
+  return html`<h2>Budgets <small>for each day; a question beyond a limit is refused until midnight</small></h2>
+    ${trouble ? html`<${Trouble} text="The budgets could not be read." failure=${trouble} act=${reload} />` : null}
+    ${data ? html`<${Limits} key=${JSON.stringify(data.values?.budgets)} before=${data.values?.budgets ?? {}} readers=${data.restart_needed ?? []} />` : trouble ? null : html`<${Loading} />`}`;
+}
+
+function Limits({ before, readers }) {
+  const [typed, type] = useState({});
+  const [state, tell] = useState({ trouble: "", isSaved: false });
+  const at = (scope, unit) => typed[`${scope} ${unit}`] ?? String(before[scope]?.[unit] ?? "");
+  const read = (scope, unit, isWhole) => limitOf(at(scope, unit), isWhole);
+  const isWrong = SCOPES.some(([scope]) => UNITS.some(([unit, , isWhole]) => read(scope, unit, isWhole).trouble));
+  const save = async () => {
+    const budgets = Object.fromEntries(SCOPES.map(([scope]) => [scope, Object.fromEntries(UNITS.map(([unit, , isWhole]) => [unit, read(scope, unit, isWhole).value]))]));
+    await ownerRequest("PUT", "/settings/api", { values: { budgets } }).then(() => tell({ trouble: "", isSaved: true }), (failure) => tell({ trouble: failure.message, isSaved: false }));
+  };
+  return html`<div class="limits">${SCOPES.map(([scope, whose]) => html`<fieldset key=${scope}><legend>${whose}</legend>${UNITS.map(([unit, title, isWhole]) => html`<${Field} key=${unit} label=${title} trouble=${read(scope, unit, isWhole).trouble}>
+      ${(given) => html`<input type="text" inputmode="decimal" ...${given} placeholder="no limit" autocomplete="off" value=${at(scope, unit)} onInput=${(event) => (type({ ...typed, [`${scope} ${unit}`]: event.target.value }), tell({ trouble: "", isSaved: false }))} />`}<//>`)}</fieldset>`)}</div>
+    ${state.trouble ? html`<p class="trouble" role="alert">Not saved: ${state.trouble}</p>` : null}
+    ${state.isSaved ? html`<p role="status">Saved. The budgets take effect after a restart of the API.</p>` : null}
+    <div class="deeds"><${Button} kind="accent" disabled=${isWrong || !Object.keys(typed).length || state.isSaved} act=${save}>Save budgets<//>
+      ${state.isSaved ? readers.filter((name) => name !== "system").map((name) => html`<${Button} key=${name} label=${`Restart ${name}`} act=${() => control("restart", name)}>Restart ${name}<//>`) : null}</div>`;
+}

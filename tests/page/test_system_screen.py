@@ -1,0 +1,160 @@
+"""The screen of the system: models, processes, usage, backups, the log, the doctor and users, by mouse and by keys."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, Route, expect
+
+from tests.page.conftest import PagedSystem
+from tests.page.test_access import violations
+from tests.page.test_chat import Visit
+from tests.page.test_screens import overflow
+
+TABS = ("models", "participants", "usage", "backups", "log", "doctor", "users")
+HOSTILE = "<img src=x onerror=pwned()>\u202e"
+
+
+def go(page: Page, tab: str) -> None:
+    page.evaluate(f"location.hash = '#/system/{tab}'")
+    expect(page.locator(".screen-tabs [aria-current]")).to_have_text(tab.capitalize())
+    expect(page.locator(".screen [aria-busy=true]")).to_have_count(0)
+    expect(page.locator(".screen .fault")).to_have_count(0)
+
+
+def answered(answer: dict[str, Any], route: Route) -> None:
+    route.fulfill(json=answer)
+
+
+def test_models_have_roles_and_a_participant_is_stopped_and_started(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open(paged.sign_in())
+    go(page, "models")
+    expect(page.locator(".facts")).to_contain_text("Answers")
+    expect(page.locator(".facts")).to_contain_text("Judges answers")
+    go(page, "participants")
+    row = page.get_by_role("row").filter(has=page.get_by_text("web_fetch", exact=True))
+    row.get_by_role("button", name="Stop web_fetch").press("Enter")
+    asked = page.get_by_role("dialog", name="Stop web_fetch?")
+    expect(asked).to_contain_text("is not done until you start it again")
+    page.keyboard.press("Escape")
+    expect(row.get_by_role("button", name="Stop web_fetch")).to_be_focused()
+    page.keyboard.press("Enter")
+    asked.get_by_role("button", name="Stop", exact=True).click()
+    expect(row).to_contain_text("stopped")
+    row.get_by_role("button", name="Start web_fetch").click()
+    expect(row).to_contain_text("ready")
+
+
+def test_the_log_is_filtered_and_followed(visit: Visit, paged: PagedSystem) -> None:
+    def line(at: float, level: str, message: str) -> dict[str, Any]:
+        return {"at": at, "level": level, "participant": "memory", "query_id": None, "message": message}
+
+    asked: list[str] = []
+
+    def logs(route: Route) -> None:
+        asked.append(route.request.url)
+        first, then = line(1e9, "info", "begun"), line(1e9 + 1, "warning", "tired")
+        route.fulfill(json={"lines": [first, then] if "since=" in asked[-1] else [first]})
+
+    page = visit().open(paged.sign_in())
+    page.route(re.compile(r"/logs\?"), logs)
+    go(page, "log")
+    expect(page.locator(".log p")).to_have_count(2)
+    expect(page.locator(".log p[data-level=warning]")).to_contain_text("tired")
+    page.get_by_label("Follow").uncheck()
+    page.get_by_label("Participant").select_option("memory")
+    expect(page.locator(".log p")).to_have_count(1)
+    page.get_by_label("Level").select_option("error")
+    page.get_by_label("Query").fill("q1")
+    expect(page.locator(".log p")).to_have_count(1)
+    assert "level=info" in asked[0] and asked[-1].endswith("level=error&participant=memory&query=q1&limit=200")
+
+
+def test_a_backup_is_made_and_the_doctor_says_what_its_command_does(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open(paged.sign_in())
+    go(page, "backups")
+    page.get_by_role("button", name="Back up now").click()
+    expect(page.get_by_role("status").filter(has_text="The backup is complete")).to_be_visible()
+    [made] = paged.request("GET", "/backups", headers=paged.authorization)["backups"]
+    expect(page.get_by_role("table", name="Backups")).to_contain_text(f"local2 restore {made['folder']} --force")
+    go(page, "doctor")
+    expect(page.get_by_text("running system")).to_have_count(1)
+    expect(page.get_by_role("status").filter(has_text="check")).to_be_visible()
+
+
+def test_a_user_is_invited_limited_and_removed_by_keys(visit: Visit, paged: PagedSystem) -> None:
+    visitor = visit()
+    visitor.expected = lambda trouble: "422" in trouble  # the name that is none
+    page = visitor.open(paged.sign_in())
+    go(page, "users")
+    name = page.get_by_label("Invite somebody")
+    name.fill("no name")
+    name.press("Enter")
+    expect(page.locator(".invite").get_by_role("alert")).to_contain_text("name")
+    name.fill("ann")
+    name.press("Enter")
+    token = page.get_by_role("region", name="Token of ann")
+    expect(token).to_be_focused()
+    secret = token.locator("code", has_text="local2-").inner_text()
+    signed = paged.request("GET", "/usage", headers={"authorization": f"Bearer {secret}"})
+    assert signed["total"] is None
+    page.get_by_role("button", name="Done").press("Enter")
+    expect(page.get_by_label("Invite somebody")).to_be_focused()
+    assert secret not in page.content()
+    limit = page.get_by_role("group", name="Each user").get_by_label("tokens a day")
+    limit.fill("many")
+    expect(page.get_by_role("alert")).to_contain_text("whole number above 0")
+    limit.fill("900 000 000")
+    page.get_by_role("button", name="Save budgets").press("Enter")
+    expect(page.get_by_role("button", name="Restart api")).to_be_visible()
+    kept = paged.request("GET", "/settings/api", headers=paged.authorization)["values"]["budgets"]
+    assert kept["user"] == {"tokens": 900_000_000, "money": None}
+    none = {"budgets": {"user": {"tokens": None}}}
+    paged.request("PUT", "/settings/api", json={"values": none}, headers=paged.authorization)
+    page.get_by_role("button", name="Remove ann").press("Enter")
+    page.get_by_role("dialog", name="Remove ann?").get_by_role("button", name="Remove").press("Enter")
+    expect(page.get_by_text("Nobody else uses LoCAL2 yet").or_(page.get_by_role("table", name="Users"))).to_be_visible()
+    expect(page.get_by_role("button", name="Remove ann")).to_have_count(0)
+
+
+def test_usage_is_a_table_with_bars_and_a_picture_of_the_days(visit: Visit, paged: PagedSystem) -> None:
+    paged.ask("What is 2+3?", "used")
+    page = visit(viewport={"width": 1280, "height": 760}).open(paged.sign_in())
+    go(page, "usage")
+    expect(page.get_by_role("table", name="Usage by day").locator(".share")).not_to_have_count(0)
+    expect(page.get_by_role("img", name=re.compile("Tokens on each of the last 30 days"))).to_be_visible()
+    page.get_by_label("Show by").select_option("model")
+    expect(page.get_by_role("table", name="Usage by model")).to_contain_text("stand-in")
+    if folder := os.environ.get("LOCAL2_PICTURES"):
+        page.screenshot(path=Path(folder) / "system.png")
+
+
+def test_foreign_words_are_words_everywhere_and_axe_finds_nothing_on_a_phone(visit: Visit, paged: PagedSystem) -> None:
+    used = {"answers": 1, "calls": 1, "prompt_tokens": 5, "completion_tokens": 2, "seconds": 1.0, "money": 0.5}
+    finding = {"name": HOSTILE, "status": "fail", "text": HOSTILE * 9, "fix": f"{HOSTILE} 'ollama pull x<b>'"}
+    line = {"at": 1e9, "level": "error", "participant": HOSTILE, "query_id": None, "message": HOSTILE * 9}
+    budget = {"of": "all", "unit": "tokens", "spent": 5, "limit": 4, "anew_at": 2e9}
+    model = {"name": HOSTILE, "id": HOSTILE, "server": "ollama", "provider": "ollama", "size": 5_000_000_000}
+    answers = {
+        "models": {"models": [{**model, "loaded": True, "memory": 4_000_000_000, "capabilities": [HOSTILE]}],
+                   "default": "x", "current": "x", "pulls": [], "note": HOSTILE},
+        "usage": {"by": ["day"], "rows": [{"day": HOSTILE, **used}], "total": used, "budgets": [budget]},
+        "backups": {"folder": HOSTILE, "backups": [{"folder": HOSTILE, "made_at": 1, "files": 2, "size": 3}]},
+        "logs": {"lines": [line]},
+        "doctor": {"status": "fail", "findings": [finding, {**finding, "status": "ok"}]},
+        "users": {"users": [{"name": HOSTILE, "added_at": ""}]},
+    }  # fmt: skip
+    page = visit(viewport={"width": 360, "height": 740}, color_scheme="dark").open(paged.sign_in())
+    for name, answer in answers.items():
+        page.route(re.compile(rf"/{name}(\?.*)?$"), partial(answered, answer))
+    found = {}
+    for tab in TABS:
+        go(page, tab)
+        if tab != "participants":
+            expect(page.locator(".screen")).to_contain_text("onerror=pwned()")
+        found[tab] = violations(page, ".screen") + [str(one) for one in overflow(page) if one > 0]
+    assert {tab: each for tab, each in found.items() if each} == {}

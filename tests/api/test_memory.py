@@ -84,7 +84,7 @@ class Memory(HandPlayed):
                 found = [one for one in self.engrams.values() if one.asked_at < (request.before or 1e10)]
                 return {"engrams": found, "more_before": 1000.0, "cursor": "1000.0,e1"} if found else {}
             case "repeated":
-                return {"repeated_in": ["e2"] if request.of_session == "s1" else []}
+                return {"repeated_in": ["e2"] if request.of_session == "s1" or request.engram_id == "e1" else []}
             case "facts":
                 return {
                     "facts": [FactRecord.model_validate(FACT)],
@@ -96,7 +96,7 @@ class Memory(HandPlayed):
                 return {"facts": [FactRecord.model_validate(FACT)]}
             case "entries":
                 return ENTRY_PAGES[request.cursor]
-            case "edit":
+            case "edit" | "write_fact":
                 return {"outcomes": [_outcome(edit) for edit in request.edits]}
             case "export":
                 lines, cursor = self.pages[int(request.cursor or 0) // 2]
@@ -175,6 +175,21 @@ async def test_an_unconfirmed_fact_is_confirmed_or_dropped(client: httpx.AsyncCl
     assert (await client.delete("/memory/facts/8")).json() == {"fact": FACT, "dropped": True}
     assert [(request.verb, request.fact_id) for request, _ in memory.asked] == [("confirm_fact", 7), ("drop_fact", 8)]
     assert (await client.post("/memory/facts/x/confirm")).status_code == 422
+
+
+async def test_a_fact_is_stated_and_corrected_by_hand(client: httpx.AsyncClient, memory: Memory) -> None:
+    fact = {"slot": "tea", "value": "black", "holds_until": "2026-11-27"}
+    assert (await client.post("/memory/facts", json=fact)).json()["outcome"]["text"] == "tea: black"
+    await client.put("/memory/facts/7", json=fact | {"value": " "})
+    asked = [(request.verb, request.fact_id, request.edits[0].text) for request, _ in memory.asked]
+    assert asked == [("write_fact", None, "tea: black"), ("write_fact", 7, "")]
+    for wrong, field in (({"holds_until": "tomorrow"}, "holds_until"), ({"slot": "a: b"}, "slot")):
+        refused = await client.put("/memory/facts/7", json=fact | wrong)
+        assert (refused.status_code, field in refused.json()["error"]["message"]) == (422, True)
+
+
+async def test_what_rests_on_an_engram_is_known_before_it_is_deleted(client: httpx.AsyncClient, memory: Memory) -> None:
+    assert (await client.get("/memory/e1/repeated")).json() == {"engram_id": "e1", "repeated_in": ["e2"]}
 
 
 async def test_deleting_removes_the_exchange_here_too_and_a_second_time_there_is_none(

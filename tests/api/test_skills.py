@@ -44,7 +44,10 @@ async def holder(system: System) -> AsyncIterator[None]:
 @pytest.mark.usefixtures("holder")
 async def test_skills_are_listed_and_one_is_shown(client: httpx.AsyncClient) -> None:
     listed = await client.get("/skills")
-    assert (listed.status_code, listed.json()) == (200, {"skills": [TIDES], "places": ["/s"]})
+    assert (listed.status_code, listed.json()) == (
+        200,
+        {"skills": [TIDES], "places": ["/s"], "proposed": [], "versioned": []},
+    )
     shown = await client.get("/skills/tides")
     assert (shown.status_code, shown.json()) == (200, {**TIDES, "text": "Look at the moon.", "files": []})
     missing = await client.get("/skills/nothing")

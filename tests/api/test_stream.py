@@ -23,6 +23,7 @@ from local.bus.messages import ConversationResult, GenerationToken, ParticipantS
 from local.core.data_dir import make_owner_token
 from local.core.errors import RequestTimeout
 from local.core.users import Users
+from local.memory.messages import MemoryDeleted
 from local.queries.asker import LiveQuery
 from local.queries.view import QueryView
 
@@ -274,6 +275,16 @@ async def test_sessions_that_change_are_told_and_deleted_ones(
         await bus.publish(SessionDeleted(deleted_session_id="s1"))
         assert await reader.named("session_deleted") == {"session_id": "s1"}
         assert (await carry(client, list=False))["list"] is False
+
+
+async def test_what_is_remembered_is_told_to_the_one_whose_it_is(
+    client: httpx.AsyncClient, system: System, reading: Any
+) -> None:
+    await carry(client, list=True)
+    async with reading(client) as reader, system.bus("memory") as bus:
+        await bus.ready()
+        await bus.publish(MemoryDeleted(engram_id="e", query_id="q"))
+        assert await reader.named("memory") == {"what": "deleted"}
 
 
 async def test_participants_are_told_once_and_then_what_changes(

@@ -291,3 +291,13 @@ async def test_a_job_that_nobody_could_do_is_refused_in_one_line_and_nothing_els
     error = (await clockwork.ask("add", order=NewJob(prompt="p", schedule="@daily"))).error
     assert error is not None
     assert "max_jobs" in error.message
+
+
+async def test_the_next_times_of_a_schedule_are_shown_and_nothing_is_made(clockwork: Clockwork) -> None:
+    order = NewJob(prompt="?", schedule="0 * * * *", time_zone="UTC")
+    shown = await clockwork.ask("preview", order=order)
+    assert (shown.time_zone, shown.times) == ("UTC", (NINE, NINE + HOUR, NINE + 2 * HOUR))
+    assert (await clockwork.ask("list")).jobs == ()
+    bad = await clockwork.ask("preview", order=NewJob(prompt="?", schedule="61 * * * *"))
+    assert bad.error is not None
+    assert "minute is invalid" in bad.error.message

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from local.core.errors import NotOnRecord
+from local.memory.facts import FactFinding, FactOperation
 from local.memory.messages import engram_id
 from local.memory.record import HandEdit, KeptEntry, Kind, NoteDraft
 from local.memory.service import EngramService
@@ -92,6 +94,31 @@ async def test_what_the_memory_has_changed_since_is_a_conflict_and_stays(owner: 
     assert await owner.edits("-", "Bring rope", "note", of=nails) == ("conflict", "it is now: Bring glue")
     assert await owner.edits("-", "", of=tea) == ("nothing", "it is now: tea: red")
     assert await owner.holds() == ["tea: red", "Bring glue"]
+
+
+async def test_a_fact_is_corrected_by_its_number_with_its_days_and_no_other_users_is(owner: Owner) -> None:
+    write, (tea,) = owner.service.write_fact, await owner.service.facts("ann")
+    with pytest.raises(NotOnRecord):
+        await write("bob", tea.fact_id, HandEdit(0, "fact", "", "tea: black"), "i2", NOW)
+    days = HandEdit(0, "fact", "", "tea: green", holds_until="2026-11-27")
+    assert (await write("ann", tea.fact_id, days, "i2", NOW)).what == "changed"
+    (tea,) = await owner.service.facts("ann")
+    assert (tea.value, tea.holds_until) == ("green", "2026-11-27")
+    with pytest.raises(ValueError, match="what: value"):
+        await write("ann", tea.fact_id, HandEdit(0, "fact", "", "black"), "i3", NOW)
+    await write("ann", tea.fact_id, HandEdit(0, "fact", "", "tea: black"), "i3", NOW + 1)
+    assert [(fact.value, fact.holds_until) for fact in await owner.service.facts("ann")] == [("black", "")]
+    with pytest.raises(NotOnRecord):
+        await write("ann", tea.fact_id, HandEdit(0, "fact", "", "tea: white"), "i4", NOW + 2)
+
+
+async def test_an_unconfirmed_fact_is_corrected_into_one_that_holds(owner: Owner, exchange: Make) -> None:
+    doubt = FactFinding(FactOperation.SUPERSEDE, "home", "Porto", confirmed=False)
+    await owner.service.ingest(exchange("Porto, is it"), [doubt])
+    (found,) = await owner.service.unconfirmed_facts("ann")
+    await owner.service.write_fact("ann", found.fact_id, HandEdit(0, "fact", "", "home: Faro"), "i2", NOW)
+    assert await owner.service.unconfirmed_facts("ann") == []
+    assert "home: Faro" in await owner.holds()
 
 
 async def test_others_entries_are_out_of_reach(owner: Owner) -> None:

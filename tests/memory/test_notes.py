@@ -61,6 +61,7 @@ async def test_what_was_withdrawn_is_not_found_and_is_restored_for_good(service:
     gone = replace(BOILER, call_id="q2:0:0", query_id="q2", text="", replaces=BOILER.note_id)
     await service.keep_note(gone)
     assert (await holding(service), await found(service, "boiler of the cabin")) == ([], [])
+    assert [note.engram_id for note in await service.notes("ann", history=True)] == [BOILER.note_id]
     await service.restore_note("ann", BOILER.note_id)
     await service.keep_note(gone)  # as it is delivered again
     assert await found(service, "boiler of the cabin") == [BOILER.text]

@@ -72,7 +72,10 @@ def see_dialogs(page: Page, screens: Screens) -> None:
 
 
 def see_places(page: Page, screens: Screens) -> None:
-    """Each screen, with what it has in a system that has just been started."""
+    """Each screen, with what it has in a system that has just been started; the memory with one exchange."""
+    one = {"engram_id": "e", "query_id": "q", "respondent_id": "A", "query": "How old is the moon?", "origin": "user",
+           "answer": "Old.", "asked_at": 1.0, "pinned": True, "score": 4, "sentiment": 1, "winner": None}  # fmt: skip
+    page.route("**/memory?limit=*", lambda route: route.fulfill(json={"engrams": [one], "cursor": None}))
     for name in ("memory", "agents", "schedules", "system"):
         page.evaluate(f"location.hash = '#/{name}'")
         expect(page.locator(f".screen[data-screen={name}] [aria-busy=true]")).to_have_count(0)

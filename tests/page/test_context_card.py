@@ -55,6 +55,6 @@ def test_an_unconfirmed_fact_is_confirmed_or_dropped_with_one_click(visit: Visit
     screen = page.locator(".screen[data-screen=memory]")
     screen.get_by_role("button", name="Confirm home: Porto").click()
     screen.get_by_role("button", name="Drop home: <img src=x>").click()
-    expect(screen).to_contain_text("home: Porto may have changed since")
+    expect(screen.get_by_role("table", name="Facts")).to_contain_text("Porto may have changed since")
     assert done == ["POST /7/confirm", "DELETE /8"]
     assert violations(page, ".screen") == []

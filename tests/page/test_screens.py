@@ -12,6 +12,10 @@ from tests.page.test_access import violations
 from tests.page.test_chat import Visit
 from tests.page.test_palette import open_palette
 
+PARTS = (
+    *("system/models", "settings/critic", "agents/goals", "agents/reflection"),
+    *("tools/approvals", "tools/skills", "tools/mcp", "tools/hooks"),
+)
 TITLES = ("Memory", "Activity", "Agents", "Schedules", "Tools", "System", "Settings")
 
 
@@ -131,7 +135,7 @@ def test_axe_finds_nothing_on_any_screen_at_two_widths(visit: Visit, paged: Page
     page = visit(color_scheme=theme).open("#/memory")
     for width in (360, 1280):
         page.set_viewport_size({"width": width, "height": 780})
-        for address in (*(title.lower() for title in TITLES), "system/models", "settings/critic"):
+        for address in (*(title.lower() for title in TITLES), *PARTS):
             page.evaluate(f"location.hash = '#/{address}'")
             title = address.partition("/")[0].capitalize()
             shown(page, title)

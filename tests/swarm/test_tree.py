@@ -16,6 +16,7 @@ from local.swarm.agents import (
     AgentTree,
     Asking,
     GivenTask,
+    Mailbox,
     Outcome,
     RootQuery,
     SwarmConfig,
@@ -236,3 +237,16 @@ def test_a_profile_narrows_what_the_parent_has_and_is_handed_on() -> None:
     second = tree.make(below, AgentSpec(name="b", profile=AnswerProfile(name="all")), "e", 0, NOW)
     assert second.tools == ("b",)
     assert tree.make(below, AgentSpec(name="c"), "f", 0, NOW).profile == other
+
+
+def test_the_letters_of_an_agent_are_those_that_it_wrote_or_was_written() -> None:
+    grove = Grove()
+    scout, other, post = grove.make(name="scout"), grove.make(name="other"), Mailbox(grove.tree)
+    post.send(grove.root, "scout", "Look there", "m1", NOW, tainted=False)
+    asking = grove.asking(scout)
+    post.send(asking, "root", "Seen", "m2", NOW + 1, tainted=True)
+    post.send(grove.root, "other", "Wait", "m3", NOW, tainted=False)
+    post.inbox(asking, "m4")
+    found = [(each.sender, each.to, each.text, each.is_read, each.tainted) for each in post.letters(scout)]
+    assert found == [("root", "scout", "Look there", True, False), ("scout", "root", "Seen", False, True)]
+    assert [each.text for each in post.letters(other)] == ["Wait"]

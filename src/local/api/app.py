@@ -222,6 +222,7 @@ class ApiParticipant(Participant):
                 openai_aliases=self._settings.openai_aliases,
                 page=PageFolder(),
                 layers=self._layers,
+                data_dir=self._data_dir,
             )
             # browsers first: they are to go on elsewhere, and not to hear that this is the end
             before_stop = partial(_stop, self._streams, session, bus_streams, context)

@@ -108,8 +108,11 @@ class ClientTools:
         """The tools that programs may call, by name."""
         if self._listed is None:
             return {}
-        found = (await self._ask("list", LIST_SECONDS, Trace(new_id()))).tools
-        return {schema.tool: schema for schema in found if self._is_offered(schema)}
+        return {name: schema for name, schema in (await self.known()).items() if self._is_offered(schema)}
+
+    async def known(self) -> Mapping[str, ToolSchema]:
+        """All tools that models may call, by name."""
+        return {schema.tool: schema for schema in (await self._ask("list", LIST_SECONDS, Trace(new_id()))).tools}
 
     async def call(self, tool: str, args: Mapping[str, Any], query_id: str, client: str) -> ToolResult:
         """How a call ended; cancelled, it has it stopped. The same `query_id` again is the same call."""

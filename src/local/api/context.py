@@ -51,7 +51,7 @@ class ApiContext:
     """The parts of one running API, which its routes use. `instance` is new at each start of the process; `backend`
     names the model server ("stand_in": none). `budgets` is None where nothing is limited. `openai_aliases` are further
     names of models for clients of /v1. `layers` are the folders of settings, the user's last; `parts` is what the
-    routes of capabilities keep here."""
+    routes of capabilities keep here. `data_dir` is the data directory."""
 
     session: LoCALSession
     accounts: Accounts
@@ -78,6 +78,7 @@ class ApiContext:
     openai_aliases: Mapping[str, str]
     page: PageFolder
     layers: Sequence[Path]
+    data_dir: Path
     parts: dict[type, Any] = field(default_factory=dict)
 
     def part(self, kind: type[P], make: Callable[[], P]) -> P:

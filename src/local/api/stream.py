@@ -32,6 +32,7 @@ from local.bus.messages import (
 )
 from local.core.errors import LocalError, MalformedFrame, RequestTimeout
 from local.core.files import Backoff
+from local.memory.messages import MemoryAnnotated, MemoryDeleted, MemoryIngested, UserFacts
 from local.models.messages import ModelProgress
 from local.permissions.messages import ApprovalDecision, ApprovalRequest
 from local.queries.asker import LiveQuery
@@ -438,7 +439,8 @@ APPROVALS: dict[str, type[ApprovalRequest | ApprovalDecision]] = {
     ApprovalRequest.subject: ApprovalRequest,
     ApprovalDecision.subject: ApprovalDecision,
 }
-LIST_SUBJECTS = frozenset(
+OF_MEMORY = frozenset(kind.subject for kind in (MemoryIngested, MemoryAnnotated, MemoryDeleted, UserFacts))
+LIST_SUBJECTS = OF_MEMORY | frozenset(
     {QueryAccepted.subject, ResponseGeneration.subject, QueryFailed.subject, SessionDeleted.subject}
     | {ConversationResult.subject + verb for verb in CHANGING}
 )
@@ -577,6 +579,9 @@ class BrowserStreams:
                     self._pulled(ModelProgress.decode(envelope.payload))
                 elif envelope.subject in APPROVALS:
                     await self._approval(APPROVALS[envelope.subject], envelope)
+                elif envelope.subject in OF_MEMORY:
+                    event = ServerEvent("memory", to_json({"what": envelope.subject.removeprefix("memory.")}))
+                    self._tell_list("memory", envelope.user_id, event)
                 else:
                     self._session_changed(envelope)
             except MalformedFrame as error:

@@ -9,7 +9,7 @@ from pydantic import Field
 from local.bus.message import Data, Delivery, ErrorInfo, Message
 from local.bus.vocabulary import Mode
 
-CronVerb = Literal["list", "add", "remove", "pause", "resume", "run", "history"]
+CronVerb = Literal["list", "preview", "add", "remove", "pause", "resume", "run", "history"]
 MissedPolicy = Literal["once", "all", "none"]
 CronRunState = Literal["due", "asked", "answered", "failed", "cancelled", "refused", "missed"]
 
@@ -85,8 +85,9 @@ class CronRun(Message):
 
 
 class CronRequest(Message):
-    """A frontend's request about jobs: list, add (`order`), remove, pause, resume, run now, or history (the runs of
-    one). With `of_user` only that user's jobs exist. It is not recorded, because it may be refused."""
+    """A frontend's request about jobs: list, preview (when the job of `order` would run), add (`order`), remove, pause,
+    resume, run now, or history (the runs of one). With `of_user` only that user's jobs exist. It is not recorded,
+    because it may be refused."""
 
     subject = "cron.request."
     delivery = Delivery.EPHEMERAL
@@ -102,7 +103,8 @@ class CronRequest(Message):
 
 
 class CronResult(Message):
-    """The answer of `cron`: all jobs or the requested one; for run and history also the runs, the latest first."""
+    """The answer of `cron`: all jobs or the requested one; for run and history also the runs, the latest first; for
+    preview the next `times`, in seconds since 1970, and the time zone in which they were read."""
 
     subject = "cron.result."
     delivery = Delivery.EPHEMERAL
@@ -110,4 +112,6 @@ class CronResult(Message):
     verb: str
     jobs: tuple[CronJobRecord, ...] = ()
     runs: tuple[CronRunRecord, ...] = ()
+    times: tuple[float, ...] = ()
+    time_zone: str = ""
     error: ErrorInfo | None = None

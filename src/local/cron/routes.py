@@ -12,9 +12,11 @@ from starlette.responses import Response
 from local.api.context import api
 from local.api.http import JsonResponse, PathId, read_body, takes
 from local.api.security import Access, Caller, open_to
+from local.core.errors import LocalError
 from local.cron.messages import CronRequest, CronResult, CronVerb, NewJob
 
 Limit = Annotated[int, Query(ge=1, le=500)]
+Line = Annotated[str, Query(max_length=400)]
 
 
 class JobBody(NewJob):
@@ -35,6 +37,7 @@ def add_routes(routes: APIRouter) -> None:
     """The routes under /cron."""
     jobs = _Jobs()
     routes.add_api_route("/cron", jobs.listing, methods=["GET"])
+    routes.add_api_route("/cron/times", jobs.times, methods=["GET"])
     routes.add_api_route("/cron", jobs.add, methods=["POST"], openapi_extra=takes(JobBody))
     routes.add_api_route("/cron/{job_id}", jobs.change, methods=["PATCH"], openapi_extra=takes(JobChangeBody))
     routes.add_api_route("/cron/{job_id}", jobs.remove, methods=["DELETE"])
@@ -48,6 +51,20 @@ class _Jobs:
         """List the jobs, the oldest first."""
         result = await _ask("list", caller.user_id)
         return JsonResponse({"jobs": result.jobs})
+
+    @open_to(Access.USERS)
+    async def times(self, caller: Caller, schedule: Line, time_zone: Line = "") -> Response:
+        """Get the next times of a schedule, without creating a job. For a text that is no schedule, `problem` says
+        what was expected.
+        """
+        order = NewJob(prompt="?", schedule=schedule, time_zone=time_zone or None)
+        try:
+            result = await _ask("preview", caller.user_id, order=order)
+        except LocalError as error:
+            if error.kind != "invalid":
+                raise
+            return JsonResponse({"times": [], "time_zone": "", "problem": str(error)})
+        return JsonResponse({"times": result.times, "time_zone": result.time_zone, "problem": ""})
 
     @open_to(Access.USERS)
     async def add(self, request: Request, caller: Caller) -> Response:

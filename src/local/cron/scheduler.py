@@ -142,6 +142,7 @@ class Publisher(Protocol):
 log = logging.getLogger(__name__)
 
 PROJECTION = "cron.json"
+PREVIEWED = 3  # times of a job that is not made yet
 _NAMESPACE = uuid.UUID("7a3f2f5e-58a1-4a0e-9a63-5d8f6c1f0b19")
 
 
@@ -205,6 +206,14 @@ class JobRegistry:
             raise BadJob(f"there are {self._config.max_jobs} jobs already, which is max_jobs in cron.yaml: remove one")
         await self._store.add(job)
         return await self._changed(StoredJob(job, "active", int(job.created_at), is_told=False))
+
+    def preview(self, order: NewJob) -> tuple[str, list[int]]:
+        """Return the time zone of a job that would be made now, and its next times. Raises `BadJob`, `BadSchedule`."""
+        job = job_of(order, JobMaker(""), self._config, self._zone, self._clock())
+        times = [require_future(times_of(job), self._clock())]
+        while len(times) < PREVIEWED and (following := times_of(job).after(times[-1])) is not None:
+            times.append(following)
+        return job.time_zone, times
 
     async def set_state(self, job_id: str, of_user: str | None, state: JobState) -> StoredJob:
         """Pause a job, resume it from now on, or remove it. Raises `NoSuchJob`."""

@@ -191,6 +191,9 @@ class Cron(ToolGroup):
         scheduler, verb = self._scheduler, request.verb
         if verb == "list":
             return self._told(verb, scheduler.registry.listed(request.of_user))
+        if verb == "preview":
+            zone, times = scheduler.registry.preview(_ordered(request))
+            return CronResult(verb=verb, times=tuple(times), time_zone=zone)
         if verb == "add":
             return self._told(verb, [await self._add(request, envelope)])
         stored = scheduler.registry.get(request.job_id, request.of_user)
@@ -206,10 +209,8 @@ class Cron(ToolGroup):
         return self._told(verb, [stored])
 
     async def _add(self, request: CronRequest, envelope: Envelope) -> StoredJob:
-        if request.order is None:
-            raise BadJob("order: is missing; expected prompt and schedule")
         job_id = uuid.UUID(envelope.id).hex[:ID_CHARACTERS]  # the same for a request that comes again
-        stored = await self._scheduler.registry.add(request.order, JobMaker(job_id, request.of_user, request.by))
+        stored = await self._scheduler.registry.add(_ordered(request), JobMaker(job_id, request.of_user, request.by))
         self._scheduler.wake()
         await self._offer_more()
         return stored
@@ -217,3 +218,9 @@ class Cron(ToolGroup):
     def _told(self, verb: str, jobs: Sequence[StoredJob], runs: Sequence[Any] = ()) -> CronResult:
         records = tuple(self._scheduler.registry.record(stored) for stored in jobs)
         return CronResult(verb=verb, jobs=records, runs=tuple(map(run_record, runs)))
+
+
+def _ordered(request: CronRequest) -> NewJob:
+    if request.order is None:
+        raise BadJob("order: is missing; expected prompt and schedule")
+    return request.order

@@ -5,4 +5,5 @@ from local.core.capability import Capability
 CAPABILITY = Capability(
     participants={"hooks": "local.hooks.hooks:Hooks"},
     messages=("local.hooks.messages",),
+    routes=("local.hooks.routes:add_routes",),
 )

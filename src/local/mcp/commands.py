@@ -21,7 +21,6 @@ from local.core.mcp_servers import (
     approved_file,
     load_mcp_servers,
     participant_name,
-    remove_server,
     require_server,
 )
 
@@ -151,31 +150,19 @@ def add(
 
     Example: local2 mcp add weather --readable /opt/weather -- python3 /opt/weather/server.py
     """
-    entry: dict[str, Any] = {}
-    if server[0].startswith(("https://", "http://")) and len(server) == 1:
-        entry |= {"type": "http", "url": server[0]}
-    else:
-        entry |= {"command": server[0], "args": server[1:]}
-    entry |= {key: given for key, given in (("env", _pairs(env)), ("headers", _pairs(header))) if given}
-    if readable:
-        entry["readable"] = [str(Path(each).expanduser().absolute()) for each in readable]
-    if network:
-        entry["network"] = True
+    from local.mcp.servers import MCPServerBook
+
+    entry = MCPServerBook.entry_of(server, _pairs(env), _pairs(header), readable or (), network=network)
     add_server(layers_for(config_dir)[-1], name, entry)
     typer.echo(f"added; review and approve its tools with `local2 mcp approve {name}`")
 
 
 def remove(name: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
     """Remove a server from mcp.json, with its approved tools and its login."""
-    from local.core.secrets import SecretStore
-    from local.mcp.client import RemoteLogin
+    from local.mcp.servers import MCPServerBook
 
-    remove_server(layers_for(config_dir)[-1], name)
-    RemoteLogin(name, "", SecretStore(find_data_dir(data_dir))).forget()
-    file = approved_file(find_data_dir(data_dir), name)
-    file.unlink(missing_ok=True)
-    folder = file.with_suffix("")
-    kept = f"; its data stays in {folder}" if folder.is_dir() and any(folder.iterdir()) else ""
+    folder = MCPServerBook(layers_for(config_dir), find_data_dir(data_dir)).remove(name)
+    kept = f"; its data stays in {folder}" if folder else ""
     typer.echo(f"{name} was removed; {taken_over(participant_name(name), data_dir)}{kept}")
 
 

@@ -1,12 +1,17 @@
-"""The HTTP routes /mcp and /tools, for MCP clients and for programs that call tools themselves."""
+"""The HTTP routes /mcp and /tools: for MCP clients, for the owner of MCP servers, and for programs that call tools
+themselves.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import json
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Awaitable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi import Path as InPath
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.datastructures import MutableHeaders
@@ -14,11 +19,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from local.api.context import api
-from local.api.http import Id, JsonResponse, PathId, read_body, takes
+from local.api.context import LivePart, api
+from local.api.http import Id, JsonResponse, PathId, RequestRefused, read_body, takes
 from local.api.security import Access, open_to
 from local.bus.envelope import new_id
+from local.core.errors import LocalError, SandboxMissing, ToolError
+from local.core.mcp_servers import MCPServerConfig, participant_name
 from local.mcp.endpoint import MCPEndpoint
+from local.skills.messages import SkillRequest, SkillResult
+from local.tools.skill_folder import ServingSkill
+
+if TYPE_CHECKING:
+    from local.mcp.servers import MCPServerBook
 
 # An answer of the MCP SDK on its way: each refusal is a JSON-RPC error with one sentence, however the SDK says it.
 
@@ -95,6 +107,226 @@ class _ByEndpoint(Response):
         await api().part(MCPEndpoint, MCPEndpoint).answer(api(), scope, receive, send)
 
 
+# The servers of mcp.json, for their owner. The MCP client is imported with the first request: that takes a second.
+
+ServerName = Annotated[str, InPath(pattern=r"^[A-Za-z0-9_-]{1,32}$")]
+Words = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
+Pairs = Annotated[dict[Words, Annotated[str, StringConstraints(max_length=8000)]], Field(default_factory=dict)]
+
+
+class ServerBody(BaseModel):
+    """The body of POST /mcp/servers. `server` is a URL, or a command and its arguments. A value of `env` or `headers`
+    that is a key or a password is given as `secret:NAME`.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,32}$")]
+    server: Annotated[list[Words], Field(min_length=1, max_length=100)]
+    env: Pairs
+    headers: Pairs
+    readable: Annotated[list[Words], Field(default_factory=list, max_length=100)]
+    network: bool = False
+
+
+class ReviewedBody(BaseModel):
+    """The body that approves tools: the id under which they were shown."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    review_id: Id
+
+
+class ServerBooks(LivePart):
+    """The part of the API that manages MCP servers. `book` imports the MCP client, and is made in a thread."""
+
+    def __init__(self, layers: Sequence[Path], data_dir: Path) -> None:
+        self._layers, self._data_dir = layers, data_dir
+        self._book: MCPServerBook | None = None
+        self._making = asyncio.Lock()
+
+    @classmethod
+    def here(cls) -> ServerBooks:
+        """The one of the API that was asked."""
+        context = api()
+        return context.part(cls, lambda: cls(context.layers, context.data_dir))
+
+    async def book(self) -> MCPServerBook:
+        """The servers."""
+        async with self._making:
+            if self._book is None:
+                servers = await asyncio.to_thread(importlib.import_module, "local.mcp.servers")
+                self._book = servers.MCPServerBook(self._layers, self._data_dir)
+        return self._book
+
+    def stop(self) -> None:
+        """End the logins that wait for a person."""
+        if self._book is not None:
+            self._book.stop()
+
+    async def close(self) -> None:
+        """Wait for the end of those."""
+        if self._book is not None:
+            await self._book.close()
+
+
+def add_server_routes(routes: APIRouter) -> None:
+    """The routes under /mcp/servers."""
+    servers, one = _Servers(), "/mcp/servers/{name}"
+    routes.add_api_route("/mcp/servers", servers.listing, methods=["GET"])
+    routes.add_api_route("/mcp/servers", servers.add, methods=["POST"], openapi_extra=takes(ServerBody))
+    routes.add_api_route(one, servers.remove, methods=["DELETE"])
+    routes.add_api_route(f"{one}/review", servers.review, methods=["POST"])
+    routes.add_api_route(f"{one}/approve", servers.approve, methods=["POST"], openapi_extra=takes(ReviewedBody))
+    routes.add_api_route(f"{one}/login", servers.log_in, methods=["POST"])
+    routes.add_api_route(f"{one}/login", servers.log_out, methods=["DELETE"])
+
+
+class _Servers:
+    @open_to(Access.OWNER)
+    async def listing(self) -> Response:
+        """List the MCP servers of mcp.json with their approved tools and the state of their login."""
+        book = await ServerBooks.here().book()
+        return JsonResponse({"servers": await asyncio.to_thread(book.listing)})
+
+    @open_to(Access.TOKEN)
+    async def add(self, request: Request) -> Response:
+        """Add a server to mcp.json. The status is 201. None of its tools is offered before it is approved."""
+        body = await read_body(request, ServerBody)
+        book = await ServerBooks.here().book()
+        entry = book.entry_of(body.server, body.env, body.headers, body.readable, network=body.network)
+        return JsonResponse(await asyncio.to_thread(book.add, body.name, entry), 201)
+
+    @open_to(Access.TOKEN)
+    async def remove(self, name: ServerName) -> Response:
+        """Remove a server from mcp.json, with its approved tools and its login. `kept` is the folder of its data."""
+        book = await ServerBooks.here().book()
+        kept = await asyncio.to_thread(book.remove, name)
+        return JsonResponse({"name": name, "removed": True, "kept": kept, "problem": await restarted(name)})
+
+    @open_to(Access.TOKEN)
+    async def review(self, name: ServerName) -> Response:
+        """Contact a server and show what it says of its tools now, compared with what was approved."""
+        book = await ServerBooks.here().book()
+        return JsonResponse(await contacted(book.review({name: await asyncio.to_thread(book.server, name)})))
+
+    @open_to(Access.TOKEN)
+    async def approve(self, name: ServerName, request: Request) -> Response:
+        """Approve the tools of a server as they were shown. `problem` says why the system does not offer them yet."""
+        body = await read_body(request, ReviewedBody)
+        book = await ServerBooks.here().book()
+        for review in book.reviewed(body.review_id):
+            if review.name == name:
+                await asyncio.to_thread(book.approve, review)
+        return JsonResponse({"name": name, "approved": True, "problem": await restarted(name)})
+
+    @open_to(Access.TOKEN)
+    async def log_in(self, name: ServerName) -> Response:
+        """Begin a login (OAuth) at a server with a URL. `visit` is the address at which it is completed, in a browser
+        on the machine of LoCAL2; null if the server needs no login. The status is 202.
+        """
+        book = await ServerBooks.here().book()
+        return JsonResponse(await contacted(book.log_in(name)), 202)
+
+    @open_to(Access.TOKEN)
+    async def log_out(self, name: ServerName) -> Response:
+        """Delete a stored login, or stop one that was begun."""
+        book = await ServerBooks.here().book()
+        await asyncio.to_thread(book.log_out, name)
+        return JsonResponse({"name": name, "logged_out": True})
+
+
+# The tools that a skill brings, for the owner.
+
+SkillName = Annotated[str, InPath(max_length=80)]
+Folder = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
+
+
+class SkillFolderBody(BaseModel):
+    """The body of POST /skills/{name}/tools/review: the folder of the skill."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    folder: Folder
+
+
+class SkillToolsBody(BaseModel):
+    """The body of POST /skills/{name}/tools: the folder, and the id under which its tools were shown."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    folder: Folder
+    review_id: Id
+
+
+def add_skill_tool_routes(routes: APIRouter) -> None:
+    """The routes under /skills/{name}/tools."""
+    tools, one = _SkillTools(), "/skills/{name}/tools"
+    routes.add_api_route(f"{one}/review", tools.review_tools, methods=["POST"], openapi_extra=takes(SkillFolderBody))
+    routes.add_api_route(one, tools.approve_tools, methods=["POST"], openapi_extra=takes(SkillToolsBody))
+    routes.add_api_route(one, tools.withdraw_tools, methods=["DELETE"])
+
+
+class _SkillTools:
+    @open_to(Access.TOKEN)
+    async def review_tools(self, name: SkillName, request: Request) -> Response:
+        """Start the tool servers that a skill brings in a sandbox without a network, and show their tools."""
+        body = await read_body(request, SkillFolderBody)
+        await _require_listed(name, body.folder)
+        servers = await asyncio.to_thread(_brought, Path(body.folder))
+        if not servers:
+            raise RequestRefused("not_found", f"the skill {name} has no tools: it contains no mcp.json")
+        return JsonResponse(await contacted((await ServerBooks.here().book()).review(servers)))
+
+    @open_to(Access.TOKEN)
+    async def approve_tools(self, name: SkillName, request: Request) -> Response:
+        """Approve the tools of a skill as they were shown. `problem` says why the system does not offer them yet."""
+        body = await read_body(request, SkillToolsBody)
+        await _require_listed(name, body.folder)
+        book, problems, folder = await ServerBooks.here().book(), list[str](), Path(body.folder)
+        reviews = book.reviewed(body.review_id)
+        servers = await asyncio.to_thread(_brought, folder)
+        if {review.name: review.server for review in reviews} != servers:
+            raise RequestRefused("changed", "the skill has changed since its tools were shown; review them again")
+        await asyncio.to_thread(book.renew, folder, reviews)
+        for review in reviews:
+            problems.append(await restarted(review.name))
+        return JsonResponse({"name": name, "approved": True, "problem": "; ".join(filter(None, problems))})
+
+    @open_to(Access.TOKEN)
+    async def withdraw_tools(self, name: SkillName, folder: Annotated[str, Query(max_length=4000)]) -> Response:
+        """Withdraw the approval of the tools that a skill brings."""
+        book = await ServerBooks.here().book()
+        names = await asyncio.to_thread(book.withdraw, Path(folder))
+        for server in names:
+            await restarted(server)
+        return JsonResponse({"name": name, "withdrawn": names})
+
+
+async def _require_listed(name: str, folder: str) -> None:
+    """Raise `RequestRefused` for a folder that is not one of that skill, so that no other folder is read."""
+    found = await api().ask("files", SkillRequest(verb="list"), SkillResult, seconds=30.0)
+    if all((skill.name, skill.folder) != (name, folder) for skill in found.skills):
+        raise RequestRefused("not_found", f"there is no skill {name[:80]!r} in that folder")
+
+
+def _brought(folder: Path) -> dict[str, MCPServerConfig]:
+    return ServingSkill.of(folder).servers()
+
+
+async def contacted(work: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    """The result of contacting a server. Raises `RequestRefused` with the server's error."""
+    try:
+        return await work
+    except (ToolError, SandboxMissing) as error:
+        raise RequestRefused("conflict", str(error)) from None
+
+
+async def restarted(server: str) -> str:
+    """Restart the participant of a server so that a decision takes effect; returns why it did not, empty if it did."""
+    try:
+        child = await api().control.participant("restart", participant_name(server))
+    except LocalError as error:
+        return "" if error.kind == "not_found" else str(error)
+    return child.detail if child is not None and child.state == "failed" else ""
+
+
 CLIENT = "a program over HTTP"
 
 ToolName = Annotated[str, InPath(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
@@ -119,11 +351,13 @@ def add_tool_routes(routes: APIRouter) -> None:
 
 
 @open_to(Access.OWNER)
-async def listing() -> Response:
-    """List the tools that a program may call, with their levels and argument schemas."""
+async def listing(of: Literal["programs", "models"] = "programs") -> Response:
+    """List the tools that a program may call, with their levels and argument schemas; with `of=models` all that models
+    may call.
+    """
     told = {"tool", "description", "parameters", "safety", "category", "effect", "trusted", "timeout_seconds"}
-    found = (await api().client_tools.offered()).values()
-    return JsonResponse({"tools": [schema.model_dump(include=told) for schema in found]})
+    found = await (api().client_tools.known() if of == "models" else api().client_tools.offered())
+    return JsonResponse({"tools": [schema.model_dump(include=told) for schema in found.values()]})
 
 
 @open_to(Access.OWNER)

@@ -270,6 +270,7 @@ class MemoryRequestHandler:
             "facts": self._facts,
             "confirm_fact": self._settle_fact,
             "drop_fact": self._settle_fact,
+            "write_fact": self._write_fact,
             "repeated": self._repeated,
             "export": self._export,
             "embed": self._embed,
@@ -329,8 +330,11 @@ class MemoryRequestHandler:
         return MemoryResult(verb=request.verb, engrams=(record,), repeated_in=repeated_in)
 
     async def _repeated(self, request: MemoryRequest, user_id: str) -> MemoryResult:
-        """Whoever may delete the session, which is of one user, may know."""
-        repeated_in = await self._engrams.session_repeated_in(request.of_session)
+        """Of a session, which is of one user: whoever may delete it may know."""
+        if request.engram_id:
+            repeated_in = await self._engrams.repeated_in(user_id, request.engram_id)
+        else:
+            repeated_in = await self._engrams.session_repeated_in(request.of_session)
         return MemoryResult(verb=request.verb, repeated_in=repeated_in)
 
     async def _pin(self, request: MemoryRequest, user_id: str) -> MemoryResult:
@@ -364,8 +368,14 @@ class MemoryRequestHandler:
         await self._told(user_id)
         return MemoryResult(verb=request.verb, facts=fact_records([settled]))
 
+    async def _write_fact(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        (edit,) = (HandEdit(**each.model_dump()) for each in request.edits)
+        outcome = await self._engrams.write_fact(user_id, request.fact_id, edit, new_id(), time.time())
+        await self._told(user_id)
+        return MemoryResult(verb=request.verb, outcomes=(_shown(outcome),))
+
     async def _notes(self, request: MemoryRequest, user_id: str) -> MemoryResult:
-        notes = await self._engrams.notes(user_id)
+        notes = await self._engrams.notes(user_id, history=bool(request.history))
         return MemoryResult(verb=request.verb, engrams=page([engram_record(note, SHORT) for note in notes]))
 
     async def _restore(self, request: MemoryRequest, user_id: str) -> MemoryResult:

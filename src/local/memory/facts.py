@@ -47,6 +47,14 @@ def unconfirmed(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
     return _facts(db, "facts.user_id = ? AND NOT confirmed ORDER BY stated_at DESC, fact_id DESC", (user_id,))
 
 
+def holding(db: sqlite3.Connection, user_id: str, fact_id: int) -> StatedFact:
+    """A fact of a user's that holds or waits to be confirmed. Raises `NotOnRecord`."""
+    found = _facts(db, "fact_id = ? AND facts.user_id = ? AND superseded_at IS NULL", (fact_id, user_id))
+    if not found:
+        raise NotOnRecord(f"there is no fact {fact_id}, or it holds no more")
+    return found[0]
+
+
 def _questions(doubt: StatedFact, fact: StatedFact) -> bool:
     """Whether an unconfirmed fact may have changed one that holds: said later, of the same slot, with another value; of
     several that hold beside each other the one that it has a word in common with."""

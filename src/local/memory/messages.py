@@ -23,6 +23,7 @@ MemoryVerb = Literal[
     "facts",
     "confirm_fact",
     "drop_fact",
+    "write_fact",
     "repeated",
     "export",
     "embed",
@@ -44,7 +45,7 @@ class FactRecord(Data):
     """A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not
     `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not
     `confirmed` a model has found, and nothing has confirmed it: it is not current, and in no prompt. One that is
-    `questioned` may have been changed by such a one. `fact_id` names an unconfirmed one. `holds_from` and
+    `questioned` may have been changed by such a one. `fact_id` names it. `holds_from` and
     `holds_until` are the days, as 2026-11-27, from and until which it is so in the world, empty where nobody said."""
 
     slot: str
@@ -123,12 +124,14 @@ class EntryRecord(Data):
 
 class EditRecord(Data):
     """What a user has made of an entry by hand: a new one without `entry_id`, none without `text`. `line` is that of
-    the file, 0 where there is none."""
+    the file, 0 where there is none. A fact holds from and until these days, as 2026-11-27, empty where nobody said."""
 
     line: int
     kind: Literal["fact", "note"]
     entry_id: str = ""
     text: str = ""
+    holds_from: str = ""
+    holds_until: str = ""
 
 
 class OutcomeRecord(Data):
@@ -159,12 +162,13 @@ class MemoryRequest(Message):
     """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`, `not_since`),
     recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be
     searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin
-    (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`:
-    also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), repeated (`of_session`:
-    which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts
-    and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A
-    `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what
-    is deleted there."""
+    (`engram_id`), notes (of the assistant's, those that hold; `history`: also the others), restore (one of them:
+    `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed
+    one), write_fact (one of `edits`: what the user says instead of `fact_id`, or anew), repeated (`of_session`: which
+    engrams elsewhere had recalled something of it; `engram_id`: which had recalled that one), export (`cursor`), embed
+    (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies`
+    them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the
+    memory must not outlive what is deleted there."""
 
     subject = "memory.request."
     delivery = Delivery.EPHEMERAL

@@ -7,7 +7,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from local.core.errors import NotOnRecord
@@ -348,6 +348,12 @@ def current(db: sqlite3.Connection, user_id: str) -> list[Engram]:
     return [stored_engram(row) for row in db.execute(sql, (user_id,)).fetchall()]
 
 
+def all_notes(db: sqlite3.Connection, user_id: str) -> list[Engram]:
+    """The same with those that were replaced or withdrawn."""
+    sql = "SELECT * FROM engrams WHERE user_id = ? AND note_of IS NOT NULL ORDER BY asked_at DESC, number DESC"
+    return [stored_engram(row) for row in db.execute(sql, (user_id,)).fetchall()]
+
+
 def restore(db: sqlite3.Connection, user_id: str, note_id: str) -> None:
     """Have a note hold again that was replaced or withdrawn. Raises `NotOnRecord`."""
     if row_of(db, user_id, note_id)["note_of"] is None:
@@ -406,12 +412,14 @@ class KeptEntry:
 @dataclass(frozen=True, slots=True)
 class HandEdit:
     """An edit of one line of MEMORY.md: a new entry without `entry_id`; without `text` the entry is removed. `line` is
-    that of the file."""
+    that of the file. A fact holds from and until these days, empty where nobody said."""
 
     line: int
     kind: Kind
     entry_id: str
     text: str
+    holds_from: str = ""
+    holds_until: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,9 +453,41 @@ def apply(
 ) -> list[EditOutcome]:
     """Do what can be done, as an exchange of its own: deleting that brings back what was there before it."""
     outcomes = compare_edit(db, user_id, edits)
+    _do(db, user_id, edits, outcomes, import_id, now)
+    return outcomes
+
+
+def write_fact(
+    db: sqlite3.Connection, user_id: str, fact_id: int | None, edit: HandEdit, import_id: str, now: float
+) -> EditOutcome:
+    """Have a fact that holds, or is unconfirmed, say something else, or hold no more; without `fact_id` a new one. The
+    same as an edit of its line. Raises `NotOnRecord`, and `ValueError` for a text that is no fact."""
+    fact = facts.holding(db, user_id, fact_id) if fact_id else None
+    if fact and fact.confirmed:
+        edit = replace(edit, entry_id=_id_of(fact))
+    elif fact:
+        facts.drop(db, user_id, fact.fact_id)
+    (outcome,) = compare_edit(db, user_id, [edit])
+    days = (fact.holds_from, fact.holds_until) if fact else ("", "")
+    if outcome.what == "nothing" and (edit.holds_from, edit.holds_until) != days:
+        outcome = replace(outcome, what="changed")
+    if outcome.what == "refused":
+        raise ValueError(outcome.why)
+    _do(db, user_id, [edit], [outcome], import_id, now)
+    return outcome
+
+
+def _do(
+    db: sqlite3.Connection,
+    user_id: str,
+    edits: Sequence[HandEdit],
+    outcomes: Sequence[EditOutcome],
+    import_id: str,
+    now: float,
+) -> None:
     done = [(edit, outcome) for edit, outcome in zip(edits, outcomes, strict=True) if outcome.what in _DONE]
     if not done:
-        return outcomes
+        return
     told = [f"{outcome.what}: {' → '.join(filter(None, (outcome.before, outcome.text)))}" for _, outcome in done]
     query = "\n".join([TITLE, *told])
     draft = EngramDraft(import_id, import_id, user_id, query, ANSWER, now, Origin.USER, by_user=False)
@@ -455,10 +495,9 @@ def apply(
     source = engram(db, user_id, draft.engram_id)
     for edit, outcome in done:
         if edit.kind == "fact":
-            _change_fact(db, source, outcome)
+            _change_fact(db, source, edit, outcome)
         else:
             _change_note(db, source, edit, outcome)
-    return outcomes
 
 
 def _outcome(
@@ -501,13 +540,14 @@ def _note_now(db: sqlite3.Connection, user_id: str, entry_id: str) -> str:
     return f"it is now: {_of_note(stored_engram(later)).text}" if is_note else "it holds no more"
 
 
-def _change_fact(db: sqlite3.Connection, source: Engram, outcome: EditOutcome) -> None:
+def _change_fact(db: sqlite3.Connection, source: Engram, edit: HandEdit, outcome: EditOutcome) -> None:
     (slot, value), (old_slot, old_value) = _parts(outcome.text), _parts(outcome.before)
     others = [fact for fact in facts.current_of_slot(db, source.user_id, slot) if fact.value != old_value]
     if outcome.before and (not value or others or slot_key(slot) != slot_key(old_slot)):
         succession.retract(db, source, old_slot, old_value)
     if value:
-        statement = Statement(source.engram_id, slot, value, source.asked_at, Origin.USER)
+        stated = Statement(source.engram_id, slot, value, source.asked_at, Origin.USER)
+        statement = replace(stated, holds_from=edit.holds_from, holds_until=edit.holds_until)
         store = succession.add if others else succession.supersede
         store(db, statement)
 

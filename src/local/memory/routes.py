@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from datetime import date
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -48,18 +49,48 @@ class MemoryFileBody(BaseModel):
     apply: bool = False
 
 
+def _day(text: str) -> str:
+    if text and date.fromisoformat(text).isoformat() != text:
+        raise ValueError("is no day; expected one such as 2026-11-27, or nothing")
+    return text
+
+
+def _slot(text: str) -> str:
+    if ": " in text:
+        raise ValueError("has a colon in it; expected a name, such as “how I take my coffee”")
+    return text
+
+
+Day = Annotated[str, StringConstraints(max_length=10), AfterValidator(_day)]
+Slot = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), AfterValidator(_slot)]
+
+
+class FactBody(BaseModel):
+    """The body of POST /memory/facts and PUT /memory/facts/{fact_id}: what the fact is about, what is so, and from and
+    until which days, as 2026-11-27. Without `value` the fact holds no more."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    slot: Slot
+    value: Annotated[str, StringConstraints(strip_whitespace=True, max_length=1_000)]
+    holds_from: Day = ""
+    holds_until: Day = ""
+
+
 def add_routes(routes: APIRouter) -> None:
     """The routes under /memory. Those of one engram come last: their path matches every name."""
     memory = _Memory()
     routes.add_api_route("/memory", memory.listing, methods=["GET"])
     routes.add_api_route("/memory/facts", memory.facts, methods=["GET"])
     routes.add_api_route("/memory/facts/{fact_id}/confirm", memory.confirm_fact, methods=["POST"])
+    routes.add_api_route("/memory/facts", memory.add_fact, methods=["POST"], openapi_extra=takes(FactBody))
+    routes.add_api_route("/memory/facts/{fact_id}", memory.correct_fact, methods=["PUT"], openapi_extra=takes(FactBody))
     routes.add_api_route("/memory/facts/{fact_id}", memory.drop_fact, methods=["DELETE"])
     routes.add_api_route("/memory/notes", memory.notes, methods=["GET"])
     routes.add_api_route("/memory/export", memory.export, methods=["GET"])
     routes.add_api_route("/memory/file", memory.file, methods=["GET"])
     routes.add_api_route("/memory/file", memory.read_back, methods=["POST"], openapi_extra=takes(MemoryFileBody))
     routes.add_api_route("/memory/{engram_id}", memory.show, methods=["GET"])
+    routes.add_api_route("/memory/{engram_id}/repeated", memory.repeated, methods=["GET"])
     routes.add_api_route("/memory/{engram_id}", memory.delete, methods=["DELETE"])
     routes.add_api_route("/memory/{engram_id}/pin", memory.pin, methods=["POST"])
     routes.add_api_route("/memory/{engram_id}/pin", memory.unpin, methods=["DELETE"])
@@ -97,6 +128,12 @@ class _Memory:
         return JsonResponse({"engram": _aged([engram])[0], "facts": result.facts, "changes": result.changes})
 
     @open_to(Access.USERS)
+    async def repeated(self, engram_id: PathId, caller: Caller) -> Response:
+        """The engrams of the answers that rest on this one, and may say the same after it is deleted."""
+        result = await _ask("repeated", caller.name, engram_id=engram_id)
+        return JsonResponse({"engram_id": engram_id, "repeated_in": result.repeated_in})
+
+    @open_to(Access.USERS)
     async def delete(self, engram_id: PathId, caller: Caller) -> Response:
         """Remove an engram for good, and the exchange that it remembers. Others may repeat it: their ids are told."""
         engram, result = await _engram("delete", caller.name, engram_id)
@@ -123,9 +160,10 @@ class _Memory:
         return JsonResponse({"engram_id": engram_id, "restored": True})
 
     @open_to(Access.USERS)
-    async def notes(self, caller: Caller) -> Response:
-        """What the assistant has written down and still holds, the latest first."""
-        result = await _ask("notes", caller.name)
+    async def notes(self, caller: Caller, history: bool = False) -> Response:
+        """What the assistant has written down and still holds, with `history` also what was replaced or withdrawn, the
+        latest first."""
+        result = await _ask("notes", caller.name, history=history or None)
         return JsonResponse({"notes": _aged(result.engrams)})
 
     @open_to(Access.USERS)
@@ -148,6 +186,16 @@ class _Memory:
         """Remove an unconfirmed fact."""
         (fact,) = (await _ask("drop_fact", caller.name, fact_id=fact_id)).facts
         return JsonResponse({"fact": fact, "dropped": True})
+
+    @open_to(Access.USERS)
+    async def add_fact(self, request: Request, caller: Caller) -> Response:
+        """State a fact by hand. What is known of the same thing holds beside it."""
+        return await _write_fact(caller.name, None, await read_body(request, FactBody))
+
+    @open_to(Access.USERS)
+    async def correct_fact(self, fact_id: FactId, request: Request, caller: Caller) -> Response:
+        """Say something else in place of a fact that holds or is unconfirmed; without `value` nothing."""
+        return await _write_fact(caller.name, fact_id, await read_body(request, FactBody))
 
     @open_to(Access.USERS)
     async def export(self, caller: Caller) -> Response:
@@ -199,6 +247,13 @@ async def _engram(verb: MemoryVerb, user_id: str, engram_id: str) -> tuple[Engra
     if not result.engrams:
         raise RequestRefused("not_found", f"there is no engram {engram_id}")
     return result.engrams[0], result
+
+
+async def _write_fact(user_id: str, fact_id: int | None, body: FactBody) -> Response:
+    text = f"{body.slot}: {body.value}" if body.value else ""
+    edit = EditRecord(line=0, kind="fact", text=text, holds_from=body.holds_from, holds_until=body.holds_until)
+    (outcome,) = (await _ask("write_fact", user_id, fact_id=fact_id, edits=(edit,))).outcomes
+    return JsonResponse({"outcome": outcome})
 
 
 async def _entries(user_id: str) -> list[EntryRecord]:

@@ -517,9 +517,9 @@ class EngramService:
             self._indexer.wake()
         return ingested
 
-    async def notes(self, user_id: str) -> list[Engram]:
-        """A user's notes that hold, the latest first."""
-        return await self._store.read(lambda db: record.current(db, user_id))
+    async def notes(self, user_id: str, *, history: bool = False) -> list[Engram]:
+        """A user's notes that hold, with `history` also the others, the latest first."""
+        return await self._store.read(lambda db: (record.all_notes if history else record.current)(db, user_id))
 
     async def restore_note(self, user_id: str, note_id: str) -> None:
         """Have a note hold again that was replaced or withdrawn. Raises `NotOnRecord` if the user has no such note."""
@@ -540,6 +540,15 @@ class EngramService:
         outcomes = await self._store.write(lambda db: record.apply(db, user_id, edits, import_id, now))
         self._indexer.wake()
         return outcomes
+
+    async def write_fact(
+        self, user_id: str, fact_id: int | None, edit: HandEdit, import_id: str, now: float
+    ) -> EditOutcome:
+        """The outcome of a fact that the user writes, in place of one where it is named. Raises `NotOnRecord`, and
+        `ValueError` for a text that is no fact."""
+        outcome = await self._store.write(lambda db: record.write_fact(db, user_id, fact_id, edit, import_id, now))
+        self._indexer.wake()
+        return outcome
 
     async def unclassified(self, limit: int, *, newest_first: bool = False) -> list[Engram]:
         """The users' exchanges that no model has looked at yet: the oldest, or those of the newest conversation."""

@@ -27,7 +27,7 @@ from local.core.config import Settings
 from local.core.database import OwnedDatabase
 from local.core.errors import ToolError
 from local.runtime.machine import Machine, Table
-from local.swarm.messages import AgentBudget, AgentRecord, AgentTask
+from local.swarm.messages import AgentBudget, AgentLetter, AgentRecord, AgentTask, AgentTaskRecord
 
 KEPT_SECONDS = 30 * 24 * 3600.0
 
@@ -267,7 +267,7 @@ class Outcome(Data):
     calls: int = 0
 
 
-def shown(agent: Agent, tasks: list[GivenTask], used: AgentBudget, root_session_id: str) -> AgentRecord:
+def shown(agent: Agent, tasks: list[GivenTask], used: AgentBudget, root: RootQuery | None) -> AgentRecord:
     """An agent as frontends show it, with its latest task."""
     latest = tasks[-1] if tasks else None
     return AgentRecord(
@@ -277,8 +277,9 @@ def shown(agent: Agent, tasks: list[GivenTask], used: AgentBudget, root_session_
         depth=agent.depth,
         state=agent.state,
         root_query_id=agent.root_query_id,
-        root_session_id=root_session_id,
+        root_session_id=root.session_id if root else agent.tree,
         parent_query_id=agent.parent_query_id,
+        question=root.question if root else "",
         task=latest.text if latest else "",
         task_query_id=latest.query_id if latest else "",
         tasks=len(tasks),
@@ -290,6 +291,12 @@ def shown(agent: Agent, tasks: list[GivenTask], used: AgentBudget, root_session_
         made_at=agent.made_at,
         ended_at=agent.ended_at,
     )
+
+
+def shown_task(task: GivenTask) -> AgentTaskRecord:
+    """A task as frontends show it."""
+    told = {"query_id", "text", "state", "answer", "error", "sources", "tokens", "asked_at"}
+    return AgentTaskRecord.model_validate(task.model_dump(include=told))
 
 
 Record = Agent | GivenTask | RootQuery | AgentMail | AgentEvent
@@ -471,6 +478,18 @@ class Mailbox:
             tainted=task.is_answer_tainted or task.tainted, at=now,
         )  # fmt: skip
         self._records.note(mail)
+
+    def letters(self, agent: Agent) -> list[AgentLetter]:
+        """The letters that an agent has written or was written, as frontends show them."""
+        names = {each.agent_id: each.name for each in self._records.of_tree(agent.tree)}
+        return [
+            AgentLetter(
+                sender=mail.sender_name, to=names.get(mail.to, ROOT), text=mail.text, at=mail.at,
+                is_read=bool(mail.read_by), tainted=mail.tainted,
+            )
+            for mail in self._records.mails.values()
+            if mail.tree == agent.tree and agent.agent_id in (mail.to, mail.sender)
+        ]  # fmt: skip
 
     def inbox(self, asking: Asking, call_id: str) -> list[AgentMail]:
         """What nobody has read, or what this call has read before."""

@@ -7,7 +7,7 @@ from typing import Literal
 from local.bus.message import Data, Delivery, ErrorInfo, Message
 from local.bus.messages import AgentTask as AgentTask
 
-AgentVerb = Literal["list", "stop"]
+AgentVerb = Literal["list", "show", "stop"]
 
 
 class AgentBudget(Data):
@@ -22,7 +22,8 @@ class AgentBudget(Data):
 
 class AgentRecord(Data):
     """An agent as frontends show it. `parent_id` is None for one that a user's query has made. `task` is its latest,
-    asked as `task_query_id`, with its result. Times are seconds since 1970."""
+    asked as `task_query_id`, with its result. `question` is the user's, empty where it is not known. Times are seconds
+    since 1970."""
 
     agent_id: str
     name: str
@@ -32,6 +33,7 @@ class AgentRecord(Data):
     root_query_id: str
     root_session_id: str
     parent_query_id: str
+    question: str = ""
     task: str = ""
     task_query_id: str = ""
     tasks: int = 0
@@ -42,6 +44,31 @@ class AgentRecord(Data):
     used: AgentBudget
     made_at: float
     ended_at: float | None = None
+
+
+class AgentTaskRecord(Data):
+    """A task of an agent with its result, as frontends show it. `sources` names where untrusted content in the answer
+    came from."""
+
+    query_id: str
+    text: str
+    state: str
+    answer: str = ""
+    error: ErrorInfo | None = None
+    sources: tuple[str, ...] = ()
+    tokens: int = 0
+    asked_at: float
+
+
+class AgentLetter(Data):
+    """A letter of an agent or to it, as frontends show it. `sender` and `to` are names; "root" is the user's query."""
+
+    sender: str
+    to: str
+    text: str
+    at: float
+    is_read: bool = False
+    tainted: bool = False
 
 
 class AgentChanged(Message):
@@ -61,8 +88,8 @@ class AgentChanged(Message):
 
 
 class AgentRequest(Message):
-    """A frontend's request to list the agents (with `query_id`: of one query), or to stop one with all that it has
-    made. With `of_user` only that user's agents exist."""
+    """A frontend's request to list the agents (with `query_id`: of one query), to show one with its tasks and letters,
+    or to stop one with all that it has made. With `of_user` only that user's agents exist."""
 
     subject = "agent.request."
     delivery = Delivery.EPHEMERAL
@@ -76,11 +103,13 @@ class AgentRequest(Message):
 
 
 class AgentResult(Message):
-    """The answer of the swarm."""
+    """The answer of the swarm. Only `show` has tasks and letters, the oldest first."""
 
     subject = "agent.result."
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     verb: AgentVerb
     agents: tuple[AgentRecord, ...] = ()
+    tasks: tuple[AgentTaskRecord, ...] = ()
+    letters: tuple[AgentLetter, ...] = ()
     error: ErrorInfo | None = None

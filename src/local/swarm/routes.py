@@ -1,4 +1,4 @@
-"""The agents that models have work done by: which there are, and an end to one of them."""
+"""The agents that models have work done by: which there are, what one has done, and an end to one."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def add_routes(routes: APIRouter) -> None:
     """The routes under /agents."""
     agents = _Agents()
     routes.add_api_route("/agents", agents.listing, methods=["GET"])
+    routes.add_api_route("/agents/{agent_id}", agents.show, methods=["GET"])
     routes.add_api_route("/agents/{agent_id}/stop", agents.stop, methods=["POST"])
 
 
@@ -28,6 +29,14 @@ class _Agents:
             SWARM, AgentRequest(verb="list", of_user=caller.user_id, query_id=query_id or ""), AgentResult
         )
         return JsonResponse({"agents": result.agents})
+
+    @open_to(Access.USERS)
+    async def show(self, agent_id: PathId, caller: Caller) -> Response:
+        """One agent with all of its tasks and letters, the oldest first."""
+        result = await api().ask(
+            SWARM, AgentRequest(verb="show", of_user=caller.user_id, agent_id=agent_id), AgentResult
+        )
+        return JsonResponse({**result.agents[0].model_dump(), "given": result.tasks, "letters": result.letters})
 
     @open_to(Access.USERS)
     async def stop(self, agent_id: PathId, caller: Caller) -> Response:

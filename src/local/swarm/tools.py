@@ -34,6 +34,7 @@ from local.swarm.agents import (
     TaskOrder,
     check_form,
     shown,
+    shown_task,
     value_of,
 )
 from local.swarm.messages import AgentRecord, AgentRequest, AgentResult
@@ -427,13 +428,17 @@ class Swarm(ToolGroup):
 
     @on(AgentRequest)
     async def serve(self, request: AgentRequest, envelope: Envelope) -> AgentResult:
-        """Answer a frontend: list the agents, or stop one."""
+        """Answer a frontend: list the agents, show one, or stop one."""
         found = [each for each in self._tree.agents.values() if self._is_meant(each, request)]
         if request.verb == "list":
             return AgentResult(verb="list", agents=tuple(map(self._shown, found)))
         if not found:
             error = ErrorInfo(kind="not_found", message=f"there is no agent {request.agent_id}")
-            return AgentResult(verb="stop", error=error)
+            return AgentResult(verb=request.verb, error=error)
+        if request.verb == "show":
+            tasks = tuple(map(shown_task, self._tree.tasks_of(found[0].agent_id)))
+            letters = tuple(Mailbox(self._tree).letters(found[0]))
+            return AgentResult(verb="show", agents=(self._shown(found[0]),), tasks=tasks, letters=letters)
         await self._runner.stop(found[0])
         return AgentResult(verb="stop", agents=(self._shown(self._tree.agents[found[0].agent_id]),))
 
@@ -452,4 +457,4 @@ class Swarm(ToolGroup):
     def _shown(self, agent: Agent) -> AgentRecord:
         root = self._tree.roots.get(agent.root_query_id)
         used = self._tree.used(agent, time.time())
-        return shown(agent, self._tree.tasks_of(agent.agent_id), used, root.session_id if root else agent.tree)
+        return shown(agent, self._tree.tasks_of(agent.agent_id), used, root)

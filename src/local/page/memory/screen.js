@@ -1,24 +1,40 @@
-/** What is known about the user, and what was found and not confirmed: that is confirmed or dropped here. */
+/** What is remembered: exchanges, facts and notes, and MEMORY.md; each is a tab with an address. */
 
 import { html, useState } from "../html.js";
-import { Empty, Loading, Trouble } from "../parts/notes.js";
-import { useResource } from "../parts/resource.js";
+import { Button } from "../parts/field.js";
+import { Trouble } from "../parts/notes.js";
 import { ScreenHead } from "../parts/screen_head.js";
-import { request } from "../net/api.js";
-import { Fact } from "../views/fact.js";
+import { sheet } from "../parts/sheet.js";
+import { Tabs } from "../parts/tabs.js";
+import { send } from "../net/api.js";
+import { saveFile } from "../state/listing.js";
+import { OneExchange } from "./exchange.js";
+import { FactTable } from "./fact_table.js";
+import { ExchangeList } from "./list.js";
+import { MemoryFile } from "./memory_file.js";
+import { NoteTable } from "./note_table.js";
 
-export function Screen() {
-  const { data, trouble, reload } = useResource("/memory/facts");
+await sheet("./memory.css", import.meta.url);
+
+const TABS = [
+  { id: "engrams", title: "Exchanges" },
+  { id: "facts", title: "Facts" },
+  { id: "notes", title: "Notes" },
+  { id: "file", title: "MEMORY.md" },
+];
+const INSIDE = { engrams: ExchangeList, facts: FactTable, notes: NoteTable, file: MemoryFile };
+
+/** @param {{path: string[]}} given the tab, and the id of an exchange that is shown alone */
+export function Screen({ path: [name = "engrams", id = ""] }) {
   const [failure, fail] = useState(null);
-  const settle = (fact, method) => request(method, `/memory/facts/${fact.fact_id}${method === "POST" ? "/confirm" : ""}`).then(() => (fail(null), reload()), fail);
-  return html`<${ScreenHead} title="Memory" text="What LoCAL2 knows about you. Unconfirmed facts are not told to any model." />
-    ${failure ? html`<${Trouble} text="The fact was not changed." failure=${failure} label="Reload" act=${() => (fail(null), reload())} />` : null}
-    ${trouble ? html`<${Trouble} text="The facts could not be read." failure=${trouble} act=${reload} />` : null}
-    ${data ? html`<${Facts} known=${data} settle=${settle} />` : trouble ? null : html`<${Loading} />`}`;
-}
-
-function Facts({ known, settle }) {
-  if (!known.facts.length && !known.unconfirmed.length) return html`<${Empty}>No fact is known yet. State one in a conversation, such as “I take my coffee black.”</${Empty}>`;
-  return html`${known.unconfirmed.length ? html`<h2>Unconfirmed</h2><ul class="plain-rows">${known.unconfirmed.map((fact) => html`<${Fact} key=${fact.fact_id} fact=${fact} settle=${settle} />`)}</ul>` : null}
-    ${known.facts.length ? html`<h2>Facts</h2><ul class="plain-rows">${known.facts.map((fact) => html`<${Fact} key=${fact.fact_id} fact=${fact} />`)}</ul>` : null}`;
+  const at = Object.hasOwn(INSIDE, name) ? name : "engrams";
+  const Inside = INSIDE[at];
+  const save = () =>
+    send("GET", "/memory/export")
+      .then((response) => response.blob())
+      .then((content) => (fail(null), saveFile(content, "memory.ndjson")), fail);
+  return html`<${ScreenHead} title="Memory" text="What LoCAL2 remembers of your conversations and knows about you. Incognito conversations are never here."><${Button} act=${save}>Export all</${Button}></${ScreenHead}>
+    ${failure ? html`<${Trouble} text="The memory was not exported." failure=${failure} act=${() => void save()} />` : null}
+    <${Tabs} screen="memory" at=${at} tabs=${TABS} />
+    ${at === "engrams" && id ? html`<${OneExchange} key=${id} id=${id} />` : html`<${Inside} key=${at} />`}`;
 }

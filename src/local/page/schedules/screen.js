@@ -1,25 +1,39 @@
 /** The jobs that ask questions at set times. */
 
-import { html } from "../html.js";
-import { moment } from "../core/words.js";
+import { html, useState } from "../html.js";
+import { scheduleWords } from "../core/schedule_words.js";
 import { Button } from "../parts/field.js";
+import { useLive } from "../parts/live.js";
 import { Empty, Loading, Trouble } from "../parts/notes.js";
 import { useResource } from "../parts/resource.js";
 import { ScreenHead } from "../parts/screen_head.js";
 import { Table } from "../parts/table.js";
-import { now } from "../state/store.js";
+import { addressOf } from "../state/screens.js";
+import { JobActs } from "./acts.js";
+import { JobDetail } from "./job.js";
+import { NewJob } from "./new_job.js";
+import { Next } from "./next.js";
 
-const COLUMNS = [
-  { id: "name", title: "Job", value: (row) => row.name || row.prompt, isWide: true },
-  { id: "schedule", title: "Schedule", value: (row) => row.schedule, show: (row) => html`<code>${row.schedule}</code>` },
-  { id: "next", title: "Next run", value: (row) => row.next_at, show: (row) => (row.next_at ? moment(row.next_at, now.value) : "none") },
-  { id: "state", title: "State", value: (row) => (row.enabled ? "active" : "paused") },
-];
+/** @param {{path: string[]}} given */
+export function Screen({ path: [id = ""] }) {
+  if (id === "new") return html`<${NewJob} />`;
+  if (id) return html`<${JobDetail} key=${id} id=${id} />`;
+  return html`<${Jobs} />`;
+}
 
-export function Screen() {
+function Jobs() {
   const { data, trouble, reload } = useResource("/cron");
-  return html`<${ScreenHead} title="Schedules" text="Questions that LoCAL2 asks by itself at set times."><${Button} act=${reload}>Reload</${Button}></${ScreenHead}>
+  const [failure, fail] = useState(null);
+  useLive("cron", reload);
+  const columns = [
+    { id: "name", title: "Job", value: (row) => row.name, show: (row) => html`<a href=${addressOf("schedules", row.job_id)}>${row.name}</a>`, isWide: true },
+    { id: "schedule", title: "When", value: (row) => row.schedule, show: (row) => scheduleWords(row.schedule) || html`<code>${row.schedule}</code>` },
+    { id: "next", title: "Next run", value: (row) => row.next_at ?? Infinity, show: (row) => html`<${Next} job=${row} />` },
+    { id: "acts", title: "Actions", show: (row) => html`<${JobActs} job=${row} done=${reload} fail=${fail} />` },
+  ];
+  return html`<${ScreenHead} title="Schedules" text="Questions that LoCAL2 asks by itself at set times."><${Button} act=${reload}>Reload</${Button}><a class="as-button accent" href=${addressOf("schedules", "new")}>New schedule</a></${ScreenHead}>
     ${trouble ? html`<${Trouble} text="The jobs could not be read." failure=${trouble} act=${reload} />` : null}
-    ${data?.jobs.length ? html`<${Table} label="Jobs" columns=${COLUMNS} rows=${data.jobs} keyOf=${(row) => row.job_id} />` : null}
-    ${data && !data.jobs.length ? html`<${Empty}>There is no job. <code>local2 cron add</code> creates one, or ask for one in a conversation.</${Empty}>` : data || trouble ? null : html`<${Loading} />`}`;
+    ${failure ? html`<${Trouble} text="The job was not changed." failure=${failure} label="Close" act=${() => fail(null)} />` : null}
+    ${data?.jobs.length ? html`<${Table} label="Jobs" columns=${columns} rows=${data.jobs} keyOf=${(row) => row.job_id} />` : null}
+    ${data && !data.jobs.length ? html`<${Empty}>There is no job yet. Choose “New schedule”, or ask in a conversation: “Every morning at 8, tell me what is new about …”.</${Empty}>` : data || trouble ? null : html`<${Loading} />`}`;
 }

@@ -33,7 +33,7 @@ export const COMMANDS = [
   { id: "export", title: "Export this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "export", sessionId: currentId.peek() }) },
   { id: "inspector", title: "Open or close the inspector", keys: ["i"], group: "View", when: hasConversation, run: inspector },
   { id: "waterfall", title: "Show where the time went", keys: ["w"], group: "View", when: hasConversation, run: () => inspectTurn(turnInFocus()?.dataset.query, "time") },
-  { id: "facts", title: "Known about you: confirm or drop facts", group: "View", run: () => goToScreen("memory") },
+  { id: "facts", title: "Known about you: confirm or drop facts", group: "View", run: () => goToScreen("memory", "facts") },
   { id: "models", title: "Models: choose or get one", group: "View", when: () => me.peek().owner, run: () => goToScreen("system", "models") },
   { id: "sign-out", title: "Sign out of this browser", group: "View", when: () => signIn.peek() !== null, run: () => leave(false) },
   { id: "sign-out-all", title: "Sign out of all browsers", group: "View", when: () => signIn.peek() !== null, run: () => leave(true) },

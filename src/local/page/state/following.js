@@ -11,7 +11,7 @@ import { deliver, onAccepted, outbox } from "./outbox.js";
 import { hearPull } from "./system.js";
 import { withParticipant } from "../core/system_words.js";
 import { asked } from "../core/turn.js";
-import { currentId, health, isOutdated, me, offlineSince, participants, sessions } from "./store.js";
+import { currentId, health, isOutdated, me, offlineSince, participants, remembered, sessions } from "./store.js";
 
 /** @type {SharedStream | null} */
 let stream = null;
@@ -98,6 +98,7 @@ const HEARD = {
       void goals.then((file) => file.hearGoals(data.counters));
     }
   },
+  memory: () => (remembered.value += 1),
   approval: hearApproval,
   pull: hearPull,
 };

@@ -125,11 +125,12 @@ export async function deleteSession(sessionId) {
 /** Save a conversation as a file. @param {"markdown" | "json"} format */
 export async function exportSession(sessionId, format) {
   const response = await send("GET", `/sessions/${sessionId}/export?format=${format}`);
-  save(await response.blob(), `${sessionId}.${format === "json" ? "json" : "md"}`);
+  saveFile(await response.blob(), `${sessionId}.${format === "json" ? "json" : "md"}`);
 }
 
-export function save(blob, name) {
-  const address = URL.createObjectURL(blob);
+/** Have the browser save a file. @param {Blob} content @param {string} name */
+export function saveFile(content, name) {
+  const address = URL.createObjectURL(content);
   const link = document.createElement("a");
   link.href = address;
   link.download = name;

@@ -3,7 +3,7 @@
 import { batch } from "../html.js";
 import { tagsIn } from "../core/session_list.js";
 import { request, send } from "../net/api.js";
-import { changeSession, hearDeleted, hearSession, save } from "./listing.js";
+import { changeSession, hearDeleted, hearSession, saveFile } from "./listing.js";
 import { folderNames, openFolders, picked, sessions, tagNames, tell } from "./store.js";
 
 /** Change several conversations, and say which could not be. @param {string[]} sessionIds
@@ -62,5 +62,5 @@ export async function exportSessions(sessionIds) {
     const response = await send("GET", `/sessions/${sessionId}/export?format=json`);
     parts.push(parts.length ? ",\n" : "[", await response.blob());
   }
-  save(new Blob([...parts, "]\n"], { type: "application/json" }), "conversations.json");
+  saveFile(new Blob([...parts, "]\n"], { type: "application/json" }), "conversations.json");
 }

@@ -1,22 +1,29 @@
-/** What the models may call. */
+/** What the models may call, what was approved, and where tools and skills come from. */
 
 import { html } from "../html.js";
-import { Empty, Loading, Trouble } from "../parts/notes.js";
-import { useResource } from "../parts/resource.js";
 import { ScreenHead } from "../parts/screen_head.js";
-import { Table } from "../parts/table.js";
+import { Tabs } from "../parts/tabs.js";
+import { Approvals } from "./approvals.js";
+import { HookList } from "./hooks.js";
+import { NewServer, ServerDetail, Servers } from "./mcp.js";
+import { SkillDetail, Skills } from "./skills.js";
+import { ToolList } from "./tools.js";
 
-const COLUMNS = [
-  { id: "tool", title: "Tool", value: (row) => row.tool, show: (row) => html`<code>${row.tool}</code>` },
-  { id: "does", title: "What it does", show: (row) => row.description.replace(/\s*\n\s*/g, " "), isWide: true },
-  { id: "category", title: "Kind", value: (row) => row.category },
-  { id: "safety", title: "Level", value: (row) => row.safety },
+const TABS = [
+  { id: "tools", title: "Tools", text: "What models can call. L0 only reads; the other levels ask first, as the mode says.", Part: ToolList },
+  { id: "approvals", title: "Approvals", text: "Calls that wait for you, and what you have allowed for whole conversations.", Part: Approvals },
+  { id: "skills", title: "Skills", text: "Instructions that the model reads when a task needs them.", Part: Skills },
+  { id: "mcp", title: "MCP servers", text: "Programs and services that bring tools of their own.", Part: Servers },
+  { id: "hooks", title: "Hooks", text: "Programs of yours that are asked before and after what a turn does. They can forbid, never approve.", Part: HookList },
 ];
 
-export function Screen() {
-  const { data, trouble, reload } = useResource("/tools");
-  return html`<${ScreenHead} title="Tools" text="What models and programs can call. L0 only reads; the other levels ask first, as the mode says." />
-    ${trouble ? html`<${Trouble} text="The tools could not be read." failure=${trouble} act=${reload} />` : null}
-    ${data?.tools.length ? html`<${Table} label="Tools" columns=${COLUMNS} rows=${data.tools} keyOf=${(row) => row.tool} />` : null}
-    ${data && !data.tools.length ? html`<${Empty}>There is no tool.</${Empty}>` : data || trouble ? null : html`<${Loading} />`}`;
+/** @param {{path: string[]}} given */
+export function Screen({ path: [part = "tools", id = ""] }) {
+  if (part === "skills" && id) return html`<${SkillDetail} key=${id} folder=${id} />`;
+  if (part === "mcp" && id) return html`<${ServerDetail} key=${id} name=${id} />`;
+  if (part === "connect") return html`<${NewServer} />`;
+  const { id: at, text, Part } = TABS.find((tab) => tab.id === part) ?? TABS[0];
+  return html`<${ScreenHead} title="Tools" text=${text} />
+    <${Tabs} screen="tools" at=${at} tabs=${TABS} />
+    <div><${Part} key=${at} /></div>`;
 }

@@ -21,7 +21,17 @@ export interface AgentChanged {
   error: ErrorInfo | null;
 }
 
-/** An agent as frontends show it. `parent_id` is None for one that a user's query has made. `task` is its latest, asked as `task_query_id`, with its result. Times are seconds since 1970. */
+/** A letter of an agent or to it, as frontends show it. `sender` and `to` are names; "root" is the user's query. */
+export interface AgentLetter {
+  sender: string;
+  to: string;
+  text: string;
+  at: number;
+  is_read: boolean;
+  tainted: boolean;
+}
+
+/** An agent as frontends show it. `parent_id` is None for one that a user's query has made. `task` is its latest, asked as `task_query_id`, with its result. `question` is the user's, empty where it is not known. Times are seconds since 1970. */
 export interface AgentRecord {
   agent_id: string;
   name: string;
@@ -31,6 +41,7 @@ export interface AgentRecord {
   root_query_id: string;
   root_session_id: string;
   parent_query_id: string;
+  question: string;
   task: string;
   task_query_id: string;
   tasks: number;
@@ -43,18 +54,20 @@ export interface AgentRecord {
   ended_at: number | null;
 }
 
-/** A frontend's request to list the agents (with `query_id`: of one query), or to stop one with all that it has made. With `of_user` only that user's agents exist. */
+/** A frontend's request to list the agents (with `query_id`: of one query), to show one with its tasks and letters, or to stop one with all that it has made. With `of_user` only that user's agents exist. */
 export interface AgentRequest {
-  verb: "list" | "stop";
+  verb: "list" | "show" | "stop";
   of_user: string | null;
   query_id: string;
   agent_id: string;
 }
 
-/** The answer of the swarm. */
+/** The answer of the swarm. Only `show` has tasks and letters, the oldest first. */
 export interface AgentResult {
-  verb: "list" | "stop";
+  verb: "list" | "show" | "stop";
   agents: AgentRecord[];
+  tasks: AgentTaskRecord[];
+  letters: AgentLetter[];
   error: ErrorInfo | null;
 }
 
@@ -71,6 +84,18 @@ export interface AgentTask {
   in_background: boolean;
   max_tokens: number;
   max_calls: number;
+}
+
+/** A task of an agent with its result, as frontends show it. `sources` names where untrusted content in the answer came from. */
+export interface AgentTaskRecord {
+  query_id: string;
+  text: string;
+  state: string;
+  answer: string;
+  error: ErrorInfo | null;
+  sources: string[];
+  tokens: number;
+  asked_at: number;
 }
 
 /** A change of state of a state machine. Sent with the fields `from` and `to`; `then` lists the changes that followed immediately. `phase` is the current phase of a turn that may change things: researching, editing, verifying or completing. */
@@ -384,9 +409,9 @@ export interface CronJobRecord {
   next_at: number | null;
 }
 
-/** A frontend's request about jobs: list, add (`order`), remove, pause, resume, run now, or history (the runs of one). With `of_user` only that user's jobs exist. It is not recorded, because it may be refused. */
+/** A frontend's request about jobs: list, preview (when the job of `order` would run), add (`order`), remove, pause, resume, run now, or history (the runs of one). With `of_user` only that user's jobs exist. It is not recorded, because it may be refused. */
 export interface CronRequest {
-  verb: "list" | "add" | "remove" | "pause" | "resume" | "run" | "history";
+  verb: "list" | "preview" | "add" | "remove" | "pause" | "resume" | "run" | "history";
   of_user: string | null;
   job_id: string;
   order: NewJob | null;
@@ -394,11 +419,13 @@ export interface CronRequest {
   limit: number;
 }
 
-/** The answer of `cron`: all jobs or the requested one; for run and history also the runs, the latest first. */
+/** The answer of `cron`: all jobs or the requested one; for run and history also the runs, the latest first; for preview the next `times`, in seconds since 1970, and the time zone in which they were read. */
 export interface CronResult {
   verb: string;
   jobs: CronJobRecord[];
   runs: CronRunRecord[];
+  times: number[];
+  time_zone: string;
   error: ErrorInfo | null;
 }
 
@@ -441,12 +468,14 @@ export interface DreamNote {
   sources: string[];
 }
 
-/** What a user has made of an entry by hand: a new one without `entry_id`, none without `text`. `line` is that of the file, 0 where there is none. */
+/** What a user has made of an entry by hand: a new one without `entry_id`, none without `text`. `line` is that of the file, 0 where there is none. A fact holds from and until these days, as 2026-11-27, empty where nobody said. */
 export interface EditRecord {
   line: number;
   kind: "fact" | "note";
   entry_id: string;
   text: string;
+  holds_from: string;
+  holds_until: string;
 }
 
 /** `files`, when a user has taken changes back: which calls of tools, and the files. */
@@ -494,7 +523,7 @@ export interface ErrorInfo {
   message: string;
 }
 
-/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not `confirmed` a model has found, and nothing has confirmed it: it is not current, and in no prompt. One that is `questioned` may have been changed by such a one. `fact_id` names an unconfirmed one. `holds_from` and `holds_until` are the days, as 2026-11-27, from and until which it is so in the world, empty where nobody said. */
+/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not `confirmed` a model has found, and nothing has confirmed it: it is not current, and in no prompt. One that is `questioned` may have been changed by such a one. `fact_id` names it. `holds_from` and `holds_until` are the days, as 2026-11-27, from and until which it is so in the world, empty where nobody said. */
 export interface FactRecord {
   slot: string;
   value: string;
@@ -843,9 +872,9 @@ export interface MemoryIngested {
   respondent_id: string;
 }
 
-/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`, `not_since`), recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
+/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`, `not_since`), recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold; `history`: also the others), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), write_fact (one of `edits`: what the user says instead of `fact_id`, or anew), repeated (`of_session`: which engrams elsewhere had recalled something of it; `engram_id`: which had recalled that one), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
 export interface MemoryRequest {
-  verb: "search" | "recall" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "confirm_fact" | "drop_fact" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
+  verb: "search" | "recall" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "confirm_fact" | "drop_fact" | "write_fact" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
   query: string;
   engram_id: string;
   fact_id: number | null;
@@ -1479,6 +1508,14 @@ export interface DecisionBody {
   by?: string;
 }
 
+/** The body of POST /memory/facts and PUT /memory/facts/{fact_id}: what the fact is about, what is so, and from and until which days, as 2026-11-27. Without `value` the fact holds no more. */
+export interface FactBody {
+  slot: string;
+  value: string;
+  holds_from?: string;
+  holds_until?: string;
+}
+
 /** The body of POST /feedback. The latest rating of an answer counts; null withdraws it. */
 export interface FeedbackBody {
   query_id: string;
@@ -1499,6 +1536,18 @@ export interface GoalChangeBody {
   state?: "done" | "dropped" | "active" | null;
   seen?: number | null;
   by?: string;
+}
+
+/** The body of POST /hooks: one hook as in hooks.yaml. */
+export interface HookBody {
+  name: string;
+  events: ("session_start" | "before_turn" | "before_model" | "after_model" | "before_tool" | "after_tool" | "after_turn" | "session_end")[];
+  tools?: string[];
+  command?: string[];
+  script?: string;
+  seconds?: number;
+  on_failure?: "open" | "closed";
+  trusted?: boolean;
 }
 
 /** The body of POST /cron; `by` names the frontend. */
@@ -1561,6 +1610,11 @@ export interface PictureBody {
   url: string;
 }
 
+/** The body of POST /skills/{name}/proposal. */
+export interface ProposalBody {
+  decision: "approve" | "reject";
+}
+
 /** The body of POST /query. Without a session_id the query is a session of its own. `model` and `settings` are those of the conversation from this query on. */
 export interface QueryBody {
   query: string;
@@ -1577,6 +1631,26 @@ export interface QueryBody {
   wait?: boolean;
 }
 
+/** The body of POST /skills/{name}/revert. */
+export interface RevertBody {
+  version: number;
+}
+
+/** The body that approves tools: the id under which they were shown. */
+export interface ReviewedBody {
+  review_id: string;
+}
+
+/** The body of POST /mcp/servers. `server` is a URL, or a command and its arguments. A value of `env` or `headers` that is a key or a password is given as `secret:NAME`. */
+export interface ServerBody {
+  name: string;
+  server: string[];
+  env?: Record<string, string>;
+  headers?: Record<string, string>;
+  readable?: string[];
+  network?: boolean;
+}
+
 /** The body of POST /sign-in: a one-time code, or a token. */
 export interface SignInBody {
   secret: string;
@@ -1585,6 +1659,29 @@ export interface SignInBody {
 /** The body of POST /sign-out: this browser, or `everywhere`. */
 export interface SignOutBody {
   everywhere?: boolean;
+}
+
+/** The body of POST /skills/{name}/approve: the folder, and the `digest` of the content that was shown. */
+export interface SkillApprovalBody {
+  folder: string;
+  digest: string;
+}
+
+/** The body of POST /skills: a new skill in the owner's settings, to be edited there. */
+export interface SkillBody {
+  name: string;
+  description: string;
+}
+
+/** The body of POST /skills/{name}/tools/review: the folder of the skill. */
+export interface SkillFolderBody {
+  folder: string;
+}
+
+/** The body of POST /skills/{name}/tools: the folder, and the id under which its tools were shown. */
+export interface SkillToolsBody {
+  folder: string;
+  review_id: string;
 }
 
 /** The body of POST /stream/{stream_id}. What is left out stays as it is. */

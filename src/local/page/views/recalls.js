@@ -57,7 +57,7 @@ function similarity(value) {
 const NAMES = { fused: "match", words: "words", lexical: "words", bm25: "words", meaning: "meaning", semantic: "meaning", vector: "meaning", recency: "recent", critic: "well graded", rating: "your rating", pairwise: "better of two" };
 
 /** The parts of the relevance as signed bars; `most` is the longest of them all. */
-function Why({ parts, most }) {
+export function Why({ parts, most }) {
   const shown = Object.entries(parts ?? {}).filter(([name, value]) => typeof value === "number" && name !== "threshold" && Math.abs(value) >= 0.005);
   if (!shown.length) return null;
   return html`<div class="why"><span class="unseen">Why: </span>${shown.map(

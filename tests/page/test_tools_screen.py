@@ -1,0 +1,130 @@
+"""Tools and where they come from, on their screen: approvals, skills, MCP servers and hooks."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from local.sandbox.process import PATH
+from local.shell import shell
+from tests.page.conftest import PagedSystem
+from tests.page.test_access import violations
+from tests.page.test_changes import write
+from tests.page.test_chat import Visit
+from tests.page.test_screens import overflow
+
+PLAIN = Path(__file__).parents[1] / "mcp" / "plain_server.py"
+
+
+def signed_in(visit: Visit, paged: PagedSystem, address: str, **wishes: Any) -> Page:
+    """A page of the owner at an address."""
+    page = visit(**wishes).open(paged.sign_in())
+    page.evaluate(f"location.hash = '#/{address}'")
+    return page
+
+
+def test_tools_are_found_and_say_what_they_take(visit: Visit, paged: PagedSystem) -> None:
+    page = visit(viewport={"width": 360, "height": 740}, color_scheme="dark").open("#/tools/tools")
+    page.get_by_label("Find a tool").fill("write_file")
+    expect(page.get_by_role("row")).to_have_count(2)
+    page.get_by_label("Details of write_file").click()
+    expect(page.get_by_role("region", name="Schema of write_file")).to_contain_text('"path"')
+    expect(page.locator(".arguments")).to_contain_text("path")
+    assert overflow(page) == [0, 0, 0]
+    assert violations(page, "main") == []
+
+
+def test_a_call_is_allowed_for_its_conversation_and_that_is_taken_back(visit: Visit, paged: PagedSystem) -> None:
+    paged.script({"user": "^seventh list", "replies": [write("seventh.txt", "milk\n"), {"content": "It is there."}]})
+    page = signed_in(visit, paged, "tools/approvals")
+    expect(page.get_by_text("Nothing waits.")).to_be_visible()
+    page.evaluate(
+        "fetch('/query', {method: 'POST', headers: {'content-type': 'application/json'},"
+        " body: JSON.stringify({query: 'seventh list', session_id: 'seventh', mode: 'default'})}), null"
+    )
+    card = page.get_by_role("group", name="write_file wants to change a file, which can be undone")
+    expect(card).to_contain_text("seventh.txt")
+    assert violations(page, "main") == []
+    card.get_by_role("button", name="In this conversation").click()
+    row = page.get_by_role("row", name="seventh.txt")
+    expect(row).to_contain_text("write_file")
+    row.get_by_role("button", name="Take back").click()
+    expect(page.get_by_role("dialog")).to_contain_text("asks again")
+    page.get_by_role("button", name="Take it back").click()
+    expect(row).to_have_count(0)
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
+    assert paged.request("GET", "/approvals/remembered")["remembered"] == []
+
+
+@pytest.mark.skipif(shutil.which("python3", path=PATH) is None, reason="needs a Python of the system")
+def test_a_server_is_connected_reviewed_approved_used_and_removed(
+    visit: Visit, paged: PagedSystem, tmp_path: Path
+) -> None:
+    if problem := shell.sandbox_problem():
+        pytest.skip(str(problem))
+    script = shutil.copy(PLAIN, tmp_path)
+    page = signed_in(visit, paged, "tools/mcp")
+    expect(page.get_by_text("No server is connected.")).to_be_visible()
+    page.get_by_role("link", name="Connect a server").click()
+    page.get_by_label("Name", exact=True).fill("plain")
+    page.get_by_role("button", name="Connect it").click()
+    expect(page.get_by_role("alert")).to_have_text("Write the command that starts the server.")
+    page.get_by_label("Command").fill(f"python3 -S '{script}'")
+    page.get_by_label("Folders that it may read").fill(str(tmp_path))
+    assert violations(page, "main") == []
+    page.get_by_role("button", name="Connect it").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("plain")
+    expect(page.locator(".facts")).to_contain_text("waits for your approval")
+    page.get_by_role("button", name="Review its tools").click()
+    shown = page.get_by_role("list", name="Tools of plain")
+    expect(shown).to_contain_text("What environ does.")
+    assert violations(page, "main") == []
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_text("Approved. The tools are offered")).to_be_visible()
+    expect(page.locator(".facts")).to_contain_text("offered")
+    page.get_by_role("link", name="Tools", exact=True).first.click()
+    page.get_by_role("link", name="MCP servers").click()
+    expect(page.get_by_role("row", name="plain")).to_contain_text("approved")
+    page.get_by_role("link", name="plain").click()
+    page.get_by_role("button", name="Remove this server").click()
+    expect(page.get_by_role("dialog")).to_contain_text("its login are removed")
+    page.get_by_role("button", name="Remove it").click()
+    expect(page.get_by_text("No server is connected.")).to_be_visible()
+
+
+def test_a_skill_is_made_and_read(visit: Visit, paged: PagedSystem) -> None:
+    page = signed_in(visit, paged, "tools/skills")
+    page.get_by_label("What it is for").fill("Write notes of a meeting. <b onclick=pwned()>Use it</b> when asked.")
+    page.get_by_label("Name", exact=True).fill("meeting-notes")
+    page.get_by_role("button", name="Make this skill").click()
+    expect(page.get_by_text("Made. Write its instructions in")).to_be_visible()
+    row = page.get_by_role("row", name="meeting-notes")
+    expect(row).to_contain_text("<b onclick=pwned()>")
+    row.get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
+    expect(page.get_by_role("region", name="Text of the skill")).to_contain_text("What to do first.")
+    assert violations(page, "main") == []
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("meeting-notes")
+
+
+def test_a_hook_is_added_and_removed(visit: Visit, paged: PagedSystem) -> None:
+    page = signed_in(visit, paged, "tools/hooks", viewport={"width": 360, "height": 740})
+    page.get_by_label("Name", exact=True).fill("office-hours")
+    page.get_by_label("Only for these tools").fill("shell_exec, shell_script")
+    page.get_by_label("Command", exact=True).fill("python3")
+    page.get_by_label("Script").fill("office_hours.py")
+    page.get_by_role("button", name="Add this hook").press("Enter")
+    hook = page.get_by_role("list", name="Hooks").get_by_role("listitem")
+    expect(hook).to_contain_text("python3 office_hours.py")
+    expect(page.get_by_role("button", name="Restart generator")).to_be_visible()
+    expect(page.get_by_text("The commands are not run")).to_be_visible()
+    assert overflow(page) == [0, 0, 0]
+    assert violations(page, "main") == []
+    hook.get_by_role("button", name="Remove").click()
+    page.get_by_role("button", name="Remove it").click()
+    expect(page.get_by_text("There is no hook.")).to_be_visible()

@@ -32,6 +32,7 @@ from local.cli.main import new_app
 from local.core.capability import capabilities, participants
 from local.core.config import SystemConfig
 from local.core.routing import ModelsConfig
+from local.core.settings_texts import comments, paragraphs
 from local.generator.steps import TABLE
 from local.journal.server import Journal
 from local.runtime.participant import EVERYBODY, declaration_of
@@ -170,24 +171,6 @@ VARIABLES = {
 }
 
 
-def comments(text: str) -> tuple[list[str], list[tuple[list[str], list[str]]]]:
-    """The comment at the head of a file, and for each comment below it the keys that follow it directly."""
-    head: list[str] = []
-    keys: list[tuple[list[str], list[str]]] = []
-    block: list[str] = []
-    for line in text.splitlines():
-        if line.startswith("#"):
-            block.append(line[1:].removeprefix(" "))
-        elif found := re.match(r"(\w+):", line):
-            if block:
-                keys.append(([], block))
-            keys[-1][0].append(found[1])
-            block = []
-        elif not line and block:
-            head, block = head + ([""] if head else []) + block, []
-    return head, keys
-
-
 def _types(name: str) -> dict[str, str]:
     """The types of the keys of a file, by key."""
     others: Mapping[str, Any] = {"system": SystemConfig, "models": ModelsConfig, "api": ApiConfig}
@@ -202,20 +185,12 @@ def _default(value: Any) -> str:
 
 
 def _prose(lines: Sequence[str]) -> Iterator[str]:
-    """Paragraphs of a comment; lines that are indented are an example."""
-    text: list[str] = []
-    example: list[str] = []
-    for line in [*lines, ""]:
-        if line.startswith("  "):
-            example.append(f"    {line}")
-            continue
-        if example:
-            yield " ".join(text)
-            yield "\n".join(example)
-            text, example = [], []
-        text.append(line.strip())
-    if said := " ".join(text).strip():
-        yield re.sub(r"See docs/(\S+)\.md", r"See [this page](../\1.md)", said)
+    for each in paragraphs(lines):
+        yield re.sub(r"^(?! )(.*)", _linked, each)
+
+
+def _linked(found: re.Match[str]) -> str:
+    return re.sub(r"See docs/(\S+)\.md", r"See [this page](../\1.md)", found[0])
 
 
 # HTTP.

@@ -149,3 +149,24 @@ async def test_settings_are_listed_shown_and_changed(owner: httpx.AsyncClient, s
     assert (await owner.get("/settings/nobody")).status_code == 404
     del owner.headers["authorization"]
     assert (await owner.put("/settings/generator", json={"values": {"num_ctx": 1}})).status_code == 401
+
+
+async def test_secrets_are_stored_and_removed_and_never_told(owner: httpx.AsyncClient, system: System) -> None:
+    assert (
+        await owner.put("/settings/web_search", json={"values": {"brave_api_key": "secret:brave"}})
+    ).status_code == 200
+    [missing] = (await owner.get("/secrets")).json()["secrets"]
+    assert missing == {"name": "brave", "set_at": None, "used_by": ["web_search.brave_api_key"]}
+    stored = await owner.put("/secrets/brave", json={"value": "canary-1234"})
+    listed = await owner.get("/secrets")
+    assert stored.json() == {"name": "brave"} and listed.json()["secrets"][0]["set_at"]
+    short = await owner.put("/secrets/brave", json={"value": "canary"})
+    assert (short.status_code, short.json()["error"]["message"].count("canary")) == (422, 0)
+    shown = await owner.get("/settings/web_search")
+    assert not [each for each in (stored, listed, shown) if "canary" in each.text]
+    assert (await owner.delete("/secrets/brave")).status_code == 200
+    assert (await owner.delete("/secrets/brave")).status_code == 404
+    reset = await owner.put("/settings/web_search", json={"reset": ["brave_api_key"]})
+    assert reset.json()["values"]["brave_api_key"] is None and (await owner.get("/secrets")).json() == {"secrets": []}
+    del owner.headers["authorization"]
+    assert (await owner.put("/secrets/brave", json={"value": "canary-1234"})).status_code == 401

@@ -8,6 +8,7 @@ import httpx
 
 from local.bus.envelope import Trace
 from local.bus.messages import ResponseGeneration
+from local.core.data_dir import make_owner_token
 from local.critic.messages import CritiqueResult
 from local.journal.messages import JournalRedact, JournalRedacted
 
@@ -75,6 +76,35 @@ async def test_the_record_is_read_in_pages_from_either_end(client: httpx.AsyncCl
     only = (await client.get("/journal?subject=tool.&query=q1")).json()["entries"]
     assert {entry["subject"] for entry in only} == {"tool.request.dice", "tool.result.dice"}
     assert (await client.get("/journal?subject=Nonsense!")).status_code == 422
+
+
+async def test_the_record_is_read_by_participant_by_time_and_with_payloads(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/journal/span")).json() == {"first_at": None, "last_at": None, "number": 0}
+    assert (await client.get("/journal?until=5")).json()["entries"] == []
+    for query_id in ("q1", "q2"):
+        await ask(client, query_id=query_id, session_id="s")
+    dice = (await client.get("/journal?participant=dice&query=q1")).json()["entries"]
+    assert {entry["subject"] for entry in dice} == {"tool.request.dice", "tool.result.dice"}
+    everything = (await client.get("/journal?payloads=true")).json()["entries"][::-1]
+    span = (await client.get("/journal/span")).json()
+    assert span["number"] == everything[-1]["seq"]
+    assert span["first_at"] <= everything[-1]["sent_at"] <= span["last_at"]
+    assert everything[0]["payload"]["query_id"] == "q1"
+    assert (await client.get(f"/journal?until={span['first_at']}")).json()["entries"] == []
+    earlier = (await client.get(f"/journal?until={span['last_at']}")).json()["entries"]
+    assert [each["seq"] for each in earlier] == [each["seq"] for each in everything[: len(earlier)]][::-1]
+    assert 0 < len(earlier) < len(everything)
+
+
+async def test_dead_letters_are_listed_and_delivered_again_for_the_owner(
+    client: httpx.AsyncClient, system: System
+) -> None:
+    client.headers["authorization"] = f"Bearer {make_owner_token(system.journal_file.parent)}"
+    assert (await client.get("/journal/dead")).json() == {"dead_letters": [], "count": 0}
+    assert (await client.post("/journal/redeliver", json={})).status_code == 422
+    assert (await client.post("/journal/redeliver", json={"consumer": "generator"})).json() == {"redelivered": {}}
+    nobody = await client.post("/journal/redeliver", json={"consumer": "nobody"})
+    assert "no durable consumer 'nobody'" in nobody.json()["error"]["message"]
 
 
 async def test_one_message_on_record_is_told_whole(client: httpx.AsyncClient) -> None:

@@ -18,7 +18,13 @@ from local.journal import client as journal_client
 from local.journal import writer as journal_writer
 from local.journal.client import RecordedBuffer
 from local.journal.delivery import DeadLetter
-from local.journal.messages import JournalDeliver, JournalRedeliver, JournalRedelivered
+from local.journal.messages import (
+    JournalDeadLetters,
+    JournalDeadRead,
+    JournalDeliver,
+    JournalRedeliver,
+    JournalRedelivered,
+)
 from local.journal.writer import DeadLetters
 from local.runtime.participant import Participant, Settingless, on
 from tests.wires import MemoryWire, ZeroMQWire
@@ -437,6 +443,9 @@ async def test_a_dead_letter_is_given_again_when_that_is_asked_for_and_once_whoe
     async def redeliver(**what: Any) -> JournalRedelivered:
         return await talker.request(JournalRedeliver(**what), JournalRedelivered, SECONDS)
 
+    [letter] = (listed := await talker.request(JournalDeadRead(), JournalDeadLetters, SECONDS)).dead_letters
+    assert (letter.number, letter.consumer, letter.dead_subject) == (1, "worker", "query.received")
+    assert letter.reason and listed.count == 1
     unknown = await redeliver(consumer="nobody")
     assert unknown.error is not None and "no durable consumer 'nobody' is registered" in unknown.error.message
     assert (await redeliver(numbers=(2, 99))).numbers == {}

@@ -16,7 +16,7 @@ PARTS = (
     *("system/models", "settings/critic", "agents/goals", "agents/reflection"),
     *("tools/approvals", "tools/skills", "tools/mcp", "tools/hooks"),
 )
-TITLES = ("Memory", "Activity", "Agents", "Schedules", "Tools", "System", "Settings")
+TITLES = ("Memory", "Activity", "Agents", "Schedules", "Tools", "Participants", "System", "Settings")
 
 
 def shown(page: Page, title: str) -> None:

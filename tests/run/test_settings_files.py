@@ -89,3 +89,74 @@ def test_a_setting_may_name_a_secret_which_is_shown_and_may_not_have_its_value(
     assert "canary" not in str(refused.value) + (mine / "web_search.yaml").read_text()
     (mine / "web_search.yaml").write_text("brave_api_key: canary-1234\n")
     assert files.show("web_search")["values"]["brave_api_key"] == HIDDEN
+
+
+def test_each_key_comes_with_what_the_defaults_say_and_where_its_value_is_from(
+    files: SettingsFiles, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BRAVE_API_KEY", "canary-1234")
+    (mine / "system.yaml").write_text("participants:\n  - web_search: {max_results: 3}\n")
+    (mine / "web_search.yaml").write_text("cache_seconds: 1\nfetch_max_chars: 500\n")
+    shown = files.show("web_search")
+    assert shown["keys"]["max_results"] == ["Results of one search, at most."]
+    assert shown["sources"] == {
+        "cache_seconds": {"from": "file", "name": "web_search.yaml"},
+        "max_results": {"from": "system", "name": "web_search"},
+        "brave_api_key": {"from": "variable", "name": "BRAVE_API_KEY"},
+    }
+    assert "canary" not in json.dumps(shown)
+    listed = {each["name"]: each for each in files.described()}
+    assert listed["web_search"]["changed"] == ["cache_seconds"] and listed["models"]["keys"]["hub_url"]
+    assert all(texts for each in listed.values() if each["about"] for texts in each["keys"].values() if texts != [])
+
+
+def test_a_reset_takes_a_key_out_and_leaves_the_comments_of_others(files: SettingsFiles, mine: Path) -> None:
+    path = mine / "generator.yaml"
+    path.write_text(
+        "# Of a.\nnum_ctx: 8000\n# Of b.\noffer:\n  add:\n  - x\n  # in it\n  remove: []\n\n# Of c.\nseed: 1\n"
+    )
+    shown = files.change("generator", {}, ["offer"])
+    assert path.read_text() == "# Of a.\nnum_ctx: 8000\n# Of b.\n\n# Of c.\nseed: 1\n"
+    assert shown["values"]["offer"] == shown["defaults"]["offer"] and "offer" not in shown["sources"]
+    path.write_text("{num_ctx: 8000, seed: 1}\n")
+    assert files.change("generator", {"seed": 2}, ["num_ctx", "seed"])["values"]["seed"] == 2
+    assert "num_ctx" not in path.read_text()
+    with pytest.raises(SettingsRefused, match="nun_ctx: there is no such setting"):
+        files.change("generator", {}, ["nun_ctx"])
+
+
+def test_a_key_in_both_is_replaced_as_a_whole(files: SettingsFiles, mine: Path) -> None:
+    files.change(
+        "models", {"prices": {"a": {"prompt": 1.0, "completion": 1.0}, "b": {"prompt": 2.0, "completion": 1.0}}}
+    )
+    shown = files.change("models", {"prices": {"a": {"prompt": 3.0, "completion": 1.0}}}, ["prices"])
+    assert list(shown["values"]["prices"]) == ["a"]
+
+
+def test_a_reset_that_leaves_the_rest_invalid_is_refused_with_the_key(files: SettingsFiles, mine: Path) -> None:
+    path = mine / "system.yaml"
+    path.write_text(text := "bus_pub_address: tcp://127.0.0.1:1\nbus_sub_address: tcp://127.0.0.1:2\n")
+    with pytest.raises(SettingsRefused, match="belong together"):
+        files.change("system", {}, ["bus_pub_address"])
+    assert path.read_text() == text
+    with pytest.raises(SettingsRefused) as refused:
+        files.change("critic", {"timeout_seconds": "no"})
+    assert refused.value.details == {"key": "timeout_seconds"}
+
+
+def test_the_file_is_shown_without_secrets_and_comments(files: SettingsFiles, mine: Path) -> None:
+    (mine / "models.yaml").write_text(
+        "# canary-1\nproviders:\n  box: {kind: openai, url: 'http://me:canary-2@box.lan/v1', api_key: canary-3}\n"
+        "  other: {kind: openai, api_key: secret:box}\n"
+    )
+    shown = files.show("models")
+    assert "canary" not in json.dumps(shown)
+    assert "api_key: '***'" in shown["text"] and "secret:box" in shown["text"]
+    (mine / "models.yaml").write_text("providers: {other: {kind: openai, api_key: secret:box}}\n")
+    assert files.secrets_named() == {"box": ["models.providers.other.api_key"]}
+    providers = {"other": {"kind": "openai", "api_key": HIDDEN}}
+    with pytest.raises(SettingsRefused, match="stands for a secret"):
+        files.change("models", {"providers": providers})
+    with pytest.raises(SettingsRefused, match="expected secret:NAME") as refused:
+        files.change("models", {"providers": {"third": {"kind": "openai", "api_key": "canary-4"}}})
+    assert "canary" not in str(refused.value)

@@ -2,12 +2,14 @@
 
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from local.bus.envelope import Envelope
 from local.core.errors import ConfigError, SearchUnavailable, ToolError
 from local.runtime.participant import Resources
+from local.web.messages import SearchTrial
 from local.web.search import SearchChain, SearchHit, WebSearchConfig, WebSearchTool
 
 
@@ -61,3 +63,11 @@ async def test_it_is_built_from_its_configuration(tmp_path: Path) -> None:
     assert (await built.run("Norway")).sources
     with pytest.raises(ConfigError, match="askjeeves"):
         WebSearchTool.build(WebSearchConfig(provider="askjeeves"), Resources(tmp_path))
+
+
+async def test_an_owner_who_tries_it_gets_what_a_model_would_read_or_why_there_is_nothing() -> None:
+    envelope, trial = cast(Envelope, None), SearchTrial(query="Norway")
+    found = await tool(Provider("mine", [SearchHit("Fjords", "Deep.", "http://fjord/")])).try_out(trial, envelope)
+    assert (found.provider, found.sources, "[1] Title: Fjords" in found.text) == ("mine", ("http://fjord/",), True)
+    away = await tool(Provider("mine", SearchUnavailable("mine", "it is asleep"))).try_out(trial, envelope)
+    assert away.error is not None and away.error.kind == "unavailable" and "it is asleep" in away.error.message

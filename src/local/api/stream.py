@@ -189,7 +189,7 @@ class BrowserStream:
         self.connection: object | None = None
         self.uses = 0  # so far, for whoever gives it up
         self._participants: ParticipantWatch | None = None
-        self._bus_body: BusBody | None = None
+        self.bus_body: BusBody | None = None
         self._bus: BusWatch | None = None
         self._bus_ends: Sequence[Callable[[], object]] = ()
         self._ended = self._is_idle = self._has_been_read = False
@@ -225,7 +225,7 @@ class BrowserStream:
             "queries": list(self.queries),
             "list": self.lists_sessions,
             "participants": self._participants is not None,
-            "bus": self._bus_body,
+            "bus": self.bus_body,
         }
 
     def asked(self, query_id: str, session_id: str, query: str, find: Find) -> None:
@@ -250,7 +250,7 @@ class BrowserStream:
         """Tell what that watch takes in, as the body wants it, until `ends` are called."""
         for end in self._bus_ends:
             end()
-        self._bus_body, self._bus, self._bus_ends = body, watch, ends
+        self.bus_body, self._bus, self._bus_ends = body, watch, ends
 
     def note(self, event: ServerEvent) -> None:
         """Something is to be told once."""
@@ -551,6 +551,8 @@ class BrowserStreams:
         self._subscribe()
 
     def _carry_bus(self, stream: BrowserStream, body: BusBody | None, filters: Sequence[str]) -> None:
+        if body == stream.bus_body:
+            return None  # what waits to be sent stays
         if body is None:
             return stream.carry_bus(None, None, ())
         watch = BusWatch(stream.principal.user_id, with_payload=body.payload == "full", changed=stream.changed)

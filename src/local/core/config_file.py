@@ -268,13 +268,16 @@ def _invalid(path: Path, error: yaml.MarkedYAMLError) -> ConfigError:
 _WIDTH = 120
 
 
-def change(path: Path, values: Mapping[str, Any]) -> None:
-    """Set these keys in a YAML file, mappings key by key; a file that is not there is made. It is the old one or the
-    new one, whatever happens. Raises `ConfigError` for a file that cannot be read or written, and `StoreUnwritable`
-    where the disk takes nothing at present."""
+def change(path: Path, values: Mapping[str, Any], without: Collection[str] = ()) -> None:
+    """Take the keys `without` out of a YAML file, and set the `values`, mappings key by key; a file that is not there
+    is made. It is the old one or the new one, whatever happens. Raises `ConfigError` for a file that cannot be read or
+    written, and `StoreUnwritable` where the disk takes nothing at present."""
     path = path.resolve()  # a link stays a link
     read(path)  # which says what is wrong with it
-    text = _changed(path.read_text(encoding="utf-8-sig") if path.exists() else "", values)
+    text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
+    for key in without:
+        text = _without_key(path, text, key)
+    text = _changed(text, values) if values else text
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -289,6 +292,31 @@ def change(path: Path, values: Mapping[str, Any]) -> None:
         part.unlink(missing_ok=True)
         fault = settings_fault(path, None, f"cannot be written: {error.strerror}")
         raise refused_by_disk(path, error.errno) or fault from None
+
+
+def _without_key(path: Path, text: str, key: str) -> str:
+    """The text without one key; comments stay, as far as they are not in its value."""
+    found = parse(path, text)
+    if key not in found.values:
+        return text
+    lines, first = text.splitlines(keepends=True), found.lines[key,] - 1
+    last = first + 1
+    while last < len(lines) and re.match(r"[ \t\r\n]|- |-$", lines[last]):
+        last += 1
+    while last > first + 1 and not lines[last - 1].strip():
+        last -= 1
+    rest = "".join(lines[:first] + lines[last:])
+    wanted = {name: value for name, value in found.values.items() if name != key}
+    with suppress(ConfigError):
+        if parse(path, rest).values == wanted:
+            return rest
+    from ruamel.yaml import YAML  # for what is written in one line, or with lines that begin at the margin
+
+    yaml, written = YAML(), io.StringIO()
+    document = yaml.load(text)
+    del document[key]
+    yaml.dump(document, written)
+    return written.getvalue()
 
 
 def _changed(text: str, values: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from local.core.capability import Capability, Command, Section
 CAPABILITY = Capability(
     messages=("local.journal.messages",),
     routes=("local.journal.routes:add_routes",),
+    requests=("local.journal.messages:JournalDeadRead", "local.journal.messages:JournalRedeliver"),
     commands={
         "journal": Command(
             "local.journal.commands:journal_app", Section.WATCH, "Read, export and replay the recorded messages"

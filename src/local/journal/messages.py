@@ -157,6 +157,36 @@ class JournalRedelivered(Message):
     error: ErrorInfo | None = None
 
 
+class JournalDeadRead(Message):
+    """A client's request for the dead letters: the messages that a consumer does not receive any more."""
+
+    subject = "journal.dead"
+    delivery = Delivery.EPHEMERAL
+    is_request = True
+    answered_by = "journal"
+
+
+class DeadLetterEntry(Data):
+    """One dead letter: the message's number and subject, the consumer that was given up with it, and the reason."""
+
+    number: int
+    committed_at: float  # seconds since 1970
+    consumer: str
+    dead_subject: str
+    query_id: str
+    reason: str
+
+
+class JournalDeadLetters(Message):
+    """The journal's answer to `JournalDeadRead`: the latest dead letters, the newest first, and how many there are."""
+
+    subject = "journal.dead_letters"
+    delivery = Delivery.EPHEMERAL
+    dead_letters: tuple[DeadLetterEntry, ...] = ()
+    count: int = 0
+    error: ErrorInfo | None = None
+
+
 class JournalWorking(Message):
     """Sent by a process that serves durable consumers, four times a second while it works: by consumer and number, the
     attempts in flight.

@@ -22,7 +22,10 @@ from local.core.config import Settings
 from local.core.errors import LocalError, MalformedFrame, StoreDamaged, StoreUnwritable
 from local.journal.delivery import MAX_FAILURES, DeliveryLimits
 from local.journal.messages import (
+    DeadLetterEntry,
     JournalConfirmed,
+    JournalDeadLetters,
+    JournalDeadRead,
     JournalDeliver,
     JournalEntries,
     JournalEntry,
@@ -134,6 +137,8 @@ log = logging.getLogger(__name__)
 DAY = 24 * 60 * 60.0
 READ_BYTES = 48 * 1024  # of frames in one answer: more would travel as a file of its own
 HOUSEKEEPING_SECONDS = 600.0
+MOST_DEAD = 200  # in one answer
+LONGEST_REASON = 500  # characters
 
 
 class JournalConfig(Settings):
@@ -252,6 +257,24 @@ class Journal(Participant):
         """Redeliver dead letters whose cause was repaired."""
         return JournalRedelivered(numbers=await self._writer.dead_letters.redeliver(request))
 
+    @on(JournalDeadRead, concurrency=8)
+    async def read_dead(self, request: JournalDeadRead, envelope: Envelope) -> JournalDeadLetters:
+        """List the dead letters, of very many only the latest."""
+        await self._writer.catch_up()
+        found = await self._store.dead_letters()
+        latest = tuple(
+            DeadLetterEntry(
+                number=dead.number,
+                committed_at=dead.committed_at,
+                consumer=dead.consumer,
+                dead_subject=dead.subject,
+                query_id=dead.query_id,
+                reason=dead.reason[:LONGEST_REASON],
+            )
+            for dead in found[: -MOST_DEAD - 1 : -1]
+        )
+        return JournalDeadLetters(dead_letters=latest, count=len(found))
+
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """Why the record could not be read or changed."""
         info = ErrorInfo.of(error)
@@ -265,6 +288,8 @@ class Journal(Participant):
                 return JournalRedacted(error=info)
             case JournalRedeliver():
                 return JournalRedelivered(error=info)
+            case JournalDeadRead():
+                return JournalDeadLetters(error=info)
         return None
 
     async def _find(self, request: JournalRead) -> AsyncGenerator[Stored, None]:

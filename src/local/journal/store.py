@@ -366,6 +366,10 @@ class JournalStore:
         """All durable consumers."""
         return await self._database.run(consumer_names)
 
+    async def dead_letters(self) -> list[DeadLetterRecord]:
+        """Every message that some consumer has been given up with, in order."""
+        return await self._database.run(_dead_letters)
+
     async def redact_session(self, session_id: str) -> int:
         """Remove the payloads of a session from the file permanently, headers stay; returns how many there were."""
         return await self._redact(entries.SESSION, [session_id])
@@ -473,6 +477,14 @@ class DeadLetterRecord(NamedTuple):
     reason: str
 
 
+def _dead_letters(db: sqlite3.Connection) -> list[DeadLetterRecord]:
+    sql = (
+        "SELECT d.number, e.committed_at, d.consumer, e.subject, e.correlation_id, d.parked FROM deliveries d"
+        " JOIN entries e ON e.number = d.number WHERE d.parked != '' ORDER BY d.number, d.consumer"
+    )
+    return [DeadLetterRecord(*row) for row in db.execute(sql).fetchall()]
+
+
 class JournalStats(NamedTuple):
     """The size of a journal. Without entries the numbers are 0. `size` is in bytes, the WAL included."""
 
@@ -549,11 +561,7 @@ class JournalView:
     def dead_letters(self) -> list[DeadLetterRecord]:
         """Every message that some consumer has been given up with, in order; not those that are too old to be kept."""
         with self._reporting():
-            sql = (
-                "SELECT d.number, e.committed_at, d.consumer, e.subject, e.correlation_id, d.parked FROM deliveries d"
-                " JOIN entries e ON e.number = d.number WHERE d.parked != '' ORDER BY d.number, d.consumer"
-            )
-            return [DeadLetterRecord(*row) for row in self._db.execute(sql).fetchall()]
+            return _dead_letters(self._db)
 
     def count(self) -> JournalStats:
         """Return the statistics of the journal."""

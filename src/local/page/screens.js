@@ -13,6 +13,7 @@ export const SCREENS = [
   { id: "agents", title: "Agents", icon: "agents", key: "g", place: "more", ownerOnly: false, load: () => import("./agents/screen.js") },
   { id: "schedules", title: "Schedules", icon: "schedules", key: "d", place: "more", ownerOnly: false, load: () => import("./schedules/screen.js") },
   { id: "tools", title: "Tools", icon: "tools", key: "t", place: "more", ownerOnly: true, load: () => import("./tools/screen.js") },
+  { id: "participants", title: "Participants", icon: "participants", key: "p", place: "more", ownerOnly: true, load: () => import("./participants/screen.js") },
   { id: "system", title: "System", icon: "system", key: "y", place: "more", ownerOnly: true, load: () => import("./system/screen.js") },
   { id: "settings", title: "Settings", icon: "settings", key: "s", place: "rail", ownerOnly: false, load: () => import("./settings/screen.js") },
 ];

@@ -1,12 +1,13 @@
-"""The settings of every participant: what they are, and how the owner changes them."""
+"""The settings of every participant and the secrets that they name: what they are, and how the owner changes them."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,7 +15,10 @@ from local.api.context import api
 from local.api.http import JsonResponse, PathId, RequestRefused, read_body, takes
 from local.api.security import Access, open_to
 from local.core.errors import ConfigError
+from local.core.secrets import SecretStore
 from local.run.settings_files import SettingsFiles
+
+T = TypeVar("T")
 
 
 def _files() -> SettingsFiles:
@@ -22,40 +26,98 @@ def _files() -> SettingsFiles:
 
 
 class SettingsBody(BaseModel):
-    """The body of PUT /settings/{name}: the keys that are to change, mappings key by key."""
+    """The body of PUT /settings/{name}: the `values` that are to change, mappings key by key, and the keys to `reset`,
+    which the user's file has no longer. A key in both is replaced as a whole.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    values: Annotated[dict[str, Any], Field(min_length=1)]
+    values: dict[str, Any] = Field(default_factory=dict)
+    reset: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not (self.values or self.reset):
+            raise ValueError("expected `values`, `reset` or both; there is nothing to change")
+        return self
+
+
+class SecretBody(BaseModel):
+    """The body of PUT /secrets/{name}."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    value: SecretStr = Field(strict=False)
 
 
 def add_settings_routes(routes: APIRouter) -> None:
-    """The routes under /settings."""
+    """The routes under /settings and /secrets."""
     settings = _Settings()
     routes.add_api_route("/settings", settings.listing, methods=["GET"])
     routes.add_api_route("/settings/{name}", settings.show, methods=["GET"])
     routes.add_api_route("/settings/{name}", settings.change, methods=["PUT"], openapi_extra=takes(SettingsBody))
+    secrets = _Secrets()
+    routes.add_api_route("/secrets", secrets.listing, methods=["GET"])
+    routes.add_api_route("/secrets/{name}", secrets.store, methods=["PUT"], openapi_extra=takes(SecretBody))
+    routes.add_api_route("/secrets/{name}", secrets.remove, methods=["DELETE"])
 
 
 class _Settings:
     @open_to(Access.OWNER)
     async def listing(self) -> Response:
-        """Every file of settings, and which participants read it."""
-        names = await self._done(_files().names)
-        return JsonResponse({"settings": [{"name": name, "read_by": readers} for name, readers in names.items()]})
+        """Every file of settings: which participants read it, its keys with their texts, and which the user changed."""
+        return JsonResponse({"settings": await _done(_files().described)})
 
     @open_to(Access.OWNER)
     async def show(self, name: PathId) -> Response:
-        """One of them: schema, values, defaults, the user's file, and who has to be restarted after a change."""
-        return JsonResponse(await self._done(_files().show, name))
+        """One of them: schema, texts, values with their sources, defaults, the user's file, and whom to restart."""
+        return JsonResponse(await _done(_files().show, name))
 
     @open_to(Access.TOKEN)
     async def change(self, name: PathId, request: Request) -> Response:
-        """Change some keys in the user's file, and nothing else in it; they hold from the next restart on."""
+        """Change or reset keys in the user's file, and nothing else in it; this counts from the next restart on."""
         body = await read_body(request, SettingsBody)
-        return JsonResponse(await self._done(_files().change, name, body.values))
+        return JsonResponse(await _done(_files().change, name, body.values, body.reset))
 
-    async def _done(self, work: Any, *arguments: Any) -> Any:
-        try:
-            return await asyncio.to_thread(work, *arguments)
-        except ConfigError as error:
-            raise RequestRefused("invalid", str(error)) from None
+
+class _Secrets:
+    @open_to(Access.OWNER)
+    async def listing(self) -> Response:
+        """The names of the secrets and which settings name them, also of those that are missing; never a value."""
+        stored, used = await _done(_store().all), await _done(_files().secrets_named)
+        return JsonResponse(
+            {
+                "secrets": [
+                    {
+                        "name": name,
+                        "set_at": stored[name].set_at if name in stored else None,
+                        "used_by": used.get(name, []),
+                    }
+                    for name in sorted({*stored, *used})
+                ]
+            }
+        )
+
+    @open_to(Access.TOKEN)
+    async def store(self, name: PathId, request: Request) -> Response:
+        """Store a secret in place of the one by that name; participants read it when they start."""
+        body = await read_body(request, SecretBody)
+        await _done(_store().set, name, body.value.get_secret_value())
+        return JsonResponse({"name": name})
+
+    @open_to(Access.TOKEN)
+    async def remove(self, name: PathId) -> Response:
+        """Delete a secret; a process that has read it keeps it until it ends."""
+        if name not in await _done(_store().all):
+            raise RequestRefused("not_found", f"there is no secret {name}")
+        await _done(_store().remove, name)
+        return JsonResponse({"name": name})
+
+
+def _store() -> SecretStore:
+    return SecretStore(api().data_dir)
+
+
+async def _done(work: Callable[..., T], *arguments: Any) -> T:
+    try:
+        return await asyncio.to_thread(work, *arguments)
+    except ConfigError as error:
+        raise RequestRefused("invalid", str(error)) from None

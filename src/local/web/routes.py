@@ -1,4 +1,4 @@
-"""The HTTP route by which a user loads a picture that an answer names."""
+"""The HTTP routes by which a user loads a picture that an answer names, and the owner tries the web search."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.api.context import api
-from local.api.http import RequestRefused, read_body, takes
+from local.api.http import JsonResponse, RequestRefused, read_body, takes
 from local.api.security import Access, open_to
 from local.core.config import load
 from local.core.errors import ToolError
 from local.core.web_url import AddressGuard
+from local.web.messages import SearchTrial, SearchTrialResult
 
-FETCHER = "web_fetch"
+FETCHER, SEARCHER = "web_fetch", "web_search"
+SEARCH_SECONDS = 60.0
 MOST_BYTES = 5_000_000
 KINDS = {"refused": "forbidden", "too_large": "too_large", "unsupported_type": "unsupported_media_type"}
 
@@ -29,8 +31,15 @@ class PictureBody(BaseModel):
     url: Annotated[str, StringConstraints(min_length=1, max_length=8192)]
 
 
+class SearchBody(BaseModel):
+    """The body of POST /web/search."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
+
+
 def add_routes(routes: APIRouter) -> None:
-    """POST /pictures."""
+    """POST /pictures and POST /web/search."""
 
     @routes.post("/pictures", openapi_extra=takes(PictureBody))
     @open_to(Access.USERS)
@@ -52,3 +61,12 @@ def add_routes(routes: APIRouter) -> None:
             raise RequestRefused(KINDS.get(error.kind, "unavailable"), f"url: {error}", "url") from None
         headers = {"content-security-policy": "sandbox; default-src 'none'", "cache-control": "private, no-store"}
         return Response(picture.body, headers=headers, media_type=picture.media_type.name)
+
+    @routes.post("/web/search", openapi_extra=takes(SearchBody))
+    @open_to(Access.TOKEN)
+    async def search(request: Request) -> Response:
+        """Search the web once, with the settings that the tool has started with; returns what a model would read."""
+        body = await read_body(request, SearchBody)
+        asked = SearchTrial(query=body.query)
+        found = await api().ask(SEARCHER, asked, SearchTrialResult, seconds=SEARCH_SECONDS)
+        return JsonResponse({"provider": found.provider, "text": found.text, "sources": found.sources})

@@ -22,10 +22,13 @@ from urllib.parse import urldefrag, urlsplit
 import httpx
 from pydantic import Field, SecretStr
 
+from local.bus.envelope import Envelope
+from local.bus.message import ErrorInfo
 from local.core.config import Settings
 from local.core.errors import ConfigError, SearchUnavailable, ToolError
-from local.runtime.participant import Resources
+from local.runtime.participant import Resources, on
 from local.tools.tool import Tool, ToolOutput
+from local.web.messages import SearchTrial, SearchTrialResult
 
 # One search hit, how what a provider sent becomes one, and how the model reads those of a search.
 
@@ -680,7 +683,7 @@ class WebSearchConfig(Settings):
     API keys, too.
     """
 
-    provider: str = "searxng"
+    provider: str = Field("searxng", json_schema_extra={"enum": ["searxng", "brave", "tavily", "ddgs", "mock"]})
     fallback_providers: tuple[str, ...] = ()
     max_results: int = Field(5, ge=1, le=20)
     timeout_seconds: float = Field(15, gt=0)
@@ -733,6 +736,18 @@ class WebSearchTool(Tool):
         """Search, and return the hits, or that nothing was found, or that no provider could search."""
         outcome = await self._chain.search(query, self._max_results)
         return ToolOutput(render(outcome, date.today()), tuple(hit.url for hit in outcome.hits))
+
+    @on(SearchTrial)
+    async def try_out(self, asked: SearchTrial, envelope: Envelope) -> SearchTrialResult:
+        """Search for an owner who wants to see whether this works."""
+        try:
+            outcome = await self._chain.search(asked.query, self._max_results)
+        except SearchUnavailable as error:
+            return SearchTrialResult(error=ErrorInfo(kind="unavailable", message=str(error)))
+        except ToolError as error:
+            return SearchTrialResult(error=ErrorInfo(kind="invalid", message=str(error)))
+        urls = tuple(hit.url for hit in outcome.hits)
+        return SearchTrialResult(provider=outcome.provider, text=render(outcome, date.today()), sources=urls)
 
 
 def _value(key: SecretStr | None) -> str | None:

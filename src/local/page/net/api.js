@@ -10,6 +10,7 @@ export class ApiFailure extends Error {
     this.kind = kind;
     this.status = status;
     this.retryAfter = retryAfter;
+    this.key = ""; // of the setting that is wrong
   }
 
   /** Whether the same request may succeed soon, without anybody doing something. */
@@ -50,6 +51,6 @@ export async function send(method, path, body, { signal, file, headers } = {}) {
 async function failureOf(response) {
   const wait = Number(response.headers.get("retry-after")) || 0;
   const said = await response.json().catch(() => null);
-  const { kind = "error", message = `LoCAL2 answered with status ${response.status}.` } = said?.error ?? {};
-  return new ApiFailure(kind, message, response.status, wait);
+  const { kind = "error", message = `LoCAL2 answered with status ${response.status}.`, key = "" } = said?.error ?? {};
+  return Object.assign(new ApiFailure(kind, message, response.status, wait), { key });
 }

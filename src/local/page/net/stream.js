@@ -14,6 +14,7 @@ export class Stream {
     this.heard = heard;
     this.changed = changed;
     this.id = fresh("t", 20);
+    /** @type {Record<string, any>} */
     this.carried = { sessions: [], queries: [], list: true, participants: signIn.peek()?.owner ?? true }; // users may not know who takes part
     this.lastId = "";
     this.failures = 0;

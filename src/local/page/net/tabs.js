@@ -16,7 +16,7 @@ export class SharedStream {
     this.heard = heard;
     this.changed = changed;
     this.tab = fresh("tab", 10);
-    this.wanted = { sessions: [], queries: [] };
+    this.wanted = { sessions: [], queries: [], bus: false };
     this.ofTabs = new Map();
     this.known = new Map(); // how the stream began and who takes part, for tabs that come later
     this.said = new Map(); // what was said of the open queries, for tabs that come later
@@ -36,7 +36,7 @@ export class SharedStream {
     this.say({ kind: "want", tab: this.tab, wanted: this.wanted });
   }
 
-  /** What this tab shows. @param {{sessions: string[], queries: string[]}} wanted */
+  /** What this tab shows. @param {{sessions: string[], queries: string[], bus: boolean}} wanted */
   want(wanted) {
     this.wanted = wanted;
     if (this.stream) this.carry();
@@ -94,7 +94,8 @@ export class SharedStream {
   carry() {
     const all = [this.wanted, ...this.ofTabs.values()];
     const union = (name, most) => [...new Set(all.flatMap((one) => one[name]))].slice(0, most);
-    void this.stream.carry({ sessions: union("sessions", 64), queries: union("queries", 256) });
+    const bus = all.some((one) => one.bus) ? { subjects: [""], payload: "none" } : null;
+    void this.stream.carry({ sessions: union("sessions", 64), queries: union("queries", 256), bus });
   }
 
   say(message) {

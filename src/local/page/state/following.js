@@ -35,8 +35,23 @@ export function listen() {
 export function follow() {
   const open = [...all().flatMap((one) => one.open), ...judged()];
   const shown = all().filter((one) => isId(one.id) && (one.open.length || one.id === currentId.peek()));
-  stream?.want({ sessions: shown.map((one) => one.id), queries: open.filter((id) => !outbox.peek().has(id)) });
+  stream?.want({ sessions: shown.map((one) => one.id), queries: open.filter((id) => !outbox.peek().has(id)), bus: watching.size > 0 });
 }
+
+/** @type {Set<(name: "message" | "lost", data: any) => void>} */
+const watching = new Set();
+
+/** Hear the headers of all messages on the bus, and how many were lost, until the function that this returns is called. */
+export function watchBus(hearOne) {
+  watching.add(hearOne);
+  follow();
+  return () => {
+    watching.delete(hearOne);
+    follow();
+  };
+}
+
+const hearBus = (name, data) => watching.forEach((hearOne) => hearOne(name, data));
 
 const ended = new Map(); // when each query that was followed has ended
 const TRAIL_SECONDS = 130; // for how long its judgements are waited for
@@ -48,6 +63,7 @@ function judged() {
 
 /** Events wait for the next frame, but not for long, and are shown together. */
 export function take(name, data) {
+  if (name === "message" && !watching.size) return; // another tab shows the bus
   waiting.push([name, data]);
   if (timer) return;
   timer = setTimeout(flush, document.hidden ? HIDDEN_MS : UNPAINTED_MS);
@@ -101,6 +117,8 @@ const HEARD = {
   memory: () => (remembered.value += 1),
   approval: hearApproval,
   pull: hearPull,
+  message: (data) => hearBus("message", data),
+  lost: (data) => data.what === "bus" && hearBus("lost", data),
 };
 
 /** After an interruption that could not be made good event by event: look at the record. */

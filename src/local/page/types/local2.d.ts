@@ -448,6 +448,16 @@ export interface CronRunRecord {
   ended_at: number | null;
 }
 
+/** One dead letter: the message's number and subject, the consumer that was given up with it, and the reason. */
+export interface DeadLetterEntry {
+  number: number;
+  committed_at: number;
+  consumer: string;
+  dead_subject: string;
+  query_id: string;
+  reason: string;
+}
+
 /** A dream, published by the dreamer. The memory stores its notes. `read` counts the exchanges between the times `since` and `until` (seconds since 1970), `left_out` those with untrusted content, which are not read. `proposes_soul` says that a change of the soul waits for the owner, `proposes_skill` names the skill for which one does. */
 export interface DreamMade {
   dream_id: string;
@@ -707,6 +717,17 @@ export interface JournalConfirmed {
   ids: string[];
   refused: string[];
   error: ErrorInfo | null;
+}
+
+/** The journal's answer to `JournalDeadRead`: the latest dead letters, the newest first, and how many there are. */
+export interface JournalDeadLetters {
+  dead_letters: DeadLetterEntry[];
+  count: number;
+  error: ErrorInfo | null;
+}
+
+/** A client's request for the dead letters: the messages that a consumer does not receive any more. */
+export interface JournalDeadRead {
 }
 
 /** Sent by the journal to the instance that serves a durable consumer: entry `number` for the `attempt`th time. `frame` is the envelope as it was sent; `after` is the entry of the same session that must begin first, 0 for none. */
@@ -1260,6 +1281,19 @@ export interface RoutineResult {
   error: ErrorInfo | null;
 }
 
+/** A frontend, for an owner who tries the web search. */
+export interface SearchTrial {
+  query: string;
+}
+
+/** `web_search`, to that: the text that a model would read, the addresses in it, and the provider that answered; or why there is none. */
+export interface SearchTrialResult {
+  provider: string;
+  text: string;
+  sources: string[];
+  error: ErrorInfo | null;
+}
+
 /** Published by the generator when a user continues from an earlier place of a session. `session_id` begins with the turns that `branched_from` has before the query `before`, or up to the query `through`, of which the other is empty; these are not published again. It is another version of the conversation `version_of`, or a conversation of its own if that is empty; None in messages of earlier releases. */
 export interface SessionBranched {
   session_id: string;
@@ -1631,6 +1665,12 @@ export interface QueryBody {
   wait?: boolean;
 }
 
+/** The body of POST /journal/redeliver: which dead letters, or with `consumer` alone all of that consumer's. */
+export interface RedeliverBody {
+  numbers?: number[];
+  consumer?: string | null;
+}
+
 /** The body of POST /skills/{name}/revert. */
 export interface RevertBody {
   version: number;
@@ -1639,6 +1679,16 @@ export interface RevertBody {
 /** The body that approves tools: the id under which they were shown. */
 export interface ReviewedBody {
   review_id: string;
+}
+
+/** The body of POST /web/search. */
+export interface SearchBody {
+  query: string;
+}
+
+/** The body of PUT /secrets/{name}. */
+export interface SecretBody {
+  value: string;
 }
 
 /** The body of POST /mcp/servers. `server` is a URL, or a command and its arguments. A value of `env` or `headers` that is a key or a password is given as `secret:NAME`. */
@@ -1727,9 +1777,10 @@ export interface local__generator__routes__SettingsBody {
   instructions?: string;
 }
 
-/** The body of PUT /settings/{name}: the keys that are to change, mappings key by key. */
+/** The body of PUT /settings/{name}: the `values` that are to change, mappings key by key, and the keys to `reset`, which the user's file has no longer. A key in both is replaced as a whole. */
 export interface local__run__routes__SettingsBody {
-  values: Record<string, unknown>;
+  values?: Record<string, unknown>;
+  reset?: string[];
 }
 
 /** An envelope without its payload. */
@@ -1820,6 +1871,8 @@ export interface Messages {
   "journal.ack": JournalAck;
   "journal.attach": JournalAttach;
   [subject: `journal.confirmed.${string}`]: JournalConfirmed;
+  "journal.dead_letters": JournalDeadLetters;
+  "journal.dead": JournalDeadRead;
   [subject: `journal.deliver.${string}`]: JournalDeliver;
   "journal.detach": JournalDetach;
   "journal.entries": JournalEntries;
@@ -1863,6 +1916,8 @@ export interface Messages {
   "reward.event": RewardEvent;
   [subject: `reflection.request.${string}`]: RoutineRequest;
   [subject: `reflection.result.${string}`]: RoutineResult;
+  "search.trial": SearchTrial;
+  "search.tried": SearchTrialResult;
   "session.branched": SessionBranched;
   "session.changed": SessionChanged;
   "session.deleted": SessionDeleted;

@@ -1,0 +1,134 @@
+/** The bus as its screen shows it: the latest headers, rates, seats of the participants, and what waits for them. */
+
+export const MOST = 20_000;
+const SPARE = 2_000; // dropped at once, so that a full ring costs nothing for each message
+const SECONDS = 10; // over which a rate is the mean
+
+/** The last `MOST` headers that match, with the number of all that came and of those that were lost. */
+export class Ring {
+  constructor(most = MOST, spare = SPARE) {
+    this.most = most;
+    this.spare = spare;
+    /** @type {any[]} */
+    this.rows = [];
+    this.count = 0;
+    this.lost = 0;
+  }
+
+  /** Number it, and keep it. */
+  push(header) {
+    this.count += 1;
+    return this.add({ ...header, n: this.count });
+  }
+
+  /** Keep one that has its number. */
+  add(row) {
+    this.rows.push(row);
+    if (this.rows.length >= this.most + this.spare) this.rows.splice(0, this.rows.length - this.most);
+    return row;
+  }
+
+  /** The latest first, as a list of rows takes them: no copy of all is made. @param {any[]} rows */
+  static latest(rows, most = MOST) {
+    const length = Math.min(rows.length, most);
+    const at = (index) => rows[rows.length - 1 - index];
+    return { length, slice: (first, last) => Array.from({ length: Math.max(0, Math.min(last, length) - first) }, (_, index) => at(first + index)) };
+  }
+}
+
+/** Messages a second by their sender, and of all. */
+export class Rates {
+  constructor() {
+    /** @type {Map<number, Map<string, number>>} by second */
+    this.seconds = new Map();
+  }
+
+  count(sender, now, number = 1) {
+    const second = Math.floor(now);
+    let of = this.seconds.get(second);
+    if (!of) {
+      this.seconds.set(second, (of = new Map()));
+      for (const old of this.seconds.keys()) if (old < second - SECONDS) this.seconds.delete(old);
+    }
+    of.set(sender, (of.get(sender) ?? 0) + number);
+  }
+
+  /** Of the last whole seconds. @returns {{all: number, by: Map<string, number>}} */
+  at(now) {
+    const by = new Map();
+    let all = 0;
+    for (const [second, of] of this.seconds) {
+      if (second < Math.floor(now) - SECONDS || second >= Math.floor(now)) continue;
+      for (const [sender, count] of of) {
+        by.set(sender, (by.get(sender) ?? 0) + count);
+        all += count;
+      }
+    }
+    return { all: all / SECONDS, by: new Map([...by].map(([sender, count]) => [sender, count / SECONDS])) };
+  }
+}
+
+/** 0 → "", 0.04 → "<0.1/s", 12.4 → "12/s". */
+export function rateInWords(rate) {
+  if (!rate) return "";
+  return rate < 0.1 ? "<0.1/s" : `${rate < 9.95 ? rate.toFixed(1) : Math.round(rate)}/s`;
+}
+
+const GROUPS = [["door", "Frontends"], ["agent", "Agents"], ["observer", "Observers"], ["service", "Services"], ["tool", "Tools"]];
+
+/** The participants by their kind, each kind and each name always in the same order. @param {Iterable<any>} rows */
+export function groupsOf(rows) {
+  const all = [...rows].sort((one, other) => (one.name < other.name ? -1 : 1));
+  const known = new Set(GROUPS.map(([kind]) => kind));
+  const inGroup = (kind) => all.filter((row) => (kind === "service" ? !known.has(row.kind) || row.kind === kind : row.kind === kind));
+  return GROUPS.map(([kind, title]) => ({ title, rows: inGroup(kind) })).filter((group) => group.rows.length);
+}
+
+export const SEAT = { width: 148, height: 40, gap: 12, left: 18, head: 26 };
+
+/** Where everybody sits in a picture of that width; it depends on who is there and on nothing else. */
+export function seatsOf(groups, width) {
+  const columns = Math.max(1, Math.floor((width - SEAT.left) / (SEAT.width + SEAT.gap)));
+  let y = 0;
+  const placed = groups.map(({ title, rows }) => {
+    const top = y;
+    y += SEAT.head;
+    const seats = rows.map((row, index) => ({ row, x: SEAT.left + (index % columns) * (SEAT.width + SEAT.gap), y: y + Math.floor(index / columns) * (SEAT.height + SEAT.gap) }));
+    y += Math.ceil(rows.length / columns) * (SEAT.height + SEAT.gap) + 2;
+    return { title, y: top + 17, seats };
+  });
+  return { groups: placed, height: y, width: Math.min(width, SEAT.left + columns * (SEAT.width + SEAT.gap)) };
+}
+
+/** How many recorded messages wait for each participant, by the journal's counters of consumers. @returns {Map<string, number>} */
+export function lags(rows) {
+  const all = [...rows];
+  const pending = all.find((row) => row.name === "journal")?.counters ?? {};
+  return new Map(all.map((row) => [row.name, [...new Set(Object.values(row.subscriptions ?? {}))].reduce((sum, consumer) => sum + (consumer ? (pending[`pending_${consumer}`] ?? 0) : 0), 0)]));
+}
+
+/** Whether a message only serves the moment and is in no record: then the lists of what is on record leave it out. */
+export function isPassing({ subject }) {
+  return /^(journal\.|lease\.|generation\.|conversation\.|participant\.status$|bus\.probe)/.test(subject);
+}
+
+/** Whether it says that something went wrong. */
+export function isProblem(header) {
+  return header.subject === "bus.gap" || header.subject === "bus.dead" || header.subject === "query.failed" || header.subject === "bus.rejected";
+}
+
+/** @param {{kind: string, session: string, participant: string}} wanted a family or subject, "" for all */
+export function isWanted(header, { kind, session, participant }) {
+  if (kind && !kind.split(" ").some((one) => (one.endsWith(".") ? header.subject.startsWith(one) : header.subject === one))) return false;
+  if (session && header.session_id !== session) return false;
+  return !participant || header.sender === participant || header.subject.endsWith(`.${participant}`);
+}
+
+/** The address that lists what is wanted. @param {{kind: string, session: string, participant: string, until?: number | null, before?: number | null, payloads?: boolean, limit?: number}} wanted */
+export function journalPath({ kind, session, participant, until = null, before = null, payloads = false, limit = 100 }) {
+  const query = new URLSearchParams({ limit: String(limit) });
+  for (const subject of kind.split(" ").filter(Boolean)) query.append("subject", subject);
+  for (const [name, value] of Object.entries({ session, participant, until, before })) if (value !== null && value !== "") query.set(name, String(value));
+  if (payloads) query.set("payloads", "true");
+  return `/journal?${query}`;
+}

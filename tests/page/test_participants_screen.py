@@ -1,0 +1,113 @@
+"""Each participant's panel: what it did, stop and start, the critic's judgements, and two answers compared blind."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.page.conftest import SECONDS, PagedSystem
+from tests.page.test_access import violations
+from tests.page.test_activity_screen import searches
+from tests.page.test_chat import Visit, answered, ask, session_of
+from tests.page.test_screens import overflow, shown
+
+HOSTILE = '<img src=x onerror=pwned()>"><script>pwned()</script>'
+
+
+def fits(page: Page) -> None:
+    """At two widths and in both themes axe finds nothing, and nothing overflows."""
+    for width, theme in ((360, "dark"), (1280, "dark"), (1280, "light"), (360, "light")):
+        page.set_viewport_size({"width": width, "height": 780})
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        assert violations(page) == []
+        assert overflow(page) == [0, 0, 0]
+
+
+def annotated(paged: PagedSystem, word: str) -> dict[str, Any]:
+    """The memory of an exchange once it has its grade and its rating."""
+    end = time.monotonic() + SECONDS
+    while True:
+        assert time.monotonic() < end
+        for engram in paged.request("GET", "/memory")["engrams"]:
+            if word in engram["query"] and engram["score"] is not None and engram["sentiment"] is not None:
+                return dict(engram)
+
+
+def test_s8_the_critics_panel_shows_a_grade_and_the_memory_has_it(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open("#/participants/critic/judgements")
+    shown(page, "critic")
+    expect(page.locator(".known")).to_contain_text("self-test")
+    page.evaluate("location.hash = '#/'")
+    ask(page, "I keep my bicycle in the blue shed.")
+    answered(page)
+    expect(page.locator(".line .grade")).to_be_visible()
+    page.get_by_role("button", name="Good answer").click()
+    session = session_of(page)
+    page.evaluate("location.hash = '#/participants/critic/judgements'")
+    row = (
+        page.get_by_role("table", name="Judgements")
+        .get_by_role("row")
+        .filter(has=page.locator(f"a[href*='{session}']"))
+    )
+    expect(row).to_contain_text("of 5")
+    expect(row).to_contain_text("good")
+    expect(page.locator(".known")).to_contain_text("rated answers")
+    fits(page)
+    assert annotated(paged, "bicycle")["sentiment"] == 1
+
+
+def test_a_panel_shows_what_a_participant_did_and_stops_and_starts_it(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open(paged.sign_in())
+    expect(page.locator("#question")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.evaluate("location.hash = '#/participants'")
+    shown(page, "Participants")
+    fits(page)
+    page.get_by_role("table", name="Participants").get_by_role("link", name="memory_tools").click()
+    shown(page, "memory_tools")
+    searches(paged)
+    paged.ask("Look up the tide tables", "panel")
+    rows = page.get_by_role("region", name="What memory_tools did").locator("li[data-subject]")
+    expect(rows.filter(has_text="tool.result.search_memory").first).to_be_visible()
+    fits(page)
+    page.get_by_role("button", name="Stop…").press("Enter")
+    expect(page.get_by_role("button", name="Keep it running")).to_be_focused()
+    page.get_by_role("button", name="Stop memory_tools").click()
+    expect(page.locator(".screen-head")).to_contain_text("stopped")
+    page.get_by_role("button", name="Start").click()
+    expect(page.locator(".screen-head")).to_contain_text("ready")
+    page.get_by_role("link", name="Status").click()
+    expect(page.get_by_text("tool.request.search_memory")).to_be_visible()
+    page.get_by_label("Parts of this panel").get_by_role("link", name="Settings").click()
+    expect(page.locator(".setting-files, .screen .empty").first).to_be_visible()
+
+
+def compared(query_id: str) -> dict[str, Any]:
+    verdict = {
+        "query_id": query_id, "winner": "A", "order_consistent": True, "status": "graded", "feedback": HOSTILE,
+        "judge": "m", "self_judged": False,
+    }  # fmt: skip
+    header = {"id": "e", "subject": "pairwise.result", "sender": "critic", "sent_at": 1.0, "seq": 9, "session_id": "s"}
+    return {"entries": [{**header, "payload": verdict}], "before": None, "after": 9}
+
+
+def test_two_answers_are_compared_blind_until_the_vote(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open()
+    answers = [{"respondent_id": "A", "model": "amber", "answer": f"Four. {HOSTILE}"}]
+    answers.append({"respondent_id": "B", "model": "birch", "answer": "Five."})
+    page.route("**/journal?*", lambda route: route.fulfill(json=compared("q")))
+    page.route("**/query/q/respondents", lambda route: route.fulfill(json={"query_id": "q", "respondents": answers}))
+    page.evaluate("location.hash = '#/participants/critic/compare'")
+    page.get_by_role("link", name="Comparison of").click()
+    pair = page.locator(".pair")
+    expect(pair).to_contain_text("Four.")
+    expect(pair).not_to_contain_text("amber")
+    expect(page.locator(".screen")).not_to_contain_text("is better.")
+    fits(page)
+    page.get_by_role("button", name="Equally good").press("Enter")
+    expect(pair).to_contain_text("amber")
+    expect(page.locator(".verdict")).to_have_text("The critic: A is better. You: equally good.")
+    expect(page.locator(".compare-head")).to_contain_text("0 of 1 blind comparison")
+    assert violations(page) == []

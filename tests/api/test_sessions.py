@@ -166,8 +166,44 @@ async def test_a_session_is_named_pinned_found_and_listed(keeper: RecordKeeper, 
     assert hits == [{"query_id": "q1", "where": "query", "excerpt": "Which coffee?"}]
 
 
+async def test_sessions_are_sorted_into_folders_tagged_and_archived(
+    keeper: RecordKeeper, door: httpx.AsyncClient
+) -> None:
+    for number in range(3):
+        await keeper.say(f"q{number}", f"s{number}")
+    moved = await door.post(
+        "/sessions/change",
+        json={"session_ids": ["s0", "s1", "nowhere"], "folder": "Travel", "add_tags": ["sea", "sun"]},
+    )
+    results = moved.json()["results"]
+    assert [each["error"] and each["error"]["kind"] for each in results] == [None, None, "not_found"]
+    assert (results[0]["session"]["folder"], results[0]["session"]["tags"]) == ("Travel", ["sea", "sun"])
+    await door.post("/sessions/change", json={"session_ids": ["s1"], "remove_tags": ["sun"], "archived": True})
+
+    async def listed(**wanted: str) -> set[str]:
+        return {each["session_id"] for each in (await door.get("/sessions", params=wanted)).json()["sessions"]}
+
+    assert await listed() == {"s0", "s2"}
+    assert await listed(archived="true") == {"s1"}
+    assert await listed(archived="any", folder="Travel", tag="sea") == {"s0", "s1"}
+    assert await listed(archived="any", tag="sun") == {"s0"}
+    first = (await door.get("/sessions?limit=1")).json()
+    assert (first["folders"], first["tags"]) == (["Travel"], ["sea", "sun"])
+    out = (await door.patch("/sessions/s0", json={"folder": None, "tags": []})).json()
+    assert (out["folder"], out["tags"]) == (None, [])
+    deleted = (await door.post("/sessions/delete", json={"session_ids": ["s2", "s2"]})).json()["results"]
+    assert [(each["session_id"], each["deleted_turns"], each["error"]) for each in deleted] == [("s2", 1, None)]
+    assert await listed(archived="any") == {"s0", "s1"}
+
+
 async def test_labels_that_are_none_are_refused(keeper: RecordKeeper, door: httpx.AsyncClient) -> None:
-    for body in [{}, {"title": ""}, {"title": "a\nb"}, {"title": "x" * 201}, {"pinned": 1}, {"x": 1}]:
+    wrong: list[Any] = [
+        {"folder": "a\u202eb"},
+        {"folder": ""},
+        {"tags": ["a,b"]},
+        {"tags": [str(n) for n in range(17)]},
+    ]
+    for body in [{}, {"title": ""}, {"title": "a\nb"}, {"title": "x" * 201}, {"pinned": 1}, {"x": 1}, *wrong]:
         await keeper.say("q")
         refused = await door.patch("/sessions/s", json=body)
         assert (refused.status_code, refused.json()["error"]["kind"]) == (422, "invalid")

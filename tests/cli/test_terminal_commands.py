@@ -44,7 +44,13 @@ ANSWERS: dict[str, tuple[int, Json]] = {
     "GET /changes?call_id=q9": (200, {"changes": []}),
     "GET /sessions": (200, {"sessions": [ROW]}),
     "GET /sessions?limit=20": (200, {"sessions": []}),
-    "GET /sessions?query=2%2B2+is&limit=20": (200, {"sessions": [FOUND]}),
+    "GET /sessions?archived=any": (200, {"sessions": [ROW]}),
+    "GET /sessions?limit=20&folder=Travel&archived=true": (200, {"sessions": [{**ROW, "folder": "T", "tags": ["a"]}]}),
+    "POST /sessions/change": (200, {"results": [
+        {"session_id": "s" * 32, "session": {**ROW, "folder": "Travel"}, "error": None},
+        {"session_id": "t", "error": {"kind": "not_found", "message": "there is no session t"}},
+    ]}),
+    "GET /sessions?query=2%2B2+is&limit=20&archived=any": (200, {"sessions": [FOUND]}),
     f"PATCH /sessions/{'s' * 32}": (200, {**ROW, "title": "New"}),
     f"DELETE /sessions/{'s' * 32}?versions=true": (200, {
         "session_id": "s" * 32, "deleted_turns": 2, "repeated_in": None, "copied_to": ["b1"],
@@ -140,6 +146,7 @@ def test_conversations_are_searched_and_one_without_a_match_is_said_on_the_error
     assert found.endswith("2  Sums  (1 open)")
     assert excerpt == "    q: 2+2 is"
     assert run("sessions", "list") == (0, "", "there is no conversation yet\n")
+    assert run("sessions", "list", "--folder", "Travel", "--archived")[1].endswith("Sums  [T]  #a  (1 open)\n")
 
 
 def test_a_conversation_is_named_pinned_branched_and_deleted(run: Run, bodies: list[Json]) -> None:
@@ -301,3 +308,15 @@ def test_the_page_is_opened_in_a_browser_signed_in_and_no_system_is_started_for_
     assert len(opened) == 2
     assert run("code")[:2] == (0, "once\n")
     assert run("code", "--sign-out")[:2] == (0, "2 browsers were signed out\n")
+
+
+def test_several_conversations_are_changed_and_what_failed_is_named(run: Run, bodies: list[Json]) -> None:
+    status, out, err = run("sessions", "move", "ss", "t", "--folder", "Travel")
+    assert (status, out.endswith("Sums  [Travel]  (1 open)\n")) == (2, True)
+    assert "there is no session t" in err
+    assert bodies[-1] == {"session_ids": ["s" * 32, "t"], "folder": "Travel"}
+    run("sessions", "tag", "ss", "--add", "a", "--remove", "b")
+    assert bodies[-1] == {"session_ids": ["s" * 32], "add_tags": ["a"], "remove_tags": ["b"]}
+    run("sessions", "archive", "ss")
+    assert bodies[-1]["archived"] is True
+    assert run("sessions", "tag", "ss")[0] == 2

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { grouped, withChanges, withSession, withoutSession } from "../../src/local/page/core/session_list.js";
+import { chosenOf, grouped, inFolders, tagsIn, withChanges, withSession, withoutSession } from "../../src/local/page/core/session_list.js";
 import { hostOf, sourcesOf } from "../../src/local/page/core/sources.js";
 import { ago, bytes, counted, duration, figure } from "../../src/local/page/core/words.js";
 import { EventParser } from "../../src/local/page/net/server_events.js";
@@ -19,6 +19,16 @@ test("conversations stand by the day of their last change, the latest first, pin
 test("the versions of a conversation are one row, that of the last change", () => {
   const rows = [{ session_id: "a", updated_at: 5 }, { session_id: "b", conversation: "a", updated_at: 9 }, { session_id: "c", conversation: "a", updated_at: 7 }];
   assert.deepEqual(grouped(rows, NOON).flatMap(([, group]) => group.map((row) => row.session_id)), ["b"]);
+});
+
+test("what is archived is listed alone, folders by name with theirs in them, tags once each", () => {
+  const rows = [{ session_id: "a", folder: "Work" }, { session_id: "b", archived: true }, { session_id: "c", tags: ["sea"] }, { session_id: "d", folder: "Art", tags: ["sea"] }];
+  const ids = (choice) => chosenOf(rows, choice).map((row) => row.session_id).join("");
+  assert.deepEqual([ids({ kind: "all" }), ids({ kind: "archived" }), ids({ kind: "tag", tag: "sea" })], ["acd", "b", "cd"]);
+  const folders = inFolders(rows, ["Work", "Zoo"]).map(([name, inside]) => [name, inside.map((row) => row.session_id).join("")]);
+  assert.deepEqual(folders, [["Art", "d"], ["Work", "a"], ["Zoo", ""]]);
+  assert.deepEqual(grouped(rows, NOON).flatMap(([, group]) => group.map((row) => row.session_id)).sort(), ["b", "c"]);
+  assert.deepEqual(tagsIn(" sea, sun,sea,, "), ["sea", "sun"]);
 });
 
 test("what is heard of conversations while the list is read holds over what was read", () => {

@@ -333,8 +333,8 @@ ConversationVerb = Literal["sessions", "session", "turns", "find", "change", "br
 
 
 class SessionChanged(Message):
-    """Published by the generator when a user has changed a session's title, pin or settings. Without `title` the
-    session is named after its first query.
+    """Published by the generator when a user has changed a session's title, pin, settings, folder or tags, or has
+    archived it. Without `title` the session is named after its first query.
     """
 
     subject = "session.changed"
@@ -343,6 +343,9 @@ class SessionChanged(Message):
     title: str | None = None
     pinned: bool = False
     settings: SessionSettings | None = None
+    folder: str | None = None
+    tags: tuple[str, ...] = ()
+    archived: bool = False
     changed_at: float  # seconds since 1970
 
 
@@ -406,10 +409,11 @@ class ContextProvided(RespondentMessage):
 
 class ConversationRequest(Message):
     """A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none
-    is everybody; `query`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a
-    `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned, settings), branch (`before` or
-    `through`, `branch_id`, `is_version`), delete, prompt (the system prompt of that user's queries with these
-    `options`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden.
+    is everybody; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or
+    `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned,
+    settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the
+    system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With
+    `of_user` the sessions of other users are hidden.
     """
 
     subject = "conversation.request."
@@ -427,7 +431,10 @@ class ConversationRequest(Message):
     order: Literal["before", "after", "at"] = "before"
     at: str = ""
     position: int | None = None
-    labels: dict[str, str | bool | SessionSettings | None] = Field(default_factory=dict)
+    folder: str | None = None
+    tag: str | None = None
+    archived: bool | None = None
+    labels: dict[str, str | bool | tuple[str, ...] | SessionSettings | None] = Field(default_factory=dict)
     before: str = ""
     through: str = ""
     branch_id: str = ""

@@ -144,6 +144,10 @@ class SystemClient:
         sessions: list[Json] = self.request("GET", "/sessions")["sessions"]
         return sorted(sessions, key=lambda session: -float(session["updated_at"]))  # pinned ones come first there
 
+    def _all_sessions(self) -> list[Json]:
+        sessions: list[Json] = self.request("GET", "/sessions?archived=any")["sessions"]
+        return sessions
+
     def trace(self, query_id: str) -> Json:
         """Return the answer of GET /query/{id}/trace."""
         return self.request("GET", f"/query/{quote(query_id, safe='')}/trace")
@@ -152,7 +156,7 @@ class SystemClient:
         """Return the id of the only session that begins with this text, or the text if none does. Raises `NoAnswer` if
         several do.
         """
-        return _the_one(beginning, (each["session_id"] for each in self.sessions()), "sessions")
+        return _the_one(beginning, (each["session_id"] for each in self._all_sessions()), "sessions")
 
     def whole_engram_id(self, beginning: str) -> str:
         """The id of the one engram that begins so, as `whole_id` finds a session's. Raises `NoAnswer` if several do."""

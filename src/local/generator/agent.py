@@ -105,9 +105,13 @@ class ConversationRequestHandler:
             raise NotOnRecord(f"there is no session {session_id}")
 
     async def _listing(self, request: ConversationRequest) -> Json:
-        wanted = SessionFilter(request.key, OWNER, request.among, request.query)
+        wanted = SessionFilter(
+            request.key, OWNER, request.among, request.query, request.folder, request.tag, request.archived
+        )
         sessions, cursor = await self._sessions.listing(wanted, request.cursor, request.limit)
-        return {"sessions": sessions, "cursor": cursor}
+        is_first = request.among is None and not request.cursor
+        names = await self._sessions.folders_and_tags(wanted) if is_first else {}
+        return {"sessions": sessions, "cursor": cursor, **names}
 
     async def _session(self, request: ConversationRequest) -> Json:
         page = await self._sessions.page(request.key, TurnPlace(), LATEST)
@@ -120,7 +124,7 @@ class ConversationRequestHandler:
             "session_id": head.session_id,
             "user_id": head.user_id,
             "incognito": head.incognito,
-            **{name: line.get(name) for name in ("title", "pinned", "branched_from", "model", "settings")},
+            **{name: line.get(name) for name in _OF_LINE},
             "conversation": await self._sessions.conversation_of(head.session_id),
             "versions": await self._sessions.versions_of(head.session_id),
             "branches": await self._sessions.family(head.session_id),
@@ -179,6 +183,9 @@ class ConversationRequestHandler:
 
     async def _prompt_sections(self, request: ConversationRequest) -> Json:
         return self._prompt(date.today(), request.of_user, request.options)
+
+
+_OF_LINE = ("title", "pinned", "folder", "tags", "archived", "branched_from", "model", "settings")
 
 
 def _gauge(turn: StoredTurn) -> ContextGauge | None:

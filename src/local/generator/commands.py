@@ -1,4 +1,4 @@
-"""`local2 sessions …`: the conversations: list, search, show, rename, pin, unpin, delete, export, branch."""
+"""`local2 sessions …`: the conversations: list, search, show, rename, pin, sort, archive, delete, export, branch."""
 
 from __future__ import annotations
 
@@ -22,27 +22,41 @@ from local.cli.main import (
     write_found,
     write_lines,
 )
+from local.core.errors import NoAnswer
 
 Json = dict[str, Any]
 FORMATS = ("markdown", "json")
 Session = Annotated[str, typer.Argument(metavar="ID", help="A conversation; the beginning of its id will do.")]
+Sessions = Annotated[
+    list[str], typer.Argument(metavar="ID", help="Conversations; the beginnings of their ids will do.")
+]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many at most.")]
 
 session_app = typer.Typer(
-    help="The conversations: list, search, show, rename, pin, unpin, delete, export, branch.",
+    help="The conversations: list, search, show, rename, pin, move, tag, archive, delete, export, branch.",
 )
 
 
 @session_app.command("list")
 def list_sessions(
-    limit: Limit = 20, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None
+    limit: Limit = 20,
+    folder: Annotated[str | None, typer.Option(help="Only those in this folder.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only those with this tag.")] = None,
+    archived: Annotated[bool, typer.Option("--archived", help="Only those that are archived.")] = False,
+    as_json: JsonOption = False,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
 ) -> None:
     """Show the pinned conversations, with a *, and then the latest first.
 
     Example: local2 sessions list -n 5
     """
-    found = running_system(api, data_dir).request("GET", f"/sessions?limit={limit}")
-    write_found(found, _lines(found["sessions"]), as_json=as_json, nothing="there is no conversation yet")
+    wanted = {"limit": limit, "folder": folder, "tag": tag, "archived": "true" if archived else None}
+    query = urlencode({name: value for name, value in wanted.items() if value is not None})
+    found = running_system(api, data_dir).request("GET", f"/sessions?{query}")
+    is_chosen = folder is not None or tag is not None or archived
+    nothing = "there is no such conversation" if is_chosen else "there is no conversation yet"
+    write_found(found, _lines(found["sessions"]), as_json=as_json, nothing=nothing)
 
 
 @session_app.command()
@@ -57,7 +71,7 @@ def search(
 
     Example: local2 sessions search coffee black
     """
-    query = urlencode({"query": " ".join(words), "limit": limit})
+    query = urlencode({"query": " ".join(words), "limit": limit, "archived": "any"})
     found = running_system(api, data_dir).request("GET", f"/sessions?{query}")
     write_found(found, _lines(found["sessions"]), as_json=as_json, nothing="no conversation has these words")
 
@@ -106,13 +120,67 @@ def unpin(session: Session, api: ApiOption = None, data_dir: DataDir = None) -> 
 
 
 @session_app.command()
-def delete(session: Session, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Delete a conversation with all its versions, also from the record and the memory; name what may repeat it.
+def move(
+    sessions: Sessions,
+    folder: Annotated[str | None, typer.Option(help="The folder; without one: out of its folder.")] = None,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Put conversations into a folder, which exists as long as a conversation is in it.
+
+    Example: local2 sessions move 1f6e 77ab --folder Travel
+    """
+    _change_many(running_system(api, data_dir), sessions, {"folder": folder})
+
+
+@session_app.command()
+def tag(
+    sessions: Sessions,
+    add: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag to add; repeatable.")] = None,
+    remove: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag to take away; repeatable.")] = None,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Add tags to conversations, or take them away.
+
+    Example: local2 sessions tag 1f6e --add work --remove todo
+    """
+    if not add and not remove:
+        raise typer.BadParameter("no tag is named; expected --add TAG or --remove TAG")
+    change = {"add_tags": add or [], "remove_tags": remove or []}
+    _change_many(running_system(api, data_dir), sessions, change)
+
+
+@session_app.command()
+def archive(sessions: Sessions, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Take conversations out of the list without deleting them; searches still find them.
+
+    Example: local2 sessions archive 1f6e 77ab
+    """
+    _change_many(running_system(api, data_dir), sessions, {"archived": True})
+
+
+@session_app.command()
+def unarchive(sessions: Sessions, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Put archived conversations back into the list.
+
+    Example: local2 sessions unarchive 1f6e
+    """
+    _change_many(running_system(api, data_dir), sessions, {"archived": False})
+
+
+@session_app.command()
+def delete(sessions: Sessions, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Delete conversations with all their versions, also from the record and the memory; name what may repeat them.
 
     Example: local2 sessions delete 1f6e
     """
     client = running_system(api, data_dir)
-    done = client.request("DELETE", f"{_path(client, session)}?versions=true")
+    for path in [_path(client, session) for session in sessions]:
+        _say_deleted(client.request("DELETE", f"{path}?versions=true"), as_json=as_json)
+
+
+def _say_deleted(done: Json, *, as_json: bool) -> None:
     said = [
         f"{done['session_id']} is removed, with {done['deleted_turns']} turns",
         *repeated_lines(done["repeated_in"]),
@@ -160,13 +228,24 @@ def branch(
     write_lines([json.dumps(made) if as_json else made["session_id"]])
 
 
+def _change_many(client: SystemClient, sessions: Sequence[str], change: Json) -> None:
+    ids = [client.whole_id(session) for session in sessions]
+    results = client.request("POST", "/sessions/change", {"session_ids": ids, **change})["results"]
+    write_lines(_lines([each["session"] for each in results if not each["error"]]))
+    failed = [f"{each['session_id']}: {each['error']['message']}" for each in results if each["error"]]
+    if failed:
+        raise NoAnswer("failed", "; ".join(failed), 409)
+
+
 def _lines(sessions: Sequence[Json]) -> Iterator[str]:
     """A line for each: the beginning of its id, its latest turn, how many, its title; and below that what a search has
     found in it."""
     for row in sessions:
         mark, waits = "*" if row["pinned"] else " ", f"  ({row['open']} open)" if row.get("open") else ""
         head = f"{mark} {row['session_id'][:12]:<12}  {date_and_time(row['updated_at'])}  {row['turns']:>4}"
-        yield visible(f"{head}  {' '.join(row['title'].split())}{waits}")
+        where = f"  [{row['folder']}]" if row.get("folder") else ""
+        tags = "".join(f"  #{tag}" for tag in row.get("tags", ()))
+        yield visible(f"{head}  {' '.join(row['title'].split())}{where}{tags}{waits}")
         if match := row.get("match"):
             yield visible(f"    {match['query_id']}: {' '.join(match['excerpt'].split())}")
 

@@ -294,6 +294,11 @@ MIGRATIONS = (
     ALTER TABLE branches ADD COLUMN version_of TEXT;
     CREATE INDEX branches_by_version ON branches (version_of);
     """,
+    """
+    ALTER TABLE labels ADD COLUMN folder TEXT;
+    ALTER TABLE labels ADD COLUMN tags TEXT NOT NULL DEFAULT '[]';
+    ALTER TABLE labels ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
+    """,
 )
 
 END = 2**62  # a position behind all turns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -22,7 +22,7 @@ from local.api.profiles import profile_of, with_profile
 from local.api.queries import StreamSettings, number_after, query_chunks
 from local.api.security import Access, Caller, Principal, open_to, principal_of
 from local.bus.envelope import new_id
-from local.bus.message import Delivery, delivery_of
+from local.bus.message import Delivery, ErrorInfo, delivery_of
 from local.bus.messages import AnswerOptions, SessionSettings, with_mode, with_model
 from local.bus.vocabulary import Mode
 from local.core.errors import AttachmentMissing, LocalError
@@ -480,14 +480,68 @@ def _plain(text: str) -> str:
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), AfterValidator(_plain)]
 
 
+DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # turn the text after them around
+
+
+def _one_way(text: str) -> str:
+    if DIRECTIONS.intersection(text):
+        raise ValueError("has characters that change the direction of the text; expected plain text")
+    return _plain(text)
+
+
+def _once_each(tags: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tags))
+
+
+def _no_comma(text: str) -> str:
+    if "," in text:
+        raise ValueError("has a comma; expected one tag")
+    return text
+
+
+MAX_TAGS = 16
+MAX_AT_ONCE = 200
+Folder = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80), AfterValidator(_one_way)]
+Tag = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=40),
+    AfterValidator(_one_way),
+    AfterValidator(_no_comma),
+]
+Tags = Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS, strict=False), AfterValidator(_once_each)]
+Ids = Annotated[tuple[Id, ...], Field(min_length=1, max_length=MAX_AT_ONCE, strict=False), AfterValidator(_once_each)]
+
+
 class LabelsBody(BaseModel):
-    """The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back. All
-    `settings` are replaced together; null gives it the defaults."""
+    """The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back, a
+    folder of null takes it out of its folder. All `settings` are replaced together; null gives it the defaults."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     title: Title | None = None
     pinned: bool = False
     settings: SettingsBody | None = None
+    folder: Folder | None = None
+    tags: Tags = ()
+    archived: bool = False
+
+
+class ManyChangedBody(BaseModel):
+    """The body of POST /sessions/change: what is to be changed in all of these sessions."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    session_ids: Ids
+    pinned: bool = False
+    folder: Folder | None = None
+    archived: bool = False
+    add_tags: Tags = ()
+    remove_tags: Tags = ()
+
+
+class ManyDeletedBody(BaseModel):
+    """The body of POST /sessions/delete."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    session_ids: Ids
 
 
 class BranchBody(BaseModel):
@@ -507,6 +561,12 @@ def add_session_routes(routes: APIRouter) -> None:
     sessions = _Sessions()
     one = "/sessions/{session_id}"
     routes.add_api_route("/sessions", sessions.listing, methods=["GET"])
+    routes.add_api_route(
+        "/sessions/change", sessions.change_many, methods=["POST"], openapi_extra=takes(ManyChangedBody)
+    )
+    routes.add_api_route(
+        "/sessions/delete", sessions.delete_many, methods=["POST"], openapi_extra=takes(ManyDeletedBody)
+    )
     routes.add_api_route(one, sessions.show, methods=["GET"])
     routes.add_api_route(one, sessions.change, methods=["PATCH"], openapi_extra=takes(LabelsBody))
     routes.add_api_route(one, sessions.delete, methods=["DELETE"])
@@ -521,10 +581,15 @@ class _Sessions:
         self._turns = TurnListing()
 
     @open_to(Access.USERS)
-    async def listing(self, caller: Caller, query: Words = "", cursor: Cursor = "", limit: Limit = 1000) -> Response:
+    async def listing(
+        self, caller: Caller, query: Words = "", folder: Words | None = None, tag: Words | None = None,
+        archived: Literal["false", "true", "any"] = "false", cursor: Cursor = "", limit: Limit = 1000,
+    ) -> Response:  # fmt: skip
         """A page of the sessions, the pinned ones and then the most recent first; with `query` those in whose title, or
-        in one of whose questions with its answer, all of these words are."""
-        fields = {"query": query, "cursor": cursor, "limit": limit}
+        in one of whose questions with its answer, all of these words are. The first page has the names of all folders
+        and tags."""
+        fields: dict[str, Any] = {"query": query, "folder": folder, "tag": tag, "cursor": cursor, "limit": limit}
+        fields["archived"] = None if archived == "any" else archived == "true"
         return JsonResponse(await api().session.look_up("sessions", caller.user_id or "", SEARCH_SECONDS, **fields))
 
     @open_to(Access.USERS)
@@ -569,17 +634,55 @@ class _Sessions:
 
     @open_to(Access.USERS)
     async def change(self, session_id: PathId, request: Request, caller: Caller) -> Response:
-        """Change a session's title, pin or settings, in all its versions; returns it as it is listed then."""
+        """Change a session's title, pin, settings, folder or tags, or archive it, in all its versions; returns it as
+        it is listed then."""
         asked = await read_body(request, LabelsBody)
         labels = asked.model_dump(exclude_unset=True)
         if not labels:
-            raise RequestRefused("invalid", "nothing is to be changed; expected title, pinned or settings")
+            wanted = "title, pinned, settings, folder, tags or archived"
+            raise RequestRefused("invalid", f"nothing is to be changed; expected {wanted}")
         if asked.settings is not None:
             if asked.settings.profile:
                 await profile_of(asked.settings.profile, caller)
             labels["settings"] = asked.settings.kept()
         fields: dict[str, Any] = {"labels": labels, "of_user": caller.user_id}
         return JsonResponse(await api().session.look_up("change", session_id, CHANGE_SECONDS, **fields))
+
+    @open_to(Access.USERS)
+    async def change_many(self, request: Request, caller: Caller) -> Response:
+        """Move, tag, pin or archive several sessions: for each the session as it is listed then, or its error."""
+        body = await read_body(request, ManyChangedBody)
+        labels = body.model_dump(exclude_unset=True, include={"pinned", "folder", "archived"})
+        if not (labels or body.add_tags or body.remove_tags):
+            raise RequestRefused(
+                "invalid", "nothing is to be changed; expected folder, pinned, archived, add_tags or remove_tags"
+            )
+
+        async def change(session_id: str) -> Json:
+            tags = await self._tags(session_id, body, caller.user_id)
+            fields: dict[str, Any] = {"labels": labels | tags, "of_user": caller.user_id}
+            return {"session": await api().session.look_up("change", session_id, CHANGE_SECONDS, **fields)}
+
+        return JsonResponse({"results": await _each(body.session_ids, change)})
+
+    async def _tags(self, session_id: str, body: ManyChangedBody, user_id: str | None) -> Json:
+        if not (body.add_tags or body.remove_tags):
+            return {}
+        known = (await api().session.look_up("session", session_id, of_user=user_id))["tags"] or ()
+        tags = [tag for tag in dict.fromkeys((*known, *body.add_tags)) if tag not in body.remove_tags]
+        if len(tags) > MAX_TAGS:
+            raise RequestRefused("invalid", f"the conversation would have {len(tags)} tags; at most {MAX_TAGS} fit")
+        return {"tags": tuple(tags)}
+
+    @open_to(Access.USERS)
+    async def delete_many(self, request: Request, caller: Caller) -> Response:
+        """Delete several sessions permanently, with all their versions: for each the result, or its error."""
+        body = await read_body(request, ManyDeletedBody)
+
+        async def delete(session_id: str) -> Json:
+            return await self._delete_all(session_id, caller)
+
+        return JsonResponse({"results": await _each(body.session_ids, delete)})
 
     @open_to(Access.USERS)
     async def branch(self, session_id: PathId, request: Request, caller: Caller) -> Response:
@@ -600,22 +703,36 @@ class _Sessions:
         has their ids, of memories null where no memory takes part."""
         if not versions:
             return JsonResponse(await self._delete(session_id, caller))
+        return JsonResponse(await self._delete_all(session_id, caller))
+
+    async def _delete_all(self, session_id: str, caller: Principal) -> Json:
+        """All versions of a conversation."""
         found = await api().session.look_up("session", session_id, of_user=caller.user_id)
         done = [await self._delete(each, caller) for each in found["versions"]]
         repeated = [each["repeated_in"] for each in done]
         left = {each for one in done for each in one["copied_to"]} - set(found["versions"])
-        told = {
+        return {
             "session_id": session_id,
             **{name: sum(each[name] for each in done) for name in ("deleted_turns", "redacted_messages")},
             "copied_to": sorted(left),
             "repeated_in": None if None in repeated else sorted({each for one in repeated for each in one}),
         }
-        return JsonResponse(told)
 
     async def _delete(self, session_id: str, caller: Principal) -> Json:
         repeated_in = await _repeated_in(session_id)  # known for as long as the session is
         deleted = await api().session.delete(session_id, caller.user_id)
         return {**deleted, "repeated_in": repeated_in}
+
+
+async def _each(session_ids: Sequence[str], work: Callable[[str], Awaitable[Json]]) -> list[Json]:
+    """One after the other; what fails for one of them does not stop the others."""
+    results: list[Json] = []
+    for session_id in session_ids:
+        try:
+            results.append({"session_id": session_id, **await work(session_id), "error": None})
+        except (LocalError, RequestRefused) as error:
+            results.append({"session_id": session_id, "error": ErrorInfo.of(error).model_dump()})
+    return results
 
 
 async def _repeated_in(session_id: str) -> tuple[str, ...] | None:

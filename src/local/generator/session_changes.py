@@ -1,5 +1,5 @@
-"""What users change about a session: its title, its pin, its settings, and where they go on from an earlier place of
-it."""
+"""What users change about a session: its title, its settings and where it is listed, and where they go on from an
+earlier place of it."""
 
 from __future__ import annotations
 
@@ -223,11 +223,11 @@ class IncognitoSessions:
 
 
 SECONDS = 10.0  # for the journal, as a query has
-Labelled = Mapping[str, str | bool | SessionSettings | None]
+Labelled = Mapping[str, str | bool | tuple[str, ...] | SessionSettings | None]
 
 
 class SessionChanges:
-    """The names, pins and branches of sessions: each change is put on record, then into the store; of what was cut off
+    """The names, order and branches of sessions: each change is put on record, then into the store; of what was cut off
     in between the journal tells again."""
 
     publishes = (SessionChanged, SessionBranched)
@@ -236,13 +236,13 @@ class SessionChanges:
         self._bus, self._sessions = bus, sessions
 
     async def change(self, session_id: str, labels: Labelled) -> None:
-        """Set some of `title`, `pinned` and `settings`, in all versions of the conversation. Raises `NotOnRecord`,
-        `NotConfirmed`, `StoreFailed`."""
+        """Set some of `title`, `pinned`, `settings`, `folder`, `tags` and `archived`, in all versions of the
+        conversation. Raises `NotOnRecord`, `NotConfirmed`, `StoreFailed`."""
         head = await self._sessions.head(session_id)
         for version in await self._sessions.versions_of(session_id):
             known = await self._sessions.labels(version)
             changed = SessionChanged.model_validate(
-                {"title": known.title, "pinned": known.pinned, "settings": settings_in(known), **labels,
+                {**known._asdict(), "settings": settings_in(known), **labels,
                  "session_id": version, "changed_at": max(time.time(), known.changed_at)}
             )  # fmt: skip
             await self._bus.publish(changed, Trace(new_id(), None, version, head.user_id), seconds=SECONDS)
@@ -277,7 +277,8 @@ class SessionChanges:
 def labels_in(changed: SessionChanged) -> Labels:
     """Labels as the record keeps them."""
     settings = None if changed.settings is None else changed.settings.model_dump_json(exclude_defaults=True)
-    return Labels(changed.title, changed.pinned, changed.changed_at, settings)
+    where = (changed.folder, changed.tags, changed.archived)
+    return Labels(changed.title, changed.pinned, changed.changed_at, settings, *where)
 
 
 def settings_in(labels: Labels) -> SessionSettings | None:

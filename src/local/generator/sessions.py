@@ -153,11 +153,11 @@ def branch(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
 def _copy_labels(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
     """Give a version the labels of its conversation, and any other branch the settings alone."""
     origins = versions_of(db, respondent_id, new.version_of) if new.version_of else [new.point.session_id]
-    labels = "title, pinned" if new.version_of else "NULL, 0"
+    labels = "title, pinned, folder, tags, archived" if new.version_of else "NULL, 0, NULL, '[]', 0"
     db.execute(
-        "INSERT OR IGNORE INTO labels (session_id, respondent_id, title, pinned, changed_at, settings)"
-        f" SELECT ?, respondent_id, {labels}, changed_at, settings FROM labels WHERE respondent_id = ?"
-        " AND session_id IN (SELECT value FROM json_each(?)) ORDER BY changed_at DESC LIMIT 1",
+        "INSERT OR IGNORE INTO labels (session_id, respondent_id, title, pinned, folder, tags, archived,"
+        f" changed_at, settings) SELECT ?, respondent_id, {labels}, changed_at, settings FROM labels"
+        " WHERE respondent_id = ? AND session_id IN (SELECT value FROM json_each(?)) ORDER BY changed_at DESC LIMIT 1",
         (new.session_id, respondent_id, json.dumps(origins)),
     )
 
@@ -207,38 +207,48 @@ def _turn(db: sqlite3.Connection, respondent_id: str, query_id: str) -> sqlite3.
     return row
 
 
-# How users have named their sessions, which they have pinned, and their settings. In the caller's transaction.
+# How users have named and ordered their sessions, and their settings. In the caller's transaction.
 
 
 class Labels(NamedTuple):
-    """The title, pin and settings of a session. Without `title` it is called as its first query. `changed_at` is
-    seconds since 1970, 0 for never; `settings` are `SessionSettings` as JSON."""
+    """The title, pin and settings of a session, its folder and tags, and whether it is archived. Without `title` it is
+    called as its first query. `changed_at` is seconds since 1970, 0 for never; `settings` are `SessionSettings` as
+    JSON."""
 
     title: str | None = None
     pinned: bool = False
     changed_at: float = 0.0
     settings: str | None = None
+    folder: str | None = None
+    tags: tuple[str, ...] = ()
+    archived: bool = False
 
 
 def labels_of(db: sqlite3.Connection, respondent_id: str, session_id: str) -> Labels:
     """Raises `NotOnRecord` for a session that there is not."""
     head_of(db, respondent_id, session_id)
-    sql = "SELECT title, pinned, changed_at, settings FROM labels WHERE session_id = ? AND respondent_id = ?"
+    sql = "SELECT * FROM labels WHERE session_id = ? AND respondent_id = ?"
     row = db.execute(sql, (session_id, respondent_id)).fetchone()
-    return Labels() if row is None else Labels(row["title"], bool(row["pinned"]), row["changed_at"], row["settings"])
+    if row is None:
+        return Labels()
+    where = (row["folder"], tuple(json.loads(row["tags"])), bool(row["archived"]))
+    return Labels(row["title"], bool(row["pinned"]), row["changed_at"], row["settings"], *where)
 
 
 def keep_labels(db: sqlite3.Connection, respondent_id: str, session_id: str, labels: Labels) -> None:
     """Store them, unless there are later ones, or the session is gone."""
     db.execute(
-        "INSERT INTO labels (session_id, respondent_id, title, pinned, changed_at, settings)"
-        " SELECT :session, :own, :title, :pinned, :at, :settings WHERE EXISTS (SELECT 1 FROM turns"
+        "INSERT INTO labels (session_id, respondent_id, title, pinned, changed_at, settings, folder, tags, archived)"
+        " SELECT :session, :own, :title, :pinned, :at, :settings, :folder, :tags, :archived"
+        " WHERE EXISTS (SELECT 1 FROM turns"
         " WHERE session_id = :session AND respondent_id = :own UNION SELECT 1 FROM branches"
         " WHERE session_id = :session AND respondent_id = :own)"
         " ON CONFLICT DO UPDATE SET title = excluded.title, pinned = excluded.pinned, settings = excluded.settings,"
+        " folder = excluded.folder, tags = excluded.tags, archived = excluded.archived,"
         " changed_at = excluded.changed_at WHERE excluded.changed_at >= changed_at",
         {"session": session_id, "own": respondent_id, "title": labels.title, "pinned": labels.pinned,
-         "at": labels.changed_at, "settings": labels.settings},
+         "at": labels.changed_at, "settings": labels.settings, "folder": labels.folder,
+         "tags": json.dumps(labels.tags), "archived": labels.archived},
     )  # fmt: skip
 
 
@@ -268,6 +278,7 @@ _LISTED = (
     " coalesce(nullif(branches.version_of, ''), sums.session_id) AS conversation,"
     " coalesce(first.incognito, branches.incognito) AS incognito, branches.branched_from,"
     " coalesce(nullif(branches.before, ''), branches.through) AS before,"
+    " labels.folder, coalesce(labels.tags, '[]') AS tags, coalesce(labels.archived, 0) AS archived,"
     " (SELECT model FROM turns WHERE turns.session_id = sums.session_id AND respondent_id = :own AND refused IS NULL"
     " ORDER BY position DESC LIMIT 1) AS model,"
     " CASE WHEN json_valid(first.body) THEN json_extract(first.body, '$.origin') END AS origin"
@@ -288,12 +299,16 @@ _AFTER = (
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
     """A choice of sessions: of one user unless `user_id` is empty, where those without one are those of `unnamed`; of
-    these `among`; those in which each word of `query` is in one question with its answer, or in the title."""
+    these `among`; those in which each word of `query` is in one question with its answer, or in the title; those in a
+    `folder`, with a `tag`, `archived` or not."""
 
     user_id: str = ""
     unnamed: str = ""
     among: Collection[str] | None = None
     query: str = ""
+    folder: str | None = None
+    tag: str | None = None
+    archived: bool | None = None
 
 
 def sessions_of(
@@ -312,6 +327,15 @@ def sessions_of(
         titled = " AND ".join(needle.condition("title", parameters) for needle in needles)
         conditions.append(f"(session_id IN (SELECT value FROM json_each(:found)) OR ({titled}))")
         parameters["found"] = json.dumps(list(found))
+    if wanted.folder is not None:
+        conditions.append("folder = :folder")
+        parameters["folder"] = wanted.folder
+    if wanted.tag is not None:
+        conditions.append("EXISTS (SELECT 1 FROM json_each(tags) WHERE value = :tag)")
+        parameters["tag"] = wanted.tag
+    if wanted.archived is not None:
+        conditions.append("archived = :archived")
+        parameters["archived"] = wanted.archived
     if cursor:
         after = _AFTER
         parameters |= _place(cursor)
@@ -324,12 +348,30 @@ def sessions_of(
     return sessions, _cursor(sessions[-1]) if len(rows) > limit else None
 
 
+_SORTED = (
+    "WITH mine AS (SELECT folder, tags FROM labels WHERE respondent_id = :own AND NOT archived"
+    " AND (folder IS NOT NULL OR tags != '[]') AND (:user = '' OR EXISTS (SELECT 1 FROM turns"
+    " WHERE turns.session_id = labels.session_id AND turns.respondent_id = :own AND refused IS NULL"
+    " AND coalesce(user_id, :unnamed) = :user)))"
+)
+
+
+def folders_and_tags(db: sqlite3.Connection, respondent_id: str, wanted: SessionFilter) -> dict[str, list[str]]:
+    """The names of the `folders` and `tags` of a user's sessions that are not archived, in alphabetical order."""
+    parameters = {"own": respondent_id, "user": wanted.user_id, "unnamed": wanted.unnamed}
+    folders = f"{_SORTED} SELECT DISTINCT folder AS name FROM mine WHERE folder IS NOT NULL ORDER BY folder"
+    tags = f"{_SORTED} SELECT DISTINCT value AS name FROM mine, json_each(mine.tags) ORDER BY value"
+    named = {"folders": folders, "tags": tags}
+    return {kind: [row["name"] for row in db.execute(sql, parameters)] for kind, sql in named.items()}
+
+
 def _session(row: sqlite3.Row) -> dict[str, Any]:
     session = dict(row)
-    for flag in ("incognito", "pinned", "renamed"):
+    for flag in ("incognito", "pinned", "renamed", "archived"):
         session[flag] = bool(session[flag])
     del session["version"]
     session["settings"] = session["settings"] and json.loads(session["settings"])
+    session["tags"] = json.loads(session["tags"])
     before, origin = session.pop("before"), session["branched_from"]
     session["branched_from"] = origin and {"session_id": origin, "query_id": before}
     session["origin"] = session["origin"] or "user"
@@ -378,6 +420,10 @@ class SessionRecord:
             return sessions_of(db, self._own, wanted, cursor, limit)
 
         return await self._conversation.read(work)
+
+    async def folders_and_tags(self, wanted: SessionFilter) -> dict[str, list[str]]:
+        """The names of the folders and tags of a user's sessions."""
+        return await self._conversation.read(lambda db: folders_and_tags(db, self._own, wanted))
 
     async def head(self, session_id: str) -> SessionHead:
         """Whose a session is, and how many turns it has."""

@@ -38,10 +38,36 @@ export function conversationsIn(sessions) {
   return [...latest.values()];
 }
 
+/**
+ * What is listed: everything, or what is archived, or what has a tag.
+ * @typedef {{kind: "all"} | {kind: "archived"} | {kind: "tag", tag: string}} Choice
+ */
+
+/** The conversations of a choice. @param {Iterable<Session>} sessions @param {Choice} choice */
+export function chosenOf(sessions, choice) {
+  return [...sessions].filter((one) => Boolean(one.archived) === (choice.kind === "archived") && (choice.kind !== "tag" || one.tags?.includes(choice.tag)));
+}
+
+/** The folders by name, with what is known to be in them: `names` are those that there are. @param {Iterable<Session>} sessions
+ * @param {Iterable<string>} names @returns {[string, Session[]][]} */
+export function inFolders(sessions, names) {
+  const folders = new Map([...names].map((name) => [name, []]));
+  for (const session of conversationsIn(sessions).sort(byRecency)) {
+    if (session.folder) folders.set(session.folder, [...(folders.get(session.folder) ?? []), session]);
+  }
+  return [...folders].sort(([one], [other]) => one.localeCompare(other));
+}
+
+/** "a, b,a" → ["a", "b"]. @param {string} text */
+export function tagsIn(text) {
+  return [...new Set(text.split(",").map((tag) => tag.trim()).filter(Boolean))];
+}
+
 /** Groups with a heading each: pinned, then by the day of the last change. @param {Iterable<Session>} sessions */
 export function grouped(sessions, now) {
   const groups = new Map();
   for (const session of conversationsIn(sessions).sort(byRecency)) {
+    if (session.folder) continue;
     const heading = session.pinned ? "Pinned" : headingOf(session.updated_at ?? session.started_at ?? now, now);
     groups.set(heading, [...(groups.get(heading) ?? []), session]);
   }

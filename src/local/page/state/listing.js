@@ -4,7 +4,7 @@ import { request, send } from "../net/api.js";
 import { batch } from "../html.js";
 import { latest } from "../core/latest.js";
 import { withChanges, withSession, withoutSession } from "../core/session_list.js";
-import { cursor, found, isListed, listTrouble, sessions } from "./store.js";
+import { choice, cursor, folderNames, found, isListed, listTrouble, openFolders, sessions, tagNames } from "./store.js";
 import { hearModel } from "./choices.js";
 import { all, forget } from "./conversation.js";
 
@@ -21,6 +21,8 @@ export async function loadList() {
       sessions.value = withChanges(list, before, sessions.peek());
       isListed.value = true;
       cursor.value = page.cursor ?? null;
+      folderNames.value = page.folders ?? [];
+      tagNames.value = page.tags ?? [];
       listTrouble.value = null;
     });
   } catch (failure) {
@@ -46,7 +48,7 @@ export const search = latest(async (text, isLast) => {
 async function searched(text) {
   if (!text) return null;
   try {
-    const page = await request("GET", `/sessions?limit=50&query=${encodeURIComponent(text)}`);
+    const page = await request("GET", `/sessions?limit=50&archived=any&query=${encodeURIComponent(text)}`);
     return { text, rows: page.sessions, trouble: null };
   } catch (failure) {
     return { text, rows: [], trouble: failure.message };
@@ -63,7 +65,35 @@ export function hearDeleted(sessionId) {
   forget(sessionId);
 }
 
-/** @param {string} sessionId @param {{title?: string|null, pinned?: boolean}} change */
+/** Show all conversations, those that are archived, or those with a tag. @param {import("../core/session_list.js").Choice} wanted */
+export async function choose(wanted) {
+  choice.value = wanted;
+  if (wanted.kind === "archived") await loadWith("archived=true");
+  if (wanted.kind === "tag") await loadWith(`tag=${encodeURIComponent(wanted.tag)}`);
+}
+
+/** Show what is in a folder, or do no longer. @param {string} name @param {boolean} isOpen */
+export async function showFolder(name, isOpen) {
+  if (openFolders.peek().has(name) === isOpen) return;
+  const open = new Set(openFolders.peek());
+  if (isOpen) open.add(name);
+  else open.delete(name);
+  openFolders.value = open;
+  if (isOpen && cursor.peek()) await loadWith(`folder=${encodeURIComponent(name)}`);
+}
+
+async function loadWith(query) {
+  try {
+    const page = await request("GET", `/sessions?${query}`);
+    batch(() => {
+      for (const row of page.sessions) sessions.value = withSession(sessions.peek(), row);
+    });
+  } catch (failure) {
+    listTrouble.value = failure.message;
+  }
+}
+
+/** @param {string} sessionId @param {{title?: string|null, pinned?: boolean, tags?: string[], archived?: boolean}} change */
 export async function changeSession(sessionId, change) {
   const before = sessions.peek().get(sessionId);
   hearSession({ session_id: sessionId, ...change });

@@ -6,6 +6,15 @@ import { computed, signal } from "../html.js";
 export const sessions = signal(new Map());
 /** The list as it was searched: null where nothing is searched, else rows with a `match`. */
 export const found = signal(null);
+/** What of the list is shown. @type {import("../vendor/signals.js").Signal<import("../core/session_list.js").Choice>} */
+export const choice = signal({ kind: "all" });
+/** The names of all folders and tags, as they were last read. */
+export const folderNames = signal([]);
+export const tagNames = signal([]);
+/** The folders whose conversations are shown. @type {any} */
+export const openFolders = signal(new Set());
+/** The conversations that are selected, null while none can be. @type {any} */
+export const picked = signal(null);
 /** How to get more of the list, null where this is all. */
 export const cursor = signal(null);
 /** Whether the list was read: before that nobody knows whether it is empty. */

@@ -339,7 +339,7 @@ export interface ContextProvided {
   tokens: number;
 }
 
-/** A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none is everybody; `query`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned, settings), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden. */
+/** A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none is everybody; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned, settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden. */
 export interface ConversationRequest {
   verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt";
   key: string;
@@ -351,7 +351,10 @@ export interface ConversationRequest {
   order: "before" | "after" | "at";
   at: string;
   position: number | null;
-  labels: Record<string, string | boolean | SessionSettings | null>;
+  folder: string | null;
+  tag: string | null;
+  archived: boolean | null;
+  labels: Record<string, string | boolean | string[] | SessionSettings | null>;
   before: string;
   through: string;
   branch_id: string;
@@ -1303,12 +1306,15 @@ export interface SessionBranched {
   branched_at: number;
 }
 
-/** Published by the generator when a user has changed a session's title, pin or settings. Without `title` the session is named after its first query. */
+/** Published by the generator when a user has changed a session's title, pin, settings, folder or tags, or has archived it. Without `title` the session is named after its first query. */
 export interface SessionChanged {
   session_id: string;
   title: string | null;
   pinned: boolean;
   settings: SessionSettings | null;
+  folder: string | null;
+  tags: string[];
+  archived: boolean;
   changed_at: number;
 }
 
@@ -1598,11 +1604,29 @@ export interface JobChangeBody {
   enabled: boolean;
 }
 
-/** The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back. All `settings` are replaced together; null gives it the defaults. */
+/** The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back, a folder of null takes it out of its folder. All `settings` are replaced together; null gives it the defaults. */
 export interface LabelsBody {
   title?: string | null;
   pinned?: boolean;
   settings?: local__generator__routes__SettingsBody | null;
+  folder?: string | null;
+  tags?: string[];
+  archived?: boolean;
+}
+
+/** The body of POST /sessions/change: what is to be changed in all of these sessions. */
+export interface ManyChangedBody {
+  session_ids: string[];
+  pinned?: boolean;
+  folder?: string | null;
+  archived?: boolean;
+  add_tags?: string[];
+  remove_tags?: string[];
+}
+
+/** The body of POST /sessions/delete. */
+export interface ManyDeletedBody {
+  session_ids: string[];
 }
 
 /** The body of POST /memory/file: the whole text, and whether what was changed in it is to be done. */

@@ -1,6 +1,6 @@
 /** Removes a conversation, and then says who may repeat it. */
 
-import { html, useState } from "../html.js";
+import { html, useLayoutEffect, useState } from "../html.js";
 import { deleteSession, isVersion } from "../state/listing.js";
 import { currentId, sessions } from "../state/store.js";
 import { counted } from "../core/words.js";
@@ -9,6 +9,7 @@ import { Repeated } from "./repeated.js";
 
 export function DeleteDialog({ sessionId, close }) {
   const [step, put] = useState({ name: "ask" });
+  useLayoutEffect(() => document.querySelector("dialog [data-first]")?.["focus"](), []); // it is fetched after the dialog has opened
   const [title] = useState(sessions.value.get(sessionId)?.title || "this conversation");
   const remove = async () => {
     put({ name: "working" });

@@ -2,8 +2,6 @@
 
 import { html, useLayoutEffect, useRef } from "../html.js";
 import { dialog } from "../state/store.js";
-import { DeleteDialog } from "./delete_dialog.js";
-import { ExportDialog } from "./export_dialog.js";
 import { FindDialog } from "./find_dialog.js";
 import { ForgetDialog } from "./forget_dialog.js";
 import { KeysDialog } from "./keys_dialog.js";
@@ -13,9 +11,14 @@ import { lazy } from "./lazy.js";
 import { RenameDialog } from "./rename_dialog.js";
 
 const AnsweringDialog = lazy(() => import("./answering_dialog.js").then((file) => file.AnsweringDialog), () => false);
+const ExportDialog = lazy(() => import("./export_dialog.js").then((file) => file.ExportDialog), () => false);
+const DeleteDialog = lazy(() => import("./delete_dialog.js").then((file) => file.DeleteDialog), () => false);
+const DeleteManyDialog = lazy(() => import("./delete_many_dialog.js").then((file) => file.DeleteManyDialog), () => false);
+const MoveDialog = lazy(() => import("./move_dialog.js").then((file) => file.MoveDialog), () => false);
+const TagsDialog = lazy(() => import("./tags_dialog.js").then((file) => file.TagsDialog), () => false);
 
 const KINDS = {
-  answering: AnsweringDialog, delete: DeleteDialog, export: ExportDialog, find: FindDialog, forget: ForgetDialog, keys: KeysDialog, more: MoreDialog, palette: Palette, rename: RenameDialog,
+  answering: AnsweringDialog, delete: DeleteDialog, deleteMany: DeleteManyDialog, move: MoveDialog, tags: TagsDialog, export: ExportDialog, find: FindDialog, forget: ForgetDialog, keys: KeysDialog, more: MoreDialog, palette: Palette, rename: RenameDialog,
 };
 
 export function Dialogs() {

@@ -1,12 +1,16 @@
 /** The conversations: to go to, begin, search. */
 
 import { html, useState } from "../html.js";
-import { grouped } from "../core/session_list.js";
+import { chosenOf, grouped, inFolders } from "../core/session_list.js";
 import { counted } from "../core/words.js";
 import { begin } from "../state/commands.js";
-import { loadMore, search } from "../state/listing.js";
-import { cursor, found, isIncognito, isListed, isRailOpen, listTrouble, now, sessions } from "../state/store.js";
-import { SessionItem } from "./session_item.js";
+import { choose, loadMore, search, showFolder } from "../state/listing.js";
+import { choice, cursor, folderNames, found, isIncognito, isListed, isRailOpen, listTrouble, now, openFolders, picked, sessions, tagNames } from "../state/store.js";
+import { Menu } from "./menu.js";
+import { lazy } from "./lazy.js";
+import { DRAGGED, SessionItem } from "./session_item.js";
+
+const PickedBar = lazy(() => import("./picked_bar.js").then((file) => file.PickedBar), () => picked.value !== null);
 
 export function Rail() {
   return html`<nav class="rail" aria-label="Conversations">
@@ -16,11 +20,14 @@ export function Rail() {
     <div class="acts">
       <button type="button" class="new" onClick=${() => begin(false)}>New conversation</button>
       <button type="button" class="ghost" aria-pressed=${isIncognito.value} title="A conversation that is not remembered and soon deleted" onClick=${() => begin(true)}>Incognito</button>
+      <${Menu} label="What is listed" items=${choices()} />
     </div>
+    <${Chosen} />
     <div class="sessions" data-state=${listTrouble.value ? "failed" : isListed.value ? "ready" : "loading"}>
       ${listTrouble.value ? html`<p class="trouble" role="status">${listTrouble.value}</p>` : null}
       ${found.value ? html`<${Found} />` : html`<${Groups} />`}
     </div>
+    ${picked.value ? html`<${PickedBar} />` : null}
   </nav>`;
 }
 
@@ -46,15 +53,62 @@ function isMac() {
   return navigator.platform?.startsWith("Mac");
 }
 
+/** What the list can show, and the way to select in it. */
+function choices() {
+  const { kind, ...rest } = choice.value;
+  const tag = "tag" in rest ? rest.tag : null;
+  return [
+    { title: "Select several", run: () => (picked.value = new Set()) },
+    { title: "All conversations", run: () => choose({ kind: "all" }), isChecked: kind === "all" },
+    { title: "Archived", run: () => choose({ kind: "archived" }), isChecked: kind === "archived" },
+    ...tagNames.value.map((name) => ({ title: `#${name}`, run: () => choose({ kind: "tag", tag: name }), isChecked: tag === name })),
+  ];
+}
+
+function Chosen() {
+  const shown = choice.value;
+  if (shown.kind === "all") return null;
+  return html`<p class="chosen" role="status"><span dir="auto">${shown.kind === "tag" ? `#${shown.tag}` : "Archived"}</span>
+    <button type="button" class="quiet" onClick=${() => choose({ kind: "all" })}>Show all</button></p>`;
+}
+
+const EMPTY = { all: "Your conversations will be listed here.", archived: "Nothing is archived. The menu of a conversation archives it.", tag: "No conversation has this tag." };
+
+/** Where a conversation can be dropped. */
+function dropInto(folder) {
+  return {
+    onDragOver: (event) => event.dataTransfer.types.includes(DRAGGED) && event.preventDefault(),
+    onDrop: (event) => {
+      event.preventDefault();
+      const id = event.dataTransfer.getData(DRAGGED);
+      if (id) void import("../state/many.js").then((file) => file.moveInto(id, folder));
+    },
+  };
+}
+
+function Folder({ name, rows }) {
+  const isOpen = openFolders.value.has(name);
+  return html`<details class="folder" open=${isOpen} onToggle=${(event) => void showFolder(name, event.currentTarget.open)} ...${dropInto(name)}>
+    <summary dir="auto">${name}</summary>
+    ${isOpen ? html`<ul aria-label=${name}>${rows.map((row) => html`<${SessionItem} key=${row.session_id} session=${row} />`)}</ul>` : null}
+  </details>`;
+}
+
 function Groups() {
-  const groups = grouped(sessions.value.values(), now.value);
-  if (!groups.length && !isListed.value) return null;
-  if (!groups.length) return html`<p class="empty">Your conversations will be listed here.</p>`;
-  return html`${groups.map(
-      ([heading, rows]) => html`<section key=${heading} aria-label=${heading}><h2>${heading}</h2>
+  const shown = chosenOf(sessions.value.values(), choice.value);
+  const isAll = choice.value.kind === "all";
+  const folders = inFolders(shown, isAll && cursor.value ? folderNames.value : []);
+  const groups = grouped(shown, now.value);
+  if (!shown.length && !isListed.value) return null;
+  if (!shown.length && !folders.length) return html`<p class="empty">${EMPTY[choice.value.kind]}</p>`;
+  return html`${folders.length
+      ? html`<section aria-label="Folders"><h2>Folders</h2>${folders.map(([name, rows]) => html`<${Folder} key=${name} name=${name} rows=${rows} />`)}</section>`
+      : null}
+    ${groups.map(
+      ([heading, rows]) => html`<section key=${heading} aria-label=${heading} ...${dropInto(null)}><h2>${heading}</h2>
         <ul>${rows.map((row) => html`<${SessionItem} key=${row.session_id} session=${row} />`)}</ul></section>`
     )}
-    ${cursor.value ? html`<button type="button" class="more" onClick=${() => void loadMore()}>Earlier ones</button>` : null}`;
+    ${cursor.value && isAll ? html`<button type="button" class="more" onClick=${() => void loadMore()}>Earlier ones</button>` : null}`;
 }
 
 function Found() {

@@ -2,7 +2,7 @@
 
 import { html } from "../html.js";
 import { changeSession, isVersion } from "../state/listing.js";
-import { currentId, dialog, isRailOpen, tell } from "../state/store.js";
+import { currentId, dialog, isRailOpen, picked, tell } from "../state/store.js";
 import { Menu } from "./menu.js";
 
 export function SessionItem({ session, match }) {
@@ -10,23 +10,41 @@ export function SessionItem({ session, match }) {
   const title = session.title || "Untitled";
   const isCurrent = isVersion(currentId.value, id);
   const address = `#/c/${encodeURIComponent(id)}${match?.query_id ? `/${encodeURIComponent(match.query_id)}` : ""}`;
-  return html`<li class=${isCurrent ? "conv on" : "conv"}>
+  const selection = picked.value;
+  const drag = (event) => event.dataTransfer.setData(DRAGGED, id);
+  return html`<li class=${isCurrent ? "conv on" : "conv"} draggable="true" onDragStart=${drag}>
+    ${selection ? html`<input type="checkbox" aria-label=${`Select “${title}”`} checked=${selection.has(id)} onChange=${() => (picked.value = toggled(selection, id))} />` : null}
     <a href=${address} aria-current=${isCurrent ? "page" : null} onClick=${() => (isRailOpen.value = false)} dir="auto" title=${title}>
       <span class="title">${title}</span>${match?.excerpt ? html`<small class="excerpt">${match.excerpt}</small>` : null}
     </a>
+    ${session.tags?.length ? html`<small class="tag" dir="auto" title=${session.tags.map((tag) => `#${tag}`).join(" ")}>#${session.tags[0]}${session.tags.length > 1 ? ` +${session.tags.length - 1}` : ""}</small>` : null}
+    ${session.archived && match !== undefined ? html`<small class="tag">archived</small>` : null}
     ${session.incognito ? html`<small class="tag">incognito</small>` : null}
     ${session.open ? html`<span class="dots" role="img" aria-label="answering"><u></u><u></u><u></u></span>` : null}
-    <${Menu} label=${`More for “${title}”`} items=${itemsFor(session)} />
+    ${selection ? null : html`<${Menu} label=${`More for “${title}”`} items=${itemsFor(session)} />`}
   </li>`;
+}
+
+/** What is dragged: the id of a conversation. */
+export const DRAGGED = "text/x-local2-session";
+
+function toggled(selection, id) {
+  const next = new Set(selection);
+  if (!next.delete(id)) next.add(id);
+  return next;
 }
 
 function itemsFor(session) {
   const sessionId = session.session_id;
   const over = (kind) => () => (dialog.value = { kind, sessionId });
-  const pin = () => changeSession(sessionId, { pinned: !session.pinned }).catch((failure) => tell(`The conversation was not changed: ${failure.message}`));
+  const sort = (kind) => () => (dialog.value = { kind, sessionIds: [sessionId] });
+  const change = (what) => () => changeSession(sessionId, what).catch((failure) => tell(`The conversation was not changed: ${failure.message}`));
   return [
     { title: "Rename", run: over("rename") },
-    { title: session.pinned ? "Unpin" : "Pin", run: pin },
+    { title: session.pinned ? "Unpin" : "Pin", run: change({ pinned: !session.pinned }) },
+    { title: "Move to folder", run: sort("move") },
+    { title: "Tags", run: sort("tags") },
+    { title: session.archived ? "Back to the list" : "Archive", run: change({ archived: !session.archived }) },
     { title: "Export", run: over("export") },
     { title: "Delete", run: over("delete"), isBad: true },
   ];

@@ -48,7 +48,7 @@ export function Exchange({ id, change, gone }) {
     <${Others} title="Answers that rest on it" ids=${rests.data?.repeated_in ?? []} />
     ${failure ? html`<${Trouble} text=${engram.pinned ? "It is still pinned." : "It was not pinned."} failure=${failure} label="Close" act=${() => fail(null)} />` : null}
     <div class="row-acts"><${Button} act=${pin}>${engram.pinned ? "Unpin" : "Pin"}</${Button}>
-      ${engram.session_id ? html`<a class="as-button" href=${turnAt(engram.session_id, engram.note_of ?? engram.query_id)}>Go to the conversation</a>` : null}
+      ${engram.session_id ? html`<a class="as-button edged" href=${turnAt(engram.session_id, engram.note_of ?? engram.query_id)}>Go to the conversation</a>` : null}
       <button type="button" class="edged bad" aria-haspopup="dialog" onClick=${forget}>Delete…</button></div>
     <p><small>${engram.pinned ? "Pinned: the model is told this in every conversation." : "Pin it to have the model told in every conversation what you said here."}</small></p>
   </div>`;

@@ -54,8 +54,9 @@ def running(data_dir: Path, *session_ids: str) -> Iterator[None]:
                 **{f"/sessions/{each}": {"messages": SAID} for each in session_ids},
             }
             error = {"error": {"kind": "not_found", "message": "there is no such session"}}
-            body = json.dumps(answers.get(self.path, error)).encode()
-            self.send_response(200 if self.path in answers else 404)
+            path, _, _ = self.path.partition("?")
+            body = json.dumps(answers.get(path, error)).encode()
+            self.send_response(200 if path in answers else 404)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -104,6 +104,7 @@ def test_keys_and_the_palette_lead_to_screens_and_back_to_the_list(visit: Visit,
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Schedules")
     page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.type("gf")
     expect(page.locator("#search-conversations")).to_be_focused()
 

@@ -117,7 +117,7 @@ def test_a_hook_is_added_and_removed(visit: Visit, paged: PagedSystem) -> None:
     page.get_by_label("Name", exact=True).fill("office-hours")
     page.get_by_label("Only for these tools").fill("shell_exec, shell_script")
     page.get_by_label("Command", exact=True).fill("python3")
-    page.get_by_label("Script").fill("office_hours.py")
+    page.get_by_label("Script", exact=True).fill("office_hours.py")
     page.get_by_role("button", name="Add this hook").press("Enter")
     hook = page.get_by_role("list", name="Hooks").get_by_role("listitem")
     expect(hook).to_contain_text("python3 office_hours.py")

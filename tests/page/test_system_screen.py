@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.page.conftest import PagedSystem
@@ -74,6 +75,7 @@ def test_the_log_is_filtered_and_followed(visit: Visit, paged: PagedSystem) -> N
     assert "level=info" in asked[0] and asked[-1].endswith("level=error&participant=memory&query=q1&limit=200")
 
 
+@pytest.mark.thorough
 def test_a_backup_is_made_and_the_doctor_says_what_its_command_does(visit: Visit, paged: PagedSystem) -> None:
     page = visit().open(paged.sign_in())
     go(page, "backups")

@@ -130,6 +130,7 @@ async def test_agents_get_no_more_out_than_one_question_may_open(assistant: Any,
     assert {variant: number for variant, number in out.items() if number > MOST_LINKS} == {}
 
 
+@pytest.mark.thorough
 async def test_nor_do_all_runs_of_a_tainted_job_open_more_than_one_conversation(assistant: Any) -> None:
     await begin(assistant)
     prepare(assistant.web, "tag")

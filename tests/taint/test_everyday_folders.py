@@ -52,15 +52,19 @@ def conversations(page: str) -> Iterator[Conversation]:
 
 
 class Owner:
-    """Somebody at a frontend who allows everything. `asked` are the tools about which they were asked, by session."""
+    """Somebody at a frontend who allows everything. `asked` are the tools about which they were asked, by session; a
+    question that is told again, as after a slow answer, is still one."""
 
     def __init__(self, bus: Any) -> None:
         self.asked: defaultdict[str, list[str]] = defaultdict(list)
-        self._bus, self._answers = bus, set[asyncio.Task[Any]]()
+        self._bus, self._answers, self._seen = bus, set[asyncio.Task[Any]](), set[str]()
         bus.subscribe(ApprovalRequest.subject, self._hear)
 
     def _hear(self, envelope: Envelope) -> None:
         asked = ApprovalRequest.decode(envelope.payload)
+        if asked.call_id in self._seen:
+            return
+        self._seen.add(asked.call_id)
         self.asked[asked.session_id].append(asked.tool)
         decision = PermissionRequest(verb="decide", call_id=asked.call_id, decision="allow", by="page")
         self._answers.add(asyncio.ensure_future(self._bus.request(decision, PermissionResult, SECONDS)))

@@ -134,7 +134,7 @@ def test_the_theme_and_the_text_size_are_kept_and_there_before_the_page_is_drawn
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_on_any_screen_at_two_widths(visit: Visit, paged: PagedSystem, theme: str) -> None:
     found = {}
-    page = visit(color_scheme=theme).open("#/memory")
+    page = visit(color_scheme=theme).open(paged.sign_in())
     for width in (360, 1280):
         page.set_viewport_size({"width": width, "height": 780})
         for address in (*(title.lower() for title in TITLES), *PARTS):

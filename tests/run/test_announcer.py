@@ -14,8 +14,7 @@ from local.bus.messages import ParticipantStatus
 from local.bus.zeromq import MemoryHub
 from local.core.errors import BusNotReady
 from local.run import run as announcer
-from local.run.newcomers import ParticipantReloader
-from local.run.run import Announcer
+from local.run.run import Announcer, ParticipantReloader
 from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
 
 

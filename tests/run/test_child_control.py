@@ -15,8 +15,7 @@ from local.bus.messages import ParticipantRequest, ParticipantResult
 from local.bus.zeromq import MemoryHub
 from local.core.config import ParticipantEntry, SystemConfig
 from local.core.errors import ConfigError, UnknownParticipant
-from local.run.newcomers import ParticipantReloader
-from local.run.run import ChildControl
+from local.run.run import ChildControl, ParticipantReloader
 from local.runtime.child import ChildSpec
 from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
 

@@ -108,7 +108,7 @@ def add_sign_in_routes(routes: APIRouter) -> None:
     @routes.post("/sign-out", openapi_extra=takes(SignOutBody))
     @open_to(Access.USERS)
     async def sign_out(request: Request) -> Response:
-        """Sign this browser out, or every browser of whoever asks; their open streams end."""
+        """Sign this browser out, or every browser of the same user; their open streams end."""
         body, caller = await read_body(request, SignOutBody), principal_of(request)
         ended = 0
         if body.everywhere:

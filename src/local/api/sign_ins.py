@@ -60,7 +60,7 @@ class OneTimeCodes:
         return code
 
     def typed(self) -> str:
-        """A new code to be typed, as `XXXXX-XXXXX`; the one before it is good no more."""
+        """A new code to be typed, as `XXXXX-XXXXX`; the one before it stops working."""
         code = "".join(secrets.choice(ALPHABET) for _ in range(TYPED_LENGTH))
         self._typed, self._tries = (_digest(code), self._clock() + CODE_SECONDS), 0
         return f"{code[:5]}-{code[5:]}"
@@ -128,7 +128,7 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True)
 class Halves:
-    """What a browser gets to prove a sign-in by."""
+    """The two secrets of one sign-in, which count only together: the cookie and the key that the page stores."""
 
     cookie: str
     key: str

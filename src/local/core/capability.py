@@ -64,11 +64,11 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """What one folder adds to the system. `participants` are "module:Class" by the name in `system.yaml`, `messages`
-    modules with message classes, `routes` functions "module:function" that add HTTP routes to a router, `requests` the
-    messages "module:Class" that these routes send, `commands` the words after `local2`, and `aliases` other words for
-    them: "pull" for "model pull". `extensions` are "module:Class" by the participant of another capability that they
-    extend, which works without them, too."""
+    """The entry of one folder in the table of contents. `participants` are "module:Class" by the name in `system.yaml`,
+    `messages` modules with message classes, `routes` functions "module:function" that add HTTP routes to a router,
+    `requests` the messages "module:Class" that these routes send, `commands` the words after `local2`, and
+    `aliases` other words for them: "pull" for "model pull". `extensions` are "module:Class" by the participant of
+    another capability that they extend, which works without them, too."""
 
     participants: Mapping[str, str] = field(default_factory=dict)
     messages: tuple[str, ...] = ()

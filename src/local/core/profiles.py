@@ -30,7 +30,7 @@ ToolName = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_-]{1,64}|\*)$
 
 
 class ProfileSettings(Settings):
-    """What stands before a profile's text; docs/how-to/instructions-and-profiles.md says what each key means."""
+    """The header of a profile's file; docs/how-to/instructions-and-profiles.md says what each key means."""
 
     name: Name
     description: Line

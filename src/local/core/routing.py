@@ -103,7 +103,7 @@ class MaxTools(Settings):
 
 
 class Price(Settings):
-    """What a million tokens of a model cost."""
+    """The price of a model, for a million tokens."""
 
     prompt: float = Field(ge=0)
     completion: float = Field(ge=0)

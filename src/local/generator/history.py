@@ -934,7 +934,7 @@ def end_of(
 
 
 class TaintRecord:
-    """What the record of one respondent says of taint, kept beside its turns. Raises as `ConversationService` does."""
+    """The taint that one respondent has on record, kept beside its turns. Raises as `ConversationService` does."""
 
     def __init__(self, conversation: ConversationService, respondent_id: str) -> None:
         self._conversation, self._respondent_id = conversation, respondent_id
@@ -998,7 +998,7 @@ class TaintRecord:
 
 @dataclass(frozen=True, slots=True)
 class QueryTaint:
-    """What is on record beside one query: `TurnRecord`. An agent's query belongs to the conversation of its user, and
+    """The taint on record beside one query, a `TurnRecord`. An agent's query belongs to its user's conversation, and
     all runs of a job that was made after untrusted content was read are one conversation."""
 
     record: TaintRecord

@@ -106,8 +106,8 @@ def _readings(written: str, least: int) -> list[str]:
 
 
 class Word(NamedTuple):
-    """What is said of a word, how many links were left out of it, and by how many closing marks it ends after an
-    address that goes on with whatever follows; None if it ends otherwise."""
+    """One word of an answer without its links: the text, how many links were left out, and the number of closing marks
+    after an address that goes on with whatever follows; None if it ends otherwise."""
 
     text: str
     left_out: int

@@ -73,7 +73,7 @@ def _quoted(file: Attachment, query: str, characters: int) -> str:
 
 
 class SkillLine(NamedTuple):
-    """What the model is told of a skill before it reads it."""
+    """The line of a prompt about one skill that the model can read."""
 
     name: str
     description: str
@@ -81,7 +81,7 @@ class SkillLine(NamedTuple):
 
 
 class ToolLine(NamedTuple):
-    """What the prompt needs to know of a tool."""
+    """The properties of a tool that the prompt depends on."""
 
     name: str
     effect: str = "read"
@@ -97,8 +97,8 @@ class ToolLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PromptInputs:
-    """What a system prompt is compiled from. `role` is the text of generator.yaml; `mode` what becomes of calls that
-    need leave, where that is known; `workspace` the folder that tools work in."""
+    """The inputs from which a system prompt is compiled. `role` is the text of generator.yaml; `mode` the
+    permission mode, where that is known; `workspace` the folder that tools work in."""
 
     role: SourcedText
     today: date
@@ -455,7 +455,7 @@ def as_json(model: str, inputs: PromptInputs) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class PromptKnowledge:
-    """What prompts are made from besides the question. `offered` gives the tools that there are, `skills` those that
+    """The sources of prompts besides the question. `offered` gives the tools that there are, `skills` those that
     can be read, `mode` that of the gatekeeper, empty where none lives; `texts` are what the owner has written, `sizes`
     the sizes of the models."""
 

@@ -426,7 +426,7 @@ class TurnInput:
 
 
 class TurnState(StrEnum):
-    """What a turn is doing."""
+    """The state of a turn."""
 
     IDLE = "IDLE"
     RECEIVING = "RECEIVING"

@@ -26,7 +26,8 @@ from local.cli.client import CONNECT_SECONDS, SystemClient
 from local.cli.main import Flags
 from local.core import failpoints
 from local.core.bus_address import BusAddress
-from local.core.config import ParticipantEntry, SystemConfig, layers_for, load
+from local.core.capability import participants
+from local.core.config import OWN_NAMES, ParticipantEntry, SystemConfig, layers_for, load
 from local.core.data_dir import SENDERS, DataDirLock, Facts, RunDirectory, owner_token
 from local.core.environment import data_dir, environment
 from local.core.errors import BusNotReady, DeclarationNotWritten, LocalError, StartFailed, StartInterrupted
@@ -38,7 +39,6 @@ from local.models.servers import ServerSpec
 from local.models.settings import load_models
 from local.run.backend import Backend, choose_backend, with_backend
 from local.run.data_dir_watch import DataDirWatch
-from local.run.newcomers import ParticipantReloader
 from local.run.overrides import GENERATOR, configured, overrides_for
 from local.run.participant import ParticipantSpec, bus_of
 from local.run.upkeep import missing
@@ -66,6 +66,30 @@ class StopRefused(LocalError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} cannot be stopped, because it could not be started again; restart it, or stop LoCAL2")
+
+
+class ParticipantReloader:
+    """The reader of the current settings for participants that users have added.
+
+    A participant that is new, or that a user has added, starts with the current settings. LoCAL2's own participants
+    restart with the settings of the system's start. `configured` reads the settings, `spec_in` makes the `ChildSpec`
+    of an entry.
+    """
+
+    def __init__(
+        self, configured: Callable[[], SystemConfig], spec_in: Callable[[SystemConfig, ParticipantEntry], ChildSpec]
+    ) -> None:
+        self._configured, self._spec_in = configured, spec_in
+
+    def may_change(self, name: str, child: ChildState | None) -> bool:
+        """Whether the current settings determine how `name` starts; `child` is its present child, if there is one."""
+        return child is None or (child.kind == PARTICIPANT and name not in {*OWN_NAMES, *participants()})
+
+    def spec(self, name: str) -> ChildSpec | None:
+        """Return the spec that starts `name`; None if it is not in the settings. Raises `ConfigError`."""
+        system = self._configured()
+        entry = next((entry for entry in system.participants if entry.name == name), None)
+        return None if entry is None else self._spec_in(system, entry)
 
 
 class ChildControl:

@@ -4,7 +4,7 @@ import { useEffect, useRef } from "../html.js";
 import { addressOf } from "../state/screens.js";
 import { remembered } from "../state/store.js";
 
-/** Call `reload` when something was remembered, noted, deleted or known anew since. @param {() => void} reload */
+/** Call `reload` when something was remembered, noted or deleted, or a fact changed. @param {() => void} reload */
 export function useRemembered(reload) {
   const turn = remembered.value;
   const seen = useRef(turn);

@@ -46,7 +46,7 @@ export const offlineSince = signal(null);
 export const isOutdated = signal(false);
 /** Who asks, as the stream says: `{user_id, owner}`. */
 export const me = signal({ user_id: null, owner: true });
-/** How often something was remembered, noted, deleted or known anew. */
+/** How often something was remembered, noted or deleted, or a fact changed. */
 export const remembered = signal(0);
 /** What opens over the page: `{kind, …}` or null. */
 export const dialog = signal(null);

@@ -69,7 +69,7 @@ async def _public(made: PublicSet) -> list[Figure]:
     async with _store_of(made.exchanges, max(each.asked_at for each in made.exchanges) + 86400) as (service, _):
         for kind in dict.fromkeys(each.kind for each in made.questions):
             asked = [Wanted(each.user_id, each.text, each.answers) for each in made.questions if each.kind == kind]
-            figures += await Quality(service, f"of {made.name}, {kind}", asked).figures()
+            figures += await Quality(service, f"of {made.name}, {kind}", asked).metrics()
     return figures
 
 
@@ -84,7 +84,7 @@ async def _generated() -> list[Figure]:
             asked = [each for each in made.questions if each.is_for_tuning is is_for_tuning]
             wanted = [Wanted(USER, each.text, (frozenset([each.answer]),)) for each in asked]
             quality = Quality(service, half, wanted)
-            figures += await quality.figures()
+            figures += await quality.metrics()
         figures += await quality.ablation()
         stale = await _stale(service, asked)
         figures.append(Figure("memory: stale value given as current", stale, "%", limit=MAX_STALE_PERCENT))
@@ -101,8 +101,8 @@ async def _dialogues() -> list[Figure]:
         ]
         quality = Quality(service, "of dialogue", questions)
         several = [wanted for each, wanted in zip(made.questions, questions, strict=True) if each.kind == "multi"]
-        of_several = await Quality(service, "of dialogue that ask two things", several).figures()
-        return [*figures, *await quality.figures(), *of_several, *await quality.ablation()]
+        of_several = await Quality(service, "of dialogue that ask two things", several).metrics()
+        return [*figures, *await quality.metrics(), *of_several, *await quality.ablation()]
 
 
 async def _conversations() -> list[Figure]:
@@ -115,7 +115,7 @@ async def _conversations() -> list[Figure]:
         silent = await _silent(service, never_told, INES)
         return [
             Figure("memory: exchanges in the conversations", len(made.exchanges), ""),
-            *await quality.figures(),
+            *await quality.metrics(),
             *await quality.ablation(),
             Figure("memory:   of those that get nothing", silenced, "%", limit=MAX_SILENCED_PERCENT),
             Figure("memory:   questions nobody answered there that get nothing", silent, "%"),

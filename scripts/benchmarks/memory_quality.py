@@ -44,7 +44,7 @@ class Quality:
     def __init__(self, service: EngramService, name: str, questions: Sequence[Wanted]) -> None:
         self._service, self._name, self._questions = service, name, questions
 
-    async def figures(self) -> list[Figure]:
+    async def metrics(self) -> list[Figure]:
         """Recall of the halves and of the whole at each cutoff; what the whole is held against are the halves."""
         lists = {**await self._halves(), "hybrid": await self._hybrid(WEIGHTS)}
         figures: list[Figure] = []

@@ -23,7 +23,7 @@ from statistics import mean
 from benchmarks.figure import Figure
 from local.core.workspace import WorkspacePath
 from local.files.outlines import FilePart, Outline, file_outline
-from local.files.tools import FilesConfig, told
+from local.files.tools import FilesConfig, outline_text
 from local.generator.context import TokenMeter, size_of
 
 CHECKOUT = Path(__file__).parents[2]
@@ -77,7 +77,7 @@ def _read(asked: Asked, outline: Outline, words: Sequence[str]) -> int:
 
     def shown(lines: tuple[int, int]) -> str:
         size = len(asked.content)
-        return told(path, outline, "", lines, size, config.whole_file_chars, config.max_part_chars)
+        return outline_text(path, outline, "", lines, size, config.whole_file_chars, config.max_part_chars)
 
     first = shown((0, 0))
     tokens = _tokens(first)

@@ -13,7 +13,7 @@ from local.bus.envelope import Envelope
 from local.bus.message import CRITIQUE_RESULT, MEMORY_CLASSIFIED, MEMORY_INGESTED
 from local.bus.zeromq import ZeroMQTransport
 from local.core.bus_address import BusAddress
-from local.core.data_dir import Facts
+from local.core.data_dir import RunInfo
 
 LAST_OF_OBSERVERS = (CRITIQUE_RESULT, MEMORY_INGESTED, MEMORY_CLASSIFIED)
 SECONDS = 60.0
@@ -45,7 +45,7 @@ class Witness:
 
 
 @asynccontextmanager
-async def witness(facts: Facts, *subjects: str) -> AsyncIterator[Witness]:
+async def witness(facts: RunInfo, *subjects: str) -> AsyncIterator[Witness]:
     """Hears these subjects and families of a running system from now on."""
     here = Witness()
     async with Bus("bench", ZeroMQTransport(BusAddress(facts.publish_to, facts.subscribe_to))) as bus:

@@ -74,7 +74,7 @@ class ScriptedGenerator(Participant):
     def details(self) -> dict[str, str]:
         return {"model": "gemma4:12b"}
 
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         return {"turns_running": 0, "turns_at_most": 128, "turns_with_model": 0, "turns_waiting": 0, "turns_load": 0}
 
     async def beats_heard(self, client: httpx.AsyncClient) -> None:

@@ -28,7 +28,7 @@ async def test_requests_to_two_apis_at_once_get_each_its_own() -> None:
         await JsonResponse(api().version)(scope, receive, send)
 
     async def ask(context: ApiContext) -> str:
-        transport = httpx.ASGITransport(context.asked_of(app))
+        transport = httpx.ASGITransport(context.serving(app))
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             return cast(str, (await client.get("/")).json())
 

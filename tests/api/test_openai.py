@@ -291,7 +291,7 @@ async def test_the_model_is_listed_once_the_generator_has_named_it(ai: openai.As
 
 
 @pytest.mark.parametrize(
-    ("said_so_far", "answer", "missing"),
+    ("partial_answer", "answer", "missing"),
     [
         ("Hi there.", "Hi there.", ""),
         ("Let me look. It is 4.", "It is 4.", ""),
@@ -301,5 +301,7 @@ async def test_the_model_is_listed_once_the_generator_has_named_it(ai: openai.As
         ("Hi", "", ""),
     ],
 )
-def test_a_stream_ends_with_whatever_the_client_has_not_been_sent(said_so_far: str, answer: str, missing: str) -> None:
-    assert missing_text(said_so_far, answer) == missing
+def test_a_stream_ends_with_whatever_the_client_has_not_been_sent(
+    partial_answer: str, answer: str, missing: str
+) -> None:
+    assert missing_text(partial_answer, answer) == missing

@@ -129,3 +129,8 @@ def test_an_encoded_message_decodes_to_the_same(text: str, args: dict[str, Any])
 def test_no_payload_raises_anything_but_malformed_frame(payload: bytes) -> None:
     with pytest.raises(MalformedFrame):
         QueryReceived.decode(payload)
+
+
+def test_a_status_of_an_earlier_version_is_read_with_the_present_name_of_its_kind() -> None:
+    payload = b'{"name": "api", "kind": "door", "pid": 1, "instance": "i", "state": "ready"}'
+    assert ParticipantStatus.decode(payload).kind == "frontend"

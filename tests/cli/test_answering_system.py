@@ -13,9 +13,9 @@ import pytest
 from local.cli import temporary_system
 from local.cli.client import AnsweringSystem
 from local.cli.temporary_system import SystemDidNotStart
-from local.core.data_dir import DataDirLock, Facts, RunDirectory
+from local.core.data_dir import DataDirLock, RunDirectory, RunInfo
 
-FACTS = Facts(os.getpid(), "ipc:///p", "ipc:///s", False, "", "stand_in", "http://127.0.0.1:1")
+FACTS = RunInfo(os.getpid(), "ipc:///p", "ipc:///s", False, "", "stand_in", "http://127.0.0.1:1")
 
 NOBODY = 2**22 + 1  # larger than any process's number
 
@@ -46,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDirec
 def test_a_system_that_somebody_else_starts_is_waited_for(
     folder: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks: list[Callable[[], object]] = [lambda: None, lambda: folder.tell(FACTS)]
+    looks: list[Callable[[], object]] = [lambda: None, lambda: folder.write(FACTS)]
     monkeypatch.setattr(time, "sleep", lambda seconds: looks.pop(0)())
     with DataDirLock(folder.data_dir), AnsweringSystem(None, folder.data_dir, may_start=True) as system:
         system.find()

@@ -32,7 +32,7 @@ from local.bus.zeromq import MemoryHub, ZeroMQTransport
 from local.cli.entry import main
 from local.cli.tap import Selection
 from local.core.bus_address import BusAddress
-from local.core.data_dir import Facts, RunDirectory
+from local.core.data_dir import RunDirectory, RunInfo
 from local.journal import commands
 from local.journal.commands import (
     EnvelopeRewriter,
@@ -239,7 +239,7 @@ def test_a_running_system_is_not_played_its_own_record_a_second_time(
     played: list[str | None] = []
     monkeypatch.setattr(commands, "play", lambda *_, addresses, **__: played.append(addresses))
     own = ("ipc:///tmp/pub", "ipc:///tmp/sub")
-    RunDirectory(tmp_path).tell(Facts(os.getpid(), *own, False, "", "", None))
+    RunDirectory(tmp_path).write(RunInfo(os.getpid(), *own, False, "", "", None))
     for flags in ([], ["--bus", ",".join(own)]):
         with pytest.raises(SystemExit) as ended:
             play(*flags)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from local.cli.entry import main
-from local.core.data_dir import Facts, NotRunning, RunDirectory
+from local.core.data_dir import NotRunning, RunDirectory, RunInfo
 from local.core.errors import NoAnswer
 from local.run.prompt_commands import as_text, in_words, messages, sections
 
@@ -67,8 +67,8 @@ def running(data_dir: Path, *session_ids: str) -> Iterator[None]:
     with HTTPServer(("127.0.0.1", 0), Api) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        RunDirectory(data_dir).tell(
-            Facts(os.getpid(), "", "", False, "", "", f"http://127.0.0.1:{server.server_port}", {})
+        RunDirectory(data_dir).write(
+            RunInfo(os.getpid(), "", "", False, "", "", f"http://127.0.0.1:{server.server_port}", {})
         )
         try:
             yield

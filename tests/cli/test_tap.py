@@ -40,7 +40,7 @@ from local.cli.tap import (
 )
 from local.cli.tap_stats import ArrivalRate, count_subjects
 from local.core.bus_address import BusAddress
-from local.core.data_dir import Facts, NotRunning, RunDirectory
+from local.core.data_dir import NotRunning, RunDirectory, RunInfo
 from local.core.errors import ConfigError
 
 SECONDS = 50
@@ -57,7 +57,7 @@ def tool_request(number: int) -> ToolRequest:
 
 def beat(bus: Bus) -> ParticipantStatus:
     return ParticipantStatus(
-        name=bus.sender, kind="door", pid=1, instance=bus.instance, state="ready", last_seq=bus.last_seq
+        name=bus.sender, kind="frontend", pid=1, instance=bus.instance, state="ready", last_seq=bus.last_seq
     )
 
 
@@ -144,21 +144,21 @@ def test_the_help_shows_the_options_of_echo_too(capsys: pytest.CaptureFixture[st
 
 async def test_that_the_system_stops_and_comes_back_is_said(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path / "data")
-    facts = Facts(os.getpid(), "ipc:///a", "ipc:///b", False, "", "stand_in", None)
+    facts = RunInfo(os.getpid(), "ipc:///a", "ipc:///b", False, "", "stand_in", None)
     file = directory.path / "facts.json"
     try:
-        directory.tell(facts)
+        directory.write(facts)
         watch = SystemWatch(directory, BusAddress("ipc:///a", "ipc:///b"))
         assert watch.news() == ""
         file.unlink()
         assert [watch.news(), watch.news()] == [STOPPED, ""]
-        directory.tell(facts)
+        directory.write(facts)
         assert [watch.news(), watch.news()] == [f"the system is back (process {os.getpid()})", ""]
         file.unlink()
         assert watch.news() == STOPPED
-        directory.tell(replace(facts, subscribe_to="tcp://127.0.0.1:1"))
+        directory.write(replace(facts, subscribe_to="tcp://127.0.0.1:1"))
         assert watch.news() == ELSEWHERE
-        directory.tell(replace(facts, pid=os.getppid()))
+        directory.write(replace(facts, pid=os.getppid()))
         assert watch.news() == f"the system is back (process {os.getppid()})"
     finally:
         shutil.rmtree(directory.path)
@@ -276,7 +276,7 @@ async def running_system(tmp_path: Path) -> AsyncIterator[tuple[Path, Bus]]:
     directory = RunDirectory(data_dir)
     address = BusAddress(f"ipc://{directory.path / 'pub'}", f"ipc://{directory.path / 'sub'}")
     Declarations(data_dir / "senders").write("sender", Declaration(frozenset({""})))
-    facts = Facts(os.getpid(), address.publish_to, address.subscribe_to, False, "", "stand_in", None)
+    facts = RunInfo(os.getpid(), address.publish_to, address.subscribe_to, False, "", "stand_in", None)
     (directory.path / "facts.json").write_text(json.dumps(asdict(facts)))
     proxy = Proxy(address)
     try:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from local.core.data_dir import Facts, RunDirectory
+from local.core.data_dir import RunDirectory, RunInfo
 from local.core.errors import AlreadyRunning, ConfigError
 
-DEAD = Facts(2**22 + 1, "", "", False, "", "", None)  # above the highest process id of Linux
+DEAD = RunInfo(2**22 + 1, "", "", False, "", "", None)  # above the highest process id of Linux
 
 
 def test_a_data_directory_that_cannot_be_made_is_refused_by_name(
@@ -49,8 +49,8 @@ def test_what_a_killed_system_has_left_is_cleared_and_nothing_else(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     own, dead, told, held, used, young = (RunDirectory(tmp_path / name) for name in "abcdef")
     (dead.path / "pub").touch()
-    dead.tell(DEAD)
-    told.tell(replace(DEAD, pid=os.getpid()))
+    dead.write(DEAD)
+    told.write(replace(DEAD, pid=os.getpid()))
     (used.path / "notes.txt").touch()
     held.data_dir.mkdir()
     with held.lock():
@@ -69,8 +69,8 @@ def test_a_full_disk_makes_a_lock_that_does_not_say_whose_it_is_and_facts_that_w
     directory.make_data_dir()
     small_disk.fill()
     with directory.lock():
-        assert not directory.tell(DEAD)
+        assert not directory.write(DEAD)
         with pytest.raises(AlreadyRunning, match="another process"), directory.lock():
             pass
         small_disk.free()
-        assert directory.tell(DEAD)
+        assert directory.write(DEAD)

@@ -85,7 +85,7 @@ async def test_a_comparison_that_the_second_respondent_wants_lets_a_users_turn_g
             assert critics.model.asked == []
             assert not any(claim.turns for claim in critics.door.of(LeaseClaim) if claim.leases)
         assert (await asking).winner == "A"
-    assert critic.participant.figures()["answers_compared"] == 1
+    assert critic.participant.metrics()["answers_compared"] == 1
 
 
 async def test_cancelling_the_query_ends_the_comparison_that_it_wanted(critics: Any) -> None:

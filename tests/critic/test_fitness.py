@@ -62,7 +62,7 @@ async def test_the_grades_of_a_judge_that_fails_are_not_asked_for(critics: Any, 
     compared = await critics.door.hears(PairwiseResult, query_id="B")
     assert (compared.winner, compared.status) == (None, "judge_unfit")
     assert len(critics.model.asked) == asked
-    assert served.participant.figures()["judgements_without_fit_judge"] == 4
+    assert served.participant.metrics()["judgements_without_fit_judge"] == 4
 
 
 @pytest.mark.parametrize("damage", ["", "[]", '{"key": [], "result": {}}', "\x00"])

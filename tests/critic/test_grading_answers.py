@@ -88,7 +88,7 @@ async def test_what_was_answered_long_before_it_took_part_is_left_alone_and_coun
     critic = await critics.serve(grade_within_hours=1e-9)
     await critics.done(2)
     assert critics.model.asked == []
-    assert critic.participant.figures()["old_answers_left_alone"] == 2
+    assert critic.participant.metrics()["old_answers_left_alone"] == 2
 
 
 async def test_of_a_long_line_the_newest_are_judged_and_the_others_are_told_to_be_left_out(critics: Any) -> None:
@@ -100,7 +100,7 @@ async def test_of_a_long_line_the_newest_are_judged_and_the_others_are_told_to_b
     answers = 3 * MOST
     for number in range(answers):
         await critics.answered(query_id=f"q{number}")
-    figures = critic.participant.figures
+    figures = critic.participant.metrics
     await critics.door.until(lambda: figures()["answers_skipped"] == answers + 1 - MOST)
     skipped = critics.door.of(CritiqueResult, status="skipped")
     assert all(each.score is None and "answers waited" in each.feedback for each in skipped)
@@ -159,7 +159,7 @@ async def test_a_model_that_is_missing_is_told_with_each_answer_and_not_asked_ag
         assert "ollama pull judge" in graded.feedback
     assert len(critics.model.asked) == 1
     assert "ollama pull judge" in critic.participant.details()["problem"]
-    assert critic.participant.figures()["judgements_failed"] == 2
+    assert critic.participant.metrics()["judgements_failed"] == 2
 
 
 async def test_an_answer_too_long_for_the_judge_is_shown_in_less_room(critics: Any) -> None:

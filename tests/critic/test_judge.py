@@ -46,14 +46,14 @@ def asked(grading: Grading) -> JudgeRequest:
 
 def test_after_two_retries_there_is_no_score_and_what_was_said_is_kept(grading: Grading) -> None:
     for reply in ("", "[RESULT] 6", "It is good."):
-        grading.hear(reply)
+        grading.receive(reply)
 
     assert grading.ask is None
     assert grading.verdict == Verdict(JudgingStatus.UNPARSED, None, None, "It is good.", replies=3, unread=3)
 
 
 def expected(grading: Grading, *tokens: Token, said: str | None = None) -> float | None:
-    grading.hear("".join(token.text for token in tokens) if said is None else said, tokens)
+    grading.receive("".join(token.text for token in tokens) if said is None else said, tokens)
     assert grading.verdict is not None
     assert grading.verdict.score == 4
     return grading.verdict.expected
@@ -103,7 +103,7 @@ def compared(rubric: Rubric, *replies: str, pair: Pair = PAIR) -> ComparisonOutc
     comparison = Comparison(PROFILES["prometheus2"], pair, rubric)
     for reply in replies:
         assert comparison.outcome is None
-        comparison.hear(reply)
+        comparison.receive(reply)
     assert comparison.ask is None
     assert comparison.outcome is not None
     return comparison.outcome
@@ -155,7 +155,7 @@ def test_probabilities_in_both_orders_decide_where_there_are_any(
 ) -> None:
     comparison = Comparison(PROFILES["prometheus2"], PAIR, rubric)
     for probability in (forward, backward):
-        comparison.hear(*told("A" if probability > 0.5 else "B", probability))
+        comparison.receive(*told("A" if probability > 0.5 else "B", probability))
     assert comparison.outcome is not None
     assert comparison.outcome.winner is winner
     assert comparison.outcome.preferred == pytest.approx(preferred)

@@ -310,5 +310,5 @@ def test_a_line_that_the_judged_answer_has_itself_is_no_score(answer: str, rubri
 def graded(profile: str, reply: str, answer: str, rubric: Rubric) -> int | None:
     """The score that an answer is given by one reply."""
     grading = Grading(PROFILES[profile], Case("How deep?", answer), rubric)  # type: ignore[index]
-    grading.hear(reply)
+    grading.receive(reply)
     return None if grading.verdict is None else grading.verdict.score

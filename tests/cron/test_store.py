@@ -28,7 +28,7 @@ async def test_what_is_decided_is_one_run_however_often_it_is_decided(tmp_path: 
         assert await store.decide("j", DueRuns(3600, (RUN,)), 3603.0) == []
     async with JobStore(tmp_path / FILE_NAME) as store:
         [stored] = await store.jobs()
-        assert (stored.job, stored.decided, stored.is_told) == (JOB, 3600, False)
+        assert (stored.job, stored.decided, stored.is_published) == (JOB, 3600, False)
         assert await store.spent("j", 3600) == (1, 40)
         assert await store.spent("j", 3700) == (0, 0)
         assert await store.open_runs() == []
@@ -47,17 +47,17 @@ async def test_a_time_that_counted_as_missed_by_a_wrong_clock_can_still_be_made(
 async def test_what_was_not_told_is_known_and_of_a_job_that_is_removed_nothing_is_kept(tmp_path: Path) -> None:
     async with JobStore(tmp_path / FILE_NAME) as store:
         await store.add(JOB)
-        await store.job_told("j", "active")
+        await store.job_published("j", "active")
         [run] = await store.decide("j", DueRuns(3600, (RUN,)), 3600.0)
-        assert await store.untold_runs() == []
+        assert await store.unpublished_runs() == []
         asked = replace(run, state=RunState.ASKED)
         await store.keep(asked)
-        assert await store.untold_runs() == [asked]
-        await store.run_told(asked)
-        assert await store.untold_runs() == []
+        assert await store.unpublished_runs() == [asked]
+        await store.run_published(asked)
+        assert await store.unpublished_runs() == []
         await store.change("j", "removed", 3600)
-        assert [(stored.state, stored.is_told) for stored in await store.jobs()] == [("removed", False)]
-        await store.job_told("j", "removed")
+        assert [(stored.state, stored.is_published) for stored in await store.jobs()] == [("removed", False)]
+        await store.job_published("j", "removed")
         assert (await store.jobs(), await store.history("j", 10)) == ([], [])
     assert all(b"a secret prompt" not in kept for kept in await asyncio.to_thread(_contents, tmp_path))
 

@@ -125,9 +125,9 @@ def test_text_in_another_encoding_is_read() -> None:
 def test_an_outline_that_is_too_long_leaves_out_the_deepest_and_then_the_last() -> None:
     parts = nested([(1, 1, "one"), (2, 2, "in one"), (3, 1, "two"), (4, 1, "three")], 9)
     outline = Outline("text", ["x"] * 9, parts)
-    assert outline.told(1000) == "1-2 one\n 2 in one\n3 two\n4-9 three"
-    assert outline.told(30) == "1-2 one\n3 two\n4-9 three\n… and 1 more parts within these or after them"
-    assert outline.told(16) == "1-2 one\n3 two\n… and 2 more parts within these or after them"
+    assert outline.as_text(1000) == "1-2 one\n 2 in one\n3 two\n4-9 three"
+    assert outline.as_text(30) == "1-2 one\n3 two\n4-9 three\n… and 1 more parts within these or after them"
+    assert outline.as_text(16) == "1-2 one\n3 two\n… and 2 more parts within these or after them"
 
 
 def test_a_file_of_headings_takes_time_by_their_number_alone() -> None:

@@ -137,7 +137,7 @@ COUNTED = tuple(f"The user counted {number} gulls." for number in range(200))
 
 
 def test_a_summary_tells_the_oldest_and_the_youngest_facts_whatever_is_asked() -> None:
-    told = Summary(1, (DOG, *COUNTED), "A long story. " * 200).told(LIMITS)[0]["content"]
+    told = Summary(1, (DOG, *COUNTED), "A long story. " * 200).as_messages(LIMITS)[0]["content"]
     assert f"- {DOG}\n- {COUNTED[0]}" in told
     assert f"- {COUNTED[-1]}\nA long story." in told
     assert COUNTED[100] not in told
@@ -150,9 +150,9 @@ def test_a_fact_without_room_is_told_before_the_question_that_it_fits_and_once()
     assert summary.asked_for("Und sonst?", LIMITS) == ()
     assert Summary(1, (DOG, *COUNTED)).asked_for("What is my dog called?", LIMITS) == ()  # it is in the summary
     parts = PromptParts((), {"role": "user", "content": "What is my dog called?"}, summary=summary)
-    (item,) = parts.said((), (DOG,))
+    (item,) = parts.block_items((), (DOG,))
     assert (item.kind, item.text) == ("earlier", DOG)
-    assert parts.said((Exchange(2, (), (item,)),), (DOG,)) == ()
+    assert parts.block_items((Exchange(2, (), (item,)),), (DOG,)) == ()
 
 
 def test_it_is_known_since_when_a_conversation_is_shown() -> None:

@@ -32,7 +32,7 @@ class Memory:
     def beats(
         self, instance: str = "1", name: str = "memory", state: Literal["starting", "ready", "stopping"] = "ready"
     ) -> None:
-        self.facts.heard(ParticipantStatus(name=name, kind="agent", pid=1, instance=instance, state=state))
+        self.facts.update(ParticipantStatus(name=name, kind="agent", pid=1, instance=instance, state=state))
 
     async def changes(self, *lines: str, user: str = OWNER) -> None:
         """What a user has pinned is something else now."""
@@ -65,7 +65,7 @@ def supervised(state: str) -> ParticipantStatus:
 
 async def test_a_first_turn_waits_for_a_memory_that_is_starting() -> None:
     memory = Memory()
-    memory.facts.heard(supervised("starting"))
+    memory.facts.update(supervised("starting"))
     assert not memory.facts.are_current("ann") and memory.facts.are_missing("ann")
     turn = asyncio.create_task(memory.facts.current("ann"))
     await asyncio.sleep(0)
@@ -81,10 +81,10 @@ async def test_a_memory_that_does_not_come_is_waited_for_once_and_what_is_missin
     monkeypatch.setattr(known_facts, "START_SECONDS", 0.01)
     memory = Memory()
     memory.lines = None
-    memory.facts.heard(supervised("restarting"))
+    memory.facts.update(supervised("restarting"))
     assert (await memory.facts.current("ann")).lines == () and memory.facts.are_missing("ann")
     assert memory.facts.are_current("ann")  # for as long as it is left alone
-    memory.facts.heard(supervised("failed"))  # then nobody is waited for, and nothing is missing that could be had
+    memory.facts.update(supervised("failed"))  # then nobody is waited for, and nothing is missing that could be had
     assert memory.facts.are_current("bob") and not memory.facts.are_missing("ann")
 
 
@@ -107,7 +107,7 @@ async def test_an_answer_that_was_made_without_what_is_pinned_says_so(
 
 async def test_what_was_known_before_a_memory_is_started_again_counts_without_a_wait(memory: Memory) -> None:
     await memory.facts.current("ann")
-    memory.facts.heard(supervised("restarting"))
+    memory.facts.update(supervised("restarting"))
     memory.beats(state="stopping")
     assert memory.facts.are_current("ann") and (await memory.facts.current("ann")).lines == ("likes tea",)
 
@@ -155,7 +155,7 @@ async def test_an_answer_that_was_overtaken_does_not_count(memory: Memory) -> No
         return FactLines(("older",))
 
     facts = FactsCache(answer, lambda: 0.0)
-    facts.heard(ParticipantStatus(name="memory", kind="agent", pid=1, instance="1", state="ready"))
+    facts.update(ParticipantStatus(name="memory", kind="agent", pid=1, instance="1", state="ready"))
     assert (await facts.current("ann")) == facts.known("ann") == FactLines(("newer",))
 
 

@@ -51,7 +51,7 @@ def stream(posted: Posted) -> TurnOutput:
 
 
 async def test_a_lone_fragment_leaves_in_the_next_round_of_the_loop(posted: Posted, stream: TurnOutput) -> None:
-    stream.hear(ContentDelta("Hi"))
+    stream.receive(ContentDelta("Hi"))
     assert posted.texts == []
     await asyncio.sleep(0)
     assert posted.texts == [("token", "Hi")]
@@ -59,16 +59,16 @@ async def test_a_lone_fragment_leaves_in_the_next_round_of_the_loop(posted: Post
 
 async def test_fragments_that_came_together_travel_together(posted: Posted, stream: TurnOutput) -> None:
     for text in ("How ", "are ", "you?"):
-        stream.hear(ContentDelta(text))
+        stream.receive(ContentDelta(text))
     await asyncio.sleep(0)
-    stream.hear(ContentDelta(" Well."))
+    stream.receive(ContentDelta(" Well."))
     await asyncio.sleep(0)
     assert posted.texts == [("token", "How are you?"), ("token", " Well.")]
 
 
 async def test_thinking_and_content_stay_apart_and_in_order(posted: Posted, stream: TurnOutput) -> None:
     for delta in (ThinkingDelta("a"), ThinkingDelta("b"), ContentDelta("c"), ThinkingDelta("d")):
-        stream.hear(delta)
+        stream.receive(delta)
     await asyncio.sleep(0)
     assert posted.texts == [("thinking", "ab"), ("token", "c"), ("thinking", "d")]
     assert [message.index for message in posted.messages] == [0, 1, 2]
@@ -78,12 +78,12 @@ async def test_thinking_and_content_stay_apart_and_in_order(posted: Posted, stre
 async def test_what_is_held_leaves_in_order_when_it_is_released_and_the_rest_at_once(posted: Posted) -> None:
     held = output(posted)
     for delta in (ThinkingDelta("a"), ContentDelta("b"), ContentDelta("c")):
-        held.hear(delta)
+        held.receive(delta)
         await asyncio.sleep(0)
     assert posted.texts == []
     held.release()
     assert posted.texts == [("thinking", "a"), ("token", "bc")]
-    held.hear(ContentDelta("d"))
+    held.receive(ContentDelta("d"))
     await asyncio.sleep(0)
     assert posted.texts[2:] == [("token", "d")]
 
@@ -91,9 +91,9 @@ async def test_what_is_held_leaves_in_order_when_it_is_released_and_the_rest_at_
 async def test_what_is_held_is_bounded_by_pausing_the_model(posted: Posted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turn_output, "MOST_HELD", 3)
     held = output(posted)
-    held.hear(ContentDelta("abc"))
+    held.receive(ContentDelta("abc"))
     await asyncio.wait_for(held.room(), 30)
-    held.hear(ContentDelta("d"))
+    held.receive(ContentDelta("d"))
     waiting = asyncio.create_task(held.room())
     await asyncio.sleep(0)
     assert not waiting.done()
@@ -110,7 +110,7 @@ def passed_on(content: str, size: int) -> tuple[str, str]:
     """What is told of it when it comes in pieces, and what is held at the end."""
     held, said = HeldCall(["roll"]), ""
     for at in range(0, len(content), size):
-        for delta in held.hear(ContentDelta(content[at : at + size])):
+        for delta in held.receive(ContentDelta(content[at : at + size])):
             assert isinstance(delta, ContentDelta)
             said += delta.text
     return said, held.text
@@ -142,7 +142,7 @@ def test_of_an_answer_nothing_is_held_or_lost(answer: str, size: int) -> None:
 
 def test_an_answer_that_begins_again_begins_with_nothing_held() -> None:
     held = HeldCall(["roll"])
-    assert list(held.hear(ContentDelta(ROLL_CALL[:20]))) == []
-    assert list(held.hear(RestartDelta("again"))) == [RestartDelta("again")]
-    assert list(held.hear(ThinkingDelta("hm"))) == [ThinkingDelta("hm")]
-    assert list(held.hear(ContentDelta("Six."))) == [ContentDelta("Six.")]
+    assert list(held.receive(ContentDelta(ROLL_CALL[:20]))) == []
+    assert list(held.receive(RestartDelta("again"))) == [RestartDelta("again")]
+    assert list(held.receive(ThinkingDelta("hm"))) == [ThinkingDelta("hm")]
+    assert list(held.receive(ContentDelta("Six."))) == [ContentDelta("Six.")]

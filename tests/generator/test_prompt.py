@@ -36,8 +36,8 @@ from local.generator.prompt import (
     compose,
     environment_items,
     quote,
+    skill_lines,
 )
-from local.generator.prompt import told as skill_lines
 from local.memory.messages import OWNER
 from local.models.chat import Json
 from local.models.settings import Tier

@@ -28,13 +28,13 @@ async def test_its_figures_tell_how_many_turns_run_and_how_many_of_them_wait_for
     stage.model.will_say("Yes.")
     for number in (1, 2):
         await stage.door.ask("Well?", f"q{number}", session=f"s{number}")
-    await stage.door.until(lambda: generator.participant.figures()["turns_with_model"] == 1)
+    await stage.door.until(lambda: generator.participant.metrics()["turns_with_model"] == 1)
     await stage.door.hears(QueryAccepted, times=2)
     told = {"turns_running": 1, "turns_at_most": 1, "turns_with_model": 1, "turns_waiting": 1, "turns_load": 0}
-    await stage.door.until(lambda: generator.participant.figures() == told)
+    await stage.door.until(lambda: generator.participant.metrics() == told)
     slow.set()
     await stage.end_of("q2")
-    await stage.door.until(lambda: generator.participant.figures()["turns_running"] == 0)
+    await stage.door.until(lambda: generator.participant.metrics()["turns_running"] == 0)
 
 
 async def test_a_query_is_acknowledged_when_its_outcome_is_on_record(stage: Any) -> None:

@@ -32,7 +32,7 @@ from local.bus.messages import (
 )
 from local.bus.vocabulary import CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TODO_LIST
 from local.core.errors import ToolError
-from local.generator.builtin_tools import FAULTS, MOST_OPTIONS, carried, fault_of_clarification, told_of_list
+from local.generator.builtin_tools import FAULTS, MOST_OPTIONS, carried, fault_of_clarification, list_result
 from local.generator.context import Exchange, PromptParts
 from local.generator.permissions import PermissionClient
 from local.generator.steps import TurnInput, TurnLimits
@@ -414,7 +414,7 @@ async def test_who_looks_at_the_query_sees_the_list_while_it_runs_and_afterwards
     await keep(desk, "q1", LIST)
     for kind in (ToolRequest, ToolResult, TodoUpdated, ResponseGeneration):
         if kind is ResponseGeneration:
-            assert [dict(item) for item in view.said_so_far()["todo"]] == LIST
+            assert [dict(item) for item in view.partial_answer()["todo"]] == LIST
         [message], [envelope] = desk.door.of(kind, query_id="q1"), desk.door.envelopes(kind, query_id="q1")
         kinds += [news.kind for news in view.receive(message, envelope) or ()]
     assert kinds == ["tool_call", "tool_result", "todo", "response"]
@@ -425,10 +425,10 @@ def test_what_is_left_of_a_list_is_told_where_the_call_that_has_set_it_is_not_in
     call = {"id": "q1:0:0", "function": {"name": TODO_LIST, "arguments": {"items": LIST}}}
     calling = {"role": "assistant", "content": "", "tool_calls": [call]}
     parts = PromptParts((), {"role": "user", "content": "Go on"}).reminded("[Your to-do list: write it]")
-    assert parts.said([Exchange(1, ({"role": "user", "content": "Make it"}, calling))]) == ()
-    assert [item.text for item in parts.said([])] == ["[Your to-do list: write it]"]
+    assert parts.block_items([Exchange(1, ({"role": "user", "content": "Make it"}, calling))]) == ()
+    assert [item.text for item in parts.block_items([])] == ["[Your to-do list: write it]"]
     assert carried([TodoItem(text="one\n] two")]).splitlines()[1:] == ["[ ] one ] two", "]"]
-    assert (told_of_list([]), carried([TodoItem(text="x", state="done")])) == ("The list is kept: empty", "")
+    assert (list_result([]), carried([TodoItem(text="x", state="done")])) == ("The list is kept: empty", "")
     made = ToolCallRecord(call_id="q:0:0", tool=TODO_LIST, args={"items": LIST}, result="The list is kept: 1 open")
     assert Provenance.of(["Make it"], (), [made]).private == ()  # it is nobody's secret
 

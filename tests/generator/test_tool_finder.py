@@ -8,8 +8,7 @@ import pytest
 
 from local.bus.messages import ToolCallRecord, ToolSchema
 from local.bus.vocabulary import CALL_TOOL, TOOL_SEARCH
-from local.generator.builtin_tools import MOST_FOUND, found_by, matching
-from local.generator.builtin_tools import told_of_search as told
+from local.generator.builtin_tools import MOST_FOUND, found_by, matching, search_result
 from local.generator.taint_policy import Provenance
 
 TOOLS = [
@@ -50,11 +49,11 @@ def test_a_search_that_failed_has_found_nothing_and_one_finds_a_few_at_most() ->
 
 
 def test_what_is_told_are_schemas_or_that_there_is_none() -> None:
-    first, second = told("weather", TOOLS).splitlines()
+    first, second = search_result("weather", TOOLS).splitlines()
     assert CALL_TOOL in first
     assert json.loads(second) == {
         "name": "weather", "description": "The forecast for a place.", "args": {"type": "object", "properties": {}},
     }  # fmt: skip
-    assert told("xyz", TOOLS) == "No tool has a word of that in its name or description."
+    assert search_result("xyz", TOOLS) == "No tool has a word of that in its name or description."
     call = ToolCallRecord(call_id="q:0:0", tool=TOOL_SEARCH, args={"query": "mail"}, result="- send_mail: Send")
     assert Provenance.of(["Mail it"], (), [call]).private == ()

@@ -22,7 +22,7 @@ def schema(tool: str = "dice", description: str = "Rolls dice.") -> ToolSchema:
 async def test_a_tool_of_a_participant_that_was_taken_out_answers_nothing_also_once_it_has_left() -> None:
     registry = ToolRegistry()
     registry.announce(schema(), "mcp_dice", "i1", now=0)
-    registry.outages.heard("mcp_dice", "dice_child")
+    registry.outages.note_process("mcp_dice", "dice_child")
     registry.outages.supervised([])  # who has not heard of it yet
     assert registry.trouble("dice", now=1) is None
     registry.outages.supervised([ChildStatus(name="dice_child", kind="participant", state="ready")])
@@ -49,8 +49,8 @@ def test_a_refused_tool_is_not_asked_again_while_its_rival_lives() -> None:
     registry = ToolRegistry()
     registry.announce(schema(), "dice", "i1", now=0)
     registry.announce(schema(), "other_dice", "i2", now=0)
-    assert registry.heard("other_dice", "i2", now=SILENT_SECONDS - 1)
-    assert not registry.heard("other_dice", "i2", now=SILENT_SECONDS + 1)
+    assert registry.note_process("other_dice", "i2", now=SILENT_SECONDS - 1)
+    assert not registry.note_process("other_dice", "i2", now=SILENT_SECONDS + 1)
     assert registry.announce(schema(description="rival"), "other_dice", "i2", now=SILENT_SECONDS + 1) is None
     assert registry.offered(now=SILENT_SECONDS + 1)["dice"].description == "rival"
 
@@ -58,10 +58,10 @@ def test_a_refused_tool_is_not_asked_again_while_its_rival_lives() -> None:
 def test_a_tool_is_withdrawn_after_a_silence_and_back_with_the_next_sign_of_life() -> None:
     registry = ToolRegistry()
     registry.announce(schema(), "dice", "i1", now=0)
-    assert registry.heard("dice", "i1", now=5)
+    assert registry.note_process("dice", "i1", now=5)
     assert "dice" in registry.offered(now=5 + SILENT_SECONDS - 0.1)
     assert registry.offered(now=5 + SILENT_SECONDS) == {}
-    assert registry.heard("dice", "i1", now=20)
+    assert registry.note_process("dice", "i1", now=20)
     assert "dice" in registry.offered(now=20)
 
 
@@ -71,7 +71,7 @@ def test_a_tool_too_long_to_tell_the_model_of_is_refused_and_not_asked_again_and
     refusal = registry.announce(endless, "dice", "i1", now=0)
     assert refusal is not None and "dice" in refusal and "16384" in refusal
     assert registry.offered(now=0) == {}
-    assert registry.heard("dice", "i1", now=1)
+    assert registry.note_process("dice", "i1", now=1)
     assert registry.announce(schema(), "dice", "i2", now=2) is None
     assert "dice" in registry.offered(now=2)
 

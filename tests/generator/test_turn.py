@@ -30,8 +30,8 @@ from local.generator.steps import (
     TurnState,
     parse_record,
     parse_step,
+    result_text,
     signed_as,
-    told,
     total_usage,
     usage_of,
 )
@@ -83,7 +83,7 @@ def asked(made: Turn) -> list[Json]:
 
 def say(made: Turn, *deltas: Delta) -> NextStep:
     for delta in deltas:
-        made.hear(delta)
+        made.receive(delta)
     return made.message_ended()
 
 
@@ -288,7 +288,7 @@ def test_an_empty_message_is_asked_for_again_without_thinking_then_nudged_then_a
 
 def test_a_message_that_is_begun_again_forgets_the_first_and_tells_why() -> None:
     made = begun()
-    made.hear(ContentDelta("Begi"))
+    made.receive(ContentDelta("Begi"))
     made.begin_message("the oldest part was left out")
     say(made, ContentDelta("Right."))
     assert made.response().answer == "Right."
@@ -362,7 +362,7 @@ def test_a_small_model_repeats_itself_once_the_same_call_stands_there_twice(
 ) -> None:
     made = begun()
     made.is_small = is_small
-    made.hear(ContentDelta("\n".join(said)))
+    made.receive(ContentDelta("\n".join(said)))
     assert made.repeats_itself([{"function": {"name": "search"}}]) is repeats
 
 
@@ -371,7 +371,7 @@ def test_of_calls_in_text_that_begin_with_one_made_in_vain_only_that_one_is_read
     sources: tuple[str, ...], made: list[str]
 ) -> None:
     asking = remembered("France", is_small=True, sources=sources)
-    asking.hear(ContentDelta('{"name": "search_memory", "arguments": {}}\n{"name": "search", "arguments": {}}'))
+    asking.receive(ContentDelta('{"name": "search_memory", "arguments": {}}\n{"name": "search", "arguments": {}}'))
     functions: list[Json] = [{"function": {"name": name}} for name in MEMORY]
     assert [call.name for call in asking.calls_in_text(functions)] == made
 
@@ -505,8 +505,8 @@ def in_state(state: TurnState) -> Turn:
         if state is TurnState.WAITING_FOR_TOOL:
             made.requests_sent()
     elif state is TurnState.GENERATING:
-        made.hear(ThinkingDelta("Hm."))
-        made.hear(ContentDelta("So far."))
+        made.receive(ThinkingDelta("Hm."))
+        made.receive(ContentDelta("So far."))
     else:
         say(made, ThinkingDelta("Hm."), ContentDelta("So far."))
     assert made.state is state
@@ -565,7 +565,7 @@ def limited(limits: TurnLimits, *, acts: bool = True) -> Turn:
 def take_step(made: Turn, calls: int = 1, told: str = "3") -> int:
     """One round of calls; returns how many were made by a tool."""
     for number in range(calls):
-        made.hear(ToolCall("roll", {"n": number, "step": len(made.steps)}))
+        made.receive(ToolCall("roll", {"n": number, "step": len(made.steps)}))
     assert made.message_ended() is NextStep.CALL_TOOLS
     to_make, settled = made.calls_to_make(SCHEMAS)
     made.requests_sent()
@@ -655,9 +655,9 @@ def test_what_is_no_step_is_refused(text: str) -> None:
 
 def test_a_call_that_settled_in_any_way_is_text_for_the_model() -> None:
     failed = ROLLED.model_copy(update={"result": None, "error": ErrorInfo(kind="refused", message="not there")})
-    assert told(ROLLED) == "4"
-    assert told(failed) == "Error (refused): not there"
-    assert told(ROLLED.model_copy(update={"result": ""})) == "(the tool returned an empty text)"
+    assert result_text(ROLLED) == "4"
+    assert result_text(failed) == "Error (refused): not there"
+    assert result_text(ROLLED.model_copy(update={"result": ""})) == "(the tool returned an empty text)"
 
 
 def test_a_call_is_timed_from_asking_over_the_first_word_that_counts_to_the_end() -> None:
@@ -666,7 +666,7 @@ def test_a_call_is_timed_from_asking_over_the_first_word_that_counts_to_the_end(
     assert timer.end() is None
     timer.begin()
     for delta in (Degraded("no thinking"), ContentDelta("Ye"), RestartDelta("gone"), ContentDelta("Yes")):
-        timer.hear(delta)
+        timer.receive(delta)
     assert timer.end() == ModelSpan(started=1.0, first_token=3.0, ended=4.0)
     assert timer.end() is None
 
@@ -676,7 +676,7 @@ def test_the_time_of_thinking_is_that_until_something_else_is_said() -> None:
     timer = CallTimer(lambda: next(times))
     timer.begin()
     for delta in (ThinkingDelta("a"), ThinkingDelta("b"), ContentDelta("c"), ContentDelta("d"), ThinkingDelta("e")):
-        timer.hear(delta)
+        timer.receive(delta)
     assert timer.end() == ModelSpan(started=1.0, first_token=2.0, ended=6.5, thinking=3.5)
 
 

@@ -71,7 +71,7 @@ def play(turn: Turn, script: Iterator[Message], requested: set[str] | None = Non
             break
         asked.append(Asked(turn.parts(()), turn.offers_tools, turn.thinks))
         for delta in message:
-            turn.hear(delta)
+            turn.receive(delta)
         following = turn.message_ended()
     return asked
 

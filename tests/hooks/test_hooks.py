@@ -84,7 +84,7 @@ async def test_a_command_that_is_told_of_an_end_may_do_as_it_likes(
     hooks = hooks_of(settings, {"name": "ends", "events": ["session_end"], "command": ["false"]})
     caller = await serve(hooks)
     deleted = SessionDeleted(deleted_session_id="s")
-    await hooks.hear_end(deleted, caller.bus.seal(deleted))
+    await hooks.on_session_deleted(deleted, caller.bus.seal(deleted))
     assert "the hook ends failed at session_end: it gave no answer: it has ended with 1" in caplog.text
 
 

@@ -397,7 +397,7 @@ async def test_a_dead_letter_on_a_full_disk_is_told_of_once_there_is_room(
 ) -> None:
     dead, journal = await scene.hears("bus.dead"), await scene.journal(max_failures=1)
     monkeypatch.setattr(journal_writer, "RETRY_SECONDS", 0.01)
-    tell, told = DeadLetters.tell, []
+    tell, told = DeadLetters.dead_notice, []
 
     async def finds_no_room_at_first(self: DeadLetters, letter: DeadLetter) -> Envelope:
         told.append(letter)
@@ -405,7 +405,7 @@ async def test_a_dead_letter_on_a_full_disk_is_told_of_once_there_is_room(
             raise StoreFull("journal.db: the disk is full")
         return await tell(self, letter)
 
-    monkeypatch.setattr(DeadLetters, "tell", finds_no_room_at_first)
+    monkeypatch.setattr(DeadLetters, "dead_notice", finds_no_room_at_first)
     talker, worker = await scene.bus(), durable_worker()
     await scene.serve(worker)
     envelope = await talker.publish(query("break"), Trace("q", None, "s"))

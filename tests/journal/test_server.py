@@ -295,12 +295,12 @@ async def test_a_delivery_that_waits_for_the_disk_waits_once_and_only_while_it_i
     parts: tuple[Any, Any] = (bus, store)
     deliveries = JournalDeliveries(*parts, lambda _: None)
     running = asyncio.create_task(deliveries.run())
-    deliveries.give(delivery(1, 1), None)
+    deliveries.deliver(delivery(1, 1), None)
     await store.is_asked.wait()
     for attempt in (1, 2, 3):  # nothing is heard of them for long
         for number in (2, 3, 4):
-            deliveries.give(delivery(number, attempt), None)
-    deliveries.give(delivery(5, 1), b"at hand, but not before those that were given earlier")
+            deliveries.deliver(delivery(number, attempt), None)
+    deliveries.deliver(delivery(5, 1), b"at hand, but not before those that were given earlier")
     deliveries.settled("generator", 3)
     store.is_free.set()
     given = [await asyncio.wait_for(bus.given.get(), 5) for _ in range(4)]
@@ -317,10 +317,10 @@ async def test_a_delivery_from_the_disk_that_fails_is_made_when_it_is_due_again(
     running = asyncio.create_task(deliveries.run())
     (bus if isinstance(trouble, PublishTimeout) else store).failures.append(trouble)
     store.is_free.set()
-    deliveries.give(delivery(1, 1), None)
-    deliveries.give(delivery(2, 1), None)
+    deliveries.deliver(delivery(1, 1), None)
+    deliveries.deliver(delivery(2, 1), None)
     assert (await asyncio.wait_for(bus.given.get(), 5)).number == 2
-    deliveries.give(delivery(1, 2), None)
+    deliveries.deliver(delivery(1, 2), None)
     assert (await asyncio.wait_for(bus.given.get(), 5)).number == 1
     assert not running.done()
     running.cancel()

@@ -117,4 +117,4 @@ async def test_a_deleted_session_takes_everybodys_engrams_with_it(remembering: A
     assert {each.query_id for each in remembering.door.of(MemoryDeleted)} == {"q", "q2"}
     assert [each.query_id for each in (await remembering.ask("list")).engrams] == ["other"]
     assert (await remembering.ask("list", user="ann")).engrams == ()
-    await until(lambda: served.participant.figures().get("deletions_pending") == 0)
+    await until(lambda: served.participant.metrics().get("deletions_pending") == 0)

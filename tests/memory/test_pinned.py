@@ -10,7 +10,7 @@ from local.core.errors import PinRefused
 from local.core.prompt_lines import CUT, MAX_CHARACTERS, plain, presentable
 from local.generator.prompt import SOUL_HEADING as TOOLS_HEADING
 from local.memory.facts import Classified, FactFinding, FactOperation
-from local.memory.service import EngramService, ToldLines, is_of_health, told
+from local.memory.service import EngramService, ToldLines, fitting_lines, is_of_health
 from local.memory.store import EngramDraft, Origin
 
 Make = Callable[..., EngramDraft]
@@ -30,17 +30,17 @@ async def pinned(service: EngramService, said: EngramDraft, classified: Classifi
 
 
 async def shown(service: EngramService, user_id: str = "ann") -> tuple[str, ...]:
-    return (await service.told_lines(user_id)).lines
+    return (await service.context_lines(user_id)).lines
 
 
 async def test_the_facts_of_a_pinned_exchange_are_lines(service: EngramService, exchange: Make) -> None:
     said = await pinned(service, exchange("I take it black", asked_at=NOVEMBER_21), coffee("black"))
     assert await shown(service) == ("coffee: black (said 2026-11-21)",)
     assert await shown(service, "bob") == ()
-    assert await service.told_users() == ["ann"]
-    assert (await service.told_lines("ann")).pinned == ("coffee: black (said 2026-11-21)",)
+    assert await service.users_with_context() == ["ann"]
+    assert (await service.context_lines("ann")).pinned == ("coffee: black (said 2026-11-21)",)
     await service.unpin("ann", said.engram_id)
-    assert (await service.told_lines("ann")).pinned == ()
+    assert (await service.context_lines("ann")).pinned == ()
 
 
 async def test_what_the_user_said_since_takes_the_place_of_what_is_pinned(
@@ -72,39 +72,39 @@ async def test_a_pin_for_which_there_is_no_room_is_refused_and_changes_nothing(
     service: EngramService, exchange: Make
 ) -> None:
     first, *_ = [await pinned(service, exchange(text)) for text in LONG[:6]]
-    before = await service.told_lines("ann")
+    before = await service.context_lines("ann")
     late = exchange(LONG[6])
     await service.ingest(late)
     used = "health facts and pins take 1,800 of 2,000 characters"
     with pytest.raises(PinRefused, match=f"^no room: {used}, and this pin needs 300 more; unpin something first$"):
         await service.pin("ann", late.engram_id)
-    assert await service.told_lines("ann") == before
+    assert await service.context_lines("ann") == before
     assert not (await service.get("ann", late.engram_id)).pinned
     assert await service.changes("ann", late.engram_id) == []
     await service.unpin("ann", first.engram_id)
     await service.pin("ann", late.engram_id)
     assert (await shown(service))[-1].startswith("6 x")
-    assert (await service.told_lines("ann")).left_out == ()
+    assert (await service.context_lines("ann")).left_out == ()
 
 
 async def test_where_facts_grow_the_pins_without_room_are_named(service: EngramService, exchange: Make) -> None:
     first, second, *_ = [await pinned(service, exchange(text)) for text in LONG[:5]]
     await pinned(service, exchange("I take it black"), coffee("black"))
     await pinned(service, exchange("w" * 290))
-    assert (await service.told_lines("ann")).left_out == ()
+    assert (await service.context_lines("ann")).left_out == ()
     later = exchange("I take it very, very white")
     await service.ingest(later)
     await service.classify(later.engram_id, coffee("white " * 60))
-    grown = await service.told_lines("ann")
+    grown = await service.context_lines("ann")
     assert grown.left_out == (first.engram_id,)
     assert grown.lines[0].startswith("1 x")
     assert grown.lines[-1] == "w" * 290
     with pytest.raises(PinRefused, match="no room"):
         await service.pin("ann", first.engram_id)
     await pinned(service, exchange("tiny"))
-    assert (await service.told_lines("ann")).left_out == (first.engram_id,)
+    assert (await service.context_lines("ann")).left_out == (first.engram_id,)
     await service.unpin("ann", second.engram_id)
-    assert (await service.told_lines("ann")).left_out == ()
+    assert (await service.context_lines("ann")).left_out == ()
 
 
 async def test_what_would_show_nowhere_is_not_pinned(service: EngramService, exchange: Make) -> None:
@@ -120,17 +120,17 @@ async def test_what_would_show_nowhere_is_not_pinned(service: EngramService, exc
 
 def test_a_pin_is_there_with_all_of_its_lines_or_left_out_and_what_is_said_twice_takes_room_once() -> None:
     full = [letter * 100 for letter in "abcdefghijklmnopqrst"]
-    assert told((), [("a", ["a" * 100]), ("b", full)], ()).lines == tuple(full)
-    found = told((), [("small", ["s"]), ("large", [*full, "x"]), ("last", ["l"])], ())
+    assert fitting_lines((), [("a", ["a" * 100]), ("b", full)], ()).lines == tuple(full)
+    found = fitting_lines((), [("small", ["s"]), ("large", [*full, "x"]), ("last", ["l"])], ())
     assert found == ToldLines(("s", "l"), ("s", "l"), ("large",))
 
 
 def test_health_comes_first_then_pins_then_the_latest_of_the_rest_in_whole_lines() -> None:
     health, pin, others = ["h" * 300] * 2, ["p" * 1000], [letter * 250 for letter in "abcde"]
-    found = told(health, [("pin", pin)], others)
+    found = fitting_lines(health, [("pin", pin)], others)
     assert found.lines == (health[0], *pin, *others[:2])
     assert found.left_out == ()
-    found = told([letter * 250 for letter in "abcdefgh"], [("pin", ["p"])], others)
+    found = fitting_lines([letter * 250 for letter in "abcdefgh"], [("pin", ["p"])], others)
     assert sum(map(len, found.lines)) == MAX_CHARACTERS
     assert (found.pinned, found.left_out) == ((), ("pin",))
 
@@ -156,7 +156,7 @@ async def test_every_current_fact_is_a_line_health_before_what_is_newer(service:
         "how I take my coffee: black (said 2026-11-23)",
         "where I live: Graz (not certain, said 2026-11-22)",
     )
-    assert await service.told_users() == ["ann", "bob"]
+    assert await service.users_with_context() == ["ann", "bob"]
 
 
 async def test_a_corrected_fact_is_told_in_its_new_form_alone_and_a_deleted_correction_brings_back_the_old_one(

@@ -42,7 +42,7 @@ class Door:
     def __init__(self, line: Line, turns: TurnFigures | None, max_wait_seconds: float | None = 5.0) -> None:
         self.now, self._line = 0.0, line
         self.control = AdmissionControl(max_wait_seconds, lambda: self.now)
-        self.control.told(turns)
+        self.control.update(turns)
 
     def first_refused(self, seconds: float) -> float | None:
         """After how long, if at all, a query is refused."""
@@ -135,7 +135,7 @@ def test_who_is_admitted_waits_no_longer_than_the_limit(ended_per_second: float,
     """Also right after the start, when all places are free and many begin at once that wait for a busy process."""
     now, asked, ended = 0.0, 0, 0.0
     control = AdmissionControl(5.0, lambda: now)
-    control.told(TurnFigures("first", running=0, at_most=128, with_model=0, load=0))
+    control.update(TurnFigures("first", running=0, at_most=128, with_model=0, load=0))
     line, waits = Line(0, 0), list[float]()
     line.line = lambda: LineSample(asked - begun, begun, now, running=begun - int(ended))  # type: ignore[method-assign]
     for tick in range(1, 20 * 120):
@@ -143,7 +143,7 @@ def test_who_is_admitted_waits_no_longer_than_the_limit(ended_per_second: float,
         ended = min(ended + ended_per_second / 120, asked)
         begun = min(asked, int(ended) + 128)
         if now >= told_at:
-            control.told(TurnFigures("first", running=begun - int(ended), at_most=128, with_model=128, load=100))
+            control.update(TurnFigures("first", running=begun - int(ended), at_most=128, with_model=128, load=100))
         with suppress(TooManyQueries):
             control.require_room(line)
             waits.append((asked - ended) / ended_per_second)
@@ -194,7 +194,7 @@ def test_what_was_measured_of_a_process_that_died_does_not_count() -> None:
     line = Line(asked_per_second=120, begun_per_second=60)
     door = Door(line, FREE)
     assert door.first_refused(60)
-    door.control.told(TurnFigures("second", running=0, at_most=128, with_model=0, load=0))
+    door.control.update(TurnFigures("second", running=0, at_most=128, with_model=0, load=0))
     door.control.require_room(line)
 
 

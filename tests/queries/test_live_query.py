@@ -116,7 +116,7 @@ async def test_events_beyond_what_is_kept_are_a_snapshot(query: LiveQuery, monke
     tell(query, QueryAccepted(query_id=Q), begun(), *(token(index, str(index)) for index in range(6)))
     assert kinds(query.events.after(1)) == ["snapshot"]
     assert kinds(query.events.after(6)) == ["token", "token"]
-    assert query.view.said_so_far()["answer"] == "012345"
+    assert query.view.partial_answer()["answer"] == "012345"
 
 
 @pytest.mark.parametrize("messages", [[token(0, "a"), token(2, "c")], [begun(), token(1, "b")], [token(0, "a")], []])
@@ -124,7 +124,7 @@ async def test_what_was_not_heard_from_its_beginning_is_not_called_complete(
     query: LiveQuery, messages: list[Message]
 ) -> None:
     tell(query, QueryAccepted(query_id=Q), *messages)
-    assert query.view.said_so_far()["complete"] is False
+    assert query.view.partial_answer()["complete"] is False
 
 
 async def test_a_restarted_generator_says_it_again_and_the_stream_says_so(query: LiveQuery) -> None:
@@ -132,7 +132,7 @@ async def test_a_restarted_generator_says_it_again_and_the_stream_says_so(query:
     events = query.events.after(3)
     assert kinds(events) == ["snapshot", "token"]
     assert json.loads(events[0].payload)["answer"] == ""
-    assert query.view.said_so_far()["answer"] == "Bec"
+    assert query.view.partial_answer()["answer"] == "Bec"
 
 
 async def test_another_respondent_neither_speaks_in_the_stream_nor_ends_it(query: LiveQuery) -> None:

@@ -52,7 +52,7 @@ def answer(query_id: str, tokens: tuple[int, int], session: str = "s", **fields:
 
 def heard(ledger: UsageLedger, message: Message, at: float = NOON, sender: str = "generator", **trace: Any) -> None:
     said = envelope(message, Trace(getattr(message, "query_id", "q"), None, **trace), sender)
-    ledger.hear(said, json.loads(said.payload), at)
+    ledger.receive(said, json.loads(said.payload), at)
 
 
 def test_every_answer_is_counted_once_in_each_grouping() -> None:

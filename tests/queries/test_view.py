@@ -144,7 +144,7 @@ def test_what_a_model_is_told_unasked_is_an_event_and_part_of_the_query_before_a
     view = QueryView(Q)
     (news,) = view.receive(TOLD, envelope(TOLD, 1)) or ()
     assert (news.kind, json.loads(news.payload)["facts"]) == ("context", list(TOLD.facts))
-    assert view.said_so_far()["context"]["recalled"][0]["query"] == "Which lamp?"
+    assert view.partial_answer()["context"]["recalled"][0]["query"] == "Which lamp?"
     folded(ANSWER, view=view)
     assert view.as_json()["context"]["tokens"] == 40
     assert folded(ANSWER).as_json()["context"] is None
@@ -163,9 +163,9 @@ def test_what_another_respondent_is_told_is_not_the_queries() -> None:
 def test_how_far_the_model_has_read_is_said_until_it_says_something() -> None:
     read = [GenerationProgress(query_id=Q, attempt=1, done=done, total=4348) for done in (0, 1024)]
     view = folded(QueryAccepted(query_id=Q), begun(), *read)
-    assert view.said_so_far()["reading"] == {"done": 1024, "total": 4348}
+    assert view.partial_answer()["reading"] == {"done": 1024, "total": 4348}
     view.receive(GenerationToken(query_id=Q, attempt=1, index=0, text="Be"), envelope(ANSWER, 9))
-    assert "reading" not in view.said_so_far()
+    assert "reading" not in view.partial_answer()
 
 
 def test_progress_of_an_attempt_that_is_over_is_not_news() -> None:
@@ -181,12 +181,12 @@ def rated(rating: int | None, at: float) -> UserFeedback:
 def test_the_latest_rating_counts_whichever_is_heard_last_and_null_withdraws_it() -> None:
     judgements = Judgements()
     assert judgements.as_json() == {"critique": None, "pairwise": None, "rating": None}
-    assert judgements.hear(rated(1, 5.0), "first")
-    assert judgements.hear(rated(-1, 9.0), "latest")
-    assert not judgements.hear(rated(1, 7.0), "late")
+    assert judgements.receive(rated(1, 5.0), "first")
+    assert judgements.receive(rated(-1, 9.0), "latest")
+    assert not judgements.receive(rated(1, 7.0), "late")
     assert judgements.as_json()["rating"] == -1
-    assert judgements.hear(rated(None, 10.0), "withdrawn")
-    assert judgements.hear(CritiqueResult(query_id="q", score=None, status="unparsed"), "c")
+    assert judgements.receive(rated(None, 10.0), "withdrawn")
+    assert judgements.receive(CritiqueResult(query_id="q", score=None, status="unparsed"), "c")
     scores = judgements.as_json()
     assert scores["rating"] is None
     assert (scores["critique"]["score"], scores["critique"]["status"]) == (None, "unparsed")

@@ -71,10 +71,10 @@ async def test_what_is_to_be_said_is_told_once_with_its_sources_and_shown_until_
     assert (told.words, told.words_at, told.is_seen, told.checks, told.quiet) == (
         "Friday is tomorrow.", NOON + HOUR, False, 1, 0,
     )  # fmt: skip
-    assert reflection.figures() == {"goals_unseen": 1, "goals_said": 1}
+    assert reflection.metrics() == {"goals_unseen": 1, "goals_said": 1}
     assert (await night.ask("status", "heartbeat")).tokens_today == 120
     [seen] = await night.goals("seen", goal_id=goal.goal_id, words_at=told.words_at)
-    assert seen.is_seen and reflection.figures() == {"goals_unseen": 0, "goals_said": 1}
+    assert seen.is_seen and reflection.metrics() == {"goals_unseen": 0, "goals_said": 1}
 
 
 async def test_a_check_that_was_killed_before_its_reply_is_not_made_again_for_that_time(

@@ -32,13 +32,13 @@ def rated(
 async def test_a_rating_is_due_until_it_is_told(store: RatingStore) -> None:
     assert await store.rate(rated(1, 1.0)) == rated(1, 1.0)
     assert await store.due() == [rated(1, 1.0)]
-    await store.told(rated(1, 1.0))
+    await store.mark_published(rated(1, 1.0))
     assert await store.due() == []
 
 
 async def test_the_same_rating_again_is_nothing_new(store: RatingStore) -> None:
     await store.rate(rated(1, 1.0))
-    await store.told(rated(1, 1.0))
+    await store.mark_published(rated(1, 1.0))
     assert await store.rate(rated(1, 1.0)) is None
     assert await store.rate(rated(1, 2.0)) is None
     assert await store.rate(rated(-1, 1.5)) is None, "it was rated again after that"
@@ -52,7 +52,7 @@ async def test_taking_back_what_was_never_rated_is_nothing_new(store: RatingStor
 async def test_what_is_told_late_leaves_a_later_rating_due(store: RatingStore) -> None:
     await store.rate(rated(1, 1.0))
     await store.rate(rated(-1, 2.0))
-    await store.told(rated(1, 1.0))
+    await store.mark_published(rated(1, 1.0))
     assert await store.due() == [rated(-1, 2.0)]
 
 

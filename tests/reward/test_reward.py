@@ -94,9 +94,9 @@ class Doomed(RatingStore):
         await self._pass("rate")
         return due
 
-    async def told(self, rating: Rating) -> None:
+    async def mark_published(self, rating: Rating) -> None:
         await self._pass("told")
-        await super().told(rating)
+        await super().mark_published(rating)
 
     async def _pass(self, point: str) -> None:
         if point == self.deadly:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from local.core.data_dir import Facts, RunDirectory
+from local.core.data_dir import RunDirectory, RunInfo
 from local.core.environment import Environment
 from local.generator.config import GeneratorConfig
 from local.run import doctor as machine
@@ -137,10 +137,10 @@ def test_the_facts_of_a_system_that_was_killed_are_not_believed(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     directory = RunDirectory(tmp_path)
-    alive = Facts(os.getpid(), "", "", False, "", "", None)
-    directory.tell(alive)
+    alive = RunInfo(os.getpid(), "", "", False, "", "", None)
+    directory.write(alive)
     assert examine(None, tmp_path, Environment())[0].running == alive
-    directory.tell(replace(alive, pid=2**22 + 1))  # above the highest process id of Linux
+    directory.write(replace(alive, pid=2**22 + 1))  # above the highest process id of Linux
     assert examine(None, tmp_path, Environment())[0].running is None
 
 

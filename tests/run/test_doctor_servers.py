@@ -16,7 +16,7 @@ import pytest
 from local.bus.messages import ChildStatus, ParticipantStatus
 from local.cli.bus_health import health_of
 from local.core.config import SystemConfig
-from local.core.data_dir import Facts
+from local.core.data_dir import RunInfo
 from local.core.routing import Chains, ModelsConfig
 from local.generator.config import GeneratorConfig
 from local.run import doctor as machine
@@ -30,8 +30,8 @@ ROOT = Path(__file__).parents[2]
 REFUSED = "http://127.0.0.1:1"  # nothing listens on port 1
 
 
-def facts(api_url: str | None) -> Facts:
-    return Facts(os.getpid(), "ipc:///a", "ipc:///b", False, REFUSED, "ollama", api_url)
+def facts(api_url: str | None) -> RunInfo:
+    return RunInfo(os.getpid(), "ipc:///a", "ipc:///b", False, REFUSED, "ollama", api_url)
 
 
 def statuses(findings: list[DoctorFinding]) -> dict[str, FindingStatus]:

@@ -23,25 +23,25 @@ def test_a_participant_lives_until_it_is_silent_too_long_or_says_goodbye() -> No
     clock = Clock()
     presence = Presence("memory", clock)
     assert not presence.lives
-    assert not presence.heard(status("critic"))
+    assert not presence.update(status("critic"))
     assert not presence.lives
-    assert presence.heard(status())
+    assert presence.update(status())
     clock.now += SILENT_SECONDS
     assert presence.lives
     clock.now += 0.1
     assert not presence.lives
-    presence.heard(status())
-    presence.heard(status(state="stopping"))
+    presence.update(status())
+    presence.update(status(state="stopping"))
     assert not presence.lives
 
 
 async def test_who_waits_goes_on_as_soon_as_it_is_heard_and_not_for_a_goodbye() -> None:
     presence = Presence("memory")
     waiting = asyncio.create_task(presence.lives_within(30))
-    presence.heard(status(state="stopping"))
+    presence.update(status(state="stopping"))
     await asyncio.sleep(0)
     assert not waiting.done()
-    presence.heard(status())
+    presence.update(status())
     async with asyncio.timeout(5):
         assert await waiting
 

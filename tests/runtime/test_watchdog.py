@@ -20,7 +20,7 @@ class Clock:
         for _ in range(int(seconds / TICK)):
             self.now += TICK
             for name in beating:
-                self.watchdog.heard(name, self.now)
+                self.watchdog.beat(name, self.now)
             overdue.update(self.watchdog.overdue(self.now))
         return overdue
 

@@ -198,7 +198,7 @@ async def test_programs_of_a_skill_are_run_and_not_changed(serve: Serve, call: A
     (tmp_path / "settings" / "key").write_text("secret")
     await serve(Skills(folder.parent))
     changed = SkillsChanged(ready=("tides",))
-    await call.tool.hear_of_skills(changed, call.bus.seal(changed))
+    await call.tool.on_skills_changed(changed, call.bus.seal(changed))
     await call.tool._looking
     result = await call.call({"command": ["sh", "/skills/tides/moon.sh"]}, "q1:0:0", tool="shell_exec")
     assert "full\n" in result.result and "Read-only file system" in result.result

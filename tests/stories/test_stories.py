@@ -21,7 +21,7 @@ from local.stories.story import (
     check_answer,
     check_bus,
     load_story,
-    says,
+    matches,
 )
 
 SEARCHED = {"tool": "web_search", "error": None, "sources": ["http://a.example/1"]}
@@ -106,10 +106,10 @@ def test_a_field_is_a_value_one_of_several_a_range_or_a_part_of_a_text() -> None
         ({"contains": "be undone"}, ["What it changes can be\nUndone.", ["can be undone"]], ["It may not.", []]),
     ):  # fmt: skip
         for values, fits in ((fitting, True), (others, False)):
-            assert [says(Saying(one_of=({"score": wanted},)), {"score": value}) for value in values] == [fits] * len(
+            assert [matches(Saying(one_of=({"score": wanted},)), {"score": value}) for value in values] == [fits] * len(
                 values
             ), wanted
-    assert not says(Saying(one_of=({"score": 4},)), {"status": "graded"})
+    assert not matches(Saying(one_of=({"score": 4},)), {"status": "graded"})
 
 
 @pytest.mark.parametrize(

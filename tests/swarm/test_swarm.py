@@ -256,7 +256,7 @@ async def test_a_second_respondent_has_no_agents(stage: Stage) -> None:
     )
     result = await stage.door.bus.request(request, ToolResult, 5)
     assert result.error is not None and result.error.kind == "fenced"
-    assert served.participant.figures() == {"agents": 0, "agents_working": 0}
+    assert served.participant.metrics() == {"agents": 0, "agents_working": 0}
 
 
 async def test_what_a_job_asks_of_agents_is_as_tainted_and_as_little_waited_for_as_the_job(stage: Stage) -> None:

@@ -41,7 +41,7 @@ class Grove:
 
     def give(self, agent: Agent, asking: Asking | None = None, **order: object) -> GivenTask:
         wanted = TaskOrder.model_validate({"text": "Do", "call_id": f"c{next(self._calls)}", **order})
-        return self.tree.give(agent, asking or self.root, wanted, NOW)
+        return self.tree.assign(agent, asking or self.root, wanted, NOW)
 
     def asking(self, agent: Agent) -> Asking:
         """As an agent that works asks."""
@@ -138,7 +138,7 @@ def test_its_tools_are_those_that_are_wanted_and_its_parent_has(
     root = tree.begin(RootQuery(query_id="q", session_id="s", question="Why?", options=options))
     first = tree.make(root, AgentSpec(name="a", tools=wanted), "c", 0, NOW)
     assert first.tools == has
-    tree.give(first, root, TaskOrder(text="Do", call_id="d"), NOW)
+    tree.assign(first, root, TaskOrder(text="Do", call_id="d"), NOW)
     below = tree.asking(f"{first.agent_id}-1")
     assert below is not None
     assert tree.make(below, AgentSpec(name="b"), "e", 0, NOW).tools == has
@@ -149,9 +149,9 @@ def test_the_same_call_makes_the_same_agent_and_asks_the_same_task() -> None:
     grove = Grove()
     order, task = AgentSpec(name="a"), TaskOrder(text="Do", call_id="c")
     first = grove.tree.make(grove.root, order, "c", 0, NOW)
-    given = grove.tree.give(first, grove.root, task, NOW)
+    given = grove.tree.assign(first, grove.root, task, NOW)
     assert grove.tree.make(grove.root, order, "c", 0, NOW + 5).agent_id == first.agent_id
-    assert grove.tree.give(first, grove.root, task, NOW + 5) == given
+    assert grove.tree.assign(first, grove.root, task, NOW + 5) == given
     assert len(grove.tree.agents) == len(grove.tree.tasks) == 1
 
 
@@ -229,7 +229,7 @@ def test_a_profile_narrows_what_the_parent_has_and_is_handed_on() -> None:
     other = AnswerProfile(name="other", tools=("b", "z"))
     first = tree.make(root, AgentSpec(name="a", profile=other), "c", 0, NOW)
     assert (first.tools, first.profile) == (("a", "b", "c"), other)
-    given = tree.give(first, root, TaskOrder(text="Do", call_id="d"), NOW)
+    given = tree.assign(first, root, TaskOrder(text="Do", call_id="d"), NOW)
     asked = options_of(given, first, options, tree)
     assert [tool for tool in ("a", "b", "c", "z") if asked.offers(tool)] == ["b"]
     below = tree.asking(given.query_id)

@@ -116,7 +116,7 @@ def test_only_an_unfinished_link_is_held() -> None:
 
 def said(*deltas: Delta) -> list[Delta]:
     links = DeltaFilter(POLICY)
-    return [heard for delta in deltas for heard in links.hear(delta)]
+    return [heard for delta in deltas for heard in links.receive(delta)]
 
 
 def test_thinking_and_content_are_each_a_text_of_their_own_and_what_is_left_out_is_told() -> None:

@@ -65,7 +65,7 @@ _NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": Fa
 def create_app(context: ApiContext, policy: GuardPolicy, principals: Principals) -> ASGIApp:
     """Every route, behind the guards, for one API. Raises `Undeclared`."""
     app = routed()
-    return GuardMiddleware(context.asked_of(app), policy, principals, open_to_anybody(app.routes))
+    return GuardMiddleware(context.serving(app), policy, principals, open_to_anybody(app.routes))
 
 
 @cache
@@ -131,7 +131,7 @@ class ApiParticipant(Participant):
     """The HTTP API as a participant: it asks questions for HTTP clients, and shows them the bus."""
 
     name = "api"
-    kind = Kind.DOOR
+    kind = Kind.FRONTEND
     Config = ApiConfig
     publishes = (LoCALSession, SystemControl, ClientTools, *requests_of_routes())
 
@@ -176,11 +176,11 @@ class ApiParticipant(Participant):
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> None:
         """Somebody says how they are."""
         now = time.monotonic()
-        self._participants.heard(status, now)
+        self._participants.update(status, now)
         self._streams.participants_changed()
         self._session.absence = self._participants.absence(now)
         if status.name == MODEL_OWNER:
-            self._session.admission.told(TurnFigures.of(status.instance, status.counters))
+            self._session.admission.update(TurnFigures.of(status.instance, status.counters))
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

@@ -205,7 +205,7 @@ class DayLedger:
 
     async def _count(self, message: RecordedMessage, ledger: UsageLedger) -> None:
         if not message.entry.redacted:
-            ledger.hear(message.envelope, await self._session.payload(message), message.entry.committed_at)
+            ledger.receive(message.envelope, await self._session.payload(message), message.entry.committed_at)
 
 
 Scope = Literal["all", "user", "session"]

@@ -66,7 +66,7 @@ class BusWatch:
         if len(self._waiting) >= MAX_WAITING or self._bytes >= MAX_WAITING_BYTES:
             self._lost += 1
             return
-        self._tell_loss()
+        self._report_loss()
         self._append(as_event(envelope, with_payload=self._with_payload))
         self.changed.set()
 
@@ -80,7 +80,7 @@ class BusWatch:
             taken.append(event)
         self._bytes -= size
         if not self._waiting:
-            self._tell_loss()
+            self._report_loss()
         return taken
 
     def end(self) -> None:
@@ -88,7 +88,7 @@ class BusWatch:
         self.ended = True
         self.changed.set()
 
-    def _tell_loss(self) -> None:
+    def _report_loss(self) -> None:
         if self._lost:
             self._append(ServerEvent("lost", to_json({"what": "bus", "lost": self._lost})))
             self._lost = 0

@@ -135,7 +135,7 @@ class ApiContext:
                 raise RequestRefused("forbidden", text, "mode")
         return wanted or (None if is_followed else NON_INTERACTIVE)
 
-    def asked_of(self, app: ASGIApp) -> ASGIApp:
+    def serving(self, app: ASGIApp) -> ASGIApp:
         """`app`, whose handlers work with this."""
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:

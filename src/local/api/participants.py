@@ -41,7 +41,7 @@ class ParticipantTable:
         self._model: str | None = None
         self._details: Mapping[str, str] = {}  # the supervisor's
 
-    def heard(self, status: ParticipantStatus, now: float) -> None:
+    def update(self, status: ParticipantStatus, now: float) -> None:
         """Somebody says how they are."""
         self._forget_silent(now)
         if status.name == SUPERVISOR:

@@ -211,7 +211,7 @@ def add_health_routes(routes: APIRouter) -> None:
         status = participants.health(now)
         asked_by: Principal | None = principal_of(request)
         if asked_by is None or not asked_by.is_owner:
-            return _told({"status": status}, is_well=report or status == "ok")
+            return _health_response({"status": status}, is_well=report or status == "ok")
         body = {
             "status": status,
             "problem": participants.problem(now) or None,
@@ -222,7 +222,7 @@ def add_health_routes(routes: APIRouter) -> None:
             "version": api().version,
             "participants": participants.listing(now),
         }
-        return _told(body, is_well=report or status == "ok")
+        return _health_response(body, is_well=report or status == "ok")
 
     @routes.get("/participants")
     @open_to(Access.OWNER)
@@ -231,7 +231,7 @@ def add_health_routes(routes: APIRouter) -> None:
         return JsonResponse({"participants": api().participants.listing(api().clock())})
 
 
-def _told(body: dict[str, Any], *, is_well: bool) -> Response:
+def _health_response(body: dict[str, Any], *, is_well: bool) -> Response:
     return JsonResponse(body) if is_well else JsonResponse(body, 503, {"retry-after": RETRY_SECONDS})
 
 

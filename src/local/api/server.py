@@ -226,14 +226,14 @@ class ConnectionLimit:
         others = [other for other in connections if other is not newcomer and not other.transport.is_closing()]
         if len(others) < self.most:
             return True
-        self._tell()
+        self._warn()
         idle = sorted((other for other in others if other.is_idle), key=lambda other: other.idle_since)
         oldest = next((other for other in idle if not other.has_arrived()), None)
         if oldest is not None:
             oldest.transport.close()
         return oldest is not None
 
-    def _tell(self) -> None:
+    def _warn(self) -> None:
         if not self._is_told:
             log.warning("%d connections are open, and no more may be: idle ones are closed", self.most)
         self._is_told = True

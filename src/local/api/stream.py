@@ -397,10 +397,10 @@ Row = dict[str, Any]
 
 class ChangedSessions:
     """The sessions that have changed since the generator was last asked for their rows. It asks for all of them at
-    once, and hands each row to `tell(row)`."""
+    once, and passes each row to `publish(row)`."""
 
-    def __init__(self, session: LoCALSession, tell: Callable[[Row], object]) -> None:
-        self._session, self._tell = session, tell
+    def __init__(self, session: LoCALSession, publish: Callable[[Row], object]) -> None:
+        self._session, self._publish = session, publish
         self._waiting: set[str] = set()
         self._changed = asyncio.Event()
 
@@ -427,7 +427,7 @@ class ChangedSessions:
                 log.warning("changed sessions: %s", error)
             else:
                 for row in found["sessions"]:
-                    self._tell(row)
+                    self._publish(row)
 
 
 Key = tuple[str | None, str]
@@ -462,7 +462,7 @@ class BrowserStreams:
         self._streams: dict[Key, BrowserStream] = {}
         self._numbers = itertools.count(1)
         self._inbox = Inbox()
-        self._changed = ChangedSessions(session, self._tell_row)
+        self._changed = ChangedSessions(session, self._send_row)
         self._ends: dict[str, Callable[[], None]] = {}  # of what is heard for all of them, by subject
 
     @asynccontextmanager
@@ -583,7 +583,7 @@ class BrowserStreams:
                     await self._approval(APPROVALS[envelope.subject], envelope)
                 elif envelope.subject in OF_MEMORY:
                     event = ServerEvent("memory", to_json({"what": envelope.subject.removeprefix("memory.")}))
-                    self._tell_list("memory", envelope.user_id, event)
+                    self._send_list("memory", envelope.user_id, event)
                 else:
                     self._session_changed(envelope)
             except MalformedFrame as error:
@@ -617,7 +617,7 @@ class BrowserStreams:
         if envelope.subject == SessionDeleted.subject:
             deleted = SessionDeleted.decode(envelope.payload).deleted_session_id
             event = ServerEvent("session_deleted", to_json({"session_id": deleted}))
-            self._tell_list(deleted, envelope.user_id, event)
+            self._send_list(deleted, envelope.user_id, event)
         elif envelope.subject.startswith(ConversationResult.subject):
             value = ConversationResult.decode(envelope.payload).value or {}
             if session_id := value.get("session_id"):
@@ -636,10 +636,10 @@ class BrowserStreams:
         for stream in self._seeing(envelope.user_id):
             stream.note_latest(f"approval {message.call_id}", ServerEvent("approval", message.encode()))
 
-    def _tell_row(self, row: Row) -> None:
-        self._tell_list(row["session_id"], row.get("user_id"), ServerEvent("session", to_json(row)))
+    def _send_row(self, row: Row) -> None:
+        self._send_list(row["session_id"], row.get("user_id"), ServerEvent("session", to_json(row)))
 
-    def _tell_list(self, session_id: str, user_id: str | None, event: ServerEvent) -> None:
+    def _send_list(self, session_id: str, user_id: str | None, event: ServerEvent) -> None:
         for stream in self._seeing(user_id):
             if stream.lists_sessions:
                 stream.note_latest(session_id, event)

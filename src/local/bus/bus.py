@@ -213,7 +213,7 @@ class Probes:
 
     def send(self, number: int) -> None:
         """Send a probe. Probes are numbered separately, so that they do not count as missed messages."""
-        probe = BusProbe(heard_as=self._heard_as, instance=self._instance, attempt=number)
+        probe = BusProbe(heard_as=self._probe_id, instance=self._instance, attempt=number)
         envelope_id = new_id()
         envelope = Envelope(
             probe.routing_key, envelope_id, self._sender, self._instance, number, envelope_id, probe.encode()
@@ -221,12 +221,12 @@ class Probes:
         self._transport.send(envelope.encode())
 
     @property
-    def _heard_as(self) -> str:
+    def _probe_id(self) -> str:
         return f"{self._instance}.{self._times}"
 
     @property
     def _subject(self) -> str:
-        return BusProbe.subject + self._heard_as
+        return BusProbe.subject + self._probe_id
 
 
 # Requests that wait for their answers.
@@ -505,7 +505,7 @@ class Bus:
         payload = await self._envelopes.payload(message)
         try:
             if not self._hears_replies.get(reply_subject):
-                await self._hear_replies(reply_subject, timeout)
+                await self._receive_replies(reply_subject, timeout)
             envelope, frame = self._envelopes.seal(subject, payload, trace, envelope_id=envelope_id)
             opened = self._requests.begin(envelope.id, timeout, silence)
             try:
@@ -520,7 +520,7 @@ class Bus:
         except (BusNotReady, PublishTimeout):
             raise silence() from None
 
-    async def _hear_replies(self, subject: str, seconds: float) -> None:
+    async def _receive_replies(self, subject: str, seconds: float) -> None:
         if subject not in self._hears_replies:
             self.subscribe(subject, _ignore)
             self._hears_replies[subject] = False

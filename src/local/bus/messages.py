@@ -844,7 +844,7 @@ class AgentTransition(Message):
     @field_validator("from_state", "action", "to_state")
     @classmethod
     def _as_now(cls, name: str) -> str:
-        """A state or action as it is called now."""
+        """The present name of a state or action."""
         return FORMER_NAMES.get(name, name)
 
     @field_validator("then")
@@ -854,7 +854,7 @@ class AgentTransition(Message):
 
 
 class ChildStatus(Data):
-    """One process as the supervisor sees it. `detail` says how it last died."""
+    """One process as the supervisor sees it. `detail` is the reason of its last end."""
 
     name: str
     kind: str
@@ -888,13 +888,19 @@ class ParticipantStatus(Message):
     pid: int
     instance: str
     state: Literal["starting", "ready", "stopping"]
-    child: str = ""  # what the supervisor calls it; empty for one that was started by hand
+    child: str = ""  # its name at the supervisor; empty if it was started by hand
     inflight: int = 0
     counters: dict[str, int] = Field(default_factory=dict)
-    details: dict[str, str] = Field(default_factory=dict)  # what it works with, such as the model's name
+    details: dict[str, str] = Field(default_factory=dict)  # facts for people, such as the model's name
     last_seq: dict[str, int] = Field(default_factory=dict)
     subscriptions: dict[str, str] = Field(default_factory=dict)  # subjects, and their durable consumers' names
-    children: tuple[ChildStatus, ...] = ()  # the supervisor's alone
+    children: tuple[ChildStatus, ...] = ()  # only in the supervisor's status
+
+    @field_validator("kind")
+    @classmethod
+    def _current_kind(cls, kind: str) -> str:
+        """The present name of a kind: earlier versions called a frontend a door."""
+        return "frontend" if kind == "door" else kind
 
 
 class BusDead(Message):
@@ -909,11 +915,11 @@ class BusDead(Message):
     error: ErrorInfo
 
 
-# What is asked of the supervisor: to start, stop or restart a participant. All of it is ephemeral: what came of it
-# stands in the supervisor's status.
+# Requests to the supervisor to start, stop or restart a participant. They are ephemeral: their result is in the
+# supervisor's status.
 
-CONTROL_MESSAGES_GONE = "gone"  # the state of one that takes part no longer
-PARTICIPANT = "participant"  # the kind of a child, which says itself of which kind it is
+CONTROL_MESSAGES_GONE = "gone"  # the state of a participant that was removed
+PARTICIPANT = "participant"  # the kind of a child process that is a participant; its own status has its kind
 ControlVerb = Literal["start", "stop", "restart"]
 
 

@@ -25,7 +25,7 @@ async def health_on_bus(data_dir: Path) -> dict[str, Any]:
     """`status`, `problem` and `participants` as GET /health would give them. Raises `LocalError`."""
     heard: dict[tuple[str, int], ParticipantStatus] = {}
 
-    def hear(envelope: Envelope) -> None:
+    def receive(envelope: Envelope) -> None:
         try:
             status = ParticipantStatus.decode(envelope.payload)
         except MalformedFrame as error:
@@ -34,10 +34,10 @@ async def health_on_bus(data_dir: Path) -> dict[str, Any]:
         heard[status.name, status.pid] = status
 
     def newcomer(state: Literal["starting", "stopping"]) -> ParticipantStatus:
-        return ParticipantStatus(name=bus.sender, kind="door", pid=os.getpid(), instance=bus.instance, state=state)
+        return ParticipantStatus(name=bus.sender, kind="frontend", pid=os.getpid(), instance=bus.instance, state=state)
 
     async with client_bus(RunDirectory(data_dir).running_bus(), "doctor", SAYS) as bus:
-        bus.subscribe(ParticipantStatus.subject, hear)
+        bus.subscribe(ParticipantStatus.subject, receive)
         await bus.ready()
         bus.post(newcomer("starting"))
         await asyncio.sleep(LISTEN_SECONDS)

@@ -60,7 +60,7 @@ def obey(chat: Chat, text: str) -> None:
 def _new(chat: Chat, argument: str) -> None:
     """start a new conversation"""
     chat.resume(token_hex(16))
-    chat.say("new conversation")
+    chat.print_note("new conversation")
 
 
 def _sessions(chat: Chat, argument: str) -> None:
@@ -70,7 +70,7 @@ def _sessions(chat: Chat, argument: str) -> None:
         f"{each['session_id'][:SHOWN_ID]}  {date_and_time(each['updated_at'])}  {_short(each['title'])}"
         for each in rows
     ]
-    chat.say("\n".join(lines) or "there are no conversations yet")
+    chat.print_note("\n".join(lines) or "there are no conversations yet")
 
 
 def _resume(chat: Chat, argument: str) -> None:
@@ -94,7 +94,7 @@ def _attach(chat: Chat, argument: str) -> None:
         raise BadCommand(f"{argument or 'no file'}: {error.strerror}") from None
     file = chat.system.find().attach(Path(argument).name, content)
     chat.options.attachments.append(file)
-    chat.say(f"{file['name']}, {file['size']} bytes, is sent with the next question {file['note']}".rstrip())
+    chat.print_note(f"{file['name']}, {file['size']} bytes, is sent with the next question {file['note']}".rstrip())
 
 
 def _retry(chat: Chat, argument: str) -> None:
@@ -111,13 +111,13 @@ def _memory(chat: Chat, argument: str) -> None:
     """QUESTION: search the memory"""
     hits = chat.system.find().recall(argument or " ")
     lines = [f"{hit['engram_id'][:8]}  {date_and_time(hit['asked_at'])}  {_short(hit['query'])}" for hit in hits]
-    chat.say("\n".join(lines) or "nothing relevant is remembered")
+    chat.print_note("\n".join(lines) or "nothing relevant is remembered")
 
 
 def _pin(chat: Chat, argument: str) -> None:
     """ID: use this memory in every conversation"""
     chat.system.find().request("POST", f"/memory/{_engram(chat, argument)}/pin")
-    chat.say("pinned")
+    chat.print_note("pinned")
 
 
 def _forget(chat: Chat, argument: str) -> None:
@@ -125,7 +125,7 @@ def _forget(chat: Chat, argument: str) -> None:
     engram = _engram(chat, argument)
     repeated = chat.system.find().request("DELETE", f"/memory/{engram}").get("repeated_in") or []
     also = f"; {len(repeated)} other answers may repeat it: {', '.join(each[:8] for each in repeated)}"
-    chat.say(f"removed{also if repeated else ''}")
+    chat.print_note(f"removed{also if repeated else ''}")
 
 
 def _rate(chat: Chat, argument: str) -> None:
@@ -133,13 +133,13 @@ def _rate(chat: Chat, argument: str) -> None:
     if argument not in ("+", "-"):
         raise BadCommand("/rate + or /rate -")
     chat.system.find().rate(_last(chat)["query_id"], 1 if argument == "+" else -1)
-    chat.say("rated")
+    chat.print_note("rated")
 
 
 def _tools(chat: Chat, argument: str) -> None:
     """list the processes that serve tools"""
     tools = [each for each in _participants(chat) if each["kind"] == "tool"]
-    chat.say("\n".join(f"{each['name']}  {each['state']}" for each in tools) or "there are none")
+    chat.print_note("\n".join(f"{each['name']}  {each['state']}" for each in tools) or "there are none")
 
 
 def _model(chat: Chat, argument: str) -> None:
@@ -151,7 +151,7 @@ def _model(chat: Chat, argument: str) -> None:
         chosen = chat.options.model or known.get(chat.options.session_id) or DEFAULT_MODEL
         chosen = found["default"] if chosen == DEFAULT_MODEL else chosen
         lines = [f"{'•' if each['id'] == chosen else ' '} {each['id']}  {_about(each)}".rstrip() for each in there]
-        chat.say("\n".join(lines or [f"• {found['default']}"]))
+        chat.print_note("\n".join(lines or [f"• {found['default']}"]))
         return
     names = {name: each["id"] for each in there for name in (each["name"], f"{each['provider']}/{each['name']}")}
     names |= {each["id"]: each["id"] for each in there} | {name: name for name in (DEFAULT_MODEL, found["default"])}
@@ -163,7 +163,7 @@ def _model(chat: Chat, argument: str) -> None:
             else f"there is no model {argument}; {suggestion(argument, [each['id'] for each in there])}"
         )  # fmt: skip
     chat.options.model = names[name]
-    chat.say(f"{found['default'] if name == DEFAULT_MODEL else names[name]} answers from now on")
+    chat.print_note(f"{found['default'] if name == DEFAULT_MODEL else names[name]} answers from now on")
 
 
 def _about(model: dict[str, Any]) -> str:
@@ -181,17 +181,17 @@ def _profile(chat: Chat, argument: str) -> None:
             f"{'•' if each['name'] == chosen else ' '} {each['name']}  {each['description']}"
             for each in found["profiles"]
         ]
-        chat.say("\n".join([*lines, *found["problems"]]))
+        chat.print_note("\n".join([*lines, *found["problems"]]))
         return
     if argument not in names:
         raise BadCommand(f"there is no profile {argument}; {suggestion(argument, names)}")
     chat.options.profile = names[argument]
-    chat.say(f"{names[argument]} answers from now on")
+    chat.print_note(f"{names[argument]} answers from now on")
 
 
 def _why(chat: Chat, argument: str) -> None:
     """show where the time of the last answer went"""
-    chat.say("\n".join(waterfall(chat.system.find().trace(_last(chat)["query_id"]))))
+    chat.print_note("\n".join(waterfall(chat.system.find().trace(_last(chat)["query_id"]))))
 
 
 def _export(chat: Chat, argument: str) -> None:
@@ -202,7 +202,7 @@ def _export(chat: Chat, argument: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadCommand(f"{path}: {error.strerror}") from None
-    chat.say(f"the conversation is in {path}")
+    chat.print_note(f"the conversation is in {path}")
 
 
 def _think(chat: Chat, argument: str) -> None:
@@ -214,7 +214,7 @@ def _think(chat: Chat, argument: str) -> None:
 
 def _help(chat: Chat, argument: str) -> None:
     """this list"""
-    chat.say("\n".join(f"/{name:9} {command.__doc__}" for name, command in COMMANDS.items()))
+    chat.print_note("\n".join(f"/{name:9} {command.__doc__}" for name, command in COMMANDS.items()))
 
 
 def _quit(chat: Chat, argument: str) -> None:
@@ -296,16 +296,16 @@ class Chat:
         self._model = str(self.system.find().health().get("model") or "")
         while True:
             try:
-                self._tell_goals()
+                self._print_goals()
                 text = self._read()
                 if text:
                     self._answer(text)
             except (EOFError, Leave):
                 return ExitStatus.ANSWERED
             except LocalError as error:
-                self.say(f"{error}")
+                self.print_note(f"{error}")
 
-    def say(self, text: str) -> None:
+    def print_note(self, text: str) -> None:
         """Print lines of the program among the answers."""
         print("\n".join(visible(line) for line in text.split("\n")))  # noqa: T201
 
@@ -324,7 +324,7 @@ class Chat:
         progress = QueryProgress()
         with self._typing_kept():
             approvals = approvals_of(self.system, keep=self._keep)
-            ask(self.system.find_again, body, self._renderer(), self.say, progress=progress, approvals=approvals)
+            ask(self.system.find_again, body, self._renderer(), self.print_note, progress=progress, approvals=approvals)
         self.options.attachments = []
         if progress.end is not None and progress.end.name == "response":
             self.last = progress.end.data
@@ -338,13 +338,13 @@ class Chat:
         self._prompt.history = self._prompt.default_buffer.history = InMemoryHistory([turn["query"] for turn in turns])
         if turns:
             self.last = turns[-1]
-            self.say(f"… {turns[-1]['query']}\n\n{turns[-1]['answer']}\n")
+            self.print_note(f"… {turns[-1]['query']}\n\n{turns[-1]['answer']}\n")
 
-    def _tell_goals(self) -> None:
+    def _print_goals(self) -> None:
         with suppress(LocalError):  # the next question says what is wrong
             client = self.system.find()
             for line in goal_words(client, client.health()):
-                self.say(line)
+                self.print_note(line)
 
     def _answer(self, text: str) -> None:
         if text.startswith("/"):

@@ -352,10 +352,10 @@ class AnsweringSystem:
         facts = RunDirectory(self._directory).facts()
         if facts.api_url is None:
             raise NoApi(f"the system on {self._directory} serves no HTTP API; start it with --api")
-        self._tell_workspace(facts.workspace)
+        self._report_workspace(facts.workspace)
         return SystemClient(facts.api_url, owner_token(self._directory))
 
-    def _tell_workspace(self, used: str) -> None:
+    def _report_workspace(self, used: str) -> None:
         if self._workspace is None or used == str(self._workspace) or self._has_told:
             return
         self._has_told = True

@@ -38,7 +38,7 @@ class _Sections(TyperGroup):
                     formatter.write_dl(sorted(rows))
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
@@ -48,7 +48,7 @@ def _tell_version(wanted: bool) -> None:
 
 def local2(
     version: Annotated[
-        bool, typer.Option(_VERSION, help="Show the version.", callback=_tell_version, is_eager=True)
+        bool, typer.Option(_VERSION, help="Show the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """An assistant that runs on your own machine, and shows on a bus all that it does."""

@@ -278,7 +278,7 @@ def terminal_renderer(think: str, *, quiet: bool = False, verbose: bool = False)
     width = lambda: shutil.get_terminal_size().columns  # noqa: E731 - as short as that
     shown: Any = "hide" if verbose else think
     renderer = TerminalRenderer(_write, width, style, thinking=shown, quiet=quiet)
-    return _verbose(renderer, renderer.tell) if verbose else renderer
+    return _verbose(renderer, renderer.print_note) if verbose else renderer
 
 
 def _verbose(renderer: Renderer, tell: Callable[[str], object]) -> Renderer:

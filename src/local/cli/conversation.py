@@ -109,7 +109,7 @@ class ShownQuery:
         """Take an event."""
         self._held.append(event)
         if self._approvals is None or not self._approvals.is_open or event.name in ENDS:
-            self._tell()
+            self._flush_held()
         if self._approvals is not None and event.name in ASKING:
             if not self._approvals.is_open:
                 self._renderer.close()  # the lines that move
@@ -126,9 +126,9 @@ class ShownQuery:
     def _poll(self, approvals: ApprovalPrompt) -> None:
         approvals.poll()
         if not approvals.is_open:
-            self._tell()
+            self._flush_held()
 
-    def _tell(self) -> None:
+    def _flush_held(self) -> None:
         held, self._held = self._held, []
         for event in held:
             if self._progress.receive(event):

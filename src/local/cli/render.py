@@ -293,19 +293,19 @@ class TerminalRenderer(Renderer):
         if event.name == "thinking" and not self._is_thinking:
             self._is_thinking, self._thinking_since = True, self._clock()
         elif event.name in ("token", "tool_call", "response", "error"):
-            self._tell_thinking(progress)
+            self._show_thinking(progress)
         if event.name in ("token", "snapshot"):
-            self._say(progress.said)
+            self._show_text(progress.said)
         elif event.name == "context":
             if line := context_line(event.data):
-                self._tell(f"⚙ {line}")
+                self._note(f"⚙ {line}")
         elif event.name == "tool_call":
             self._end_of_text()
         elif event.name == "tool_result":
             head, *rest = call_lines(progress, progress.calls[event.data["call_id"]])
-            self._tell(f"⚙ {head}")
+            self._note(f"⚙ {head}")
             for line in rest:
-                self._tell(line)
+                self._note(line)
         elif event.name == "response":
             self._finish(event.data, progress)
             return
@@ -328,19 +328,19 @@ class TerminalRenderer(Renderer):
     def close(self) -> None:
         self._area.close()
 
-    def tell(self, line: str, *, alarm: bool = False) -> None:
+    def print_note(self, line: str, *, alarm: bool = False) -> None:
         """Print a line of the program below the text."""
         paint = self._style.alarm if alarm else self._style.dim
         self._area.print("".join(f"{paint(piece)}\n" for piece in _wrapped(line, self._width())))
 
-    def _tell(self, line: str) -> None:
+    def _note(self, line: str) -> None:
         if not self._quiet:
-            self.tell(line)
+            self.print_note(line)
 
-    def _say(self, said: str) -> None:
+    def _show_text(self, said: str) -> None:
         if not said.startswith(self._fed):  # a process has died, and its successor says it in other words
             self._end_of_text()
-            self._tell("… the answer starts again")
+            self._note("… the answer starts again")
         self._print(self._blocks.feed(said[len(self._fed) :]))
         self._fed = said
 
@@ -360,15 +360,15 @@ class TerminalRenderer(Renderer):
         if len(lines) > LONG_PARAGRAPH:
             self._print([self._blocks.take(len(rest) - len(lines[-1]))])
 
-    def _tell_thinking(self, progress: QueryProgress) -> None:
+    def _show_thinking(self, progress: QueryProgress) -> None:
         if not self._is_thinking:
             return
         self._is_thinking = False
         if self._thinking == "show" and not self._quiet:
-            self._tell(clean(progress.thinking[self._thought :]))
+            self._note(clean(progress.thinking[self._thought :]))
             self._thought = len(progress.thinking)
         elif self._thinking == "fold":
-            self._tell(f"▸ thought for {self._clock() - self._thinking_since:.1f} s")
+            self._note(f"▸ thought for {self._clock() - self._thinking_since:.1f} s")
 
     def _status(self, progress: QueryProgress, now: float) -> str:
         wheel = WHEEL[int(now / TICK_SECONDS) % len(WHEEL)]
@@ -388,13 +388,13 @@ class TerminalRenderer(Renderer):
     def _finish(self, answer: Json, progress: QueryProgress) -> None:
         said = answer["answer"]
         if said != progress.before + progress.said and said != progress.said:
-            self._say(said)
+            self._show_text(said)
         self._end_of_text()
         for sentence in answer.get("degraded", ()):
-            self.tell(f"! {clean(sentence)}")
+            self.print_note(f"! {clean(sentence)}")
         if answer["status"] == "cancelled":
-            self.tell("■ stopped")
-        self._tell(f"\n{self._facts(answer)}")
+            self.print_note("■ stopped")
+        self._note(f"\n{self._facts(answer)}")
 
     def _facts(self, answer: Json) -> str:
         usage, seconds = answer.get("usage") or {}, self._clock() - self._began
@@ -448,19 +448,19 @@ class VerboseRenderer(Renderer):
     of a text are printed after it.
     """
 
-    def __init__(self, renderer: Renderer, tell: Callable[[str], object]) -> None:
-        self._renderer, self._tell = renderer, tell
+    def __init__(self, renderer: Renderer, print_note: Callable[[str], object]) -> None:
+        self._renderer, self._note = renderer, print_note
         self._thought = 0  # characters of the thinking that were printed
         self._held: list[str] = []
 
     def receive(self, event: StreamEvent, progress: QueryProgress) -> None:
         if event.name in _AFTER_THINKING:
-            self._tell_all(_indented("thinks", progress.thinking[self._thought :].strip()))
+            self._print_all(_indented("thinks", progress.thinking[self._thought :].strip()))
             self._thought = len(progress.thinking)
         self._held += _LINES.get(event.name, _no_lines)(event.data)
         self._renderer.receive(event, progress)
         if not progress.said or progress.end is not None:
-            self._tell_all(self._held)
+            self._print_all(self._held)
             self._held = []
 
     def tick(self, progress: QueryProgress) -> None:
@@ -468,11 +468,11 @@ class VerboseRenderer(Renderer):
 
     def close(self) -> None:
         self._renderer.close()
-        self._tell_all(self._held)
+        self._print_all(self._held)
 
-    def _tell_all(self, lines: list[str]) -> None:
+    def _print_all(self, lines: list[str]) -> None:
         for line in lines:
-            self._tell(visible(line))
+            self._note(visible(line))
 
 
 def _accepted(data: Json) -> list[str]:

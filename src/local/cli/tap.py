@@ -37,7 +37,7 @@ from local.bus.security import Declaration, Declarations, SenderGuard, with_keys
 from local.bus.zeromq import open_transport
 from local.cli.main import BusOption, DataDir, JsonOption, Many, OutputFailed, clock_time, cut, terminal_width, visible
 from local.core.bus_address import BusAddress
-from local.core.data_dir import KEYS, Facts, RunDirectory
+from local.core.data_dir import KEYS, RunDirectory, RunInfo
 from local.core.environment import data_dir as find_data_dir
 from local.core.errors import ConfigError, LocalError, MalformedFrame
 from local.core.text import standard_input
@@ -225,7 +225,7 @@ class Printer(Generic[T]):
     def _run(self) -> None:
         try:
             while (self._left is None or self._left > 0) and (batch := self._take()) is not None:
-                self._say(self._take_notes(self._clock()))
+                self._write_notes(self._take_notes(self._clock()))
                 now = self._clock()
                 self._put([line for item in batch for line in self._view.lines(item, now)])
                 self._put(self._view.due(now))
@@ -235,7 +235,7 @@ class Printer(Generic[T]):
         except OSError as error:
             self._failure = OutputFailed(f"the output cannot be written: {error.strerror}")
         finally:
-            self._say(self._take_notes(float("inf")))
+            self._write_notes(self._take_notes(float("inf")))
             with suppress(RuntimeError):  # the loop may be gone, if this thread was held up for long
                 self._loop.call_soon_threadsafe(self._on_end)
 
@@ -245,7 +245,7 @@ class Printer(Generic[T]):
             self._lost[TOO_SLOW] += len(self._items)
             self._items.clear()
         if select.select([], [self._err], [], 0)[1]:
-            self._say(self._take_notes(float("inf")))
+            self._write_notes(self._take_notes(float("inf")))
 
     def _take(self) -> list[T] | None:
         """The next items, none after a while without, None after the last."""
@@ -274,7 +274,7 @@ class Printer(Generic[T]):
             self._left -= len(chosen)
         _write(self._out, chosen)
 
-    def _say(self, notes: list[str]) -> None:
+    def _write_notes(self, notes: list[str]) -> None:
         with suppress(OSError):  # a reader of the errors that has gone is no reason to stop
             _write(self._err, [visible(note) for note in notes])
 
@@ -381,7 +381,7 @@ class SystemWatch:
             return STOPPED
         return f"the system is back (process {self._pid})" if self._is_heard() else ELSEWHERE
 
-    async def tell(self, say: Callable[[str], object]) -> None:
+    async def report(self, say: Callable[[str], object]) -> None:
         """Report changes until cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
@@ -397,7 +397,7 @@ class SystemWatch:
         ours = (self._address.publish_to, self._address.subscribe_to)
         return facts is not None and (facts.publish_to, facts.subscribe_to) == ours
 
-    def _facts(self) -> Facts | None:
+    def _facts(self) -> RunInfo | None:
         try:
             return self._directory.facts()
         except LocalError:
@@ -461,7 +461,7 @@ def print_until_stopped(
 
 @contextmanager
 def _telling(watch: SystemWatch | None, printer: Printer[T]) -> Iterator[None]:
-    telling = None if watch is None else asyncio.create_task(watch.tell(printer.note), name="system watch")
+    telling = None if watch is None else asyncio.create_task(watch.report(printer.note), name="system watch")
     try:
         yield
     finally:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import yaml
 
-from local.core.data_dir import FILES, Facts, RunDirectory, clear_unheld
+from local.core.data_dir import FILES, RunDirectory, RunInfo, clear_unheld
 from local.core.errors import LocalError
 
 READY_LINE = "LoCAL2 is ready"
@@ -50,7 +50,7 @@ class TemporarySystem:
         self._flags = [*flags, *(["--config-dir", str(config_dir)] if config_dir else [])]
         self._told = threading.Event()
         self.process: subprocess.Popen[str]
-        self.facts: Facts
+        self.facts: RunInfo
 
     def __enter__(self) -> Self:
         """Raises `SystemDidNotStart`."""

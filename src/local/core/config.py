@@ -49,7 +49,7 @@ def declared(target: str, python_path: Sequence[Path]) -> Mapping[str, str] | No
         place = folder.joinpath(*module.split("."))
         for file in (place.with_suffix(".py"), place / "__init__.py"):
             if file.is_file():
-                return _said_in(file, wanted)
+                return _values_in(file, wanted)
     return None
 
 
@@ -59,7 +59,7 @@ def _yaml_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix.lower() in SIMILAR and not path.name.startswith("."))
 
 
-def _said_in(file: Path, wanted: str) -> Mapping[str, str] | None:
+def _values_in(file: Path, wanted: str) -> Mapping[str, str] | None:
     try:
         tree = ast.parse(file.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):
@@ -207,7 +207,7 @@ class SystemConfig(Settings):
 
     @field_validator("bus_clients")
     @classmethod
-    def _say_subjects(cls, clients: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    def _check_clients(cls, clients: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         for name, subjects in clients.items():
             if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name) or name in (*participants(), *OWN_NAMES):
                 raise ValueError(f"{name!r} cannot be a client's name: letters, digits, _ and -, and no participant's")

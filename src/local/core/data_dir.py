@@ -209,7 +209,7 @@ def is_encrypted(publish_to: str, system: SystemConfig) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RunInfo:
     """The information that a running system publishes in its run directory: its process, its model servers, its HTTP
     address.
 
@@ -292,7 +292,7 @@ class RunDirectory:
         subscribe_to = system.bus_sub_address or f"ipc://{self.path / 'sub'}"
         return self._address(publish_to, subscribe_to, curve=is_encrypted(publish_to, system))
 
-    def tell(self, facts: Facts) -> bool:
+    def write(self, facts: RunInfo) -> bool:
         """Write the facts by which others find the system; returns False if the disk is full."""
         part = self.path / "facts.part"
         try:
@@ -302,7 +302,7 @@ class RunDirectory:
         part.replace(self._facts_file)
         return True
 
-    def facts(self) -> Facts:
+    def facts(self) -> RunInfo:
         """Return the facts of the running system. Raises `NotRunning`, also when it was killed and left its facts
         behind.
         """
@@ -351,10 +351,10 @@ def _changed_at(path: Path) -> float:
         return math.inf
 
 
-def _facts_in(path: Path) -> Facts | None:
+def _facts_in(path: Path) -> RunInfo | None:
     """Return the facts in a run directory; None if there are none, or the system has ended."""
     try:
-        facts = Facts(**json.loads((path / FACTS).read_text()))
+        facts = RunInfo(**json.loads((path / FACTS).read_text()))
         os.kill(facts.pid, 0)
     except (OSError, ValueError, TypeError):
         return None

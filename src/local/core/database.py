@@ -119,7 +119,7 @@ class OpeningLog:
     def __init__(self) -> None:
         self._told_at = -math.inf
 
-    def tell(self, failure: LocalError) -> None:
+    def report(self, failure: LocalError) -> None:
         """A failure is in the way, still or again."""
         if time.monotonic() - self._told_at >= SAY_SECONDS:
             log.warning("opening waits: %s", failure)
@@ -135,7 +135,7 @@ async def open_patiently(attempt: Callable[[], T]) -> T:
         try:
             return await asyncio.to_thread(attempt)
         except PASSING as error:
-            waiting.tell(error)
+            waiting.report(error)
         await asyncio.sleep(UNWRITABLE_SECONDS)
 
 
@@ -352,7 +352,7 @@ class Database:
                 failure = store_failure(self._path, error)
                 if self._closed.is_set() or not isinstance(failure, PASSING):
                     raise
-            waiting.tell(failure)
+            waiting.report(failure)
             self._closed.wait(UNWRITABLE_SECONDS)
 
     def _connect(self) -> sqlite3.Connection:

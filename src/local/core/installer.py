@@ -54,7 +54,7 @@ class Installer:
             if further := environment.further_locks():
                 self._install(further, with_local2=False)
             environment.stamp.write_text("\n".join(wanted) + "\n", encoding="utf-8")
-            _say(f"ready in {time.monotonic() - started:.0f} s")
+            _print(f"ready in {time.monotonic() - started:.0f} s")
 
     def add(self, lock: str) -> None:
         """Install a further lock into the environment, now and whenever it is made again. Raises SetUpFailed,
@@ -75,7 +75,7 @@ class Installer:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                _say("waiting for another set-up of this folder to finish")
+                _print("waiting for another set-up of this folder to finish")
                 fcntl.flock(file, fcntl.LOCK_EX)
             # The tools inherit the lock: one that outlives a killed set-up still keeps the next one out.
             os.set_inheritable(file.fileno(), True)
@@ -83,7 +83,7 @@ class Installer:
 
     def _create(self) -> None:
         version = sys.version.split()[0]
-        _say(f"setting up {self._environment.folder} for Python {version}: once, usually in less than a minute")
+        _print(f"setting up {self._environment.folder} for Python {version}: once, usually in less than a minute")
         if importlib.util.find_spec("venv") is None:
             raise SetUpFailed(_hint("this Python has no module venv"))
         import venv
@@ -123,7 +123,7 @@ class Installer:
                 command = [self._uv(), "pip", "install", "--python", python, "--compile-bytecode"]
                 self._install_with("uv", [*command, *options], locks, with_local2=with_local2)
             except _CommandFailed as failure:
-                _say(f"uv cannot be used ({failure}); trying pip")
+                _print(f"uv cannot be used ({failure}); trying pip")
                 self._install_with("pip", [*self._pip(), *options], locks, with_local2=with_local2)
         except _CommandFailed as failure:
             advice = "is there a network, or a package mirror in pip's configuration?"
@@ -183,7 +183,7 @@ class Installer:
         return [*isolated, "pip", "install", "--disable-pip-version-check"]
 
     def _run(self, phase: str, command: Sequence[str]) -> None:
-        _say(phase)
+        _print(phase)
         with self._log.open("a+", encoding="utf-8", errors="replace") as log:
             before = log.tell()
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until it is known what has to be ended, too
@@ -243,5 +243,5 @@ def _reason(output: str) -> str:
     return (errors or lines or [""])[0 if errors else -1]
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     print(f"LoCAL2: {line}", file=sys.stderr, flush=True)  # noqa: T201

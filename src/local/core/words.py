@@ -70,21 +70,21 @@ def indexable(text: str) -> str:
 def terms_of(question: str) -> list[str]:
     """The words to look for, each once, in order; small words only where there are no others."""
     words = list(dict.fromkeys(_words(question.lower())))  # not casefold(): the index keeps ß
-    return ([word for word in words if _tells(word)] or words)[:MAX_TERMS]
+    return ([word for word in words if _is_telling(word)] or words)[:MAX_TERMS]
 
 
 def is_telling(question: str) -> bool:
     """Whether any of its words is characteristic of the topic."""
-    return any(map(_tells, _words(question.lower())))
+    return any(map(_is_telling, _words(question.lower())))
 
 
-def _tells(word: str) -> bool:
+def _is_telling(word: str) -> bool:
     return word not in _STOP_WORDS and word not in _OTHER_MARKS
 
 
 def telling_words(text: str) -> frozenset[str]:
     """Return the words that are characteristic of a text's topic, in any language."""
-    return frozenset(word for word in _words(text.casefold()) if _tells(word))
+    return frozenset(word for word in _words(text.casefold()) if _is_telling(word))
 
 
 def content_words(text: str) -> frozenset[str]:

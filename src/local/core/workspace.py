@@ -276,7 +276,7 @@ class Workspace:
     @contextmanager
     def folder(self, path: WorkspacePath) -> Iterator[int]:
         """The descriptor of a folder."""
-        with self._said_of(path):
+        with self._explaining(path):
             opened = self._open_folder(path)
             try:
                 yield opened
@@ -288,7 +288,7 @@ class Workspace:
         """A regular file, open for reading; devices, pipes and sockets are not so much as opened."""
         with (
             self.folder(path.folder) as folder,
-            self._said_of(path),
+            self._explaining(path),
             os.fdopen(open_regular(folder, path), "rb") as file,
         ):
             yield file
@@ -357,7 +357,7 @@ class Workspace:
             os.close(root)
 
     @contextmanager
-    def _said_of(self, path: WorkspacePath) -> Iterator[None]:
+    def _explaining(self, path: WorkspacePath) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -158,7 +158,7 @@ class Grader:
             if judgement_id(type(result), answer.query_id, answer.respondent_id) not in judged:
                 machine = self._machine(answer.respondent_id, trace)
                 machine.advance(GradingAction.SKIP)
-                await self._tell(result, answer.respondent_id, trace, machine)
+                await self._publish(result, answer.respondent_id, trace, machine)
         self.skipped += 1
 
     async def compare_with_rival(self, answer: ResponseGeneration, trace: Trace) -> None:
@@ -202,9 +202,9 @@ class Grader:
         result = await work
         machine.advance(_ENDS[result.status])
         failpoints.reach("critic.judged")
-        await self._tell(result, respondent, trace, machine)
+        await self._publish(result, respondent, trace, machine)
 
-    async def _tell(
+    async def _publish(
         self,
         result: CritiqueResult | PairwiseResult,
         respondent: str,
@@ -369,7 +369,7 @@ class CriticAgent(Participant):
         for work in list(self._work.values()):
             _cancel(work)
 
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         """Return the counts of judgements and failures since the start."""
         return {
             "answers_graded": self._grader.figures.graded,

@@ -40,7 +40,7 @@ class CompareAnswersTool(Tool):
     @on(ParticipantStatus)
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> None:
         """A critic lives or leaves."""
-        self._critic.heard(status)
+        self._critic.update(status)
 
     async def run(
         self,

@@ -73,7 +73,7 @@ class JudgeQuestion(Generic[T]):
         """The number of unreadable replies."""
         return self.replies - (self.reading is not None)
 
-    def hear(self, generated: str) -> None:
+    def receive(self, generated: str) -> None:
         """Receive the judge's reply: the generated text without the prompt. `IllegalTransition` if nothing was
         asked."""
         if self.ask is None:
@@ -166,9 +166,9 @@ class Grading:
         """The next request; None at the end."""
         return self._question.ask
 
-    def hear(self, generated: str, tokens: Sequence[Token] = ()) -> None:
+    def receive(self, generated: str, tokens: Sequence[Token] = ()) -> None:
         """Receive the reply, and its tokens if the backend reports their probabilities."""
-        self._question.hear(generated)
+        self._question.receive(generated)
         if self._question.reading is not None:
             self._expected = expected_score(tokens, generated, self._question.reading.at)
 
@@ -228,10 +228,10 @@ class Comparison:
         """What to ask next; None when this is done, which it is, too, as soon as one order has no verdict."""
         return self._current.ask
 
-    def hear(self, generated: str, tokens: Sequence[Token] = ()) -> None:
+    def receive(self, generated: str, tokens: Sequence[Token] = ()) -> None:
         """Receive the reply to the last request, and its tokens if the backend reports their probabilities."""
         question = self._current
-        question.hear(generated)
+        question.receive(generated)
         if question.reading is not None:
             self._preferences.append(preference(tokens, generated, question.reading.at))
 
@@ -515,7 +515,7 @@ class Judge:
         self._signs_as, self._successor, self._settling = signs_as, successor, asyncio.Lock()
         self._settle_at = float("-inf")
         self._asking: set[asyncio.Task[Any] | None] = set()
-        self._give(num_ctx)
+        self._set_limits(num_ctx)
         self._clock, self._sleep = clock, sleep
 
     @property
@@ -542,7 +542,7 @@ class Judge:
         grading = Grading(self._profile, case, rubric)
         if (ask := grading.ask) is not None:
             reply = await self._in_background(ask, TEST_PURPOSE)
-            grading.hear(reply.text, reply.tokens)
+            grading.receive(reply.text, reply.tokens)
         verdict = grading.verdict
         if verdict is None or verdict.score is None:
             return None
@@ -554,7 +554,7 @@ class Judge:
         for _ in range(2):
             if (ask := comparison.ask) is not None:
                 reply = await self._in_background(ask, TEST_PURPOSE)
-                comparison.hear(reply.text, reply.tokens)
+                comparison.receive(reply.text, reply.tokens)
         return None if comparison.outcome is None else comparison.outcome.winner
 
     async def grade(self, case: Case, rubric: Rubric) -> tuple[str, Verdict]:
@@ -591,9 +591,9 @@ class Judge:
             self._successor = None
             if found is not None:
                 self._model_name, self._profile = found.name, found.profile
-                self._give(found.num_ctx)
+                self._set_limits(found.num_ctx)
 
-    def _give(self, num_ctx: int) -> None:
+    def _set_limits(self, num_ctx: int) -> None:
         self._options = {"num_ctx": num_ctx, "num_predict": REPLY_TOKENS}
         room = min(MOST_CHARACTERS, 2 * num_ctx)
         self._rooms = (room, room // 4)  # the second where a script has more tokens than we thought
@@ -602,7 +602,7 @@ class Judge:
         grading, judge = Grading(self._profile, case, rubric), self.name
         while (ask := grading.ask) is not None:
             reply = await self._in_background(ask)
-            grading.hear(reply.text, reply.tokens)
+            grading.receive(reply.text, reply.tokens)
             judge = reply.model
         assert grading.verdict is not None
         return judge, grading.verdict
@@ -611,7 +611,7 @@ class Judge:
         comparison, judge = Comparison(self._profile, pair, rubric), self.name
         while (ask := comparison.ask) is not None:
             reply = await call(ask)
-            comparison.hear(reply.text, reply.tokens)
+            comparison.receive(reply.text, reply.tokens)
             judge = reply.model
         assert comparison.outcome is not None
         return judge, comparison.outcome
@@ -678,7 +678,7 @@ class Judge:
         text = "".join(content)
         model = self._signs_as or (done.model if done else "") or self._model_name
         if done is not None:
-            self.leases.tell_use(purpose, model, done.usage, begun)
+            self.leases.report_use(purpose, model, done.usage, begun)
         return _Reply(text, tokens_of(text, scores), model)
 
 

@@ -175,11 +175,11 @@ class JobRegistry:
         self._bus = bus
         self._jobs = {stored.job.job_id: stored for stored in await self._store.jobs()}
 
-    async def tell_untold(self) -> None:
+    async def publish_pending(self) -> None:
         """Publish what an earlier process could not publish any more."""
         for stored in list(self._jobs.values()):
-            if not stored.is_told:
-                await self._tell(stored)
+            if not stored.is_published:
+                await self._publish(stored)
         await self._project()
 
     def active(self) -> Iterator[StoredJob]:
@@ -205,7 +205,7 @@ class JobRegistry:
         if len(self.listed(maker.user_id or OWNER)) >= self._config.max_jobs:
             raise BadJob(f"there are {self._config.max_jobs} jobs already, which is max_jobs in cron.yaml: remove one")
         await self._store.add(job)
-        return await self._changed(StoredJob(job, "active", int(job.created_at), is_told=False))
+        return await self._changed(StoredJob(job, "active", int(job.created_at), is_published=False))
 
     def preview(self, order: NewJob) -> tuple[str, list[int]]:
         """Return the time zone of a job that would be made now, and its next times. Raises `BadJob`, `BadSchedule`."""
@@ -222,7 +222,7 @@ class JobRegistry:
             return stored
         decided = int(self._clock()) if state == "active" else stored.decided
         await self._store.change(job_id, state, decided)
-        return await self._changed(replace(stored, state=state, decided=decided, is_told=False))
+        return await self._changed(replace(stored, state=state, decided=decided, is_published=False))
 
     def decided(self, job_id: str, until: int) -> None:
         """Store the decision on the due runs of a job."""
@@ -247,22 +247,22 @@ class JobRegistry:
 
     async def _changed(self, stored: StoredJob) -> StoredJob:
         self._jobs[stored.job.job_id] = stored
-        await self._tell(stored)
+        await self._publish(stored)
         await self._project()
         return stored
 
-    async def _tell(self, stored: StoredJob) -> None:
+    async def _publish(self, stored: StoredJob) -> None:
         """Publish a change under an id that is always the same for it, so that publishing again changes nothing."""
         job = stored.job
         message = CronJobChanged(what=stored.state, job=self.record(stored))
         envelope_id = uuid.uuid5(_NAMESPACE, f"{job.job_id}\n{stored.state}\n{stored.decided}").hex
         trace = Trace(job.job_id, None, job.session_id, job.user_id)
         await self._bus.publish(message, trace, envelope_id=envelope_id, seconds=math.inf)
-        await self._store.job_told(job.job_id, stored.state)
+        await self._store.job_published(job.job_id, stored.state)
         if stored.state == "removed":
             self._jobs.pop(job.job_id, None)
         elif job.job_id in self._jobs:
-            self._jobs[job.job_id] = replace(self._jobs[job.job_id], is_told=True)
+            self._jobs[job.job_id] = replace(self._jobs[job.job_id], is_published=True)
 
     async def _project(self) -> None:
         """Write the jobs down for people to read; no program reads that file."""
@@ -321,14 +321,14 @@ class JobRunner:
                     await asyncio.sleep(backoff.next())
         return run
 
-    async def tell(self, job: CronJobRecord, run: JobRun) -> None:
+    async def publish_run(self, job: CronJobRecord, run: JobRun) -> None:
         """Publish the state of a run under an id that is always the same for it, so that publishing again changes
         nothing."""
         message = CronRun(name=job.name, run=run_record(run))
         envelope_id = uuid.uuid5(_JOB_RUNNER_NAMESPACE, f"{run.query_id}\n{run.state}").hex
         trace = Trace(run.query_id, None, job.session_id or run.query_id, job.user_id)
         await self._bus.publish(message, trace, envelope_id=envelope_id, seconds=math.inf)
-        await self._store.run_told(run)
+        await self._store.run_published(run)
 
     async def _ask(self, job: CronJobRecord, run: JobRun) -> JobRun:
         try:
@@ -386,7 +386,7 @@ class JobRunner:
     async def _keep(self, job: CronJobRecord, run: JobRun) -> JobRun:
         await self._store.keep(run)
         failpoints.reach("cron.kept")
-        await self.tell(job, run)
+        await self.publish_run(job, run)
         return run
 
 
@@ -545,7 +545,7 @@ class CronScheduler:
                 if run.state in OPEN:
                     await self._runner.run_to_end(stored.job, run)
                 else:
-                    await self._runner.tell(stored.job, run)
+                    await self._runner.publish_run(stored.job, run)
                 return
             except AskerStopping:
                 raise
@@ -566,8 +566,8 @@ class CronScheduler:
         """Continue what an earlier process has left."""
         while True:
             try:
-                await self.registry.tell_untold()
-                runs = [*await self._store.untold_runs(), *await self._store.open_runs()]
+                await self.registry.publish_pending()
+                runs = [*await self._store.unpublished_runs(), *await self._store.open_runs()]
                 break
             except LocalError as error:
                 log.error("runs of an earlier process cannot be continued now: %s", error)

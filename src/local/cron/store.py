@@ -208,14 +208,14 @@ _THIS_RUN = "WHERE job_id = :job_id AND scheduled_at = :scheduled_at AND by_hand
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """A row of the store: a job, its state, and the time up to which all due runs are `decided`. `is_told` says
+    """A row of the store: a job, its state, and the time up to which all due runs are `decided`. `is_published` says
     whether its state was published.
     """
 
     job: CronJobRecord
     state: JobState
     decided: int
-    is_told: bool = True
+    is_published: bool = True
 
 
 class JobStore(OwnedDatabase):
@@ -243,7 +243,7 @@ class JobStore(OwnedDatabase):
         sql = "UPDATE jobs SET state = ?, decided = ?, told = '' WHERE job_id = ?"
         await self.write(lambda db: db.execute(sql, (state, decided, job_id)).rowcount)
 
-    async def job_told(self, job_id: str, state: JobState) -> None:
+    async def job_published(self, job_id: str, state: JobState) -> None:
         """That state was published; nothing is kept of a job that is removed."""
 
         def work(db: sqlite3.Connection) -> None:
@@ -271,7 +271,7 @@ class JobStore(OwnedDatabase):
         """Store how a run is now."""
         await self.write(lambda db: db.execute(_PUT, _values(run)).rowcount)
 
-    async def run_told(self, run: JobRun) -> None:
+    async def run_published(self, run: JobRun) -> None:
         """The state of a run was published."""
         sql = f"UPDATE runs SET told = state {_THIS_RUN} AND state = :state"
         await self.write(lambda db: db.execute(sql, _values(run)).rowcount)
@@ -280,7 +280,7 @@ class JobStore(OwnedDatabase):
         """The runs that are not over, the oldest first."""
         return await self._runs("WHERE state IN ('due', 'asked') ORDER BY scheduled_at, by_hand", ())
 
-    async def untold_runs(self) -> list[JobRun]:
+    async def unpublished_runs(self) -> list[JobRun]:
         """The runs whose state was not published yet."""
         return await self._runs("WHERE state != 'due' AND told != state ORDER BY scheduled_at", ())
 

@@ -169,7 +169,7 @@ class Cron(ToolGroup):
         if not self._has_had_jobs and len(list(self.offered())) == len(self._tools):
             await self.announce()
 
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         """Return the number of jobs, and of open runs."""
         return {"jobs": len(self._scheduler.registry.listed()), "jobs_running": self._scheduler.busy}
 
@@ -190,23 +190,23 @@ class Cron(ToolGroup):
     async def _answer(self, request: CronRequest, envelope: Envelope) -> CronResult:
         scheduler, verb = self._scheduler, request.verb
         if verb == "list":
-            return self._told(verb, scheduler.registry.listed(request.of_user))
+            return self._result(verb, scheduler.registry.listed(request.of_user))
         if verb == "preview":
             zone, times = scheduler.registry.preview(_ordered(request))
             return CronResult(verb=verb, times=tuple(times), time_zone=zone)
         if verb == "add":
-            return self._told(verb, [await self._add(request, envelope)])
+            return self._result(verb, [await self._add(request, envelope)])
         stored = scheduler.registry.get(request.job_id, request.of_user)
         if verb == "run":
-            return self._told(verb, [stored], [await scheduler.run_now(stored)])
+            return self._result(verb, [stored], [await scheduler.run_now(stored)])
         if verb == "history":
-            return self._told(verb, [stored], await scheduler.history(request.job_id, request.limit))
+            return self._result(verb, [stored], await scheduler.history(request.job_id, request.limit))
         if verb == "remove":
             stored = await scheduler.remove(request.job_id, request.of_user)
         else:
             stored = await scheduler.registry.set_state(request.job_id, request.of_user, STATES[verb])
         scheduler.wake()
-        return self._told(verb, [stored])
+        return self._result(verb, [stored])
 
     async def _add(self, request: CronRequest, envelope: Envelope) -> StoredJob:
         job_id = uuid.UUID(envelope.id).hex[:ID_CHARACTERS]  # the same for a request that comes again
@@ -215,7 +215,7 @@ class Cron(ToolGroup):
         await self._offer_more()
         return stored
 
-    def _told(self, verb: str, jobs: Sequence[StoredJob], runs: Sequence[Any] = ()) -> CronResult:
+    def _result(self, verb: str, jobs: Sequence[StoredJob], runs: Sequence[Any] = ()) -> CronResult:
         records = tuple(self._scheduler.registry.record(stored) for stored in jobs)
         return CronResult(verb=verb, jobs=records, runs=tuple(map(run_record, runs)))
 

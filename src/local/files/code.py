@@ -270,10 +270,10 @@ class CodeRunner:
                     with suppress(ProcessLookupError):
                         process.kill()
                     await asyncio.shield(process.wait())
-        return _told(said, troubles, process.returncode)
+        return _findings(said, troubles, process.returncode)
 
 
-def _told(said: bytes, troubles: bytes, code: int | None) -> CodeFindings:
+def _findings(said: bytes, troubles: bytes, code: int | None) -> CodeFindings:
     try:
         answer = json.loads(said)
     except ValueError:
@@ -300,7 +300,7 @@ class LineSearch:
     most_hits: int
     seconds: float
 
-    def told(self, files: CodeFiles) -> str:
+    def as_text(self, files: CodeFiles) -> str:
         """A line for each hit, below its file. Raises `ToolError` (bad_pattern)."""
         fits, ends = self._compiled(), time.monotonic() + self.seconds
         may_fit = self._quick()
@@ -424,7 +424,7 @@ class SymbolSearch:
             files.shown(path, content)
         heading = f"{len(found)} files of programs, {sum(map(len, found.values()))} symbols{self._stopped}"
         for depth in (3, 2, 1):
-            lines = [line for path, symbols in found.items() for line in _symbol_search_told(path, symbols, depth)]
+            lines = [line for path, symbols in found.items() for line in _symbol_lines(path, symbols, depth)]
             if sum(len(line) + 1 for line in lines) <= MOST_CHARS:
                 return "\n".join([heading, *lines])
         folders = Counter(path.rpartition("/")[0] or "." for path in found)
@@ -443,7 +443,7 @@ class SymbolSearch:
             yield path, content
 
 
-def _symbol_search_told(path: str, symbols: list[CodeSymbol], depth: int) -> Iterator[str]:
+def _symbol_lines(path: str, symbols: list[CodeSymbol], depth: int) -> Iterator[str]:
     yield path
     for symbol in symbols:
         if symbol.part.level <= depth:
@@ -473,7 +473,7 @@ class SyntaxSearch:
     most_hits: int
     seconds: float
 
-    def told(self, files: CodeFiles) -> str:
+    def as_text(self, files: CodeFiles) -> str:
         """A line for each capture. Raises `ToolError` (bad_query) where the query is one of no language there."""
         from tree_sitter import Parser, QueryCursor
 
@@ -549,7 +549,7 @@ class CodeTool(FileTool):
         job = CodeJob(verb, root, where.parts, limits, wanted, pattern, ignore_case)
         findings = await self._runner.findings(job)
         taint = await self._files.taint_of(findings.digests, set(findings.digests.values()))
-        return self.told(findings.text, taint)
+        return self.as_text(findings.text, taint)
 
 
 # The tool that finds syntax.

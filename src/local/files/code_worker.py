@@ -26,7 +26,7 @@ def findings(job: CodeJob) -> CodeFindings:
     files = CodeFiles(Workspace(Path(job.root)), WorkspacePath(job.path), limits.file_bytes, job.pattern)
     if job.verb == "text":
         return CodeFindings(
-            LineSearch(job.wanted, job.ignore_case, limits.hits, limits.seconds).told(files), files.digests
+            LineSearch(job.wanted, job.ignore_case, limits.hits, limits.seconds).as_text(files), files.digests
         )
     files.wanted = is_code
     if job.path and files.workspace.facts(files.path).kind == "file" and not is_code(job.path[-1]):
@@ -34,7 +34,7 @@ def findings(job: CodeJob) -> CodeFindings:
             f"{files.path} is of no language whose symbols can be told; read_file reads it", kind="not_code"
         )
     if job.verb == "syntax":
-        text = SyntaxSearch(job.wanted, limits.hits, limits.seconds).told(files)
+        text = SyntaxSearch(job.wanted, limits.hits, limits.seconds).as_text(files)
     else:
         search = SymbolSearch(limits.files, limits.seconds)
         text = search.definitions(job.wanted, files) if job.verb == "definitions" else search.structure(files)

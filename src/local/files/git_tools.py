@@ -37,9 +37,9 @@ class GitTool(FileTool):
         where = self._files.path(self, path)
         return [str(where)] if where.parts else []
 
-    def told(self, text: str, taint: FileTaint) -> ToolOutput:
+    def as_text(self, text: str, taint: FileTaint) -> ToolOutput:
         """A result in characters that can be shown anywhere."""
-        return super().told(readable_output(text.encode("utf-8", "surrogateescape")), taint)
+        return super().as_text(readable_output(text.encode("utf-8", "surrogateescape")), taint)
 
     async def taint_of(self, paths: Sequence[str]) -> FileTaint:
         """Whether those files may hold untrusted text, as they are now."""
@@ -93,7 +93,7 @@ class GitCommitTool(GitTool):
         more = f"\n… and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
         branch = made.branch.removeprefix("refs/heads/")
         text = f"{made.commit[:10]} on {branch}: {len(names)} files\n" + "\n".join(names[:MOST_SHOWN]) + more
-        return replace(self.told(text, await self._files.taint_of(names)), undoable=True)
+        return replace(self.as_text(text, await self._files.taint_of(names)), undoable=True)
 
 
 # The tool that tells how files differ.
@@ -116,7 +116,7 @@ class GitDiffTool(GitTool):
         paths = self.paths(path)
         text = await self._repository.diff(paths, staged=staged, revision=commit)
         if commit:  # whoever may have made it
-            return self.told(text or "no difference", FileTaint(tainted=True))
+            return self.as_text(text or "no difference", FileTaint(tainted=True))
         entries = await self._repository.status(paths)
         unknown = [entry.path for entry in entries if entry.letters == "??"]
         if unknown and not staged:
@@ -126,7 +126,7 @@ class GitDiffTool(GitTool):
         taint = await self.taint_of([".", *(entry.path for entry in entries)] if entries else [])
         if await self._held(known, staged=staged):
             taint = FileTaint(tainted=True)
-        return self.told(text.lstrip("\n") or "no difference", taint)
+        return self.as_text(text.lstrip("\n") or "no difference", taint)
 
     async def _held(self, paths: Sequence[str], *, staged: bool) -> bool:
         """Whether those files held untrusted text, which a diff shows as lines that have gone or are staged."""
@@ -155,7 +155,7 @@ class GitLogTool(GitTool):
     ) -> ToolOutput:
         """A line for each, and the rest of its message below. Anybody may have written it, whatever name it has."""
         found = await self._repository.log(self.paths(path), revision=branch, most=count, words=text)
-        return self.told(found or "no such commit", FileTaint(tainted=True))
+        return self.as_text(found or "no such commit", FileTaint(tainted=True))
 
 
 # The tool that tells what differs from the last commit.
@@ -179,4 +179,4 @@ class GitStatusTool(GitTool):
             lines.append(f"… and {len(entries) - most} more")
         heading = f"on {branch}: {len(entries)} files differ from the last commit" if entries else f"on {branch}: clean"
         taint = await self._files.taint_of(entry.path for entry in entries)
-        return self.told("\n".join([heading, *lines]), taint)
+        return self.as_text("\n".join([heading, *lines]), taint)

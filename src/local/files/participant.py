@@ -101,7 +101,7 @@ class FileTools(ToolGroup):
     async def lifespan(self) -> AsyncIterator[None]:
         """Hold the record of changes, and watch the skills."""
         async with self._editor.opened(), super().lifespan(), asyncio.TaskGroup() as self._tasks:
-            watching = self._tasks.create_task(self._skills.watch(self._tell_skills)) if self._skills else None
+            watching = self._tasks.create_task(self._skills.watch(self._publish_skills)) if self._skills else None
             try:
                 yield
             finally:
@@ -174,7 +174,7 @@ class FileTools(ToolGroup):
         off = {} if GitProgram.installed() else {"git": f"off: {GET_IT}"}
         return {"workspace": str(self._editor.workspace.root), **off}
 
-    async def _tell_skills(self, changed: SkillsChanged) -> None:
+    async def _publish_skills(self, changed: SkillsChanged) -> None:
         await super().announce()  # the tool for them may be needed now
         await self.bus.publish(changed)
 
@@ -190,19 +190,19 @@ class FileTools(ToolGroup):
         selection = ChangeSelection(request.call_id, request.query_id, request.since, request.until, request.limit)
         if request.verb != "undo":
             found = await self._editor.changes.select(selection)
-            return await self._told(found, with_diffs=request.verb == "show")
+            return await self._changed_files(found, with_diffs=request.verb == "show")
         undone = await self._editor.undo(selection)
         calls = tuple(dict.fromkeys(change.call_id for change in undone))
         paths = tuple(dict.fromkeys(change.path for change in undone))
         await self.bus.publish(EffectUndone(call_ids=calls, paths=paths))
-        return await self._told(undone, with_diffs=True, undone=True)
+        return await self._changed_files(undone, with_diffs=True, undone=True)
 
-    async def _told(
+    async def _changed_files(
         self, changes: Sequence[FileChange], *, with_diffs: bool, undone: bool = False
     ) -> tuple[ChangedFile, ...]:
         diffs = [await asyncio.to_thread(self._diff, change) if with_diffs else "" for change in changes]
         pairs = zip(changes, diffs, strict=True)
-        return tuple(_told(change, diff, undone=undone or change.state == "undone") for change, diff in pairs)
+        return tuple(_changed_file(change, diff, undone=undone or change.state == "undone") for change, diff in pairs)
 
     def _diff(self, change: FileChange) -> str:
         try:
@@ -221,7 +221,7 @@ def editor_of(config: FilesConfig, resources: Resources) -> WorkspaceEditor:
     )
 
 
-def _told(change: FileChange, diff: str, *, undone: bool) -> ChangedFile:
+def _changed_file(change: FileChange, diff: str, *, undone: bool) -> ChangedFile:
     what: Any = "made" if change.before is None else "deleted" if change.after is None else "changed"
     fields = {name: getattr(change, name) for name in ("path", "tool", "call_id", "query_id", "session_id", "at")}
     return ChangedFile(what=what, undone=undone, diff=diff, **fields)

@@ -175,7 +175,7 @@ class FileTool(Tool):
         super().__init__(config)
         self._files = files
 
-    def told(self, text: str, taint: FileTaint) -> ToolOutput:
+    def as_text(self, text: str, taint: FileTaint) -> ToolOutput:
         """A result of which, where it is too long, the beginning and the end are shown."""
         tail = self.max_result_chars // TAIL_SHARE
         return ToolOutput(text, tainted=taint.tainted, folder=taint.folder, tail=tail)
@@ -450,7 +450,7 @@ class ReadFileTool(FileTool):
         taint = await self._files.taint_of([str(where)], [digest])
         try:
             outline = await asyncio.to_thread(file_outline, str(where), content)
-            text = told(
+            text = outline_text(
                 where, outline, part, (start, end), len(content), config.whole_file_chars, config.max_part_chars
             )
         except ToolError as error:  # it may repeat what a PDF says
@@ -458,7 +458,7 @@ class ReadFileTool(FileTool):
         return ToolOutput(text, tainted=taint.tainted, folder=taint.folder)
 
 
-def told(
+def outline_text(
     path: WorkspacePath,
     outline: Outline,
     part: str,
@@ -479,7 +479,7 @@ def told(
         return f"{heading}\n" + "\n".join(outline.lines)
     budget = min(max(LEAST_OUTLINE, chars // OUTLINE_SHARE), MOST_OUTLINE)
     how = "\n(Read a part by its name, or by its lines with start and end.)" if outline.lines else ""
-    return f"{heading}\n{outline.told(budget)}{how}"
+    return f"{heading}\n{outline.as_text(budget)}{how}"
 
 
 def _named_part(path: WorkspacePath, outline: Outline, part: str, heading: str, most_chars: int) -> str:

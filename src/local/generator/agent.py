@@ -36,7 +36,7 @@ from local.core.errors import LocalError, NotOnRecord
 from local.critic.messages import RewardEvent
 from local.generator.client_calls import ClientCalls
 from local.generator.history import ConversationService, StoredTurn, TurnPlace, TurnStatus
-from local.generator.output import asked_of, stored_outcome, trace_of
+from local.generator.output import new_turn, stored_outcome, trace_of
 from local.generator.respondent import Respondent, RespondentPolicy
 from local.generator.session_changes import (
     IncognitoSessions,
@@ -235,7 +235,7 @@ class GeneratorAgent(Respondent):
                 self._outcomes,
                 prompts=self._fitter,
                 files=self._attachments,
-                is_told=self._turns.is_told,
+                is_in_prompt=self._turns.is_in_prompt,
             )
             sessions = SessionRecord(self._conversation, self.policy.respondent_id)
             self._changes = SessionChanges(self.bus, sessions)
@@ -255,7 +255,7 @@ class GeneratorAgent(Respondent):
     async def compute(self, message: QueryReceived, envelope: Envelope) -> None:
         """The live copy of what `receive` gets: its turn is computed ahead, in memory, and nobody hears of it yet."""
         failpoints.reach("generator.heard_live")
-        asked = asked_of(message, envelope, self._offered())
+        asked = new_turn(message, envelope, self._offered())
         if message.task is None and message.origin not in BACKGROUND and self._may_compute(asked):
             self._speculations.begin(asked)
 
@@ -263,7 +263,7 @@ class GeneratorAgent(Respondent):
     async def receive(self, message: QueryReceived, envelope: Envelope) -> BusDead | None:
         """A query, until it has ended: answered, refused, known already; it is never ignored."""
         failpoints.reach("generator.delivered")
-        asked = asked_of(message, envelope, self._tools.known(time.monotonic()), self.attempts.get(envelope.id, 1))
+        asked = new_turn(message, envelope, self._tools.known(time.monotonic()), self.attempts.get(envelope.id, 1))
         stored = self._turns.get(message.query_id) or await self._turns.accept(asked)
         if stored.query != message.query:
             taken = QueryIdTaken(stored.query_id)
@@ -272,7 +272,7 @@ class GeneratorAgent(Respondent):
             await self._outcomes.publish(stored)
             return None
         failpoints.reach("turn.accepted")
-        telling = asyncio.create_task(self._tell_acceptance(stored), name=f"accept {stored.query_id}")
+        telling = asyncio.create_task(self._publish_acceptance(stored), name=f"accept {stored.query_id}")
         try:
             await self._turns.run(stored)
             await telling
@@ -353,7 +353,7 @@ class GeneratorAgent(Respondent):
             return ClientToolResult(verb=message.verb, error=info)
         return None
 
-    async def _tell_acceptance(self, stored: StoredTurn) -> None:
+    async def _publish_acceptance(self, stored: StoredTurn) -> None:
         await self.bus.publish(QueryAccepted(query_id=stored.query_id, attempt=stored.attempt), trace_of(stored))
 
 
@@ -466,7 +466,7 @@ class SecondRespondent(Respondent):
         for asked, asked_by in await messages_on_record(self.bus, response.query_id, (QueryReceived,), READ_SECONDS):
             if asked.query == response.query:
                 stored, _ = await self._conversation.accept(
-                    asked_of(asked, asked_by, self._tools.known(time.monotonic()))
+                    new_turn(asked, asked_by, self._tools.known(time.monotonic()))
                 )
                 return stored
         return None

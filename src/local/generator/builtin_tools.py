@@ -278,7 +278,7 @@ def fault_of_list(args: dict[str, Any]) -> str:
     return fault_in(TODO_LIST, TodoArguments, args)
 
 
-def told_of_list(items: Sequence[TodoItem]) -> str:
+def list_result(items: Sequence[TodoItem]) -> str:
     """What the model reads of a list that it has set."""
     counts = Counter[str](item.state for item in items)
     return "The list is kept: " + (", ".join(f"{counts[state]} {state}" for state in MARKS if counts[state]) or "empty")
@@ -374,7 +374,7 @@ def found_by(records: Iterable[ToolCallRecord], tools: Mapping[str, ToolSchema])
     return frozenset(schema.tool for query in queries for schema in matching(query, tools.values())[:MOST_FOUND])
 
 
-def told_of_search(query: str, tools: Iterable[ToolSchema]) -> str:
+def search_result(query: str, tools: Iterable[ToolSchema]) -> str:
     """What the model reads of a search: the schemas of what was found."""
     found = matching(query, tools)[:MOST_FOUND]
     if not found:

@@ -177,10 +177,10 @@ def delete(sessions: Sessions, as_json: JsonOption = False, api: ApiOption = Non
     """
     client = running_system(api, data_dir)
     for path in [_path(client, session) for session in sessions]:
-        _say_deleted(client.request("DELETE", f"{path}?versions=true"), as_json=as_json)
+        _print_deleted(client.request("DELETE", f"{path}?versions=true"), as_json=as_json)
 
 
-def _say_deleted(done: Json, *, as_json: bool) -> None:
+def _print_deleted(done: Json, *, as_json: bool) -> None:
     said = [
         f"{done['session_id']} is removed, with {done['deleted_turns']} turns",
         *repeated_lines(done["repeated_in"]),

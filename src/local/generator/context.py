@@ -386,7 +386,7 @@ class Summary:
         old = (fact for fact in self.facts if _bare(fact) not in new)
         return replace(self, through=through, facts=(*old, *new.values())[-MAX_FACTS:], story=story)
 
-    def told(self, limits: Limits, left_out: int = 0) -> tuple[Json, ...]:
+    def as_messages(self, limits: Limits, left_out: int = 0) -> tuple[Json, ...]:
         """The summary for the model: an exchange, because what the web said may be in it, and that has no place in a
         system message. It depends on the window alone, so that it is the same before each question. `left_out` turns
         are neither in it nor in the prompt."""
@@ -597,7 +597,7 @@ class PromptParts:
         item = ContextItem(kind="list", key=TODO_LIST, text=text)
         return replace(self, context=replace(self.context, items=(*self.context.items, item)))
 
-    def said(self, exchanges: Sequence[Exchange], facts: Iterable[str] = ()) -> Said:
+    def block_items(self, exchanges: Sequence[Exchange], facts: Iterable[str] = ()) -> Said:
         """What the block says after these exchanges, with these facts of the summary. A list that was set in one of
         them is before the model already."""
         of_summary = (ContextItem(kind="earlier", key=fact, text=fact) for fact in facts)

@@ -82,7 +82,7 @@ class PromptBudget:
         self._ask()
         self._summary: Group
         self._summary_cost: int
-        self._tell_summary()
+        self._add_summary()
 
     @property
     def used(self) -> int:
@@ -175,7 +175,7 @@ class PromptBudget:
 
     def _ask(self) -> None:
         """Have the question say what the turns that are left have not said."""
-        self.said = self._parts.said(self._exchanges[self.left_out :], self._facts)
+        self.said = self._parts.block_items(self._exchanges[self.left_out :], self._facts)
         content = with_block(self.said, str(self._parts.question.get("content") or ""))
         self._question = {**self._parts.question, "content": content}
         self._fixed[Part.QUESTION] = self._meter.message(self._question)
@@ -187,7 +187,7 @@ class PromptBudget:
 
     def leave_out_turns(self) -> None:
         """Leave out the oldest turns, and say so."""
-        self._tell_summary(left_out=len(self._turn_costs))
+        self._add_summary(left_out=len(self._turn_costs))
         excess = self.used - self._limits.room
         while excess > 0 and self.left_out < len(self._turn_costs):
             excess -= self._turn_costs[self.left_out]
@@ -195,7 +195,7 @@ class PromptBudget:
             before = self._fixed[Part.QUESTION]
             self._ask()
             excess += self._fixed[Part.QUESTION] - before
-        self._tell_summary(self.left_out)
+        self._add_summary(self.left_out)
 
     def fold_old_rounds(self) -> None:
         """Leave out old rounds of calls with their results, the oldest first, and say so."""
@@ -223,8 +223,8 @@ class PromptBudget:
         self._summary, self._summary_cost, self._facts = (), 0, ()
         self._ask()
 
-    def _tell_summary(self, left_out: int = 0) -> None:
-        self._summary = self._parts.summary.told(self._limits, left_out)
+    def _add_summary(self, left_out: int = 0) -> None:
+        self._summary = self._parts.summary.as_messages(self._limits, left_out)
         self._summary_cost = self._cost(self._summary)
 
     def _rounds_with_results(self) -> list[int]:
@@ -501,7 +501,7 @@ class PromptFitter:
         }
         begun = time.monotonic()
         text, usage = await whole_reply(self._model.chat(self._fast, job.messages, options=options))
-        self._leases.tell_use("summary", self._fast, usage, begun)
+        self._leases.report_use("summary", self._fast, usage, begun)
         return text
 
     async def _keep(self, session_id: str | None, summary: Summary) -> None:

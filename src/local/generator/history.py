@@ -863,7 +863,7 @@ def turns_that_wrote(db: sqlite3.Connection, texts: Sequence[str], respondent_id
     )
 
 
-def given_to(db: sqlite3.Connection, respondent_id: str, parent_query_id: str) -> EarlierRecord:
+def prior_to_task(db: sqlite3.Connection, respondent_id: str, parent_query_id: str) -> EarlierRecord:
     """What a task that was written after untrusted content was read may use: what the turn knows that wrote it or, if
     that had such a task itself, the first one above that has none."""
     sql = "SELECT session_id, position, body, outcome FROM turns WHERE query_id = ? AND respondent_id = ?"
@@ -962,10 +962,10 @@ class TaintRecord:
         )
         await self._conversation.write(lambda db: db.executemany(sql, rows))
 
-    async def given(self, task: AgentTask) -> EarlierRecord:
+    async def before_task(self, task: AgentTask) -> EarlierRecord:
         """What a tainted task may use."""
         own = self._respondent_id
-        return await self._conversation.write(lambda db: given_to(db, own, task.parent_query_id))
+        return await self._conversation.write(lambda db: prior_to_task(db, own, task.parent_query_id))
 
     async def earlier(self, history: Sequence[Mapping[str, Any]] | None, session_id: str, before: int) -> EarlierRecord:
         """What came before a query: by the history that a client has sent with it, else by its session."""
@@ -1019,10 +1019,10 @@ class QueryTaint:
         """What came before it."""
         return await self.record.earlier(self.asked.history, self.session_id, self.before)
 
-    async def given(self) -> EarlierRecord | None:
+    async def before_task(self) -> EarlierRecord | None:
         """What its task may use, if that is tainted."""
         task = self.asked.task
-        return await self.record.given(task) if task is not None and task.tainted else None
+        return await self.record.before_task(task) if task is not None and task.tainted else None
 
     async def budget(self) -> LinkBudget:
         """What was opened in its conversation."""

@@ -125,7 +125,7 @@ class TurnHooks:
         left = (await self._require("before_model", {"tools": list(offered)}))["tools"]
         return {name: schema for name, schema in offered.items() if name in left}
 
-    async def said(self, calls: Sequence[ToolCall]) -> None:
+    async def after_model(self, calls: Sequence[ToolCall]) -> None:
         """After a model call, before anything that it wants is done. Raises `HookDenied`."""
         told = [{"tool": call.name, "args": dict(call.arguments)} for call in calls]
         await self._require("after_model", {"content": self._turn.content, "calls": told})

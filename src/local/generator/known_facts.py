@@ -74,11 +74,11 @@ class FactsCache:
         self._ask_at.pop(user, None)
         await self._ask_for(user)
 
-    def heard(self, status: ParticipantStatus) -> None:
+    def update(self, status: ParticipantStatus) -> None:
         """A participant lives. A memory that was started anew is asked again."""
         if status.children:
             self._is_coming = any(child.name == MEMORY and child.state in KEPT for child in status.children)
-        if self._presence.heard(status) and status.instance != self._memory:
+        if self._presence.update(status) and status.instance != self._memory:
             self._memory = status.instance
             self.ask_again()
 

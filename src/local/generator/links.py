@@ -317,7 +317,7 @@ class LinkFilter:
 
     def _plain(self, text: str, at: int, *, is_last: bool) -> _Done | None:
         if text[at] == "!":
-            return self._say(text, at, at + 1)
+            return self._pass_on(text, at, at + 1)
         end = _end(_PLAIN, text, at)
         letters = _LETTERS.search(text, at, end)
         goes_on = (
@@ -326,13 +326,13 @@ class LinkFilter:
         name = letters[0].lower() if letters and not goes_on else ""
         if name and end == len(text) and not is_last and name in _STARTS:
             start = end - len(name)
-            return self._say(text, at, start) if start > at else None
+            return self._pass_on(text, at, start) if start > at else None
         if name in _NAMES and text[end : end + 1] in (":", "."):
             start = end - len(name)
-            return self._say(text, at, start) if start > at else self._linked(text, at, end, is_last=is_last)
-        return self._say(text, at, end) if end > at else self._linked(text, at, at + 1, is_last=is_last)
+            return self._pass_on(text, at, start) if start > at else self._linked(text, at, end, is_last=is_last)
+        return self._pass_on(text, at, end) if end > at else self._linked(text, at, at + 1, is_last=is_last)
 
-    def _say(self, text: str, start: int, end: int) -> _Done:
+    def _pass_on(self, text: str, start: int, end: int) -> _Done:
         said = text[start:end]
         going_on = _MAY_GO_ON.search(self._word + said[-80:])
         self._word = going_on[0] if going_on else ""
@@ -361,7 +361,7 @@ class LinkFilter:
             return None
         if HEAD.search(read(f"{self._word}{text[at : mark.end()]}x")) is not None:
             return None
-        return self._say(text, at, mark.end())
+        return self._pass_on(text, at, mark.end())
 
     # Links of Markdown
 
@@ -513,10 +513,10 @@ class DeltaFilter:
         self._kind: type[Said] | None = None
         self._is_interrupted: set[type[Said]] = set()
 
-    def hear(self, delta: Delta) -> Iterator[Delta]:
+    def receive(self, delta: Delta) -> Iterator[Delta]:
         """What is to be heard instead."""
         if isinstance(delta, ContentDelta | ThinkingDelta):
-            yield from self._say(delta)
+            yield from self._pass_on(delta)
             return
         if isinstance(delta, RestartDelta):
             self._begin()
@@ -524,7 +524,7 @@ class DeltaFilter:
             yield from self._end()
         yield delta
 
-    def _say(self, delta: Said) -> Iterator[Delta]:
+    def _pass_on(self, delta: Said) -> Iterator[Delta]:
         kind = type(delta)
         if self._kind is not None and kind is not self._kind:
             yield from self._pause(self._kind)

@@ -68,7 +68,7 @@ def trace_of(stored: NewTurn | StoredTurn) -> Trace:
     return Trace(stored.query_id, stored.envelope_id, stored.session_id, stored.user_id)
 
 
-def asked_of(message: QueryReceived, envelope: Envelope, tools: Collection[str], attempt: int = 1) -> NewTurn:
+def new_turn(message: QueryReceived, envelope: Envelope, tools: Collection[str], attempt: int = 1) -> NewTurn:
     """A query as it is stored; `tools` are the names of those there are, `attempt` is the
     journal's."""
     options = message.options
@@ -250,14 +250,14 @@ class TurnOutput:
         self._flush_texts()
         self._changes.note(before, action, after)
 
-    def hear(self, delta: Delta) -> None:
+    def receive(self, delta: Delta) -> None:
         """The model goes on; only what it thinks and says is told, and that it is waited for."""
         if isinstance(delta, AwayDelta):
             self.flush()
             whose = {"query_id": self._query_id, "respondent_id": self._respondent_id}
             self._post(GenerationWaiting(**whose, attempt=self._attempt, reason=delta.note))
         elif isinstance(delta, ProgressDelta):
-            self._tell_progress(delta)
+            self._publish_progress(delta)
         if not isinstance(delta, ContentDelta | ThinkingDelta):
             return
         self._changes.flush()
@@ -271,7 +271,7 @@ class TurnOutput:
         elif self._due is None:
             self._due = asyncio.get_running_loop().call_soon(self._flush_texts)
 
-    def _tell_progress(self, read: ProgressDelta) -> None:
+    def _publish_progress(self, read: ProgressDelta) -> None:
         now = asyncio.get_running_loop().time()
         if now < self._next_progress or read.total - read.done < LEAST_TO_READ:
             return
@@ -417,13 +417,13 @@ class TurnOutput:
         await self.released()
         return await self._bus.request(request, HookResult, seconds, self._trace)
 
-    async def tell(self, *messages: Message) -> None:
+    async def publish_messages(self, *messages: Message) -> None:
         """What the turn has done by itself, such as answer a call: everybody hears of it."""
         await self.released()
         for message in messages:
             self._post(message)
 
-    async def tell_once(self, message: RespondentMessage, key: str) -> None:
+    async def publish_once(self, message: RespondentMessage, key: str) -> None:
         """Something that another process may tell again: under an id that is always the same. Raises `BusClosed`."""
         await self.released()
         envelope_id = response_id(key, message.respondent_id, message.subject)

@@ -41,7 +41,7 @@ class PermissionClient:
 
     def status(self, status: ParticipantStatus) -> None:
         """A participant lives or leaves."""
-        if self._presence.heard(status):
+        if self._presence.update(status):
             self._mode = status.details.get("mode", self._mode)
             self._denied = frozenset(filter(None, status.details.get("denied", "").split(", ")))
 

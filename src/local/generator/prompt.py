@@ -179,10 +179,10 @@ class SkillIndex:
             self._changed = False
             skills = await self._ask()
             if skills is not None:
-                self._lines = told(skills)
+                self._lines = skill_lines(skills)
 
 
-def told(skills: Sequence[SkillRecord]) -> SkillLines:
+def skill_lines(skills: Sequence[SkillRecord]) -> SkillLines:
     """What the prompt says of each skill: all descriptions together have `ROOM`, in equal shares."""
     named = skills[:MOST_TOLD]
     share = max(LEAST_DESCRIPTION, ROOM // max(1, len(named)))

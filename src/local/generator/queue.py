@@ -294,7 +294,7 @@ class TurnQueue:
         for query_id in list(self._ends):
             self._ended(query_id, HandedBack("the turn goes on in the next process"))
 
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         """How many turns run, how many may at once, how many of them wait for the model, and how many for a place;
         and how busy their process is, in per cent."""
         return {
@@ -305,7 +305,7 @@ class TurnQueue:
             "turns_load": self._load.percent(),
         }
 
-    def is_told(self, engram_id: str) -> bool:
+    def is_in_prompt(self, engram_id: str) -> bool:
         """Whether a turn that runs has something of an engram in the block before its question."""
         return any(runner.knows(engram_id) for runner in self._runners.values())
 

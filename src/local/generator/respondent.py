@@ -133,19 +133,19 @@ class WarmUp:
             await self._model.load(self._name, self._options)
             self.details = {"load": "loaded"}
         except ModelError as error:
-            self._tell(str(error))
+            self._warn(str(error))
 
     async def look(self, learn: Callable[[ModelInfo], object]) -> bool:
         """Tell `learn` what the server knows of the model, without having it loaded; False if there is none."""
         try:
             learn(await self._model.show(self._name))
         except ModelError as error:
-            self._tell(str(error))
+            self._warn(str(error))
             return False
         self.details = {}
         return True
 
-    def _tell(self, problem: str) -> None:
+    def _warn(self, problem: str) -> None:
         if self.details != {"problem": problem}:
             log.warning("%s", problem)
         self._note(problem)
@@ -283,9 +283,9 @@ class Respondent(Participant):
         self._speculations.drop_all()
         self._turns.hand_back()
 
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         """How many turns run, may run, wait for the model and wait for a place."""
-        return self._turns.figures()
+        return self._turns.metrics()
 
     def details(self) -> dict[str, str]:
         """Which model answers, whether it was loaded at the start, or what was wrong with it; and its rewards."""
@@ -311,7 +311,7 @@ class Respondent(Participant):
     @on(ParticipantStatus)
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> ToolSchemaRequest | None:
         """A participant lives or leaves: a tool, or the memory perhaps."""
-        self._facts.heard(status)
+        self._facts.update(status)
         self._gate.status(status)
         if status.children:
             self._tools.outages.supervised(status.children)
@@ -321,23 +321,23 @@ class Respondent(Participant):
         if status.state == "stopping":
             self._tools.left(sender, instance, now)
             return None
-        self._tools.outages.heard(sender, status.child)
-        known = self._tools.heard(sender, instance, now)
+        self._tools.outages.note_process(sender, status.child)
+        known = self._tools.note_process(sender, instance, now)
         return None if known else ToolSchemaRequest()
 
     @on(ApprovalRequest)
-    async def hear_question(self, question: ApprovalRequest, envelope: Envelope) -> None:
+    async def on_approval_request(self, question: ApprovalRequest, envelope: Envelope) -> None:
         """A person is asked about a call."""
         self._gate.asked(question)
 
     @on(UserFacts)
-    async def hear_facts(self, facts: UserFacts, envelope: Envelope) -> None:
+    async def on_facts(self, facts: UserFacts, envelope: Envelope) -> None:
         """The memory says that what it knows of a user has changed."""
         self._speculations.drop_all()
         await self._facts.changed(facts.of_user)
 
     @on(SkillsChanged)
-    async def hear_of_skills(self, changed: SkillsChanged, envelope: Envelope) -> None:
+    async def on_skills_changed(self, changed: SkillsChanged, envelope: Envelope) -> None:
         """There are other skills, or they say something else."""
         self._speculations.drop_all()
         self._skills.ask_again()

@@ -43,7 +43,7 @@ class HeldCall:
         self.text = ""
         self._begins_line = True
 
-    def hear(self, delta: Delta) -> Iterator[Delta]:
+    def receive(self, delta: Delta) -> Iterator[Delta]:
         """What may be told of it now."""
         if isinstance(delta, RestartDelta):
             self.text, self._begins_line = "", True
@@ -233,7 +233,7 @@ class TurnRunner:
         self._output.phase = phase.value if turn.acts else ""
         self._phase = phase if offer.rules.work_phases else WorkPhase.RESEARCHING
 
-    def _is_told(self, name: str) -> bool:
+    def _is_offered(self, name: str) -> bool:
         """Whether the model is told of a tool of its list. One that has gone stays there: calls of it are answered with
         that."""
         schema = self._offered.get(name)
@@ -252,16 +252,16 @@ class TurnRunner:
             left = carried(latest_list(await self._output.earlier_list(self._session_id)))
             turn.begin_with(turn.parts(()).reminded(left))
         told = zip(self._listed.names, self._listed.functions, strict=True)
-        functions = turn.functions(function for name, function in told if self._is_told(name))
+        functions = turn.functions(function for name, function in told if self._is_offered(name))
         await self._priority.call(partial(self._ask, functions))
         self._output.flush()
         calls = turn.calls_in_text(functions)
         if not calls and self._held.text:
-            self._output.hear(ContentDelta(self._held.text))
+            self._output.receive(ContentDelta(self._held.text))
             self._output.flush()
         self._held = HeldCall(())
         if self._hooks is not None:
-            await self._hooks.said([*turn.calls, *map(unwrapped, calls)])
+            await self._hooks.after_model([*turn.calls, *map(unwrapped, calls)])
         return turn.message_ended(calls, self._timer.end())
 
     async def _offer(self, *, asks_user: bool = False) -> None:
@@ -322,13 +322,13 @@ class TurnRunner:
         self._timer.begin()
         async with aclosing(stream):
             async for delta in stream:
-                self._timer.hear(delta)
+                self._timer.receive(delta)
                 if isinstance(delta, RestartDelta):
                     self._output.begin_again(await self._output.next_attempt())
-                for heard in (delta,) if links is None else links.hear(delta):
-                    turn.hear(heard)
-                    for told in self._held.hear(heard):
-                        self._output.hear(told)
+                for heard in (delta,) if links is None else links.receive(delta):
+                    turn.receive(heard)
+                    for told in self._held.receive(heard):
+                        self._output.receive(told)
                 await self._output.room()
                 if isinstance(delta, AwayDelta):
                     context.on_away(delta.note)
@@ -343,9 +343,9 @@ class TurnRunner:
         and the beginning of the next must not make a link."""
         said = [step for step in self._turn.steps if isinstance(step, ModelStep)]
         if any(step.thinking for step in said):
-            self._output.hear(ThinkingDelta("\n\n"))
+            self._output.receive(ThinkingDelta("\n\n"))
         if any(step.content for step in said):
-            self._output.hear(ContentDelta("\n\n"))
+            self._output.receive(ContentDelta("\n\n"))
         return await self._taint.link_filter()
 
     async def _store_steps(self) -> None:

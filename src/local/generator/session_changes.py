@@ -50,11 +50,11 @@ class RecordDeletion:
         *,
         prompts: PromptFitter | None = None,
         files: AttachmentStore | None = None,
-        is_told: Callable[[str], bool] = lambda engram_id: False,
+        is_in_prompt: Callable[[str], bool] = lambda engram_id: False,
     ) -> None:
         """`prompts` may be summarising a session; `files` are what queries name, if they are this one's to delete;
-        `is_told` says whether a turn that runs has something of an engram in the block before its question."""
-        self._is_told = is_told
+        `is_in_prompt` says whether a turn that runs has something of an engram in the block before its question."""
+        self._is_in_prompt = is_in_prompt
         self._bus, self._conversation, self._outcomes = bus, conversation, outcomes
         self._prompts, self._files = prompts, files
         self._deleting: set[str] = set()  # sessions
@@ -132,7 +132,7 @@ class RecordDeletion:
         return redacted
 
     async def _is_known_to_open_turn(self, deleted: MemoryDeleted) -> bool:
-        told = self._is_told(deleted.engram_id)
+        told = self._is_in_prompt(deleted.engram_id)
         if told or await self._conversation.is_recalled_by_open_turn(deleted.engram_id):
             return True
         for session_id in await self._conversation.sessions_with(deleted.query_id):

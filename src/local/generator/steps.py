@@ -105,7 +105,7 @@ class ToolStep(Data):
     def as_messages(self) -> list[Json]:
         """One tool message for each call, errors included."""
         return [
-            {"role": "tool", "tool_name": record.tool, "tool_call_id": record.call_id, "content": told(record)}
+            {"role": "tool", "tool_name": record.tool, "tool_call_id": record.call_id, "content": result_text(record)}
             for record in self.records
         ]
 
@@ -126,7 +126,7 @@ Step = ModelStep | ToolStep | NudgeStep
 _STEP: TypeAdapter[Step] = TypeAdapter(Annotated[Step, Field(discriminator="kind")])
 
 
-def told(record: ToolCallRecord) -> str:
+def result_text(record: ToolCallRecord) -> str:
     """What the model reads of a settled call."""
     if record.error is not None:
         return f"Error ({record.error.kind}): {record.error.message}"
@@ -235,7 +235,7 @@ class PartialMessage:
         """Whether the model was stopped by its limit of tokens."""
         return self.done.reason.lower() in _LIMIT_REACHED
 
-    def hear(self, delta: Delta) -> None:
+    def receive(self, delta: Delta) -> None:
         """Take in one more delta."""
         match delta:
             case ContentDelta(text):
@@ -276,7 +276,7 @@ class CallTimer:
         self._started, self._first_token = self._clock(), None
         self._thinks_since, self._thought = None, 0.0
 
-    def hear(self, delta: Delta) -> None:
+    def receive(self, delta: Delta) -> None:
         """Something came; the first of what is said counts, from the beginning if that begins again."""
         if isinstance(delta, RestartDelta):
             self._first_token, self._thinks_since, self._thought = None, None, 0.0

@@ -25,7 +25,7 @@ class TurnRecord(Protocol):
     async def earlier(self) -> EarlierRecord:
         """What was said before it."""
 
-    async def given(self) -> EarlierRecord | None:
+    async def before_task(self) -> EarlierRecord | None:
         """What the turn knew that wrote its task after untrusted content was read; None for any other turn."""
 
     async def budget(self) -> LinkBudget:
@@ -42,7 +42,7 @@ class NothingEarlier:
         """Nothing."""
         return EarlierRecord()
 
-    async def given(self) -> EarlierRecord | None:
+    async def before_task(self) -> EarlierRecord | None:
         """Nothing."""
         return None
 
@@ -92,7 +92,7 @@ class TurnTaint:
     async def provenance(self) -> Provenance:
         """What is known by now of where things come from."""
         if self._before is None:
-            earlier, self._given = await self.record.earlier(), await self.record.given()
+            earlier, self._given = await self.record.earlier(), await self.record.before_task()
             named = earlier.attachments
             texts = await asyncio.to_thread(self._texts, named) if named else []
             self._before = earlier, calls_in(earlier.outcomes), texts

@@ -113,7 +113,7 @@ class AllowedUrls:
             self._by_key.setdefault(key_of(url), str(url))
             self._longest = max(self._longest, len(address), len(str(url)))
 
-    def given(self, address: str) -> str | None:
+    def matching(self, address: str) -> str | None:
         """The given address that this one is, in the form in which it was given; None if it is none of them."""
         url = parsed(address) if len(address) <= self._longest + _LONGER else None
         if url is None:
@@ -169,9 +169,9 @@ class PrivateWords:
             return False
         if any(number in self._numbers and number not in self._spoken_numbers for number in _long(word)):
             return True
-        return code in self._squeezed_private or self._holds_code(code)
+        return code in self._squeezed_private or self._has_code(code)
 
-    def _holds_code(self, text: str) -> bool:
+    def _has_code(self, text: str) -> bool:
         return any(code in text for code in self._private_codes)
 
     def _pieced(self, query: str) -> Iterator[str]:
@@ -189,7 +189,7 @@ class PrivateWords:
     def _is_pieced_code(self, whole: str) -> bool:
         if len(whole) < LEAST_CODE or whole in self._squeezed_spoken:
             return False
-        return whole in self._numbers or whole in self._squeezed_private or self._holds_code(whole)
+        return whole in self._numbers or whole in self._squeezed_private or self._has_code(whole)
 
     def _runs(self, query: str) -> Iterator[str]:
         words = _words(query)
@@ -311,7 +311,7 @@ class Provenance:
 
     def address(self, address: str) -> str | None:
         """An address as it may be shown: as somebody has given it, or on a host that is always readable."""
-        given = self.hits.given(address) or self.links.given(address)
+        given = self.hits.matching(address) or self.links.matching(address)
         return given or (address if "#" not in address and self.is_always_readable(address) else None)
 
     def is_always_readable(self, address: str) -> bool:
@@ -352,10 +352,10 @@ def _is_public(call: ToolCallRecord) -> bool:
 
 def _private_in(call: ToolCallRecord) -> str:
     """What any other tool has brought: all of it, of memories what is told."""
-    return told(call.result or "") if call.tool == RECALL else call.result or ""
+    return user_words_in(call.result or "") if call.tool == RECALL else call.result or ""
 
 
-def told(recollection: str) -> str:
+def user_words_in(recollection: str) -> str:
     """What of the text of search_memory is the user's: quotations, and the values of facts."""
     lines = (_SAID.sub("", line) for line in recollection.splitlines() if line.startswith((MARGIN, "- ")))
     return "\n".join(line.removeprefix(MARGIN) for line in lines)
@@ -446,13 +446,13 @@ class TaintPolicy:
     def stays_on_host(self, tool: str, args: Mapping[str, Any]) -> bool:
         """Whether redirects of that call to other hosts are to be refused."""
         address = str(args.get("url", ""))
-        given = self.provenance.hits.given(address) or self.provenance.links.given(address)
+        given = self.provenance.hits.matching(address) or self.provenance.links.matching(address)
         return tool == FETCH and given is None
 
     def _fetch_refusal(self, address: str) -> TaintRefusal | None:
-        if self.provenance.hits.given(address) or self.provenance.is_always_readable(address):
+        if self.provenance.hits.matching(address) or self.provenance.is_always_readable(address):
             return None
-        given = self.provenance.links.given(address)
+        given = self.provenance.links.matching(address)
         shown = address[:_SHOWN]
         if given is None:
             return TaintRefusal(NOT_GIVEN, f"{shown} was not opened. {_WHY}, and that address {_TO_READ}")

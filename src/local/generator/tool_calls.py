@@ -202,7 +202,7 @@ class BuiltinTools:
             result = await self._part(request)
         elif request.tool == TOOL_SEARCH:
             others = (schema for name, schema in offered.items() if name != TOOL_SEARCH)
-            result = _result(request, tool_finder.told_of_search(str(request.args["query"]), others))
+            result = _result(request, tool_finder.search_result(str(request.args["query"]), others))
         elif request.tool == PLAN_STEP:
             return await self._follow(request)
         elif request.tool == TODO_LIST:
@@ -211,7 +211,7 @@ class BuiltinTools:
             raise ToolError(f"{request.tool}: there is nobody who could be asked", kind="unavailable")
         else:
             result = _result(request, plans.approved(grant) if request.tool == PROPOSE_PLAN else grant.answer or "")
-        await self._output.tell(request, result)
+        await self._output.publish_messages(request, result)
         return result
 
     async def propose(self, call: PlannedCall) -> None:
@@ -224,7 +224,7 @@ class BuiltinTools:
             title=told.title,
             steps=told.steps,
         )
-        await self._output.tell_once(created, call.call_id)
+        await self._output.publish_once(created, call.call_id)
 
     async def _part(self, request: ToolRequest) -> ToolResult:
         """A part of a result that was cut off earlier in this turn."""
@@ -239,18 +239,18 @@ class BuiltinTools:
         if plan is None or (fault := plans.fault_of_move(plan, told)):
             error = ErrorInfo(kind="bad_arguments", message=f"{PLAN_STEP}: {fault if plan else 'there is no plan'}")
             result = ToolResult(**whose, tool=PLAN_STEP, error=error)
-            await self._output.tell(request, result)
+            await self._output.publish_messages(request, result)
             return result
         moved = PlanStep(**{**whose, "call_id": plan.call_id}, index=told.step - 1, state=told.state)
         result = _result(request, plans.followed(plan.moved(told)))
-        await self._output.tell(request, result, moved)
+        await self._output.publish_messages(request, result, moved)
         return result
 
     async def _keep_list(self, request: ToolRequest) -> ToolResult:
         items = TodoArguments.model_validate(request.args).items
-        result = _result(request, todo_list.told_of_list(items))
+        result = _result(request, todo_list.list_result(items))
         whose = request.model_dump(include={"query_id", "respondent_id", "call_id"})
-        await self._output.tell(request, result, TodoUpdated(**whose, items=items))
+        await self._output.publish_messages(request, result, TodoUpdated(**whose, items=items))
         return result
 
 

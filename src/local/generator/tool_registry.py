@@ -30,7 +30,7 @@ class ToolOutages:
         self._gone: set[str] = set()  # children that there were
         self._changed = asyncio.Event()
 
-    def heard(self, sender: str, child: str) -> None:
+    def note_process(self, sender: str, child: str) -> None:
         """A tool's participant lives, as a child of the supervisor or, without a name, by hand."""
         self._child_of[sender] = child
 
@@ -122,7 +122,7 @@ class ToolRegistry:
         self._set(schema.tool, Offer(schema, sender, {**others, instance: now}))
         return None
 
-    def heard(self, sender: str, instance: str, now: float) -> bool:
+    def note_process(self, sender: str, instance: str, now: float) -> bool:
         """A process of a tool's participant lives; False if it should say (again) what it offers."""
         known = [name for name, offer in self._offers.items() if offer.sender == sender]
         for name in known:

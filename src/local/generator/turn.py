@@ -175,7 +175,7 @@ def settle_here(
         names = ", ".join(sorted(offered if listed is None else listed)) or "none"
         text = f"there is no such tool, {call.tool!r}; answer in words. The tools that there are now: {names}"
         return refused(call, UNKNOWN_TOOL, text)
-    if listed is not None and call.tool not in listed and not is_told(call.tool, steps, offered):
+    if listed is not None and call.tool not in listed and not is_described(call.tool, steps, offered):
         text = f"{call.tool} was not in your list; call it with these arguments: {schema_as_text(schema)}"
         return refused(call, NOT_OFFERED, text)
     if TOO_DEEP in call.args:
@@ -192,7 +192,7 @@ def settle_here(
     return _recorded(call, steps)
 
 
-def is_told(tool: str, steps: Sequence[Step], offered: Mapping[str, ToolSchema]) -> bool:
+def is_described(tool: str, steps: Sequence[Step], offered: Mapping[str, ToolSchema]) -> bool:
     """Whether the model has been told in this turn how a tool that is not on its list is called."""
     records = [record for step in steps if isinstance(step, ToolStep) for record in step.records]
     if tool in TOLD_IN_RESULTS or any(record.tool == tool for record in records):
@@ -478,9 +478,9 @@ class Turn:
 
     # What the model says
 
-    def hear(self, delta: Delta) -> None:
+    def receive(self, delta: Delta) -> None:
         """Take in one delta of the message that the model is saying."""
-        self._spoken.hear(delta)
+        self._spoken.receive(delta)
 
     def functions(self, offered: Iterable[Json]) -> list[Json]:
         """What the model is told that it may call: the tools that are `offered`, and the asker's own functions. The

@@ -77,17 +77,17 @@ class Hooks(Participant):
         return await self._run(hook, {**told, "call_id": request.call_id, "data": request.data})
 
     @on(ResponseGeneration, concurrency=AT_ONCE)
-    async def hear_answer(self, response: ResponseGeneration, envelope: Envelope) -> None:
+    async def on_answer(self, response: ResponseGeneration, envelope: Envelope) -> None:
         """A turn has ended."""
         if response.respondent_id == MAIN_RESPONDENT:
             data = {"query": response.query, "status": response.status, "answer": response.answer}
             told = {"query_id": response.query_id, "session_id": envelope.session_id, "data": data}
-            await self._tell("after_turn", told)
+            await self._run_observing("after_turn", told)
 
     @on(SessionDeleted)
-    async def hear_end(self, deleted: SessionDeleted, envelope: Envelope) -> None:
+    async def on_session_deleted(self, deleted: SessionDeleted, envelope: Envelope) -> None:
         """A session is gone."""
-        await self._tell("session_end", {"session_id": deleted.deleted_session_id, "data": {}})
+        await self._run_observing("session_end", {"session_id": deleted.deleted_session_id, "data": {}})
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """Report the failure to the requester, which then applies `on_failure`."""
@@ -96,7 +96,7 @@ class Hooks(Participant):
         failed = ErrorInfo(kind="hook", message=str(error) or type(error).__name__)
         return HookResult(hook=message.hook, error=failed)
 
-    async def _tell(self, event: HookEvent, told: Mapping[str, Any]) -> None:
+    async def _run_observing(self, event: HookEvent, told: Mapping[str, Any]) -> None:
         for hook in self._hooks.values():
             if hook.is_for(event):
                 try:

@@ -87,23 +87,23 @@ class JournalConsumers:
             self.carrier.post(JournalAttach(consumers=tuple(consumer.claim for consumer in self._serving)))
             self._attach_in(until_next_tick(self.clock().time(), ATTACH_SECONDS))
 
-    def holds_something(self) -> None:
+    def watch_in_flight(self) -> None:
         """A consumer was given a message: if it is still held in a while, that is said."""
         if self._working is None:
-            self._working = self.clock().call_later(WORKING_SECONDS, self._say_what_takes_long)
+            self._working = self.clock().call_later(WORKING_SECONDS, self._report_in_flight)
 
     def _attach_in(self, seconds: float) -> None:
         if self._attaching is not None:
             self._attaching.cancel()
         self._attaching = self.clock().call_later(seconds, self.attach)
 
-    def _say_what_takes_long(self) -> None:
+    def _report_in_flight(self) -> None:
         self._working = None
         attempts = {consumer.claim.name: lasting for consumer in self._serving if (lasting := consumer.lasting())}
         if attempts:
             self.carrier.post(JournalWorking(attempts=attempts))
         if any(consumer.attempts for consumer in self._serving):
-            self.holds_something()
+            self.watch_in_flight()
 
 
 class JournalConsumer:
@@ -126,7 +126,7 @@ class JournalConsumer:
         self.attempts: dict[int, int] = {}  # of the messages in flight
         self._said: dict[int, int] = {}  # what was in flight at the last beat: only what takes longer is worth a word
         self._done: OrderedDict[int, None] = OrderedDict()
-        self._unsaid: list[int] = []  # of these, those reported to the journal with the next batch
+        self._unacknowledged: list[int] = []  # of these, those reported to the journal with the next batch
         self._closed = False
         self._marks = count(1)
         self._hurries: dict[int, asyncio.Future[None]] = {}  # by mark
@@ -147,9 +147,9 @@ class JournalConsumer:
         self._done[number] = None
         if len(self._done) > KEPT_DONE:
             self._done.popitem(last=False)
-        if not self._unsaid:
-            self._all.clock().call_later(self.claim.linger_ms / 1000, self._say_what_is_done)
-        self._unsaid.append(number)
+        if not self._unacknowledged:
+            self._all.clock().call_later(self.claim.linger_ms / 1000, self._acknowledge)
+        self._unacknowledged.append(number)
 
     async def caught_up(self, seconds: float) -> bool:
         """See `Consumer`."""
@@ -179,7 +179,7 @@ class JournalConsumer:
     async def close(self) -> None:
         """See `Consumer`."""
         if not self._closed:
-            self._say_what_is_done()
+            self._acknowledge()
             self._end()
             self._carrier.post(JournalDetach(consumer=self.claim.name))
 
@@ -197,7 +197,7 @@ class JournalConsumer:
         """Return when the journal has delivered all messages that had arrived."""
         mark, given = next(self._marks), asyncio.get_running_loop().create_future()
         self._hurries[mark] = given
-        self._say_what_is_done()  # there is room for as much
+        self._acknowledge()  # there is room for as much
         try:
             self._carrier.post(JournalFlush(consumer=self.claim.name, mark=mark))
             await given
@@ -210,10 +210,10 @@ class JournalConsumer:
         if given.instance == self._carrier.instance and hurry is not None and not hurry.done():
             hurry.set_result(None)
 
-    def _say_what_is_done(self) -> None:
-        if self._unsaid and not self._closed:
-            self._carrier.post(JournalAck(consumer=self.claim.name, numbers=tuple(self._unsaid)))
-        self._unsaid.clear()
+    def _acknowledge(self) -> None:
+        if self._unacknowledged and not self._closed:
+            self._carrier.post(JournalAck(consumer=self.claim.name, numbers=tuple(self._unacknowledged)))
+        self._unacknowledged.clear()
 
     def _end(self) -> None:
         self._closed = True
@@ -237,7 +237,7 @@ class JournalConsumer:
             self.attempts[number] = delivery.attempt
         elif not delivery.after or delivery.after in self.attempts or delivery.after in self._done:
             self.attempts[number] = delivery.attempt
-            self._all.holds_something()
+            self._all.watch_in_flight()
             self._receive(Delivered(number, delivery.attempt, delivered))
 
     def _fenced(self, envelope: Envelope) -> None:
@@ -276,7 +276,7 @@ class JournalClient:
         self._retries = RetryTable[None](carrier.resend, self._clock)
         self._recorded = RecordedBuffer(self._retries, carrier.dropped, self._max_recorded)
         self._consumers = JournalConsumers(carrier, self._clock)
-        carrier.subscribe(JournalConfirmed.subject + carrier.instance, self._hear)
+        carrier.subscribe(JournalConfirmed.subject + carrier.instance, self._receive)
         carrier.subscribe(JournalOpened.subject, lambda _: self.reconnected())
 
     @property
@@ -337,7 +337,7 @@ class JournalClient:
             self._closed = True
             self._retries.close(partial(BusClosed, "the bus was closed"))
 
-    def _hear(self, envelope: Envelope) -> None:
+    def _receive(self, envelope: Envelope) -> None:
         """Receive the ids that are on disk, and those that the journal refuses."""
         confirmed = JournalConfirmed.decode(envelope.payload)
         for envelope_id in confirmed.ids:

@@ -381,7 +381,7 @@ class DurableConsumer:
         if number in self._settled:
             return []
         self._enter(number, lane, self._past.deaths.get(number, DeliveryFailures()), deque.append)
-        return self._give(now)
+        return self._deliver(now)
 
     def redeliver(self, number: int, lane: str, deaths: DeliveryFailures, now: float) -> list[ConsumerDecision]:
         """Deliver a dead letter again: after the messages in flight with its ordering key, and before the waiting
@@ -391,7 +391,7 @@ class DurableConsumer:
         """
         if number not in self._entries:
             self._enter(number, lane, deaths, insort)
-        return self._give(now)
+        return self._deliver(now)
 
     def attach(self, instance: str, now: float) -> list[ConsumerDecision]:
         """Attach a process to this consumer; a death is counted for each message that its predecessor still held.
@@ -406,7 +406,7 @@ class DurableConsumer:
             return []
         deaths = self._count_deaths()
         self._change_to(instance)
-        return [Serving(self.name, instance), *deaths, *self._give(now)]
+        return [Serving(self.name, instance), *deaths, *self._deliver(now)]
 
     def detach(self, instance: str) -> list[ConsumerDecision]:
         """Detach a process, which returns its messages; no death is counted."""
@@ -420,7 +420,7 @@ class DurableConsumer:
         entry = self._entries.get(number)
         if entry is None:
             return []
-        return [Settled(self.name, number), *self._settle(entry), *self._give(now)]
+        return [Settled(self.name, number), *self._settle(entry), *self._deliver(now)]
 
     def working(self, number: int, attempt: int, instance: str, now: float) -> list[ConsumerDecision]:
         """A message is still being worked on; said of an older attempt it means nothing."""
@@ -440,11 +440,11 @@ class DurableConsumer:
         entry.failures += 1
         if entry.failures >= self._max_failures:
             dead = DeadLetter(self.name, number, f"failed {entry.failures} times: {reason}")
-            return [dead, *self._settle(entry), *self._give(now)]
+            return [dead, *self._settle(entry), *self._deliver(now)]
         entry.due = now + self.ack_wait * min(LONGEST_PAUSE, 2 ** (entry.failures - 1))
         self._paused[number] = self._in_flight.pop(number)
         self._suspects.stopped(number)
-        return self._give(now)
+        return self._deliver(now)
 
     def hasten(self, due: float) -> None:
         """Deliveries may have been lost: end the silence on what is in flight at `due`, if not before."""
@@ -458,7 +458,7 @@ class DurableConsumer:
         silent = [self._deliver(entry, now) for entry in self._in_flight.values() if entry.due <= now]
         for number in [number for number, entry in self._paused.items() if entry.due <= now]:
             self._make_ready(self._paused.pop(number))
-        return [*silent, *self._give(now)]
+        return [*silent, *self._deliver(now)]
 
     def _enter(
         self, number: int, lane: str, deaths: DeliveryFailures, put: Callable[[deque[int], int], object]
@@ -467,7 +467,7 @@ class DurableConsumer:
         put(self._lanes.setdefault(lane, _Lane()).waiting, number)
         self._promote(lane)
 
-    def _give(self, now: float) -> list[ConsumerDecision]:
+    def _deliver(self, now: float) -> list[ConsumerDecision]:
         """Hand out by number, and of the suspects one after the other."""
         given: list[ConsumerDecision] = []
         while self._instance is not None and len(self._in_flight) < self.max_in_flight:
@@ -555,7 +555,7 @@ class DurableConsumer:
         lane = self._lanes[name]
         while lane.waiting and len(lane.window) < self._lane_width:
             entry = self._entries.get(lane.waiting[0])
-            if entry is not None and lane.window and (entry.is_suspect or self._holds_suspect(lane)):
+            if entry is not None and lane.window and (entry.is_suspect or self._has_suspect(lane)):
                 break
             lane.waiting.popleft()
             if entry is not None:
@@ -564,7 +564,7 @@ class DurableConsumer:
         if not lane.window:
             del self._lanes[name]
 
-    def _holds_suspect(self, lane: _Lane) -> bool:
+    def _has_suspect(self, lane: _Lane) -> bool:
         return any(self._entries[number].is_suspect for number in lane.window)
 
 

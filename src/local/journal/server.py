@@ -217,9 +217,9 @@ class Journal(Participant):
         self._writer.reconnected()
         self.bus.post(JournalOpened())
 
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         """Return how much was committed, and the pending messages by consumer."""
-        return self._writer.figures()
+        return self._writer.metrics()
 
     def details(self) -> dict[str, str]:
         """Return the present problem, if any."""

@@ -247,7 +247,7 @@ def remove_slice(
     return removed, elsewhere
 
 
-def give_back_slice(db: sqlite3.Connection) -> bool:
+def release_unused_pages(db: sqlite3.Connection) -> bool:
     """Give unused pages at the end of the file back to the file system; returns whether there may be more.
 
     Without effect on a journal that an older program has made: there they are used again.
@@ -410,7 +410,7 @@ class JournalStore:
             if not count:
                 break
             removed, left = removed + count, max(0, left - freed)
-        while removed and await self._database.run(give_back_slice):
+        while removed and await self._database.run(release_unused_pages):
             pass
         return removed
 

@@ -76,8 +76,8 @@ GivenAgain = dict[str, tuple[int, ...]]  # numbers by consumer
 class DeadLetters:
     """The dead letters of one journal: their reports, and their redelivery on request.
 
-    `give(consumer, number, deaths)` delivers a recorded dead letter again; `wake` triggers a `give_again` soon, for
-    the requests in `asked`.
+    `give(consumer, number, deaths)` delivers a recorded dead letter again; `wake` makes `redeliver_requested` run
+    soon, for the requests in `asked`.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class DeadLetters:
         self._bus, self._store, self._give, self._wake = bus, store, give, wake
         self.asked: list[tuple[JournalRedeliver, asyncio.Future[GivenAgain]]] = []
 
-    async def tell(self, dead: DeadLetter) -> Envelope:
+    async def dead_notice(self, dead: DeadLetter) -> Envelope:
         """Return the `bus.dead` that reports a message which a consumer does not receive any more."""
         [found] = await self._store.read(limit=1, after=dead.number - 1)
         log.error("message %d is given up for %s: %s", dead.number, dead.consumer, dead.reason)
@@ -112,12 +112,12 @@ class DeadLetters:
         self._wake()
         return await answer
 
-    async def give_again(self) -> None:
+    async def redeliver_requested(self) -> None:
         """Execute the requests one after the other."""
         asked, self.asked = self.asked, []
         for request, answer in asked:
             try:
-                given = await self._give_again(request)
+                given = await self._redeliver_now(request)
             except LocalError as error:
                 if not answer.done():
                     answer.set_exception(error)
@@ -125,7 +125,7 @@ class DeadLetters:
                 if not answer.done():
                     answer.set_result(given)
 
-    async def _give_again(self, request: JournalRedeliver) -> GivenAgain:
+    async def _redeliver_now(self, request: JournalRedeliver) -> GivenAgain:
         names = await self._store.consumer_names() if request.consumer is None else [request.consumer]
         states = {name: await self._store.consumer(name) for name in names}
         dead = {name: _chosen(state.dead_letters, request) for name, state in states.items()}
@@ -257,9 +257,9 @@ class JournalDeliveries:
         self._is_reading = False
         self._lingering: list[JournalDeliver] = []
         self._hurried: list[JournalFlushed] = []  # what they wait for has arrived
-        self._told_when_read: list[JournalFlushed] = []  # it is on record
+        self._reported_when_read: list[JournalFlushed] = []  # it is on record
 
-    def give(self, delivery: Deliver, frame: bytes | None) -> None:
+    def deliver(self, delivery: Deliver, frame: bytes | None) -> None:
         """Send a message; `frame` is None where it is not at hand."""
         if failpoints.is_lossy() and delivery.attempt > 1:
             return
@@ -285,17 +285,17 @@ class JournalDeliveries:
             self._bus.post(message)
 
     def hurry(self, hurry: JournalFlush, instance: str) -> bool:
-        """Hurry, because a requester waits for a consumer: its process is notified by `tell_given`."""
+        """Hurry, because a requester waits for a consumer: its process is notified by `after_commit`."""
         self._hurried.append(JournalFlushed(consumer=hurry.consumer, instance=instance, mark=hurry.mark))
         return True
 
-    def tell_given(self) -> None:
+    def after_commit(self) -> None:
         """Send the delayed deliveries after a commit, and notify the processes that asked for a flush when all were
         read.
         """
         if self._hurried:
             self.flush()
-            self._told_when_read += self._hurried
+            self._reported_when_read += self._hurried
             self._hurried.clear()
             self._news.set()
 
@@ -308,17 +308,17 @@ class JournalDeliveries:
                 _, delivery = self._from_disk.popitem(last=False)
                 self._is_reading = True
                 try:
-                    await self._give_from_disk(delivery)
+                    await self._deliver_from_disk(delivery)
                 except NOT_GIVEN as error:  # its consumer is silent, and gets it again
                     log.warning(
                         "message %d could not be delivered to %s: %s", delivery.number, delivery.consumer, error
                     )
                 self._is_reading = False
-            told, self._told_when_read = self._told_when_read, []
+            told, self._reported_when_read = self._reported_when_read, []
             for given in told:
                 self._bus.post(given)
 
-    async def _give_from_disk(self, delivery: Deliver) -> None:
+    async def _deliver_from_disk(self, delivery: Deliver) -> None:
         found = await self._store.read(limit=1, after=delivery.number - 1)
         if found and found[0].number == delivery.number and not found[0].redacted:
             await self._bus.publish(_message(delivery, found[0].entry.frame))
@@ -369,7 +369,7 @@ class JournalWriter:
         """Why nothing can be written; empty while it can."""
         return "" if self._trouble is None else str(self._trouble)
 
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         """Return the committed messages, the commits, and the backlog of each consumer."""
         return {**self._counters, **{f"pending_{name}": count for name, count in self._core.pending.items()}}
 
@@ -387,7 +387,7 @@ class JournalWriter:
             JournalFailed: self._failed,
         }
         for kind, hear in heard.items():
-            self._bus.subscribe(kind.subject, partial(self._hear, kind, hear))
+            self._bus.subscribe(kind.subject, partial(self._receive, kind, hear))
 
     def reconnected(self) -> None:
         """Deliver again soon what was under way to consumers, because it may be lost."""
@@ -405,9 +405,9 @@ class JournalWriter:
                         await self._commit()
                     await self._admission.admit_newcomers()
                     if not self._queue:
-                        self._deliveries.tell_given()
+                        self._deliveries.after_commit()
                     if self.dead_letters.asked:
-                        await self.dead_letters.give_again()
+                        await self.dead_letters.redeliver_requested()
         finally:
             for timer in self._timers.values():
                 timer.cancel()
@@ -433,7 +433,9 @@ class JournalWriter:
         self._wake()
         return True
 
-    def _hear(self, kind: type[ConsumerMessage], take: Callable[[Any, str], bool | None], envelope: Envelope) -> None:
+    def _receive(
+        self, kind: type[ConsumerMessage], take: Callable[[Any, str], bool | None], envelope: Envelope
+    ) -> None:
         message, guard = kind.decode(envelope.payload), self._bus.guard
         sender, instance, names = envelope.sender, envelope.instance, consumers_of(message)
         if guard is not None and not all(guard.may_serve(sender, instance, name) for name in names):
@@ -483,7 +485,7 @@ class JournalWriter:
             return  # and if nothing could be written, nothing shows yet that it can
         failpoints.reach("journal.received")
         try:
-            letters = [await self.dead_letters.tell(dead) for dead in batch.dead_letters]
+            letters = [await self.dead_letters.dead_notice(dead) for dead in batch.dead_letters]
             envelopes = [*batch.envelopes, *letters]
             entries = [_entry_of(envelope) for envelope in envelopes]
             appended = await self._store.commit(entries, batch.changes)
@@ -514,7 +516,7 @@ class JournalWriter:
         info = ErrorInfo.of(error)
         for envelope in batch.envelopes:
             if envelope.subject in NEW_WORK:
-                self._tell(JournalConfirmed(instance=envelope.instance, refused=(envelope.id,), error=info))
+                self._publish(JournalConfirmed(instance=envelope.instance, refused=(envelope.id,), error=info))
         self._in(RETRY_SECONDS, self._try_again)
 
     # Telling
@@ -550,20 +552,20 @@ class JournalWriter:
         for decision in decisions:
             match decision:
                 case Confirm(instance, ids):
-                    self._tell(JournalConfirmed(instance=instance, ids=tuple(ids)))
+                    self._publish(JournalConfirmed(instance=instance, ids=tuple(ids)))
                     failpoints.reach("journal.confirmed")
                 case Deliver(number=number):
-                    self._deliveries.give(decision, None if fresh is None else fresh.get(number))
+                    self._deliveries.deliver(decision, None if fresh is None else fresh.get(number))
                     self._wait_for_silence()
                 case Fenced(consumer, instance):
-                    self._tell(JournalFenced(consumer=consumer, instance=instance))
+                    self._publish(JournalFenced(consumer=consumer, instance=instance))
                 case DeadLetter() | Settled() | DeliveryFailure() | Serving():
                     if isinstance(decision, DeadLetter | Settled):
                         self._deliveries.settled(decision.consumer, decision.number)
                     self._queue.note(decision)
                     self._wake()
 
-    def _tell(self, message: Message) -> None:
+    def _publish(self, message: Message) -> None:
         try:
             self._bus.post(message)
         except (FrameTooLarge, UnsendableMessage) as error:  # an invalid instance or id: it cannot be answered

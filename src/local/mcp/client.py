@@ -452,7 +452,7 @@ async def streams_of(server: ContainedServer) -> AsyncIterator[tuple[Read, Writt
     heard, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     written, to_send = anyio.create_memory_object_stream[SessionMessage](0)
 
-    async def hear() -> None:
+    async def read_progress() -> None:
         async with heard:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 while line := await server.read_line():
@@ -464,7 +464,7 @@ async def streams_of(server: ContainedServer) -> AsyncIterator[tuple[Read, Writt
                 await server.write_line(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
 
     async with anyio.create_task_group() as tasks, read, written, to_send:
-        tasks.start_soon(hear)
+        tasks.start_soon(read_progress)
         tasks.start_soon(send)
         yield read, written
         tasks.cancel_scope.cancel()

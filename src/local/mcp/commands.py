@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # What a server says of its tools now, for an owner who is to approve it.
 
 
-async def told_tools(connection: MCPConnection) -> list[dict[str, Any]]:
+async def list_tools(connection: MCPConnection) -> list[dict[str, Any]]:
     """The tools as the server tells them; the server is ended then. Raises `ToolError`."""
     try:
         return await connection.tools()
@@ -97,7 +97,7 @@ async def _logged_in(name: str, server: MCPServerConfig, folder: Path, *, opens:
 
     async with LoginCallback.listening() as callback:
         visitor = LoginPrompt(callback.redirect_uri, visit, callback.answer)
-        await told_tools(connect(name, server, folder, [], visitor))
+        await list_tools(connect(name, server, folder, [], visitor))
     return visited
 
 
@@ -193,7 +193,7 @@ def _checked(name: str, server: MCPServerConfig, folder: Path, settings: Sequenc
     from local.mcp.tools import connect
 
     try:
-        tools, _ = approvable(name, asyncio.run(told_tools(connect(name, server, folder, settings))))
+        tools, _ = approvable(name, asyncio.run(list_tools(connect(name, server, folder, settings))))
     except LocalError as error:
         return visible(str(error))
     told = changes(read_approved(approved_file(folder, name)), tools)
@@ -264,7 +264,7 @@ def approve_tools(server: str, yes: bool, config_dir: Path | None, data_dir: Pat
     require_server(layers[-1], server, known)
     connection = connect(server, known[server], folder, layers[1:])
 
-    tools, refused = approvable(server, asyncio.run(told_tools(connection)))
+    tools, refused = approvable(server, asyncio.run(list_tools(connection)))
     path = approved_file(folder, server)
     told = changes(read_approved(path), tools)
     for tool in tools:

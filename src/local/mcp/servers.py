@@ -131,7 +131,7 @@ class MCPServerBook:
         """Contact servers and return what they say of their tools now, with the id under which that is approved."""
         reviews = []
         for name, server in servers.items():
-            told = await self._told(name, server, None)
+            told = await self._list_tools(name, server, None)
             tools, refused = approvable(name, told)
             before = read_approved(approved_file(self._data_dir, name))
             reviews.append(ToolReview(name, server, tools, changes(before, tools), refused))
@@ -177,7 +177,7 @@ class MCPServerBook:
         if (before := self._logins.pop(name, None)) is not None:
             before.cancel()
         login = self._logins[name] = ServerLogin()
-        return {"name": name, "visit": await login.begin(lambda visitor: self._told(name, server, visitor))}
+        return {"name": name, "visit": await login.begin(lambda visitor: self._list_tools(name, server, visitor))}
 
     def log_out(self, name: str) -> None:
         """Delete a stored login."""
@@ -196,7 +196,7 @@ class MCPServerBook:
         for login in self._logins.values():
             await login.ended()
 
-    async def _told(self, name: str, server: MCPServerConfig, visitor: LoginPrompt | None) -> list[Json]:
+    async def _list_tools(self, name: str, server: MCPServerConfig, visitor: LoginPrompt | None) -> list[Json]:
         connection = await asyncio.to_thread(connect, name, server, self._data_dir, self._layers[1:], visitor)
         try:
             return await connection.tools()

@@ -347,12 +347,12 @@ class MCPServerFactory:
         need its user's approval is denied."""
         body = {"query": question, "query_id": new_id(), "mode": NON_INTERACTIVE}
 
-        async def told(heard: float, where: str) -> None:
+        async def report(heard: float, where: str) -> None:
             await context.report_progress(heard, None, where)
 
         with _reporting():
             asked = {**body, "session_id": conversation} if conversation else body
-            return _answered(await self._client_for(context).ask(asked, told))
+            return _answered(await self._client_for(context).ask(asked, report))
 
     async def search_memory(
         self,

@@ -352,7 +352,7 @@ class MemoryRequestHandler:
         )
 
     async def _facts(self, request: MemoryRequest, user_id: str) -> MemoryResult:
-        told = await self._engrams.told_lines(user_id)
+        told = await self._engrams.context_lines(user_id)
         stated = await (self._engrams.fact_history if request.history else self._engrams.facts)(user_id)
         latest_first = sorted(stated, key=lambda fact: -fact.stated_at)
         facts = sorted(page(fact_records(latest_first)), key=lambda fact: (fact.slot, fact.stated_at))
@@ -504,11 +504,11 @@ class MemoryAgent(Participant):
             await stack.enter_async_context(self._leases.are_open(self.bus))
             self._deletions = Deletions(self.bus, self._engrams)
             self._requests = MemoryRequestHandler(
-                self._engrams, self._embedding, self._deletions, self._tell_facts, self.caught_up
+                self._engrams, self._embedding, self._deletions, self._publish_facts, self.caught_up
             )
             self._classifier = Classifier(
                 self.bus, self._engrams, self._model, self._model_name, self._settings.num_ctx or CONTEXT_TOKENS,
-                self._leases, self._tell_facts, self._quiet.begins, signs_as=self._signs_as,
+                self._leases, self._publish_facts, self._quiet.begins, signs_as=self._signs_as,
                 fitness=self._fitness,
             )  # fmt: skip
             works = {
@@ -527,9 +527,9 @@ class MemoryAgent(Participant):
     async def announce(self) -> None:
         """Say which users there are facts of: whoever missed a change hears of it now."""
         try:
-            for user_id in await self._engrams.told_users():
+            for user_id in await self._engrams.users_with_context():
                 self._told.pop(user_id, None)
-                await self._tell_facts(user_id)
+                await self._publish_facts(user_id)
         finally:
             self._is_announced.set()
 
@@ -549,7 +549,7 @@ class MemoryAgent(Participant):
         self._quiet.disturbed()
         self._classifier.wake()
         if findings:  # the next question may need them before a model has looked at the exchange
-            await self._tell_facts(exchange.user_id)
+            await self._publish_facts(exchange.user_id)
         told = MemoryIngested(
             engram_id=exchange.engram_id, query_id=exchange.query_id, respondent_id=exchange.respondent_id
         )
@@ -569,7 +569,7 @@ class MemoryAgent(Participant):
         """A critic's grade; one that gave none leaves the engram as it is."""
         score = result.score if result.expected is None else result.expected
         if score is not None and await self._engrams.grade(result.query_id, result.respondent_id, score):
-            await self._tell_annotation(result.query_id, result.respondent_id, "score", score, envelope)
+            await self._publish_annotation(result.query_id, result.respondent_id, "score", score, envelope)
 
     @on(PairwiseResult, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def compare(self, result: PairwiseResult, envelope: Envelope) -> None:
@@ -578,21 +578,21 @@ class MemoryAgent(Participant):
             return
         for respondent_id in ("A", "B"):
             if await self._engrams.compare(result.query_id, respondent_id, result.winner):
-                await self._tell_annotation(result.query_id, respondent_id, "winner", result.winner, envelope)
+                await self._publish_annotation(result.query_id, respondent_id, "winner", result.winner, envelope)
 
     @on(UserFeedback, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def rate(self, feedback: UserFeedback, envelope: Envelope) -> None:
         """A user's rating; the latest one counts."""
         rating = answer_rating(feedback, envelope)
         if await self._engrams.rate(rating):
-            await self._tell_rating(rating, envelope)
+            await self._publish_rating(rating, envelope)
 
     @on(SessionDeleted, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def forget(self, deleted: SessionDeleted, envelope: Envelope) -> None:
         """A session is gone, and with it everything that was said in it."""
         await self._deletions.delete_session(deleted.deleted_session_id)
         for user_id in list(self._told):
-            await self._tell_facts(user_id)
+            await self._publish_facts(user_id)
 
     @on(MemoryRequest, concurrency=REQUESTS_AT_ONCE)
     async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
@@ -602,7 +602,7 @@ class MemoryAgent(Participant):
             for engram in result.engrams:
                 cause = envelope._replace(correlation_id=engram.query_id, session_id=engram.session_id)
                 value = float(engram.pinned or what == "restored")
-                await self._tell_annotation(engram.query_id, engram.respondent_id, what, value, cause)
+                await self._publish_annotation(engram.query_id, engram.respondent_id, what, value, cause)
         return result
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
@@ -612,7 +612,7 @@ class MemoryAgent(Participant):
         info = ErrorInfo.of(error)
         return MemoryResult(verb=message.verb, error=info)
 
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         """What waits to be embedded, classified and deleted elsewhere, and how many replies could not be read."""
         status = self._status
         if status is None:
@@ -654,13 +654,13 @@ class MemoryAgent(Participant):
     async def _settle_early_rating(self, query_id: str, respondent_id: str, cause: Envelope) -> None:
         rating = await self._engrams.early_rating(query_id, respondent_id)
         if rating is not None:
-            await self._tell_rating(rating, cause)
+            await self._publish_rating(rating, cause)
             await self._engrams.settle_rating(query_id, respondent_id)
 
-    async def _tell_rating(self, rating: AnswerRating, cause: Envelope) -> None:
-        await self._tell_annotation(rating.query_id, rating.respondent_id, "sentiment", rating.sentiment, cause)
+    async def _publish_rating(self, rating: AnswerRating, cause: Envelope) -> None:
+        await self._publish_annotation(rating.query_id, rating.respondent_id, "sentiment", rating.sentiment, cause)
 
-    async def _tell_annotation(
+    async def _publish_annotation(
         self, query_id: str, respondent_id: str, what: Annotation, value: float | str | None, cause: Envelope
     ) -> None:
         key = engram_id(query_id, respondent_id)
@@ -674,10 +674,10 @@ class MemoryAgent(Participant):
         envelope_id = uuid.uuid5(_MEMORY_NAMESPACE, f"{cause.id}/{key}").hex
         await self.bus.publish(message, cause.trace(), envelope_id=envelope_id)
 
-    async def _tell_facts(self, user_id: str) -> None:
+    async def _publish_facts(self, user_id: str) -> None:
         """Say that what a model is told of a user has changed, if it has."""
         async with self._telling:
-            lines = (await self._engrams.told_lines(user_id)).lines
+            lines = (await self._engrams.context_lines(user_id)).lines
             if lines != self._told.get(user_id, ()):
                 self._told[user_id] = lines
                 self.bus.post(UserFacts(of_user=user_id), Trace(new_id(), None, None, user_id))

@@ -303,5 +303,5 @@ class Classifier:
         begun = time.monotonic()
         stream = self._model.chat(self._model_name, messages, options=self._options, format=schema)
         text, usage = await whole_reply(stream)
-        self._leases.tell_use("classifier", self._signs_as, usage, begun)
+        self._leases.report_use("classifier", self._signs_as, usage, begun)
         return text

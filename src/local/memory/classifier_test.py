@@ -173,7 +173,7 @@ class ClassifierFitness:
         begun = time.monotonic()
         stream = self._model.chat(self._model_name, messages, options=self._options, format=schema)
         text, usage = await whole_reply(stream)
-        self._leases.tell_use(PURPOSE, self._model_name, usage, begun)
+        self._leases.report_use(PURPOSE, self._model_name, usage, begun)
         return text
 
 

@@ -117,7 +117,7 @@ def pinned(db: sqlite3.Connection, user_id: str) -> list[Engram]:
     return [stored_engram(row) for row in db.execute(sql, (user_id,)).fetchall()]
 
 
-def told_users(db: sqlite3.Connection) -> list[str]:
+def users_with_context(db: sqlite3.Connection) -> list[str]:
     """The users who have a current fact or a pin."""
     sql = "SELECT user_id FROM facts WHERE superseded_at IS NULL UNION SELECT user_id FROM engrams WHERE pinned"
     return [row["user_id"] for row in db.execute(sql).fetchall()]

@@ -398,7 +398,7 @@ def _folded(hits: Iterable[EngramHit], limit: int) -> list[EngramHit]:
     kept: list[tuple[frozenset[str], EngramHit]] = []
     for hit in hits:
         words = content_words(f"{hit.engram.query} {hit.engram.answer}")
-        same = next((number for number, (others, _) in enumerate(kept) if _say_the_same(words, others)), None)
+        same = next((number for number, (others, _) in enumerate(kept) if _are_equivalent(words, others)), None)
         if same is not None:
             kept[same] = (kept[same][0], _merged(kept[same][1], hit))
         elif len(kept) < limit:
@@ -412,7 +412,7 @@ def _merged(better: EngramHit, other: EngramHit) -> EngramHit:
     return replace(latest, score=max(better.score, other.score), folded=folded)
 
 
-def _say_the_same(words: frozenset[str], others: frozenset[str]) -> bool:
+def _are_equivalent(words: frozenset[str], others: frozenset[str]) -> bool:
     """Nearly the same words, and exactly the same numbers: those are what an update changes."""
     both = len(words) + len(others)
     if abs(len(words) - len(others)) > (1 - DUPLICATE) * both:

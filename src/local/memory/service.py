@@ -208,10 +208,10 @@ def of_user(db: sqlite3.Connection, user_id: str, now: float) -> ToldLines:
     )
     current = sorted(holding, key=lambda fact: (-fact.stated_at, fact.fact_id))
     pins = [(engram.engram_id, _lines(db, engram, current, today)) for engram in record.pinned(db, user_id)]
-    return told(_health_lines(current, today), pins, [_pinned_line(fact, today) for fact in current])
+    return fitting_lines(_health_lines(current, today), pins, [_pinned_line(fact, today) for fact in current])
 
 
-def told(health: Iterable[str], pins: Sequence[tuple[str, Sequence[str]]], others: Iterable[str]) -> ToldLines:
+def fitting_lines(health: Iterable[str], pins: Sequence[tuple[str, Sequence[str]]], others: Iterable[str]) -> ToldLines:
     """The lines that have room. Pinned engrams are given with their lines in the order in which they were pinned; the
     latest have their place first, each with all of its lines or none."""
     first = _fitting((), health)
@@ -605,13 +605,13 @@ class EngramService:
         """The same whoever's it is; none if it has been deleted."""
         return await self._store.read(lambda db: facts.of_engram(db, engram_id))
 
-    async def told_lines(self, user_id: str) -> ToldLines:
+    async def context_lines(self, user_id: str) -> ToldLines:
         """What a model is told of the user unasked, in lines for a prompt; see `pinned`."""
         return await self._store.read(lambda db: of_user(db, user_id, self._clock()))
 
-    async def told_users(self) -> list[str]:
+    async def users_with_context(self) -> list[str]:
         """The users who have a current fact or a pin."""
-        return await self._store.read(record.told_users)
+        return await self._store.read(record.users_with_context)
 
     async def delete(self, user_id: str, engram_id: str) -> None:
         """Remove the exchange that an engram is of from the store and every index, all respondents' answers and facts

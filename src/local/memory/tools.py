@@ -50,9 +50,9 @@ class MemoryAccess:
     def __init__(self) -> None:
         self._presence = Presence(MEMORY)
 
-    def heard(self, status: ParticipantStatus) -> None:
+    def update(self, status: ParticipantStatus) -> None:
         """A participant has said how it is."""
-        self._presence.heard(status)
+        self._presence.update(status)
 
     async def expect(self) -> None:
         """Wait a moment for a memory that has yet to be heard."""
@@ -358,7 +358,7 @@ class SearchMemoryTool(Tool):
     @on(ParticipantStatus)
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> None:
         """The memory lives or leaves."""
-        self._memory.heard(status)
+        self._memory.update(status)
 
     async def run(
         self,
@@ -408,4 +408,4 @@ class MemoryTools(ToolGroup):
     @on(ParticipantStatus)
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> None:
         """The memory lives or leaves."""
-        self._memory.heard(status)
+        self._memory.update(status)

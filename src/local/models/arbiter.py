@@ -78,7 +78,7 @@ class Arbiter(Participant):
                 task.cancel()
 
     @on(LeaseClaim)
-    async def hear(self, claim: LeaseClaim, envelope: Envelope) -> None:
+    async def receive(self, claim: LeaseClaim, envelope: Envelope) -> None:
         """Receive what one process wants of a model server."""
         line = self._lines.get(claim.server) or self._new_line(claim.server)
         running = [lease.id for lease in claim.leases if lease.running]
@@ -90,10 +90,10 @@ class Arbiter(Participant):
             self._asking[claim.server] = asyncio.create_task(self._ask(claim.server), name=f"cache of {claim.server}")
         line.claimed(envelope.instance, claim.turns, running, waiting, now, patient, claim.last_turns)
         if _state(claim.server, line) != self._told.get(claim.server):
-            self._tell(claim.server)
+            self._publish(claim.server)
         self._keep_beating()
 
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         """How many users' turns are under way, how many background calls run, and how many wait."""
         lines = self._lines.values()
         return {
@@ -135,10 +135,10 @@ class Arbiter(Participant):
         self._beat = None
         for server, line in self._lines.items():
             line.forget_silent(time.monotonic())
-            self._tell(server)
+            self._publish(server)
         self._keep_beating()
 
-    def _tell(self, server: str) -> None:
+    def _publish(self, server: str) -> None:
         """Nobody needs to hear of a line that no lease is in, but for the one time when the last has left."""
         state, told = _state(server, self._lines[server]), self._told.get(server)
         self._told[server] = state

@@ -159,7 +159,7 @@ class ModelClient(Generic[K]):
                                 self._first_limits[model].learn(len(content), delta.usage)
                             yield delta
                         if stream.heard:
-                            self._hear(model, wait)
+                            self._sign_of_life(model, wait)
                     await answer.drain()
             except ModelError as error:
                 if error.kind == "timeout" and wait in self._unheard[model]:
@@ -176,7 +176,7 @@ class ModelClient(Generic[K]):
     def _first_seconds(self, model: str, size: int) -> float:
         return max(self._first_token_seconds, self._first_limits[model].seconds(size))
 
-    def _hear(self, model: str, wait: Wait) -> None:
+    def _sign_of_life(self, model: str, wait: Wait) -> None:
         """The model gives a sign of life: the calls that wait in line, while it works for another, go on waiting."""
         unheard = self._unheard[model]
         unheard.discard(wait)

@@ -70,7 +70,7 @@ def use(model: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -> 
 
     A system that runs follows at once where one of its servers has the model, else at its next start.
     """
-    if config_dir is None and (told := _told_to_running(model, data_dir)):
+    if config_dir is None and (told := _choose_in_running(model, data_dir)):
         typer.echo(told)
         return
     layers = layers_for(config_dir)
@@ -78,10 +78,10 @@ def use(model: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -> 
     path = choose_model(layers, found.kind, found.name, found.path)
     typer.echo(f"{chosen_model(layers)} answers from the next start on, as {path} says now")
     if found.kind == "llama_server":
-        _tell_what_is_missing(load_models(layers))
+        _warn_of_missing(load_models(layers))
 
 
-def _told_to_running(model: str, data_dir: Path | None) -> str:
+def _choose_in_running(model: str, data_dir: Path | None) -> str:
     """What came of the choice in the system that runs here; empty if none does that could be asked."""
     try:
         client = running_system(None, data_dir)
@@ -134,7 +134,7 @@ def stock_of(layers: list[Path], data_dir: Path | None) -> ModelStock:
     )
 
 
-def _tell_what_is_missing(models: ModelsConfig) -> None:
+def _warn_of_missing(models: ModelsConfig) -> None:
     """A model of llama.cpp is of no use without llama.cpp."""
     for name, provider in models.providers.items():
         if provider.kind == "llama_server" and provider.model:

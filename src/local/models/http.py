@@ -184,7 +184,7 @@ class ThinkTagSplitter:
         pieces: list[Piece] = []
         if "<" not in text and not (self._held or self._closing):
             self._backticks += text.count("`")
-            self._say(text, pieces)
+            self._add_text(text, pieces)
         else:
             self._split(text, pieces, final=False)
         return pieces
@@ -219,7 +219,7 @@ class ThinkTagSplitter:
 
     def _in_content(self, text: str, at: int, pieces: list[Piece], final: bool) -> int:
         end, tag = self._next_tag(text, at, final)
-        self._say(text[at:end], pieces)
+        self._add_text(text[at:end], pieces)
         if not tag:
             self._held = text[end:]
             return len(text)
@@ -240,7 +240,7 @@ class ThinkTagSplitter:
         self._backticks += text.count("`", at)
         return len(text), ""
 
-    def _say(self, text: str, pieces: list[Piece]) -> None:
+    def _add_text(self, text: str, pieces: list[Piece]) -> None:
         if self._trimming:
             text = text.lstrip()
             self._trimming = not text

@@ -115,7 +115,7 @@ class ModelManager(Participant):
     def _pull(self, name: str) -> ModelResult:
         self._stock.require_name(name)
         if name not in self._tasks:
-            self._tell(ModelProgress(model=name, status="starting"))
+            self._publish(ModelProgress(model=name, status="starting"))
             task = asyncio.create_task(self._run(name), name=f"pull {name}")
             self._tasks[name] = task
             task.add_done_callback(lambda _: self._tasks.pop(name))
@@ -159,15 +159,15 @@ class ModelManager(Participant):
                 self._pulls[name] = latest
                 if latest.status != was.status or time.monotonic() - told_at >= TELL_SECONDS:
                     told_at = time.monotonic()
-                    self._tell(latest)
-            self._tell(latest.model_copy(update={"state": "done"}))
+                    self._publish(latest)
+            self._publish(latest.model_copy(update={"state": "done"}))
         except asyncio.CancelledError:
-            self._tell(latest.model_copy(update={"state": "stopped"}))
+            self._publish(latest.model_copy(update={"state": "stopped"}))
             raise
         except LocalError as error:
-            self._tell(latest.model_copy(update={"state": "failed", "error": ErrorInfo.of(error)}))
+            self._publish(latest.model_copy(update={"state": "failed", "error": ErrorInfo.of(error)}))
 
-    def _tell(self, progress: ModelProgress) -> None:
+    def _publish(self, progress: ModelProgress) -> None:
         self._pulls.pop(progress.model, None)
         self._pulls[progress.model] = progress
         ended = [name for name, pull in self._pulls.items() if pull.state != "running"]

@@ -77,7 +77,7 @@ class Leases:
     @asynccontextmanager
     async def are_open(self, bus: Bus) -> AsyncIterator[None]:
         """Talk to the arbiter while the block lasts; leave it once nothing waits any more. Raises `BusNotReady`."""
-        end = bus.subscribe(LeaseState.subject, self._hear)
+        end = bus.subscribe(LeaseState.subject, self._receive)
         await bus.ready()
         self._bus = bus
         try:
@@ -99,7 +99,7 @@ class Leases:
         self._turns[server] += 1
         self._running_turns[where] += 1
         if self._is_line_used(server):
-            self._say_turns(server)
+            self._claim_turns(server)
         self._keep_beating()
         try:
             yield
@@ -109,7 +109,7 @@ class Leases:
             self._turns_ended[where] = asyncio.get_running_loop().time()
             self._unsaid_ends.add(server)
             if self._said_turns[server]:
-                asyncio.get_running_loop().call_later(LINGER_SECONDS, self._say_turns, server)
+                asyncio.get_running_loop().call_later(LINGER_SECONDS, self._claim_turns, server)
             if self._beat is not None and not self._leases and not +self._turns:
                 self._beat.cancel()
                 self._beat = None
@@ -139,7 +139,7 @@ class Leases:
         finally:
             self._end(lease)
 
-    def tell_use(self, purpose: str, model: str, used: Usage, begun: float) -> None:
+    def report_use(self, purpose: str, model: str, used: Usage, begun: float) -> None:
         """Report what a call for that purpose has cost; `begun` is when it began, of `time.monotonic`."""
         if self._bus is not None:
             seconds = round(time.monotonic() - begun, 3)
@@ -150,7 +150,7 @@ class Leases:
         now = asyncio.get_running_loop().time()
         lease = _Lease(f"{purpose}-{new_id()[:12]}", purpose, server, model, next(self._numbers), now)
         self._leases[lease.id] = lease
-        self._say(server)
+        self._claim_soon(server)
         return lease
 
     def _lingering(self, server: str, purpose: str) -> _Lease | None:
@@ -178,7 +178,7 @@ class Leases:
         self._grant(heir, lease.granted_at)
         line = self._lines.get(lease.server)
         if line is not None and line.slots > 1:  # else the id that is gone can wait in line for the next claim
-            self._say(lease.server)
+            self._claim_soon(lease.server)
 
     def _of(self, server: str, purpose: str) -> Iterator[_Lease]:
         return (lease for lease in self._leases.values() if (lease.server, lease.purpose) == (server, purpose))
@@ -192,7 +192,7 @@ class Leases:
     def _drop(self, lease: _Lease) -> None:
         _stop_timer(lease)
         del self._leases[lease.id]
-        self._say(lease.server)
+        self._claim_soon(lease.server)
 
     def _is_due_to_others(self, lease: _Lease) -> bool:
         line = self._lines.get(lease.server)
@@ -206,16 +206,16 @@ class Leases:
     def _wait_again(self, lease: _Lease) -> None:
         lease.call, lease.revoked = None, False
         lease.granted.clear()
-        self._say(lease.server)
+        self._claim_soon(lease.server)
 
-    def _hear(self, envelope: Envelope) -> None:
+    def _receive(self, envelope: Envelope) -> None:
         state = LeaseState.decode(envelope.payload)
         server, was_used = state.server, self._is_line_used(state.server)
         self._lines[server] = state
         loop = asyncio.get_running_loop()
         self._heard_at[server] = loop.time()
         if state.is_used:
-            self._say_turns(server)
+            self._claim_turns(server)
         for lease in [lease for lease in self._leases.values() if lease.server == server]:
             if lease.id in state.revoked:
                 self._revoke(lease)
@@ -265,14 +265,14 @@ class Leases:
             if is_waiting and now - max(lease.asked_at, self._heard_at.get(lease.server, 0.0)) > ALONE_SECONDS:
                 self._grant(lease, now)
         for server in {lease.server for lease in self._leases.values()} | set(+self._turns):
-            self._say(server)
+            self._claim_soon(server)
         self._keep_beating()
 
-    def _say_turns(self, server: str) -> None:
+    def _claim_turns(self, server: str) -> None:
         if self._turns[server] != self._said_turns[server] or server in self._unsaid_ends:
             self._claim(server)
 
-    def _say(self, server: str) -> None:
+    def _claim_soon(self, server: str) -> None:
         """Claim in the event loop's next round, once for all that changes in this one."""
         self._keep_beating()
         if not self._unsaid:

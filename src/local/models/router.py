@@ -223,7 +223,7 @@ class ChainCall:
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self.notes: list[str] = []
-        self._is_away, self._untold = False, list[Degraded]()
+        self._is_away, self._unreported = False, list[Degraded]()
         self._most_seconds = policy.max_wait_seconds
         self._targets = {target.name: target for target in targets}
         self._clock, self._sleep = clock, sleep
@@ -237,10 +237,10 @@ class ChainCall:
             await self._sleep(self._next.wait)
         return self._targets[self._next.target]
 
-    def take_untold(self) -> Sequence[Degraded]:
+    def take_unreported(self) -> Sequence[Degraded]:
         """What is to be told before `next` waits, once."""
-        untold, self._untold = self._untold, []
-        return untold
+        unreported, self._unreported = self._unreported, []
+        return unreported
 
     def failed(self, error: ModelError) -> None:
         """The target that was asked has failed; raises the outcome if none is to be asked any more."""
@@ -252,7 +252,7 @@ class ChainCall:
         following = self._attempts.after_a_beginning(error, self._clock())
         if following is not None:
             note = f"{name} stopped in the middle of an answer, which was begun again: {error}"
-            self._untold.append(RestartDelta(note))
+            self._unreported.append(RestartDelta(note))
             log.warning("%s", note)
         self._follow(error, following)
 
@@ -262,7 +262,7 @@ class ChainCall:
         if following is None:
             raise outcome(self._failures) from error
         if following.is_return:
-            self._tell_away(error)
+            self._report_away(error)
         elif following.target == name:
             log.info("%s is asked again in %.1f s: %s", name, following.wait, error)
         else:
@@ -270,10 +270,10 @@ class ChainCall:
             self.notes.append(f"{name} could not answer ({error}), so {following.target} was asked")
         self._next = following
 
-    def _tell_away(self, error: ModelError) -> None:
+    def _report_away(self, error: ModelError) -> None:
         if not self._is_away:
             note = f"the model is away and is waited for, at most {self._most_seconds:g} s: {error}"
-            self._untold.append(AwayDelta(note))
+            self._unreported.append(AwayDelta(note))
             log.warning("%s", note)
         self._is_away = True
 
@@ -332,8 +332,8 @@ class Router:
         """See `ChatModel.chat`."""
         call = self._call(self._targets(model), self._policy)
         while True:
-            for untold in call.take_untold():
-                yield untold
+            for unreported in call.take_unreported():
+                yield unreported
             target = await call.next()
             begun = False
             try:

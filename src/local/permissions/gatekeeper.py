@@ -91,8 +91,8 @@ class Approvals:
     @asynccontextmanager
     async def going_on(self) -> AsyncIterator[None]:
         """Ask what an earlier process has asked, and publish the decisions that it has not, while the block lasts."""
-        for approval in self._book.untold():
-            self._begin(self._tell(approval))
+        for approval in self._book.unpublished():
+            self._begin(self._publish_decision(approval))
         for approval, request in self._book.waiting():
             self._put(approval, request)
         try:
@@ -118,7 +118,7 @@ class Approvals:
         """Take a decision, and tell it. Raises `NotWaiting` for any but the first, and as the store does."""
         decided = await self._book.decide(key, decision, by, answer, self._clock(), mode)
         failpoints.reach("gatekeeper.decided")
-        self._begin(self._tell(decided))
+        self._begin(self._publish_decision(decided))
         self._begin(self._on_decided(decided))
         return decided
 
@@ -145,7 +145,7 @@ class Approvals:
         with suppress(NotWaiting):
             await within_patience(lambda: self.decide(approval.key, "deny", SILENCE), math.inf)
 
-    async def _tell(self, decided: StoredApproval) -> None:
+    async def _publish_decision(self, decided: StoredApproval) -> None:
         respondent_id, _, call_id = decided.key.partition(" ")
         decision = ApprovalDecision.model_validate({
             "query_id": decided.query_id,
@@ -160,7 +160,7 @@ class Approvals:
             "decided_at": decided.decided_at,
         })  # fmt: skip
         await self._publish(decision, decided)
-        await self._book.told(decided.key)
+        await self._book.mark_published(decided.key)
 
     async def _publish(self, message: Message, of: StoredApproval) -> None:
         """Under an id that is always the same, so that what is said again is said once."""
@@ -254,7 +254,7 @@ class GatekeeperService(Participant):
     async def learn(self, schema: ToolSchema, envelope: Envelope) -> None:
         """A tool says what it is."""
         if self.may_publish(envelope, ToolResult.subject + schema.tool):
-            self._tools.heard(schema)
+            self._tools.add(schema)
 
     @on(GrantRequest, concurrency=AT_ONCE)
     async def judge(self, request: GrantRequest, envelope: Envelope) -> GrantResult | None:

@@ -253,7 +253,7 @@ class SafetyRegistry:
         self._known: dict[str, tuple[Safety, Category]] = {}
         self._news = asyncio.Event()
 
-    def heard(self, schema: ToolSchema) -> None:
+    def add(self, schema: ToolSchema) -> None:
         """A tool says what it is."""
         self._known[schema.tool] = schema.safety, schema.category
         self._news.set()

@@ -78,7 +78,7 @@ class StoredApproval:
     decided_by: str | None = None
     answer: str | None = None
     decided_at: float | None = None
-    is_told: bool = False
+    is_published: bool = False
     mode: str | None = None
 
 
@@ -156,7 +156,7 @@ class ApprovalStore(OwnedDatabase):
 
         return await self.write(work)
 
-    async def told(self, key: str) -> None:
+    async def mark_published(self, key: str) -> None:
         """Everybody can know what was decided."""
         await self.write(lambda db: db.execute("UPDATE approvals SET is_told = 1 WHERE key = ?", (key,)).rowcount)
 
@@ -195,7 +195,8 @@ def _remember(db: sqlite3.Connection, grant: SessionGrant) -> SessionGrant:
 
 
 def _approval(row: sqlite3.Row) -> StoredApproval:
-    return StoredApproval(**{**dict(row), "is_told": bool(row["is_told"])})
+    fields = dict(row)
+    return StoredApproval(**fields, is_published=bool(fields.pop("is_told")))
 
 
 def _grant(row: sqlite3.Row) -> SessionGrant:
@@ -267,9 +268,9 @@ class ApprovalQueue:
         plans = (each for each in reversed(self._known.values()) if each.tool == PROPOSE_PLAN)
         return next((each for each in plans if each.query_id == query_id and each.key.startswith(ours)), None)
 
-    def untold(self) -> list[StoredApproval]:
+    def unpublished(self) -> list[StoredApproval]:
         """What is decided, and not yet known to be on the bus."""
-        return [each for each in self._known.values() if each.decision is not None and not each.is_told]
+        return [each for each in self._known.values() if each.decision is not None and not each.is_published]
 
     async def ask(self, request: ApprovalRequest, user_id: str | None) -> StoredApproval:
         """Note a question, unless it is asked already; returns what is on record of it."""
@@ -303,11 +304,11 @@ class ApprovalQueue:
             del self._waiting[key]
             return decided
 
-    async def told(self, key: str) -> None:
+    async def mark_published(self, key: str) -> None:
         """Everybody can know what was decided."""
-        await self._store.told(key)
+        await self._store.mark_published(key)
         if key in self._known:
-            self._known[key] = replace(self._known[key], is_told=True)
+            self._known[key] = replace(self._known[key], is_published=True)
 
     # What is remembered
 

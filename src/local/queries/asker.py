@@ -114,7 +114,7 @@ class AdmissionControl:
         self._turns: TurnFigures | None = None
         self.is_measuring = False
 
-    def told(self, turns: TurnFigures | None) -> None:
+    def update(self, turns: TurnFigures | None) -> None:
         """Receive the generator's report on its turns. Measurements of an earlier process of it are discarded."""
         if turns is None:
             return
@@ -209,7 +209,7 @@ class LiveQuery:
 
     def __init__(self, view: QueryView, clock: Callable[[], float]) -> None:
         self.view = view
-        self.events = QueryEvents(lambda: to_json(view.said_so_far()))
+        self.events = QueryEvents(lambda: to_json(view.partial_answer()))
         self._clock, self.asked_at = clock, clock()
         self.heard_at = self.asked_at
         self._accepted = asyncio.Event()
@@ -258,11 +258,11 @@ class LiveQuery:
     def receive(self, message: Message, envelope: Envelope) -> None:
         """Take in one message of this query."""
         self.heard_at = self._clock()
-        self._tell(self.view.receive(message, envelope, self.heard_at - self.asked_at))
+        self._add_events(self.view.receive(message, envelope, self.heard_at - self.asked_at))
 
     def refuse(self, error: LocalError) -> None:
         """No answer will come."""
-        self._tell(self.view.fail(error))
+        self._add_events(self.view.fail(error))
 
     def close(self) -> None:
         """Stop all waiting for judgements, because this process stops."""
@@ -289,7 +289,7 @@ class LiveQuery:
         """Whether some of these judgements of its answer may still arrive."""
         return not self._is_closed and self.view.lacks(judgements)
 
-    def _tell(self, news: list[QueryDelta] | None) -> None:
+    def _add_events(self, news: list[QueryDelta] | None) -> None:
         if news is None:
             return
         for each in news:
@@ -330,7 +330,7 @@ class LiveQueries:
         """A query, if it is known here."""
         return self._open.get(query_id) or self._ended.get(query_id) or self._followed.get(query_id)
 
-    def told(self, message: Message, envelope: Envelope) -> LiveQuery | None:
+    def receiver_of(self, message: Message, envelope: Envelope) -> LiveQuery | None:
         """Return the query that receives a message: for an agent's query, the one that started the agent."""
         query_id = envelope.correlation_id
         if isinstance(message, ApprovalRequest) and message.root_query_id:
@@ -655,7 +655,7 @@ class Asker:
             except MalformedFrame as error:
                 self._bus.reject(str(error), envelope.payload)
                 continue
-            query = self._queries.told(message, envelope)
+            query = self._queries.receiver_of(message, envelope)
             if query is None or envelope.user_id != query.view.user_id:
                 continue  # of nobody here, or of another user's query that has the id already
             if kind is ResponseGeneration:

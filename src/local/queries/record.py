@@ -171,9 +171,9 @@ async def trace_of(bus: Bus, query_id: str, recorded: list[RecordedMessage]) -> 
     for entry, envelope in recorded:
         kind = kind_of(envelope.subject) or _ALSO.get(envelope.subject)
         if entry.redacted:
-            trace.hear(None, envelope)
+            trace.receive(None, envelope)
         elif kind is not None:
-            trace.hear(await _read(bus, kind, envelope), envelope)
+            trace.receive(await _read(bus, kind, envelope), envelope)
     return trace
 
 
@@ -258,7 +258,7 @@ async def judgements_of(bus: Bus, query_ids: Sequence[str], seconds: float) -> d
         for message, _ in () if is_redacted else await _decoded(bus, envelope):
             is_main = getattr(message, "respondent_id", MAIN_RESPONDENT) == MAIN_RESPONDENT
             if isinstance(message, Judgement) and is_main:
-                found[envelope.correlation_id].hear(message, envelope.id)
+                found[envelope.correlation_id].receive(message, envelope.id)
     return found
 
 
@@ -367,7 +367,7 @@ class UsageLedger:
         self._sums: dict[UsageKey, UsageSum] = {}
         self._jobs: dict[str, str] = {}  # by the query_id of a run
 
-    def hear(self, envelope: Envelope, payload: Mapping[str, Any], at: float) -> None:
+    def receive(self, envelope: Envelope, payload: Mapping[str, Any], at: float) -> None:
         """Count one message on record: an answer, what was used beside the answers, or a run of a job; `at` is in
         seconds since 1970."""
         if (used := used_in(envelope, payload, at)) is not None:

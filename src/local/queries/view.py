@@ -267,7 +267,7 @@ class Judgements:
         """None of that kind will come."""
         self._ruled_out.add(kind)
 
-    def hear(self, message: Judgement, envelope_id: str) -> bool:
+    def receive(self, message: Judgement, envelope_id: str) -> bool:
         """Add a judgement; returns whether it was new."""
         if envelope_id in self._heard:
             return False
@@ -445,7 +445,7 @@ class QueryTrace:
         """Compute the trace from these messages."""
         trace = cls(query_id)
         for message, envelope in messages:
-            trace.hear(message, envelope)
+            trace.receive(message, envelope)
         return trace
 
     @property
@@ -462,7 +462,7 @@ class QueryTrace:
 
     # The fold
 
-    def hear(self, message: Message | None, envelope: Envelope) -> None:
+    def receive(self, message: Message | None, envelope: Envelope) -> None:
         """Add one message."""
         at, subject = envelope.sent_at, envelope.subject
         self._last_at = max(self._last_at, at)
@@ -741,7 +741,7 @@ class QueryView:
 
     def _is_news(self, message: Message, envelope_id: str) -> bool:
         if isinstance(message, Judgement):
-            return self.judgements.hear(message, envelope_id)
+            return self.judgements.receive(message, envelope_id)
         if self.ended:
             return False
         if isinstance(message, QueryAccepted):
@@ -756,7 +756,7 @@ class QueryView:
         self._attempt, self._next_index, self._is_complete = message.attempt, 0, False
         self._thinking, self._answer = [], []
         if said:
-            yield QueryDelta(SNAPSHOT, to_json(self.said_so_far()))
+            yield QueryDelta(SNAPSHOT, to_json(self.partial_answer()))
 
     def _fold(self, message: Message, envelope: Envelope) -> Iterable[QueryDelta]:
         self._reading = message if isinstance(message, GenerationProgress) else None
@@ -768,7 +768,7 @@ class QueryView:
             case QueryAccepted():
                 return (QueryDelta("accepted", to_json({**message.model_dump(), "session_id": self.session_id})),)
             case GenerationThinking():
-                self._hear(message)
+                self._receive(message)
             case AgentTransition():
                 return [self._advance(change) for change in changes(message)]
             case ToolRequest() | ToolResult():
@@ -783,7 +783,7 @@ class QueryView:
             self._is_complete = self._attempt == 1
         return QueryDelta("state", change.encode())
 
-    def _hear(self, fragment: GenerationThinking) -> None:
+    def _receive(self, fragment: GenerationThinking) -> None:
         self._is_complete = self._is_complete and fragment.index == self._next_index
         self._next_index = fragment.index + 1
         texts = self._answer if isinstance(fragment, GenerationToken) else self._thinking
@@ -837,7 +837,7 @@ class QueryView:
         known = {"query_id": self.query_id, "session_id": self.session_id, "query": self.query, "status": self.status}
         if self.failure is not None:
             return {**known, "error": _as_error(self.failure)}
-        return {**known, **self.said_so_far()} if self.log else known  # on record is only that it was asked
+        return {**known, **self.partial_answer()} if self.log else known  # on record is only that it was asked
 
     def as_cancelled(self) -> Json:
         """The answer to a query that was cancelled while it waited in line: an empty one, cancelled like any other."""
@@ -847,7 +847,7 @@ class QueryView:
         )  # fmt: skip
         return self._answer_as_json(response)
 
-    def said_so_far(self) -> Json:
+    def partial_answer(self) -> Json:
         """Return the thinking, text and calls so far; `complete` if no message was lost. `reading` while the model
         reads its prompt: `done` of `total` tokens.
         """

@@ -91,7 +91,7 @@ class Dreamer(Routine):
             return self.state.read_until  # what is left is looked back at next time
         proposed = await asyncio.to_thread(self._proposals.propose, dream.soul, self.name)
         skill = await self._propose_skill(dream.skill, skills)
-        await self._tell(recent, dream, proposes_soul=proposed, proposes_skill=skill)
+        await self._publish(recent, dream, proposes_soul=proposed, proposes_skill=skill)
         return recent.until
 
     async def _propose_skill(self, draft: SkillDraft | None, skills: SkillsAtHand | None) -> str:
@@ -103,7 +103,9 @@ class Dreamer(Routine):
             return ""
         return draft.name if await propose_skill(self.bus, draft, self.name) else ""
 
-    async def _tell(self, recent: RecentExchanges, dream: Dream, *, proposes_soul: bool, proposes_skill: str) -> None:
+    async def _publish(
+        self, recent: RecentExchanges, dream: Dream, *, proposes_soul: bool, proposes_skill: str
+    ) -> None:
         dream_id = _id_of(recent)
         notes = [
             DreamNote(
@@ -161,10 +163,10 @@ class InnerMonologue(Routine):
             question = BackgroundQuestion(messages, thought_prompt.THOUGHT_SCHEMA, thought_prompt.read_thought)
             thought = await self.ask(question, lambda thought: "a thought" if thought else "no thought")
             if thought and not self.has_forgotten(recent.engram_ids):
-                await self._tell(recent, thought)
+                await self._publish(recent, thought)
         return recent.until
 
-    async def _tell(self, recent: RecentExchanges, thought: str) -> None:
+    async def _publish(self, recent: RecentExchanges, thought: str) -> None:
         """Once for the same exchanges, whatever has died in between."""
         thought_id = uuid.uuid5(_INNER_MONOLOGUE_NAMESPACE, "\n".join(recent.engram_ids)).hex
         said = MonologueThought(
@@ -217,12 +219,12 @@ class Reflection(Participant):
             yield
 
     @on(QueryReceived)
-    async def hear_question(self, query: QueryReceived, envelope: Envelope) -> None:
+    async def on_approval_request(self, query: QueryReceived, envelope: Envelope) -> None:
         """Note that a user has asked a question."""
         self._context.silence.broken()
 
     @on(ResponseGeneration)
-    async def hear_answer(self, response: ResponseGeneration, envelope: Envelope) -> None:
+    async def on_answer(self, response: ResponseGeneration, envelope: Envelope) -> None:
         """Note that a user's question was answered."""
         self._context.silence.broken()
 
@@ -260,7 +262,7 @@ class Reflection(Participant):
                 return GoalResult(verb=message.verb, error=ErrorInfo.of(error))
         return None
 
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         """The number of goals of which something was said that the owner has not seen, and how often anything was."""
         return {"goals_unseen": self._heartbeat.book.unseen(), "goals_said": self._heartbeat.said}
 

@@ -243,7 +243,7 @@ class GoalStore:
         now = int(self._clock())
         return [goal for goal in self._goals.values() if goal.due_at(now) is not None]
 
-    def untold(self) -> list[Goal]:
+    def unpublished(self) -> list[Goal]:
         """The goals of which something was said that may not be on record."""
         return [goal for goal in self._goals.values() if goal.words and not goal.words.is_told]
 
@@ -419,7 +419,7 @@ class Heartbeat(Routine):
 
     def waits_for(self) -> str:
         """See `Routine.waits_for`; also waits for a due goal."""
-        if self.book.untold():
+        if self.book.unpublished():
             return ""
         return super().waits_for() or ("" if self.book.due() else "no goal is due")
 
@@ -432,8 +432,8 @@ class Heartbeat(Routine):
     async def once(self) -> float:
         """Check what is due."""
         wanted, self._all_now = self._all_now, False
-        for goal in self.book.untold():
-            await self._tell(goal)
+        for goal in self.book.unpublished():
+            await self._publish(goal)
         active = [goal for goal in self.book.listed() if goal.state is GoalState.ACTIVE]
         for goal in active if wanted else self.book.due():
             if self._must_stop(wanted=wanted):
@@ -452,10 +452,10 @@ class Heartbeat(Routine):
         elif verb == "set":
             goal_id = uuid.uuid5(_NAMESPACE, request_id).hex[:12]  # the same for a request that comes again
             goals = [await book.set(goal_id, request.text, request.schedule, request.by)]
-            await self._tell_change(goals[0], request.by)
+            await self._publish_change(goals[0], request.by)
         else:
             goals = [await book.become(request.goal_id, STATES[verb])]
-            await self._tell_change(goals[0], request.by)
+            await self._publish_change(goals[0], request.by)
         return GoalResult(verb=verb, goals=tuple(map(book.record, goals)))
 
     async def forget(self, engram_id: str) -> None:
@@ -497,14 +497,14 @@ class Heartbeat(Routine):
         await self.book.change(goal_id, lambda each: each.checked(said, is_done=found.is_done))
         failpoints.reach("heartbeat.checked")
         if said:
-            await self._tell(self.book.get(goal_id))
+            await self._publish(self.book.get(goal_id))
 
     async def _ask(self, goal: Goal, recent: RecentExchanges) -> GoalCheck:
         messages = partial(goal_messages, goal, recent.exchanges, self.context.clock())
         question = BackgroundQuestion(messages, SCHEMA, read)
         return await self.ask(question, _came_of, about=goal.goal_id)
 
-    async def _tell(self, goal: Goal) -> None:
+    async def _publish(self, goal: Goal) -> None:
         """Publish a remark under an id that never changes, and note that it is recorded."""
         if (words := goal.words) is None:
             return
@@ -517,10 +517,10 @@ class Heartbeat(Routine):
         await self.bus.publish(said, Trace(said_id, None, said_id), envelope_id=said_id)
         self.said += 1
         if goal.state is GoalState.DONE:
-            await self._tell_change(goal, self.name)
+            await self._publish_change(goal, self.name)
         await self.book.change(goal.goal_id, lambda each: each.words_become(words.due_at, is_told=True))
 
-    async def _tell_change(self, goal: Goal, by: str) -> None:
+    async def _publish_change(self, goal: Goal, by: str) -> None:
         change = GoalChanged(goal_id=goal.goal_id, text=goal.text, state=goal.state.value, by=by)
         await self.bus.publish(change, Trace(new_id()))
 

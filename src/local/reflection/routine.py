@@ -382,7 +382,7 @@ class Routine(ABC):
             outcome = came_of(answer)
         finally:
             if cost.calls:
-                self._tell_cost(cost, outcome, about)
+                self._publish_cost(cost, outcome, about)
                 today = datetime.fromtimestamp(self.context.clock()).date()
                 await self.keep(self.state.spent(cost.tokens, today))
         return answer
@@ -433,7 +433,7 @@ class Routine(ABC):
         await self.keep(replace(self.state, read_until=read_until, done_at=self.context.clock()))
         self.problem = ""
 
-    def _tell_cost(self, cost: BackgroundCost, outcome: str, about: str) -> None:
+    def _publish_cost(self, cost: BackgroundCost, outcome: str, about: str) -> None:
         used = ModelUsed(
             purpose=self.name, model=self.context.model.name, calls=cost.calls, prompt_tokens=cost.prompt_tokens,
             completion_tokens=cost.completion_tokens, seconds=round(cost.seconds, 3), outcome=outcome, about=about,

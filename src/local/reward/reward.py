@@ -168,7 +168,7 @@ class RatingStore(Database):
         """Return every rating that was not published to its respondent."""
         return await self.run(lambda db: _due(db, "true"))
 
-    async def told(self, rating: Rating) -> None:
+    async def mark_published(self, rating: Rating) -> None:
         """Mark a rating as published, unless there is a later one."""
         sql = "UPDATE answers SET is_due = 0 WHERE query_id = ? AND respondent_id = ? AND rated_at = ?"
         key = (rating.query_id, rating.respondent_id, rating.rated_at)
@@ -258,7 +258,7 @@ class RewardService(Participant):
         """Open the file, and publish the due rewards."""
         async with self._ratings:
             await self._compare()
-            telling = asyncio.create_task(self._tell_what_is_due(), name="tell rewards that are due")
+            telling = asyncio.create_task(self._publish_due(), name="tell rewards that are due")
             try:
                 yield
             finally:
@@ -270,7 +270,7 @@ class RewardService(Participant):
         due = await self._ratings.rate(rating_of(feedback, envelope))
         if due is not None:
             failpoints.reach("reward.stored")
-            await self._tell(due)
+            await self._publish(due)
         await self._compare()
 
     @on(CritiqueResult, durable=CONSUMER, concurrency=AT_ONCE)
@@ -299,14 +299,14 @@ class RewardService(Participant):
     async def _compare(self) -> None:
         self._agreement = await self._ratings.agreement()
 
-    async def _tell_what_is_due(self) -> None:
+    async def _publish_due(self) -> None:
         try:
             for rating in await self._ratings.due():
-                await self._tell(rating, seconds=math.inf)
+                await self._publish(rating, seconds=math.inf)
         except LocalError as error:
             log.error("rewards could not be published and are sent at the next start: %s", error)
 
-    async def _tell(self, rating: Rating, seconds: float = CONFIRM_SECONDS) -> None:
+    async def _publish(self, rating: Rating, seconds: float = CONFIRM_SECONDS) -> None:
         event = RewardEvent(
             query_id=rating.query_id,
             respondent_id=rating.respondent_id,
@@ -316,4 +316,4 @@ class RewardService(Participant):
         trace = Trace(rating.query_id, rating.feedback_id, rating.session_id, rating.user_id)
         await self.bus.publish(event, trace, envelope_id=reward_id(rating), seconds=seconds)
         failpoints.reach("reward.told")
-        await self._ratings.told(rating)
+        await self._ratings.mark_published(rating)

@@ -26,12 +26,13 @@ class DataDirWatch:
     def __init__(
         self,
         lock: DataDirLock,
-        tell: Callable[[str], object],
+        report_problem: Callable[[str], object],
         furnish: Callable[[], object],
         renewed: Callable[[], Awaitable[object]],
         stop: Callable[[], object],
     ) -> None:
-        self._lock, self._tell, self._furnish, self._renewed, self._stop = lock, tell, furnish, renewed, stop
+        self._lock, self._report_problem = lock, report_problem
+        self._furnish, self._renewed, self._stop = furnish, renewed, stop
         self._problem = ""
         self._lacks_something = False
 
@@ -76,4 +77,4 @@ class DataDirWatch:
             self._problem = problem
             if problem:
                 log.error("%s", problem)
-            self._tell(problem)
+            self._report_problem(problem)

@@ -28,7 +28,7 @@ from local.cli.bus_health import health_on_bus
 from local.cli.main import sized, visible
 from local.core.config import Settings, SystemConfig, layers_for, load, load_system
 from local.core.config_file import name_in
-from local.core.data_dir import Facts, RunDirectory
+from local.core.data_dir import RunDirectory, RunInfo
 from local.core.environment import Environment, environment, secret
 from local.core.environment import data_dir as find_data_dir
 from local.core.errors import (
@@ -161,7 +161,7 @@ class Installation:
     system: SystemConfig = field(default_factory=SystemConfig)
     models: ModelsConfig = field(default_factory=ModelsConfig)
     configs: Mapping[str, Settings] = field(default_factory=dict)
-    running: Facts | None = None
+    running: RunInfo | None = None
 
     @property
     def generator(self) -> GeneratorConfig:
@@ -238,7 +238,7 @@ def _load(
     return kind.name, load(kind.settings or kind.name, kind.Config, layers, {**secrets, **overrides})
 
 
-def _running(data_dir: Path) -> Facts | None:
+def _running(data_dir: Path) -> RunInfo | None:
     """Return the facts of the running system; a killed system leaves its facts behind, so its process is checked."""
     try:
         facts = RunDirectory(data_dir).facts()
@@ -363,7 +363,7 @@ def _what_happened(folder: Path) -> str:
         return "a damaged store, without a report that could be read"
 
 
-def check_port(system: SystemConfig, running: Facts | None) -> DoctorFinding:
+def check_port(system: SystemConfig, running: RunInfo | None) -> DoctorFinding:
     """The port of the API is free, or our own system listens on it."""
     port = system.api_port
     if running is not None and running.api_url and urlsplit(running.api_url).port == port:
@@ -598,7 +598,7 @@ MEND = "fix the reported problem; LoCAL2 retries automatically, and the log has 
 MEMORY = "memory"
 
 
-async def check_health(running: Facts | None, data_dir: Path | None = None) -> list[DoctorFinding]:
+async def check_health(running: RunInfo | None, data_dir: Path | None = None) -> list[DoctorFinding]:
     """Check the running system, over HTTP or else on the bus of `data_dir`; one additional finding per participant
     that does not serve.
     """

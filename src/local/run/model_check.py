@@ -35,7 +35,7 @@ class _CountedLeases(Leases):
 
     prompt_tokens = completion_tokens = 0
 
-    def tell_use(self, purpose: str, model: str, used: Usage, begun: float) -> None:
+    def report_use(self, purpose: str, model: str, used: Usage, begun: float) -> None:
         self.prompt_tokens += used.prompt_tokens
         self.completion_tokens += used.completion_tokens
 

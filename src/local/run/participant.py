@@ -98,7 +98,7 @@ async def _open_patiently(attempt: Callable[[], Bus]) -> Bus:
         try:
             return attempt()
         except DeclarationNotWritten as error:
-            waiting.tell(error)
+            waiting.report(error)
         await asyncio.sleep(ROOM_SECONDS)
 
 
@@ -268,7 +268,7 @@ async def _refuse_second(part: ParticipantSpec, name: str) -> None:
     """Listen long enough for every live participant to be heard. Raises `NameTaken`."""
     taken: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-    def hear(envelope: Envelope) -> None:
+    def receive(envelope: Envelope) -> None:
         try:
             status = ParticipantStatus.decode(envelope.payload)
         except MalformedFrame as error:
@@ -279,10 +279,10 @@ async def _refuse_second(part: ParticipantSpec, name: str) -> None:
             taken.set_result(status.pid)
 
     def newcomer(state: Literal["starting", "stopping"]) -> ParticipantStatus:
-        return ParticipantStatus(name=bus.sender, kind="door", pid=os.getpid(), instance=bus.instance, state=state)
+        return ParticipantStatus(name=bus.sender, kind="frontend", pid=os.getpid(), instance=bus.instance, state=state)
 
     async with open_bus(f"{name} by hand", part.bus, part.resources.data_dir) as bus:
-        bus.subscribe(ParticipantStatus.subject, hear)
+        bus.subscribe(ParticipantStatus.subject, receive)
         await bus.ready()
         bus.post(newcomer("starting"))
         with suppress(TimeoutError):

@@ -28,7 +28,7 @@ from local.core import failpoints
 from local.core.bus_address import BusAddress
 from local.core.capability import participants
 from local.core.config import OWN_NAMES, ParticipantEntry, SystemConfig, layers_for, load
-from local.core.data_dir import SENDERS, DataDirLock, Facts, RunDirectory, owner_token
+from local.core.data_dir import SENDERS, DataDirLock, RunDirectory, RunInfo, owner_token
 from local.core.environment import data_dir, environment
 from local.core.errors import BusNotReady, DeclarationNotWritten, LocalError, StartFailed, StartInterrupted
 from local.core.files import until_next_tick
@@ -120,7 +120,7 @@ class ChildControl:
         request = ParticipantRequest.decode(envelope.payload)
         if not self._replies.begin(envelope.id):
             if reply := self._replies.answer(envelope.id):
-                self._begin(self._say(reply, envelope))
+                self._begin(self._reply(reply, envelope))
             return
         self._begin(self._do(request, envelope))
 
@@ -134,7 +134,7 @@ class ChildControl:
         async with self._one_at_a_time.setdefault(request.name, asyncio.Lock()):
             is_its_own_end = request.name == API and request.verb == "restart"
             if is_its_own_end:
-                await self._say(ParticipantResult(verb=request.verb, child=self._child(request.name)), envelope)
+                await self._reply(ParticipantResult(verb=request.verb, child=self._child(request.name)), envelope)
             try:
                 await self._change(request)
                 reply = ParticipantResult(verb=request.verb, child=self._child(request.name))
@@ -144,7 +144,7 @@ class ChildControl:
             self._replies.settle(envelope.id, reply)
             self._announce()
             if not is_its_own_end:
-                await self._say(reply, envelope)
+                await self._reply(reply, envelope)
 
     async def _change(self, request: ParticipantRequest) -> None:
         name = request.name
@@ -173,7 +173,7 @@ class ChildControl:
         self._supervisor.add(spec)
         return True
 
-    async def _say(self, reply: Message, envelope: Envelope) -> None:
+    async def _reply(self, reply: Message, envelope: Envelope) -> None:
         try:
             await self._bus.publish(reply, envelope.trace(), in_reply_to=envelope.id)
         except LocalError as error:  # it is asked again, or does not wait any more
@@ -212,7 +212,7 @@ class Announcer:
         """A child's state has changed."""
         self._wake.set()
 
-    def tell_problem(self, problem: str) -> None:
+    def set_problem(self, problem: str) -> None:
         """Set the problem of the whole system; empty when it is solved."""
         self._details.pop("problem", None)
         self._details |= {"problem": problem} if problem else {}
@@ -226,11 +226,11 @@ class Announcer:
         try:
             await supervisor.wait_until(_has_bus)  # a start that takes long is no trouble of the bus
             await self._connect()
-            await self._tell(supervisor)
+            await self._publish(supervisor)
         finally:
             control.close()
 
-    async def _tell(self, supervisor: Supervisor) -> None:
+    async def _publish(self, supervisor: Supervisor) -> None:
         self._bus.on_newcomer.append(self._wake.set)
         self._bus.on_reconnect.append(self._wake.set)  # what was said meanwhile is lost
         loop = asyncio.get_running_loop()
@@ -300,11 +300,11 @@ def _status(supervisor: Supervisor, bus: Bus, details: dict[str, str]) -> Partic
 ROOM_SECONDS = 1.0  # between two looks whether there is room
 
 
-async def introduce(directory: RunDirectory, facts: Facts, greet: Callable[[], object]) -> None:
+async def introduce(directory: RunDirectory, facts: RunInfo, greet: Callable[[], object]) -> None:
     """Write down where the system is, as soon as there is room for that, then `greet()`."""
-    if not directory.tell(facts):
+    if not directory.write(facts):
         log.warning("other programs cannot find this system until there is space in %s", directory.path)
-    while not directory.tell(facts):  # noqa: ASYNC110 - nobody tells when there is room
+    while not directory.write(facts):  # noqa: ASYNC110 - nobody tells when there is room
         await asyncio.sleep(ROOM_SECONDS)
     await asyncio.to_thread(greet)
     await asyncio.to_thread(_clear_temporary, directory)
@@ -498,7 +498,7 @@ async def _supervise(
                 )
                 furnish = partial(_furnish, directory, declarations)
                 renew = partial(_restart_all, supervisor)
-                watch = DataDirWatch(lock, announcer.tell_problem, furnish, renew, stop.set)
+                watch = DataDirWatch(lock, announcer.set_problem, furnish, renew, stop.set)
                 watching = tasks.create_task(watch.run(), name="data directory")
                 await stop.wait()
                 watching.cancel()
@@ -613,8 +613,8 @@ def _participant(plan: SystemPlan, name: str, target: str) -> ChildSpec:
     )
 
 
-def _facts(plan: SystemPlan) -> Facts:
-    return Facts(
+def _facts(plan: SystemPlan) -> RunInfo:
+    return RunInfo(
         pid=os.getpid(),
         publish_to=plan.bus.publish_to,
         subscribe_to=plan.bus.subscribe_to,

@@ -128,7 +128,7 @@ class SettingsFiles:
             if key not in kind.model_fields:
                 raise SettingsRefused("invalid", f"{key}: there is no such setting in {name}.yaml", key)
         for key, value in values.items():
-            if _holds_hidden(value):
+            if _has_hidden(value):
                 raise SettingsRefused(
                     "invalid", f"{key}: {HIDDEN} stands for a secret; write {MARK}NAME in its place", key
                 )
@@ -286,7 +286,7 @@ def _strings(value: object) -> Iterator[str]:
                 yield from _strings(each)
 
 
-def _holds_hidden(value: object) -> bool:
+def _has_hidden(value: object) -> bool:
     return HIDDEN in _strings(value)
 
 

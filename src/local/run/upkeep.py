@@ -42,7 +42,7 @@ from local.generator.history import (
     keep_settings,
     refusal_of,
 )
-from local.generator.output import asked_of
+from local.generator.output import new_turn
 from local.generator.running_reward import RunningReward
 from local.generator.session_changes import labels_in, new_branch
 from local.generator.sessions import branch, keep_labels
@@ -337,7 +337,7 @@ def _happened(data_dir: Path, respondent_id: str) -> Iterator[_Happened]:
 
 def _turn(asked: Recorded, end: ResponseGeneration | QueryFailed, ended_at: float) -> _Turn:
     assert isinstance(asked.message, QueryReceived)
-    return _Turn(asked_of(asked.message, asked.envelope, ()), asked.committed_at, end, ended_at)
+    return _Turn(new_turn(asked.message, asked.envelope, ()), asked.committed_at, end, ended_at)
 
 
 def _put_all(happened: Sequence[_Happened], respondent_id: str, db: sqlite3.Connection) -> None:

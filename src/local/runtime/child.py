@@ -51,27 +51,27 @@ class Lifeline:
         self.interval = hang_seconds / BEATS_PER_HANG
 
     def ready(self) -> None:
-        """Tell the supervisor that this child does its work from now on."""
-        self._say(READY)
+        """Report to the supervisor that this child is ready."""
+        self._send(READY)
         self._is_ready = True
 
     def beat(self) -> None:
-        """Tell the supervisor that this child is alive; without effect before `ready`. Never blocks."""
+        """Report to the supervisor that this child is alive; without effect before `ready`. Never blocks."""
         if self._is_ready:
-            self._say(BEAT)
+            self._send(BEAT)
 
     def until_next_beat(self) -> float:
         """Return the seconds to wait before `beat`: all children beat together."""
         return until_next_tick(time.monotonic(), self.interval)
 
     def complain(self, trouble: str) -> None:
-        """Tell the supervisor what keeps this child from becoming ready; without effect after `ready`."""
+        """Report what keeps this child from becoming ready; without effect after `ready`."""
         if not self._is_ready:
             self.explain(trouble)
 
     def explain(self, end: str) -> None:
-        """Tell the supervisor why this child ends."""
-        self._say(TROUBLE + one_line(secret_mask.text(end))[:MOST_TROUBLE].encode(errors="replace") + b"\n")
+        """Report to the supervisor why this child ends."""
+        self._send(TROUBLE + one_line(secret_mask.text(end))[:MOST_TROUBLE].encode(errors="replace") + b"\n")
 
     async def keep_beating(self) -> None:
         """Beat until cancelled, from the loop whose health the beat reports."""
@@ -124,13 +124,13 @@ class Lifeline:
 
     def pass_on_sigterm(self) -> None:
         """Report to the supervisor that another process has sent SIGTERM."""
-        self._say(TERMINATED)
+        self._send(TERMINATED)
 
     def _stop(self) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
-    def _say(self, word: bytes) -> None:
-        # A full pipe means that the supervisor is not listening, a broken one that it has gone: nobody to tell.
+    def _send(self, word: bytes) -> None:
+        # A full pipe means that the supervisor does not read it now, a broken one that the supervisor has ended.
         with suppress(BlockingIOError, BrokenPipeError):
             self._sock.send(word, socket.MSG_DONTWAIT)
 
@@ -152,19 +152,19 @@ class SharedLifeline(Lifeline):
 
     @contextmanager
     def stoppable(self) -> Iterator[asyncio.Event]:
-        """The event given is set when the child is asked to stop."""
+        """Yield an event that is set when the child is asked to stop."""
         self._asked = asyncio.Event()
         try:
             yield self._asked
         finally:
             self._asked = None
 
-    def tell_status(self, status: int) -> None:
-        """Tell the supervisor the exit status of this child, one digit."""
-        self._say(b"%d" % status)
+    def send_status(self, status: int) -> None:
+        """Send the exit status of this child to the supervisor, as one digit."""
+        self._send(b"%d" % status)
 
     def leave(self) -> None:
-        """Have this child be gone for the supervisor, though the process lives on."""
+        """Report this child as ended to the supervisor, although its process lives on."""
         self._has_left = True
         with suppress(OSError):  # the supervisor has gone
             self._sock.shutdown(socket.SHUT_RDWR)
@@ -276,7 +276,7 @@ class _Member:
             pass
         except Exception as error:  # noqa: BLE001 - as for a child that is alone
             status = _explained(error, self.lifeline)
-        self.lifeline.tell_status(status)
+        self.lifeline.send_status(status)
         return self
 
 
@@ -383,14 +383,14 @@ class ChildProcess:
 
     def ask_to_stop(self) -> None:
         """Ask the child to finish its work in flight and end."""
-        self._tell(STOP)
+        self._send(STOP)
 
     def show_warnings(self) -> None:
-        """Have the child hold no warnings back from the terminal any more."""
-        self._tell(SHOW_WARNINGS)
+        """Make the child print its warnings on the terminal from now on."""
+        self._send(SHOW_WARNINGS)
 
-    def _tell(self, word: bytes) -> None:
-        with suppress(BlockingIOError, BrokenPipeError):  # it has been told often, or has gone
+    def _send(self, word: bytes) -> None:
+        with suppress(BlockingIOError, BrokenPipeError):  # the pipe is full of earlier signals, or the child has ended
             if not self.gone.is_set():
                 self._sock.send(word)
 
@@ -411,7 +411,7 @@ class ChildProcess:
                 said = self._sock.recv(4096)
             except BlockingIOError:
                 return
-            except ConnectionResetError:  # it has ended before it heard that it is to stop
+            except ConnectionResetError:  # it ended before it read the request to stop
                 said = b""
             if said:
                 self._take(self._half_said + said)

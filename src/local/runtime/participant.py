@@ -43,8 +43,9 @@ class Kind(StrEnum):
     AGENT = "agent"  # uses a model
     TOOL = "tool"  # answers tool.request.<name>
     OBSERVER = "observer"  # listens only
-    DOOR = "door"  # a frontend, for people and other programs
-    SERVICE = "service"  # what the others rely on
+    FRONTEND = "frontend"  # for people and other programs
+    SERVICE = "service"  # infrastructure for the other participants
+    DOOR = FRONTEND  # the former name
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ class Participant:
         """
         return None
 
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         """Return the participant's own counters for the status beat."""
         return {}
 

@@ -139,7 +139,7 @@ class Presence:
         self._heard_at = -math.inf
         self._heard = asyncio.Event()
 
-    def heard(self, status: ParticipantStatus) -> bool:
+    def update(self, status: ParticipantStatus) -> bool:
         """Record a status; returns whether it is from this participant."""
         if status.name != self._name:
             return False
@@ -167,7 +167,7 @@ class Presence:
 log = logging.getLogger(__name__)
 
 STOP_SECONDS = 10.0
-TELL_AGAIN_SECONDS = 60.0  # why messages are put off, while that stays the same
+LOG_AGAIN_SECONDS = 60.0  # why messages are put off, while that stays the same
 YIELD_EVERY = 128  # messages handled without a pause before the socket's reader gets its turn
 # What a durable handler may raise when its work cannot be done now: it is given the message again.
 NOT_NOW = (BlobNotStored, StoreFailed, NotConfirmed, PublishTimeout, BusClosed, HandedBack)
@@ -189,7 +189,7 @@ class ParticipantRunner:
         self._subscriptions: list[Subscription] = []
         self._durable: list[DurableSubscriptions] = []
         self._inflight = 0
-        self._told_put_off = "", 0.0  # the latest reason, and when that was
+        self._logged_postponed = "", 0.0  # the latest reason, and when that was
         self._state: Literal["starting", "ready", "stopping"] = "starting"
         self._reconnected = asyncio.Event()
         self._status_beat = StatusBeat()
@@ -275,7 +275,7 @@ class ParticipantRunner:
             self._replaced(str(error))
         except NOT_NOW as error:
             self._counters["put_off"] += 1
-            self._tell_put_off(error)
+            self._log_postponed(error)
             subscription.not_done(envelope)
         except Exception as error:  # noqa: BLE001 - nobody can be told any more, and the participant must not die of it
             self._fail(f"the reply to {envelope.subject} could not be published", error)
@@ -283,13 +283,13 @@ class ParticipantRunner:
         finally:
             self._inflight -= 1
 
-    def _tell_put_off(self, error: LocalError) -> None:
+    def _log_postponed(self, error: LocalError) -> None:
         """Log a cause that affects all messages, such as a full disk, at first and then once a minute."""
         now, sentence = asyncio.get_running_loop().time(), str(error)
-        told, told_at = self._told_put_off
-        is_told = not isinstance(error, HandedBack) and (sentence != told or now - told_at >= TELL_AGAIN_SECONDS)
+        told, told_at = self._logged_postponed
+        is_told = not isinstance(error, HandedBack) and (sentence != told or now - told_at >= LOG_AGAIN_SECONDS)
         if is_told:
-            self._told_put_off = sentence, now
+            self._logged_postponed = sentence, now
         log.log(logging.WARNING if is_told else logging.DEBUG, "postponed: %s", error)
 
     async def _process(self, subscription: Subscription, envelope: Envelope) -> None:
@@ -403,7 +403,7 @@ class ParticipantRunner:
             state=self._state,
             child=self._child,
             inflight=self._inflight,
-            counters={**self._bus.counters, **self._counters, "expired": expired, **self._participant.figures()},
+            counters={**self._bus.counters, **self._counters, "expired": expired, **self._participant.metrics()},
             details=self._participant.details(),
             last_seq={s: n for s, n in self._bus.last_seq.items() if not is_said_again(s)},
             subscriptions=self._heard(),

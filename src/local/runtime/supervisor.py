@@ -229,7 +229,7 @@ class Watchdog:
         self._allowed[name] = seconds
         self._deadlines[name] = now + seconds
 
-    def heard(self, name: str, now: float) -> None:
+    def beat(self, name: str, now: float) -> None:
         """Record a sign of life of a watched name; other names are ignored."""
         if name in self._allowed:
             self._deadlines[name] = now + self._allowed[name]
@@ -253,7 +253,7 @@ class Watchdog:
         self._last_tick = now
         if late:
             for name in self._allowed:
-                self.heard(name, now)
+                self.beat(name, now)
         return tuple(name for name, deadline in self._deadlines.items() if now >= deadline)
 
 
@@ -442,7 +442,7 @@ class ChildMonitor:
     def _on_beat(self) -> None:
         self._wait.end()
         self._heard_at = self._now()
-        self._watchdog.heard(self.spec.name, self._heard_at)
+        self._watchdog.beat(self.spec.name, self._heard_at)
 
     def _on_terminated(self) -> None:
         """Handle a SIGTERM that another process sent to the child: the child may stop, unless this process got one as

@@ -662,7 +662,7 @@ class ContainedServer:
         try:
             process = await cls._started(launch, limits, gate)
             server = cls(process)
-            hearing = asyncio.create_task(server._hear_errors())
+            hearing = asyncio.create_task(server._read_errors())
             try:
                 yield server
             finally:
@@ -713,7 +713,7 @@ class ContainedServer:
         said = self._said.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return f"it has ended with {code}" + (f": {said}" if said else "")
 
-    async def _hear_errors(self) -> None:
+    async def _read_errors(self) -> None:
         assert self._process.stderr is not None
         while data := await self._process.stderr.read(READ_BYTES):
             self._said = (self._said + data)[-KEPT_BYTES:]

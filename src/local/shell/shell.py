@@ -87,7 +87,7 @@ class ShellJob:
         """There is more output: it is reported, at once or a quarter of a second after the last report."""
         self._grown.set()
         if self._telling is None:
-            self._tell_new()
+            self._publish_new()
 
     async def see_to_its_end(self) -> None:
         """Wait until the command has ended. Raises `ToolError` if it could not begin. If cancelled, it ends it."""
@@ -125,7 +125,7 @@ class ShellJob:
         note = "[This is binary; bytes that are not text are shown as \\x and two digits.]\n" if is_binary(data) else ""
         return note + readable_output(data)
 
-    def _tell_new(self) -> None:
+    def _publish_new(self) -> None:
         self._telling = None
         size = self.process.output.size
         if size == self._told:
@@ -133,7 +133,7 @@ class ShellJob:
         start = max(self._told, size - TOLD_BYTES)
         self._tell(start, readable_output(self.process.output.part(start, size - start)))
         self._told = size
-        self._telling = asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell_new)
+        self._telling = asyncio.get_running_loop().call_later(TELL_SECONDS, self._publish_new)
 
 
 def shown(argv: tuple[str, ...]) -> str:
@@ -305,8 +305,8 @@ class CommandTool(Tool):
                 return result(job, self.max_result_chars, await asyncio.to_thread(job.text))
             finally:
                 job.process.close()
-        job = await self._jobs.start(command, asked, tell, lambda ended: self._tell_end(ended, request, trace))
-        await self.bus.publish(_told(job, request, "running"), trace)
+        job = await self._jobs.start(command, asked, tell, lambda ended: self._publish_end(ended, request, trace))
+        await self.bus.publish(_job_state(job, request, "running"), trace)
         try:
             async with asyncio.timeout(FIRST_SECONDS):
                 await job.more_than(0)
@@ -325,11 +325,11 @@ class CommandTool(Tool):
 
         return tell
 
-    async def _tell_end(self, job: ShellJob, request: ToolRequest, trace: Trace) -> None:
+    async def _publish_end(self, job: ShellJob, request: ToolRequest, trace: Trace) -> None:
         """Publish a job's end with all of its output, although the model may not have read it."""
         try:
             output = await asyncio.to_thread(job.text)
-            await self.bus.publish(_told(job, request, "ended", output), trace)
+            await self.bus.publish(_job_state(job, request, "ended", output), trace)
         except LocalError as error:
             log.error("the end of %s could not be published: %s", job.name, error)
 
@@ -340,7 +340,7 @@ def result(job: ShellJob, max_chars: int, output: str) -> ToolOutput:
     return ToolOutput(text, tail=max_chars // TAIL_SHARE)
 
 
-def _told(job: ShellJob, request: ToolRequest, state: str, output: str = "") -> ToolJob:
+def _job_state(job: ShellJob, request: ToolRequest, state: str, output: str = "") -> ToolJob:
     outcome = job.status() if state == "ended" else ""
     return ToolJob(
         query_id=request.query_id, respondent_id=request.respondent_id, call_id=request.call_id, tool=request.tool,
@@ -539,7 +539,7 @@ class Shell(ToolGroup):
                     await self._jobs.close()
 
     @on(SkillsChanged)
-    async def hear_of_skills(self, changed: SkillsChanged, envelope: Envelope) -> None:
+    async def on_skills_changed(self, changed: SkillsChanged, envelope: Envelope) -> None:
         """Update the skills that commands can see, in the background, because at the end of the process there may be
         no answer.
         """

@@ -14,7 +14,7 @@ import typer
 
 from local.cli.client import SystemClient
 from local.core.environment import environment_with
-from local.stories.story import Check, Command, check_came, check_command, says
+from local.stories.story import Check, Command, check_came, check_command, matches
 
 # `local2 stories`: the acceptance stories.
 
@@ -46,7 +46,7 @@ class StoryCommands:
     def __init__(self, client: SystemClient, data_dir: Path, seconds: float) -> None:
         self._client, self._data_dir, self._seconds = client, data_dir, seconds
 
-    def give(self, command: Command) -> Iterator[Check]:
+    def check(self, command: Command) -> Iterator[Check]:
         """Run one command and check its result."""
         with self._following(command) as envelopes:
             yield from check_command(command, *self._run(command))
@@ -79,6 +79,6 @@ def _came(command: Command, envelopes: Iterator[Json]) -> list[Json]:
     while open_ones and (envelope := next(envelopes, None)) is not None:
         came.append(envelope)
         open_ones = [
-            one for one in open_ones if one.subject != envelope["subject"] or not says(one, envelope["payload"])
+            one for one in open_ones if one.subject != envelope["subject"] or not matches(one, envelope["payload"])
         ]
     return came

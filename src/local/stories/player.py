@@ -29,7 +29,7 @@ from local.cli.conversation import FollowedQuery
 from local.cli.temporary_system import START_SECONDS, TemporarySystem, write_settings
 from local.core import config
 from local.core.config import Settings
-from local.core.data_dir import Facts, NotRunning, RunDirectory, owner_token
+from local.core.data_dir import NotRunning, RunDirectory, RunInfo, owner_token
 from local.core.environment import data_dir, settings_dir
 from local.core.errors import ConfigError, NoAnswer
 from local.core.mcp_servers import FILE_NAME, SERVERS, approved_file, load_mcp_servers
@@ -47,6 +47,7 @@ from local.stories.story import (
     Saying,
     Story,
     StoryTurn,
+    call_line,
     check_answer,
     check_bus,
     check_came,
@@ -56,8 +57,7 @@ from local.stories.story import (
     check_not_opened,
     find_stories,
     load_story,
-    says,
-    told_call,
+    matches,
 )
 
 # The decisions about calls that need approval while one question of a story is answered.
@@ -85,7 +85,7 @@ class ApprovalScript:
         self._decided.add(asked["call_id"])
         approval = next((each for each in self._open if _is_about(each, asked)), None)
         if approval is None:
-            self.checks.append(Check(False, "only what the story foresees needs approval", told_call(asked)))
+            self.checks.append(Check(False, "only what the story foresees needs approval", call_line(asked)))
             return {"decision": "deny", "by": FRONTEND}
         if not approval.often:
             self._open.remove(approval)
@@ -102,7 +102,7 @@ class ApprovalScript:
 
 def _is_about(approval: Approval, asked: Mapping[str, Any]) -> bool:
     args = Saying(one_of=(approval.args,) if approval.args else ())
-    return approval.tool == asked["tool"] and says(args, asked["args"])
+    return approval.tool == asked["tool"] and matches(args, asked["args"])
 
 
 # A small web on this machine for the stories: a search engine that answers as SearXNG does, and the pages it finds.
@@ -244,7 +244,7 @@ class StoryDeaths:
         alive, checks = dict(self._kills), list[Check]()
         while alive and (envelope := next(envelopes, None)) is not None:
             for name, when in list(alive.items()):
-                if when.subject == envelope["subject"] and says(when, envelope["payload"]):
+                if when.subject == envelope["subject"] and matches(when, envelope["payload"]):
                     checks.append(self._kill_now(name))
                     del alive[name]
         return [*checks, *(Check(False, f"{name} is killed", "it has not come to that") for name in alive)]
@@ -340,7 +340,7 @@ class StoryPlayer:
             yield from self._look_at_files(turn.files)
         if self._commands is not None:
             for command in turn.commands:
-                yield from self._commands.give(command)
+                yield from self._commands.check(command)
 
     def _ask(self, turn: StoryTurn, session_id: str, script: ApprovalScript) -> Json:
         """Return the whole answer; the query is followed if an approval may be requested, because a client must be
@@ -474,7 +474,7 @@ def _wait_for_jobs(awaited: Sequence[Awaited], envelopes: Iterator[Json]) -> Ite
 
 
 def _is(awaited: Awaited, envelope: Json) -> bool:
-    return awaited.subject == envelope["subject"] and says(awaited, envelope["payload"])
+    return awaited.subject == envelope["subject"] and matches(awaited, envelope["payload"])
 
 
 # MCP servers that stories bring along: Python programs beside them, which are approved as they are.
@@ -493,11 +493,11 @@ def bring_along(programs: Mapping[str, Path], config_dir: Path, data_dir: Path) 
     }
     (config_dir / FILE_NAME).write_text(json.dumps({SERVERS: entries}), encoding="utf-8")
     from local.mcp.client import approvable, write_approved  # an optional capability, as the shell below
-    from local.mcp.commands import told_tools
+    from local.mcp.commands import list_tools
     from local.mcp.tools import connect
 
     for name, server in load_mcp_servers(config_dir).items():
-        tools, _ = approvable(name, asyncio.run(told_tools(connect(name, server, data_dir, [config_dir]))))
+        tools, _ = approvable(name, asyncio.run(list_tools(connect(name, server, data_dir, [config_dir]))))
         write_approved(approved_file(data_dir, name), tools)
 
 
@@ -650,7 +650,7 @@ def _system(folder: Path, config_dir: Path | None, flags: Sequence[str], *, live
     return TemporarySystem(folder, config_dir=config_dir, flags=flags, start_seconds=seconds)
 
 
-def _facts_of(url: str) -> Facts | None:
+def _facts_of(url: str) -> RunInfo | None:
     """The facts of the system at that address if it is our own: no other server is to see the owner's token."""
     with suppress(NotRunning):
         facts = RunDirectory(data_dir(None)).facts()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from local.core import config_file
-from local.core.data_dir import Facts
+from local.core.data_dir import RunInfo
 from local.core.errors import ConfigError, ModelError
 from local.core.routing import Routing
 from local.models.router import connect
@@ -32,12 +32,12 @@ def model_settings(folder: Path) -> dict[str, dict[str, Any]]:
     return {name: values for name, values in taken.items() if values}
 
 
-def thinks(facts: Facts) -> bool:
+def thinks(facts: RunInfo) -> bool:
     """Whether the model that answers in a running system says that it can think."""
     return asyncio.run(_thinks(facts))
 
 
-async def _thinks(facts: Facts) -> bool:
+async def _thinks(facts: RunInfo) -> bool:
     try:
         routing = Routing.model_validate(facts.routing)
         router = connect(routing, timeout_seconds=_LOOK_SECONDS)

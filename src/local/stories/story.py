@@ -272,7 +272,7 @@ def check_came(awaited: Sequence[Awaited], messages: Sequence[Mapping[str, Any]]
     checks = []
     for one in awaited:
         of_subject = [message for message in messages if message["subject"] == one.subject]
-        came = [message for message in of_subject if says(one, message["payload"])]
+        came = [message for message in of_subject if matches(one, message["payload"])]
         found = came[:1] or of_subject[-1:] or messages
         what = f"{one.subject} comes{_wanted(one)}"
         checks.append(Check(bool(came), what, ", ".join(_told(one, m["subject"], m["payload"]) for m in found)))
@@ -282,7 +282,9 @@ def check_came(awaited: Sequence[Awaited], messages: Sequence[Mapping[str, Any]]
 def check_card(approval: Approval, asked: Mapping[str, Any]) -> Check:
     """Check the card of a call that needs approval, the payload of an `approval.request`."""
     card = Saying(one_of=(approval.card,) if approval.card else ())
-    return Check(says(card, asked), f"{approval.tool} needs approval{_wanted(card)}", _told(card, approval.tool, asked))
+    return Check(
+        matches(card, asked), f"{approval.tool} needs approval{_wanted(card)}", _told(card, approval.tool, asked)
+    )
 
 
 def check_command(command: Command, status: int, output: str) -> list[Check]:
@@ -294,7 +296,7 @@ def check_command(command: Command, status: int, output: str) -> list[Check]:
     return [*checks, *(Check(not found, f"{name} does not say “{text}”", output) for text, found in concealed)]
 
 
-def told_call(asked: Mapping[str, Any]) -> str:
+def call_line(asked: Mapping[str, Any]) -> str:
     """A call that needs approval, in one line."""
     return f"{asked['tool']} ({', '.join(f'{name} {_worded(value)}' for name, value in asked['args'].items())})"
 
@@ -321,12 +323,12 @@ def check_not_opened(paths: Sequence[str], opened: Sequence[str]) -> list[Check]
 
 def check_memory(remembered: Remembered, hits: Sequence[Mapping[str, Any]]) -> Check:
     """Check what a search of the memory has found."""
-    fitting = [hit for hit in hits if says(remembered, hit)]
+    fitting = [hit for hit in hits if matches(remembered, hit)]
     found = ", ".join(_told(remembered, f"“{hit['query']}”", hit) for hit in fitting[:1] or hits) or "nothing"
     return Check(bool(fitting), f"the memory finds “{remembered.query}”{_wanted(remembered)}", found)
 
 
-def says(expected: Saying, payload: Mapping[str, Any]) -> bool:
+def matches(expected: Saying, payload: Mapping[str, Any]) -> bool:
     """Whether a payload says one of the things that are expected."""
     return not expected.one_of or any(
         all(field in payload and _allows(wanted, payload[field]) for field, wanted in fields.items())

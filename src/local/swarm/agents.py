@@ -467,7 +467,7 @@ class Mailbox:
         self._records.note(mail)
         return mail
 
-    def tell_result(self, task: GivenTask, asking: Asking, now: float) -> None:
+    def post_result(self, task: GivenTask, asking: Asking, now: float) -> None:
         """Write the result of a background task to the agent or query that gave it."""
         agent = self._records.agents[task.agent_id]
         error = {} if task.error is None else {"error": task.error.model_dump()}
@@ -695,7 +695,7 @@ class AgentTree(AgentRecords):
         self.note(agent)
         return agent
 
-    def give(self, agent: Agent, asking: Asking, order: TaskOrder, now: float) -> GivenTask:
+    def assign(self, agent: Agent, asking: Asking, order: TaskOrder, now: float) -> GivenTask:
         """A task for an agent that has none. Raises `ToolError` for one that works or has ended, or has nothing left
         to use."""
         known = next((task for task in self._of_call(order.call_id) if task.index == order.index), None)
@@ -799,7 +799,7 @@ class AgentTree(AgentRecords):
             in_background=task.in_background, tainted=task.is_answer_tainted,
         )  # fmt: skip
         try:
-            return self.give(agent, asking, order, now)
+            return self.assign(agent, asking, order, now)
         except ToolError as error:
             failed = ErrorInfo.of(error)
             self.note(task.model_copy(update={"state": "failed", "error": failed}))

@@ -187,7 +187,7 @@ class AgentRunner:
                 del self.tree.changed[key]
         for each in changed.values():
             if isinstance(each, Agent):
-                self._begin(self._tell(each))
+                self._begin(self._publish(each))
         self._wake()
 
     async def outcome_of(self, call_id: str, seconds: float) -> list[GivenTask]:
@@ -210,7 +210,7 @@ class AgentRunner:
         again = self.tree.repeat(task, self.clock())
         asking = self.tree.asking(task.parent_query_id)
         if again is None and task.is_told_later and asking is not None:
-            Mailbox(self.tree).tell_result(self.tree.tasks[query_id], asking, self.clock())
+            Mailbox(self.tree).post_result(self.tree.tasks[query_id], asking, self.clock())
         cancelled = [] if again else self.tree.leave(task.agent_id, self.clock())
         await self.begin([again] if again else [])
         await self.cancel(cancelled)
@@ -270,7 +270,7 @@ class AgentRunner:
                 log.error("the task %s waits until it can be put on record: %s", task.query_id, error)
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def _tell(self, agent: Agent) -> None:
+    async def _publish(self, agent: Agent) -> None:
         tasks = self.tree.tasks_of(agent.agent_id)
         latest = tasks[-1] if tasks else None
         changed = AgentChanged(

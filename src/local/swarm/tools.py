@@ -85,7 +85,7 @@ class AgentTool(Tool):
             name=found.name, origin=found.origin, tools=found.tools, model=found.model, instructions=found.instructions
         )
 
-    def told(self, task: GivenTask) -> Json:
+    def result_of(self, task: GivenTask) -> Json:
         """The result of a task, for the model that gave it."""
         agent = self._runner.tree.agents[task.agent_id]
         told: Json = {"agent": agent.name, "status": "working" if task.state == "asked" else task.state}
@@ -159,23 +159,23 @@ class DelegateTaskTool(AgentTool):
         refused: list[dict[str, Any]] = []
         for order in orders:
             try:
-                self._give(asking, order, agent, wanted, len(orders) - order.index)
+                self._assign(asking, order, agent, wanted, len(orders) - order.index)
             except ToolError as error:
                 if len(orders) == 1:
                     raise
                 refused.append(_refused(order, error))
         await self._runner.begin(self._runner.tree.of_call(call_id))
         done = await self._runner.outcome_of(call_id, self._settings.wait_seconds if wait else 0.0)
-        results = [{"task": task.index, **self.told(task)} for task in done] + refused
+        results = [{"task": task.index, **self.result_of(task)} for task in done] + refused
         results.sort(key=lambda result: result["task"])
         return self.output(json.dumps({"results": results}, ensure_ascii=False), done)
 
-    def _give(self, asking: Asking, order: TaskOrder, agent: str | None, wanted: AgentSpec, parts: int) -> GivenTask:
+    def _assign(self, asking: Asking, order: TaskOrder, agent: str | None, wanted: AgentSpec, parts: int) -> GivenTask:
         tree, now = self._runner.tree, self._runner.clock()
         if agent is not None:
-            return tree.give(tree.named(asking, agent), asking, order, now)
+            return tree.assign(tree.named(asking, agent), asking, order, now)
         made = tree.make(asking, wanted, order.call_id, order.index, now, parts)
-        return tree.give(made, asking, order, now)
+        return tree.assign(made, asking, order, now)
 
 
 def _refused(order: TaskOrder, error: ToolError) -> dict[str, Any]:
@@ -226,7 +226,7 @@ class ListAgentsTool(AgentTool):
             told: Json = {"agent": agent.name, "state": agent.state, "depth": agent.depth}
             told |= {"tokens": f"{used.tokens} of {agent.budget.tokens}"}
             for task in latest:
-                told |= {"task": task.text[:MOST_SHOWN], **self.told(task)}
+                told |= {"task": task.text[:MOST_SHOWN], **self.result_of(task)}
                 if "answer" in told:
                     told["answer"] = told["answer"][:MOST_SHOWN]
             listed.append(told)
@@ -283,7 +283,7 @@ class SpawnAgentTool(AgentTool):
             text=task, call_id=request.call_id, cause_id=self.asked_by().cause_id, in_background=True,
             tainted=request.tainted,
         )  # fmt: skip
-        given = tree.give(agent, asking, first, now)
+        given = tree.assign(agent, asking, first, now)
         await self._runner.begin([given])
         told = {"agent": agent.name, "agent_id": agent.agent_id, "status": "working"}
         return self.output(json.dumps({**told, "budget": agent.budget.model_dump()}), [given])
@@ -378,7 +378,7 @@ class Swarm(ToolGroup):
         kinds: tuple[type[AgentTool], ...] = {"none": (), "core": CORE, "all": KINDS}[self._settings.offer]
         return [tool for tool in super().offered() if isinstance(tool, kinds)]
 
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         """How many agents there are, and how many of them work."""
         open_tasks = len(self._tree.open())
         return {

@@ -135,7 +135,7 @@ def key_of(request: ToolRequest) -> str:
     return f"{request.respondent_id} {request.call_id}"
 
 
-def asked_of(request: ToolRequest) -> str:
+def request_digest(request: ToolRequest) -> str:
     """A digest of what a request asks for; the record holds no arguments."""
     asked = json.dumps([request.tool, request.args], sort_keys=True)
     return hashlib.sha256(asked.encode()).hexdigest()
@@ -146,7 +146,7 @@ def on_record(request: ToolRequest, known: StoredEffect) -> ToolResult:
 
     Raises `ToolError` (conflict) if another call was made under its id.
     """
-    if known.asked != asked_of(request):
+    if known.asked != request_digest(request):
         text = f"{request.tool}: call {request.call_id} was made with other arguments before; nothing was done"
         raise ToolError(text, kind="conflict")
     if known.outcome:
@@ -198,7 +198,7 @@ class AtMostOnce:
         """
         key = key_of(request)
         async with self._in_flight.setdefault(key, asyncio.Lock()):  # a repeat waits, and finds the result on record
-            call = EffectCall(key, asked_of(request), request.query_id, session_id)
+            call = EffectCall(key, request_digest(request), request.query_id, session_id)
             try:
                 known, waited = await within_patience(lambda: self.store.begin(call), _patience(request, seconds))
             except StoreFailed as error:

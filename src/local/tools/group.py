@@ -84,7 +84,7 @@ class ToolGroup(Participant):
             await tool.announce()
 
     @on(ToolSchemaRequest)
-    async def tell_schemas(self, message: ToolSchemaRequest, envelope: Envelope) -> None:
+    async def publish_schemas(self, message: ToolSchemaRequest, envelope: Envelope) -> None:
         """Somebody asks which tools there are."""
         await self.announce()
 

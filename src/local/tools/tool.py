@@ -420,7 +420,7 @@ class Tool(Participant):
         await self.bus.publish(self.schema())
 
     @on(ToolSchemaRequest)
-    async def tell_schema(self, message: ToolSchemaRequest, envelope: Envelope) -> ToolSchema:
+    async def publish_schema(self, message: ToolSchemaRequest, envelope: Envelope) -> ToolSchema:
         """Somebody asks which tools there are."""
         return self.schema()
 

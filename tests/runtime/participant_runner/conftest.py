@@ -46,7 +46,7 @@ class Worker(Participant):
         self.life.append("announce")
         self.announces.release()
 
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         return {"pages": 7}
 
     def details(self) -> dict[str, str]:

@@ -149,7 +149,7 @@ class Journal(Process):
         """What an earlier process was to give again."""
         for state in map(self.disk.state, CONSUMERS):
             for number in sorted(state.again):
-                self.give_again(state.name, number, state.deaths.get(number, DeliveryFailures()))
+                self.redeliver_requested(state.name, number, state.deaths.get(number, DeliveryFailures()))
 
     def consumer(self, name: str) -> DurableConsumer:
         """One of the durable consumers; the generator orders its sessions by itself."""
@@ -181,9 +181,9 @@ class Journal(Process):
             }
             self.disk.commit([], {name: ConsumerChanges(again=set(dead), deaths=deaths)})
             for number, of_it in deaths.items():
-                self.later(self.random.random() * 0.3, self.give_again, name, number, of_it)
+                self.later(self.random.random() * 0.3, self.redeliver_requested, name, number, of_it)
 
-    def give_again(self, name: str, number: int, deaths: DeliveryFailures) -> None:
+    def redeliver_requested(self, name: str, number: int, deaths: DeliveryFailures) -> None:
         """What is on record as to be given again."""
         envelope = self.disk.envelopes[number - 1]
         lane = envelope.session_id or envelope.id

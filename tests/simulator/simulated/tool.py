@@ -12,7 +12,7 @@ from local.bus.message import ErrorInfo
 from local.bus.messages import ToolRequest, ToolResult
 from local.core.errors import ToolError
 from local.runtime.participant import RecentReplies
-from local.tools.effects import StoredEffect, asked_of, key_of, on_record, outcome_unknown
+from local.tools.effects import StoredEffect, key_of, on_record, outcome_unknown, request_digest
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Tool(Process):
         """Look into the ledger, and run what is not in it; where a newer process has taken over, that one answers."""
         if not self.owns_disk:
             return
-        known = self.disk.begin(key_of(request), asked_of(request))
+        known = self.disk.begin(key_of(request), request_digest(request))
         if known is None:
             self.running[request.call_id] = request
             self.later(self.random.random() ** 2 * 1.5, self.run, request.call_id)

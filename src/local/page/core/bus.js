@@ -74,7 +74,7 @@ export function rateInWords(rate) {
   return rate < 0.1 ? "<0.1/s" : `${rate < 9.95 ? rate.toFixed(1) : Math.round(rate)}/s`;
 }
 
-const GROUPS = [["door", "Frontends"], ["agent", "Agents"], ["observer", "Observers"], ["service", "Services"], ["tool", "Tools"]];
+const GROUPS = [["frontend", "Frontends"], ["agent", "Agents"], ["observer", "Observers"], ["service", "Services"], ["tool", "Tools"]];
 
 /** The participants by their kind, each kind and each name always in the same order. @param {Iterable<any>} rows */
 export function groupsOf(rows) {

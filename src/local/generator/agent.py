@@ -59,7 +59,7 @@ from local.runtime.participant import on
 
 # Answers questions about the generator's record: sessions, one session, its turns, one query; and has them changed.
 
-LATEST = 50  # turns that are told of a whole session
+LATEST = 50  # turns of a whole session that are shown
 
 
 class ConversationRequestHandler:
@@ -74,9 +74,10 @@ class ConversationRequestHandler:
         delete: Callable[[str], Awaitable[tuple[int, int]]],
         prompt: Callable[[date, str | None, AnswerOptions | None], Json],
     ) -> None:
-        """`prelude(history, today, user_id, settings)` is what the model gets before a question; `delete(session_id)`
-        gives the numbers of turns and of messages on record that it has emptied; `prompt(today, user_id, options)` is
-        the system prompt, section by section."""
+        """`prelude(history, today, user_id, settings)` returns the messages before a question; `delete(session_id)`
+        returns the numbers of turns and of recorded messages that it has emptied; `prompt(today, user_id, options)`
+        returns the system prompt by section.
+        """
         self._conversation, self._sessions, self._changes = conversation, sessions, changes
         self._prelude, self._delete_session, self._prompt = prelude, delete, prompt
         self._work: dict[str, Callable[[ConversationRequest], Awaitable[Json]]] = {
@@ -92,7 +93,7 @@ class ConversationRequestHandler:
         }
 
     async def answer(self, request: ConversationRequest) -> ConversationResult:
-        """The record asked for, or an error that says why there is none."""
+        """Return the requested record, or an error that states why there is none."""
         try:
             if request.of_user is not None and request.verb != "prompt":
                 await self._require(request.key, request.of_user)
@@ -135,7 +136,7 @@ class ConversationRequestHandler:
         }
 
     async def _line(self, session_id: str) -> Json:
-        """A session as it is listed; nothing of one whose history a client keeps."""
+        """Return a session as a row of the list; None for one whose history a client keeps."""
         sessions, _ = await self._sessions.listing(SessionFilter(among=[session_id]))
         return sessions[0] if sessions else {}
 
@@ -189,7 +190,7 @@ _OF_LINE = ("title", "pinned", "folder", "tags", "archived", "branched_from", "m
 
 
 def _gauge(turn: StoredTurn) -> ContextGauge | None:
-    """How full the window was at the turn's last prompt."""
+    """Return how full the window was at the turn's last prompt."""
     outcome = stored_outcome(turn)
     return outcome.usage.context if isinstance(outcome, ResponseGeneration) else None
 
@@ -212,7 +213,7 @@ CONSUMER, CANCELS = "generator", "generator_cancels"  # a cancellation does not 
 QUERIES_AT_ONCE = 1024  # waiting and running
 LOOK_UPS_AT_ONCE = 8
 CLIENT_CALLS_AT_ONCE = 64  # some of which wait for a person
-LANE_WIDTH = 32  # of one session: more than may wait, so that what is too much is refused and not left waiting
+LANE_WIDTH = 32  # turns of one session; more than may wait, so that excess queries are refused instead of left waiting
 
 
 class GeneratorAgent(Respondent):
@@ -253,7 +254,7 @@ class GeneratorAgent(Respondent):
 
     @on(QueryReceived)
     async def compute(self, message: QueryReceived, envelope: Envelope) -> None:
-        """The live copy of what `receive` gets: its turn is computed ahead, in memory, and nobody hears of it yet."""
+        """Compute a turn ahead from the live copy of its query, in memory; nothing of it is published yet."""
         failpoints.reach("generator.heard_live")
         asked = new_turn(message, envelope, self._offered())
         if message.task is None and message.origin not in BACKGROUND and self._may_compute(asked):
@@ -282,14 +283,15 @@ class GeneratorAgent(Respondent):
 
     @on(QueryCancel)
     async def stop(self, message: QueryCancel, envelope: Envelope) -> None:
-        """The live copy of what `cancel` gets: a running turn stops as soon as its tools do."""
+        """Stop a running turn as soon as its tools do, on the live copy of a `query.cancel`."""
         self._speculations.drop(message.query_id)
         self._turns.stop(message.query_id)
 
     @on(QueryCancel, durable=CANCELS, concurrency=QUERIES_AT_ONCE)
     async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
-        """End a query early: with what was said so far, or as failed if it has not begun. A program's call is none:
-        its tool ends it, or the gatekeeper."""
+        """End a query early: with its partial answer, or as failed if it has not begun. A program's call is not a
+        query: its tool or the gatekeeper ends it.
+        """
         if self._clients.knows(message.query_id):
             return
         self._speculations.drop(message.query_id)
@@ -297,7 +299,7 @@ class GeneratorAgent(Respondent):
 
     @on(BusDead, durable=CONSUMER)
     async def give_up(self, dead: BusDead, envelope: Envelope) -> None:
-        """The journal gives a query, or the letter that says so, to nobody any more, because processes died of it."""
+        """End a query whose message, or whose dead letter, the journal no longer delivers because processes died of it."""
         if envelope.sender != JOURNAL or dead.participant != CONSUMER or dead.error.kind != "gave_up":
             return
         stored = await self._conversation.turn(envelope.correlation_id)
@@ -313,7 +315,7 @@ class GeneratorAgent(Respondent):
 
     @on(MemoryDeleted, durable=CONSUMER)
     async def forget(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
-        """A user wants nobody to keep anything of an exchange."""
+        """Delete an exchange at a user's request."""
         self._speculations.drop_all()
         await self._deletion.forget(deleted)
 
@@ -329,7 +331,7 @@ class GeneratorAgent(Respondent):
 
     @on(ConversationRequest, concurrency=LOOK_UPS_AT_ONCE)
     async def look_up(self, request: ConversationRequest, envelope: Envelope) -> ConversationResult:
-        """Somebody wants to see the record."""
+        """Answer a request to read the record."""
         return await self._requests.answer(request)
 
     @on(ClientToolRequest, concurrency=CLIENT_CALLS_AT_ONCE)
@@ -343,7 +345,7 @@ class GeneratorAgent(Respondent):
             return ClientToolResult(verb="call", error=ErrorInfo.of(error))
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """What the door is told when a query could not be taken or the record not be read."""
+        """Return the error reply for a query that could not be accepted or a record that could not be read."""
         info = ErrorInfo.of(error)
         if isinstance(message, QueryReceived):
             return QueryFailed(query_id=message.query_id, error=info)
@@ -357,12 +359,12 @@ class GeneratorAgent(Respondent):
         await self.bus.publish(QueryAccepted(query_id=stored.query_id, attempt=stored.attempt), trace_of(stored))
 
 
-# The second respondent: answers what the first one has answered, to compare the two, while nobody needs the model.
+# The second respondent: answers the queries of the first one again, for comparison, while the model is idle.
 
 CONSUMER_B, DELETIONS = "generator_b", "generator_b_deletions"  # a deletion does not wait behind a turn
 ANSWERS_AT_ONCE = 1024
 READ_SECONDS = 5.0
-OLD_SECONDS = 3600.0  # what was answered before it took part is not worth a model's time
+OLD_SECONDS = 3600.0  # answers from before this process that are older are not worth a model's time
 
 
 class SecondRespondent(Respondent):
@@ -414,7 +416,7 @@ class SecondRespondent(Respondent):
 
     @on(BusDead, durable=CONSUMER_B)
     async def give_up(self, dead: BusDead, envelope: Envelope) -> None:
-        """The journal gives a first answer to nobody any more, because processes died of it."""
+        """Skip a first answer that the journal no longer delivers because processes died of it."""
         stored = await self._conversation.turn(envelope.correlation_id)
         if (
             stored is not None
@@ -426,7 +428,7 @@ class SecondRespondent(Respondent):
 
     @on(RewardEvent, durable=CONSUMER_B)
     async def learn_reward(self, event: RewardEvent, envelope: Envelope) -> None:
-        """What an answer of its own was worth to a user."""
+        """Store a user's reward for one of this respondent's answers."""
         await self._take_reward(event)
 
     @on(SessionChanged, durable=CONSUMER_B)
@@ -436,7 +438,7 @@ class SecondRespondent(Respondent):
 
     @on(SessionBranched, durable=CONSUMER_B)
     async def branch(self, branched: SessionBranched, envelope: Envelope) -> None:
-        """A session branches off another one: here it begins with what was answered by this respondent."""
+        """Begin a branch of a session with the answers of this respondent."""
         await self._sessions.branch(new_branch(branched, envelope.user_id))
 
     @on(SessionDeleted, durable=DELETIONS)
@@ -450,7 +452,7 @@ class SecondRespondent(Respondent):
 
     @on(MemoryDeleted, durable=DELETIONS)
     async def forget(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
-        """A user wants nobody to keep anything of an exchange: a turn for it ends, and leaves this record."""
+        """Delete an exchange at a user's request: stop its running turn and remove it from this record."""
         stored = await self._conversation.turn(deleted.query_id)
         if stored is not None and stored.outcome is None:
             await self._turns.drop(stored)

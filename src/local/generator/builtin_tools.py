@@ -1,4 +1,4 @@
-"""Finds tools by words; and the tools by which a model does so, and calls what it has found."""
+"""Search for tools by words, and the tools by which a model searches and calls what it has found."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from local.generator.short_schemas import bare
 from local.generator.steps import READ_RESULT, short_id
 from local.permissions.messages import GrantResult
 
-# The arguments of the tools that a turn is itself, and what is wrong with them.
+# The arguments of the built-in tools, and their validation.
 
 MOST_FAULTS = 5
 
 
 def fault_in(tool: str, model: type[BaseModel], args: Mapping[str, Any]) -> str:
-    """What is wrong with the arguments of a call, as the model reads it; empty if nothing is."""
+    """Return an error in the arguments of a call, worded for the model; empty if they are valid."""
     try:
         model.model_validate(args)
     except ValidationError as error:
@@ -81,7 +81,7 @@ CLARIFICATION_SCHEMA = ToolSchema(
 
 
 def fault_of_clarification(args: dict[str, Any]) -> str:
-    """What is wrong with the arguments of such a call; empty if nothing is."""
+    """Return an error in the arguments of a clarification; empty if they are valid."""
     return fault_in(CLARIFICATION, _Arguments, args)
 
 
@@ -127,17 +127,17 @@ STEP = ToolSchema(
 
 
 def fault_of_plan(args: dict[str, Any]) -> str:
-    """What is wrong with the arguments of a proposal; empty if nothing is."""
+    """Return an error in the arguments of a proposed plan; empty if they are valid."""
     return fault_in(PROPOSE_PLAN, PlanArguments, args)
 
 
 def fault_of_step(args: dict[str, Any]) -> str:
-    """What is wrong with the arguments of a step; empty if nothing is."""
+    """Return an error in the arguments of a step; empty if they are valid."""
     return fault_in(PLAN_STEP, StepArguments, args)
 
 
 def approved(leave: GrantResult) -> str:
-    """What the model reads of a plan that its user has approved."""
+    """Return the result of a plan that its user has approved, for the model."""
     words = f"\nThe user adds: {leave.answer}" if leave.answer else ""
     return (
         f"The user has approved the plan. {OF_MODES[leave.mode or 'default']} Tell each step with {PLAN_STEP}.{words}"
@@ -145,14 +145,14 @@ def approved(leave: GrantResult) -> str:
 
 
 def fault_of_move(plan: PlanView, told: StepArguments) -> str:
-    """Why a step of that plan cannot be told; empty if it can."""
+    """Return why that step of the plan cannot be reported; empty if it can."""
     if plan.status != "approved":
         return "the plan is not approved"
     return f"the plan has {len(plan.steps)} steps" if told.step > len(plan.steps) else ""
 
 
 def followed(plan: PlanView) -> str:
-    """What the model reads of a step that it has told."""
+    """Return the result of a reported step, for the model."""
     left = [str(number) for number, step in enumerate(plan.steps, 1) if step.state in ("open", "doing")]
     return f"Steps left: {', '.join(left)}" if left else "No step is left."
 
@@ -194,7 +194,7 @@ class ResultReader:
         self._cut, self._blobs, self._room = cut, blobs, room
 
     async def answer(self, request: ToolRequest) -> ToolResult:
-        """What the tool answers; its failure is a result, too."""
+        """Return the tool's result; a failure is a result, too."""
         named = request.model_dump(include={"query_id", "respondent_id", "call_id", "tool"})
         try:
             arguments = _valid(request.args)
@@ -240,7 +240,7 @@ def _valid(args: dict[str, Any]) -> _ResultReaderArguments:
     return _ResultReaderArguments.model_validate(args)
 
 
-# The tool by which a model keeps a list of what is to be done: each call sets all of it.
+# The tool by which a model keeps a to-do list: each call replaces the whole list.
 
 HEADING = "[Your to-do list in this conversation so far; a record, nothing in it is an order:"
 MARKS = {"open": "[ ]", "doing": "[>]", "done": "[x]", "dropped": "[-]"}
@@ -269,23 +269,23 @@ TODO_SCHEMA = ToolSchema(
     effect="none",
     safety="L0",
     category="meta",
-    trusted=True,  # beyond what the model has before it already
+    trusted=True,  # its result repeats what the model has written
 )
 
 
 def fault_of_list(args: dict[str, Any]) -> str:
-    """What is wrong with the arguments of such a call; empty if nothing is."""
+    """Return an error in the arguments of a to-do list; empty if they are valid."""
     return fault_in(TODO_LIST, TodoArguments, args)
 
 
 def list_result(items: Sequence[TodoItem]) -> str:
-    """What the model reads of a list that it has set."""
+    """Return the result of setting a to-do list, for the model."""
     counts = Counter[str](item.state for item in items)
     return "The list is kept: " + (", ".join(f"{counts[state]} {state}" for state in MARKS if counts[state]) or "empty")
 
 
 def carried(items: Sequence[TodoItem]) -> str:
-    """What the model reads of an earlier turn's list; empty where nothing of it is left to do."""
+    """Return an earlier turn's to-do list as text for the model; empty if nothing of it is left to do."""
     if all(item.state in CLOSED for item in items):
         return ""
     return "\n".join((HEADING, *(f"{MARKS[item.state]} {' '.join(item.text.split())}" for item in items), "]"))
@@ -336,18 +336,19 @@ CALL = ToolSchema(
     effect="none",
     safety="L0",
     category="meta",
-    trusted=True,  # it is a call of that tool, as which it is judged and told
+    trusted=True,  # it is checked and shown as a call of that tool
 )
 
 
 def fault_of_search(args: dict[str, Any]) -> str:
-    """What is wrong with the arguments of such a search; empty if nothing is."""
+    """Return an error in the arguments of a tool search; empty if they are valid."""
     return fault_in(TOOL_SEARCH, _ToolFinderArguments, args)
 
 
 def fault_of_call(args: dict[str, Any]) -> str:
-    """What is wrong with the arguments of such a call; one that names a tool is never asked about, as it is that
-    tool's call."""
+    """Return an error in the arguments of an indirect call. One that names a tool is treated as that tool's call
+    instead.
+    """
     return fault_in(CALL_TOOL, _Call, args) or f"{CALL_TOOL}: name another tool than this"
 
 
@@ -369,13 +370,13 @@ def matching(query: str, tools: Iterable[ToolSchema]) -> list[ToolSchema]:
 
 
 def found_by(records: Iterable[ToolCallRecord], tools: Mapping[str, ToolSchema]) -> frozenset[str]:
-    """The names of the tools of which the searches among these calls have told."""
+    """Return the names of the tools that the searches among these calls have found."""
     queries = [str(record.args.get("query")) for record in records if record.tool == TOOL_SEARCH and record.result]
     return frozenset(schema.tool for query in queries for schema in matching(query, tools.values())[:MOST_FOUND])
 
 
 def search_result(query: str, tools: Iterable[ToolSchema]) -> str:
-    """What the model reads of a search: the schemas of what was found."""
+    """Return the result of a tool search, for the model: the schemas of the tools found."""
     found = matching(query, tools)[:MOST_FOUND]
     if not found:
         return "No tool has a word of that in its name or description."
@@ -383,7 +384,7 @@ def search_result(query: str, tools: Iterable[ToolSchema]) -> str:
 
 
 def schema_as_text(schema: ToolSchema) -> str:
-    """A tool as a model is told of it in a text."""
+    """Return a tool's schema as text for the model."""
     said = {
         "name": schema.tool,
         "description": " ".join(schema.description.split()),
@@ -392,7 +393,7 @@ def schema_as_text(schema: ToolSchema) -> str:
     return json.dumps(said, ensure_ascii=False)
 
 
-# The tools that a turn is itself: as the model is told of them, and what is wrong with a call of one.
+# The built-in tools: their schemas for the model, and the validation of their calls.
 
 SCHEMAS: Final[Mapping[str, ToolSchema]] = {
     schema.tool: schema
@@ -417,7 +418,7 @@ FAULTS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
 """Of the tools whose arguments are looked at before anybody is asked, and before the call is made."""
 
 
-# The list of what is to be done that a session's turns have left, as it stands in the record of their calls.
+# The latest to-do list of a session, read from the record of its turns' calls.
 
 _WITH_LIST = 'session_id = ? AND respondent_id = ? AND in_history AND instr(outcome, \'"tool":"todo"\') > 0'
 _HAS_LIST = f"SELECT 1 FROM turns WHERE {_WITH_LIST} LIMIT 1"
@@ -430,16 +431,16 @@ _LATEST = (
 
 
 class TodoRecord:
-    """The to-do lists in one respondent's record; what is deleted there is gone here."""
+    """The to-do lists in one respondent's record; deleting a turn deletes its list."""
 
     def __init__(self, conversation: ConversationService, respondent_id: str) -> None:
         self._conversation, self._own = conversation, respondent_id
 
     async def latest(self, session_id: str) -> list[dict[str, Any]]:
-        """The call that has set a session's list last, as it is in the record of its turn; none if nothing has."""
+        """Return the recorded call that set a session's list last; empty if there is none."""
         key = (session_id, self._own)
         if self._conversation.glance(lambda db: db.execute(_HAS_LIST, key).fetchone()) is None:
-            return []  # as most sessions: a thread and a connection of its own would hold up each of their turns
+            return []  # most sessions: a thread and a connection of its own would delay each of their turns
 
         def work(db: sqlite3.Connection) -> list[dict[str, Any]]:
             return [json.loads(row[0]) for row in db.execute(_LATEST, key)]

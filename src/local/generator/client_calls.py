@@ -25,9 +25,10 @@ WEB: Final = "It tells others on the web what is looked for, and nobody knows wh
 
 
 class ClientCalls:
-    """Makes the calls of programs, each the way of a model's: hooks, approval, the tool's own check. What a program has
-    read nobody knows, so it counts as tainted: in the mode in which a person is asked, a tool that is allowed as a
-    whole asks as well, and so does what reads on the web."""
+    """Makes the calls of programs as a model's calls are made: with hooks, approval and the tool's own check. It is
+    unknown what a program has read, so it counts as tainted: where a person is asked, tools that are always allowed and
+    tools that read on the web need approval, too.
+    """
 
     def __init__(
         self,
@@ -41,11 +42,13 @@ class ClientCalls:
         self._known: deque[str] = deque(maxlen=KNOWN)  # query_ids
 
     def knows(self, query_id: str) -> bool:
-        """Whether that is no query, but the call of a program."""
+        """Whether this id belongs to a program's call, not to a query."""
         return query_id in self._known
 
     async def make(self, asked: ClientToolRequest, trace: Trace) -> ToolResult:
-        """How the call ended. Raises `ToolError` for one that was not made, `RequestTimeout` for one without an end."""
+        """Make a call and return its result. Raises `ToolError` for a call that was not made, `RequestTimeout` for one
+        that did not end.
+        """
         schema = self._offered().get(asked.tool)
         if schema is None:
             raise ToolError(f"there is no tool {asked.tool[:80]!r} now", kind="unknown_tool")

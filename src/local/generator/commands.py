@@ -238,8 +238,9 @@ def _change_many(client: SystemClient, sessions: Sequence[str], change: Json) ->
 
 
 def _lines(sessions: Sequence[Json]) -> Iterator[str]:
-    """A line for each: the beginning of its id, its latest turn, how many, its title; and below that what a search has
-    found in it."""
+    """Return a line for each session: the beginning of its id, its latest turn, the number of turns, its title; and
+    below it what a search has found.
+    """
     for row in sessions:
         mark, waits = "*" if row["pinned"] else " ", f"  ({row['open']} open)" if row.get("open") else ""
         head = f"{mark} {row['session_id'][:12]:<12}  {date_and_time(row['updated_at'])}  {row['turns']:>4}"

@@ -27,7 +27,7 @@ class GeneratorConfig(Settings):
     """The settings in `generator.yaml`; the comments there say what each key means."""
 
     agent_id: str = "GeneratorAgent"
-    backend: BackendName | None = None  # the plan's place for that of system.yaml
+    backend: BackendName | None = None  # overrides that of system.yaml
     model: str = "gemma4:12b"
     fast_model: str | None = None
     vision_model: str | None = None
@@ -55,8 +55,8 @@ class GeneratorConfig(Settings):
     system_prompt: str | None = None  # nothing: the one for models of this size
     prompts: dict[str, str] = Field({})
     prompt: str = DEFAULT_PROMPT
-    hooks: tuple[HookSettings, ...] = ()  # stands in hooks.yaml, as others read it, too
-    denied_tools: tuple[str | dict[str, tuple[str, ...]], ...] = ()  # stands in gatekeeper.yaml
+    hooks: tuple[HookSettings, ...] = ()  # read from hooks.yaml, as other participants need it, too
+    denied_tools: tuple[str | dict[str, tuple[str, ...]], ...] = ()  # read from gatekeeper.yaml
 
     @field_validator("always_readable")
     @classmethod
@@ -76,7 +76,7 @@ class GeneratorConfig(Settings):
 
     @property
     def limits(self) -> TurnLimits:
-        """How far one turn may go."""
+        """Return the limits of one turn."""
         return TurnLimits(
             steps=self.max_tool_iterations,
             acting_steps=max(self.max_acting_iterations, self.max_tool_iterations),
@@ -91,7 +91,7 @@ class GeneratorConfig(Settings):
 
     @property
     def model_options(self) -> dict[str, Any]:
-        """What every call of the model is made with, by Ollama's names."""
+        """Return the options of every call of the model, by Ollama's names."""
         sampling = {"temperature": self.temperature, "seed": self.seed}
         return {"num_ctx": self.num_ctx, **{name: value for name, value in sampling.items() if value is not None}}
 
@@ -102,7 +102,7 @@ class GeneratorConfig(Settings):
 
     @property
     def prompt_origin(self) -> str:
-        """Where that text stands."""
+        """Return where that text is from."""
         return f"generator.yaml, prompts: {self.variant}" if self.variant else "generator.yaml"
 
     @property

@@ -65,15 +65,16 @@ Group = tuple[Json, ...]
 
 
 class PromptBudget:
-    """A prompt that is cut until it fits: everything, uncut, to begin with. Each way to make room goes only as far as
-    it must: `mask` below its own threshold, all after it below the room that the answer leaves."""
+    """A prompt that is cut until it fits, complete at first. Each step cuts no more than necessary: `mask` to its own
+    threshold, all later steps to the room beside the answer.
+    """
 
     def __init__(self, parts: PromptParts, meter: TokenMeter, limits: Limits) -> None:
         self._parts, self._meter, self._limits = parts, meter, limits
         self.masked = self.folded = self.left_out = 0
         self._whole_rounds = rounds_of(parts.steps)
         self._rounds = list(self._whole_rounds)
-        self._note = ""  # stands before the first result, and tells of rounds that are gone
+        self._note = ""  # before the first result: which rounds were left out
         self._round_costs = [self._cost(group) for group in self._rounds]
         self._exchanges = list(parts.exchanges)
         self._turn_costs = [self._cost(exchange.messages) for exchange in self._exchanges]
@@ -86,11 +87,11 @@ class PromptBudget:
 
     @property
     def used(self) -> int:
-        """Tokens of the prompt as it is now."""
+        """Return the tokens of the prompt in its present form."""
         return sum(self._fixed.values()) + self._summary_cost + self._history_cost() + self._steps_cost()
 
     def gauge(self) -> Gauge:
-        """How full the window is now."""
+        """Return how full the window is."""
         parts = {
             **self._fixed,
             Part.SUMMARY: self._summary_cost,
@@ -131,11 +132,11 @@ class PromptBudget:
             self._ask()
 
     def mask(self) -> None:
-        """Replace old tool results by stubs, the oldest first: those of earlier turns, then those of this turn but for
+        """Replace old tool results by stubs, the oldest first: those of earlier turns, then those of this turn except
         the last round.
 
-        That is done as if the prompt grew once more from its beginning: each time that it exceeds the high-water mark,
-        as many are masked as bring it down to the low one. So the same ones stay masked until the mark is met again.
+        The outcome is that of a prompt growing from its beginning: each time it exceeds the high-water mark, results
+        are masked down to the low one. So the same ones stay masked until the mark is exceeded again.
         """
         again = repeatable_calls(self._rounds, self._parts.tools)
         old, grown = deque[Callable[[], int]](), self.used - self._history_cost() - self._steps_cost()
@@ -174,19 +175,19 @@ class PromptBudget:
         return before - self._turn_costs[index]
 
     def _ask(self) -> None:
-        """Have the question say what the turns that are left have not said."""
+        """Add to the question what the remaining turns do not contain."""
         self.said = self._parts.block_items(self._exchanges[self.left_out :], self._facts)
         content = with_block(self.said, str(self._parts.question.get("content") or ""))
         self._question = {**self._parts.question, "content": content}
         self._fixed[Part.QUESTION] = self._meter.message(self._question)
 
     def drop_old_thinking(self) -> None:
-        """Forget what the model thought before the last round."""
+        """Drop the model's thinking before the last round."""
         for index in self._rounds_with_results()[:-1]:
             self._replace(index, without_thinking(self._rounds[index]))
 
     def leave_out_turns(self) -> None:
-        """Leave out the oldest turns, and say so."""
+        """Leave out the oldest turns, with a note."""
         self._add_summary(left_out=len(self._turn_costs))
         excess = self.used - self._limits.room
         while excess > 0 and self.left_out < len(self._turn_costs):
@@ -198,7 +199,7 @@ class PromptBudget:
         self._add_summary(self.left_out)
 
     def fold_old_rounds(self) -> None:
-        """Leave out old rounds of calls with their results, the oldest first, and say so."""
+        """Leave out old rounds of calls with their results, the oldest first, with a note."""
         old = self._rounds_with_results()[:-1]
         while self.used > self._limits.room and self.folded < len(old):
             self.folded += 1
@@ -206,12 +207,12 @@ class PromptBudget:
             self._replace(old[self.folded - 1], ())
 
     def drop_last_thinking(self) -> None:
-        """Forget what the model thought in the last round, too."""
+        """Drop the model's thinking of the last round, too."""
         for index in self._rounds_with_results():
             self._replace(index, without_thinking(self._rounds[index]))
 
     def shorten_last_results(self) -> None:
-        """Cut the last results to what the rest of the prompt leaves."""
+        """Cut the last results to the room that the rest of the prompt leaves."""
         for index in self._rounds_with_results()[-1:]:
             group = self._rounds[index]
             room = self._cost(group[1:]) + self._limits.room - self.used
@@ -246,10 +247,10 @@ class PromptBudget:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A prompt that fits. `before` is the gauge of everything, uncut and not summarised; `left_out` is the number of
-    turns that are in the record alone, `masked` that of results and `folded` that of rounds of calls of this turn that
-    are left out. `job`, if there is one, makes the next prompt better. `said` is what its block says, `turn` the part
-    of the messages that is of this turn."""
+    """A prompt that fits. `before` is the gauge of the complete, unsummarised prompt; `left_out` is the number of
+    turns, `masked` that of results and `folded` that of rounds of calls that are left out. `job`, if set, improves the
+    next prompt. `said` is the content of its block, `turn` the messages of this turn.
+    """
 
     messages: tuple[Json, ...]
     tools: tuple[Json, ...]
@@ -264,7 +265,7 @@ class Plan:
 
     @property
     def size(self) -> TextComposition:
-        """What the server will count."""
+        """Return the size that the server will count."""
         return size_of_prompt(self.messages, self.tools)
 
     @property
@@ -326,8 +327,9 @@ Keep = Callable[[Summary], Awaitable[None]]
 
 @dataclass(slots=True)
 class ContextWindow:
-    """The window of one model, with what is learned of its tokens; shared by all turns that use the model with this
-    window."""
+    """The window of one model, with the learned size of its tokens; shared by all turns that use the model with this
+    window.
+    """
 
     limits: Limits
     meter: TokenMeter = field(default_factory=TokenMeter)
@@ -351,7 +353,9 @@ class ContextWindow:
     async def summarised(
         self, planned: Plan, parts: PromptParts, summarise: Summarise, keep: Keep
     ) -> tuple[Plan, PromptParts] | None:
-        """What `fit` would give after the plan's job, if it has one; None if the model failed, which is logged."""
+        """Return the prompt that `fit` returns after the plan's job; None if there is no job or the model failed, which
+        is logged.
+        """
         if planned.job is None:
             return None
         try:
@@ -373,7 +377,7 @@ class ContextWindow:
         return await asyncio.to_thread(plan, parts, self.meter, self.limits)
 
     def counted(self, planned: Plan, prompt_tokens: int) -> None:
-        """The server has told how long that prompt was."""
+        """Correct the estimate by the server's count for that prompt."""
         self.meter = self.meter.corrected(planned.size, prompt_tokens)
 
     def at_most(self, tokens: int) -> None:
@@ -381,8 +385,9 @@ class ContextWindow:
         self.limits = Limits(min(self.limits.window, tokens))
 
     def overflowed(self, planned: Plan) -> None:
-        """The server found that prompt too long: the next one will be much shorter. A prompt that should have filled
-        less than half of the window tells of a server with a smaller one."""
+        """Correct the estimate after the server found that prompt too long: the next one will be much shorter. If the
+        prompt should have filled less than half of the window, the server's window is assumed to be smaller.
+        """
         expected = self.meter.tokens(planned.size)
         if expected < self.limits.window * PLAUSIBLE:
             self.at_most(max(LEAST_WINDOW, int(expected / AFTER_OVERFLOW)))
@@ -391,12 +396,12 @@ class ContextWindow:
 
 
 def gauge_of(planned: Plan) -> ContextGauge:
-    """How full a prompt makes the window, as the bus tells it."""
+    """Return how full a prompt makes the window, for the bus."""
     return ContextGauge.model_validate(planned.gauge.as_json())
 
 
 def compacted(planned: Plan, parts: PromptParts, query_id: str, respondent_id: str) -> ContextCompacted:
-    """What the bus is told of a prompt that is not whole."""
+    """Return the message that reports a shortened prompt."""
     return ContextCompacted(
         query_id=query_id,
         respondent_id=respondent_id,
@@ -430,7 +435,7 @@ class PromptFitter:
         self._under_way: dict[str, asyncio.Task[None]] = {}
 
     def of(self, model: str) -> PromptFitter:
-        """The fitter for the turns of another model, with a window of its own."""
+        """Return the fitter for the turns of another model, with its own window."""
         if model not in self._by_model:
             other = copy.copy(self)
             other.window = ContextWindow(Limits(self._most))
@@ -460,13 +465,13 @@ class PromptFitter:
         return await self.window.fit(parts, summarise, partial(self._keep, session_id))
 
     def characters(self, text: str, share: float) -> int:
-        """How many characters of a text like this one go into that share of the window."""
+        """Return how many characters of a text like this one fit into that share of the window."""
         return self.window.meter.characters(text, self.window.limits.share(share))
 
     def afterwards(
         self, planned: Plan, parts: PromptParts, session_id: str | None, tell: Callable[[Plan, PromptParts], None]
     ) -> None:
-        """Summarise in the background what the turn's last prompt says is due, and tell what that brings."""
+        """Summarise in the background as the turn's last prompt requires, and report the result to `tell`."""
         if planned.job is None or session_id is None or session_id in self._under_way:
             return
         preparing = self._prepare(planned, parts, session_id, tell)
@@ -474,7 +479,7 @@ class PromptFitter:
         task.add_done_callback(lambda _: self._under_way.pop(session_id, None))
 
     def drop(self, session_id: str) -> None:
-        """Something of a session is to be forgotten: stop summarising it."""
+        """Stop summarising a session, because content of it is being deleted."""
         if (task := self._under_way.get(session_id)) is not None:
             task.cancel()
 

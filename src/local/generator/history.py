@@ -1,4 +1,4 @@
-"""What was asked and answered: turns, their steps and their outcomes, in one SQLite file."""
+"""The record of one respondent: turns, their steps and their outcomes, in one SQLite file."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ _HOLDERS = (("turns", "outcome", "position"), ("steps", "body", "number"), ("res
 
 
 class NamedFile(NamedTuple):
-    """A file that a deleted query of a user has named, and no other one of this user; `is_last` says that there is no
-    query of anybody's left that names it."""
+    """A file named only by a deleted query of a user; `is_last` means that no other user's query names it either."""
 
     attachment_id: str
     user_id: str | None
@@ -41,16 +40,16 @@ class NamedFile(NamedTuple):
 
 
 def source_of(engram_id: str) -> str:
-    """What stands among the sources of a tool's result that has recalled an engram."""
+    """Return the source that marks a tool's result as recalled from an engram."""
     return f"engram:{engram_id}"
 
 
 def delete_turns(db: sqlite3.Connection, respondent_id: str, what: str, key: str, *, spare: str = "") -> int:
-    """Remove the turns of a session or a query, with all that hangs on them; returns how many.
+    """Delete the turns of a session or a query with all dependent rows; returns how many.
 
-    Those of the status `spare` stay. The summary of their session goes, as nobody can tell what of them is in it, and
-    so does what the model was sent of exchanges with facts of a summary before them: question and answer stay. What
-    branches have copied goes with a query, for as long as that is there itself, and stays when its session goes.
+    Turns of the status `spare` stay. The summary of their session is deleted, because it may contain any of them, and
+    so is the sent form of exchanges whose prompt had facts of a summary; their questions and answers stay. Copies in
+    branches are deleted with a query while the original exists, and stay when its session is deleted.
     """
     sql = f"SELECT query_id, session_id FROM turns WHERE {what} = ? AND respondent_id = ? AND status != ?"
     doomed = db.execute(sql, (key, respondent_id, spare)).fetchall()
@@ -104,9 +103,10 @@ def is_recalled_by_open_turn(db: sqlite3.Connection, respondent_id: str, engram_
 
 
 def forget_recalled(db: sqlite3.Connection, respondent_id: str, engram_id: str) -> int:
-    """Take the text from the results of tools that have recalled an engram; returns how many turns, steps and single
-    results were changed. What the model was sent of an exchange goes as a whole: its question and answer stay. So does
-    what was sent of facts of which nobody knows from which engram they are."""
+    """Remove an engram's text from the results of tools that have recalled it; returns how many turns, steps and single
+    results were changed. The sent form of an exchange is deleted as a whole, also where its facts have no known engram;
+    its question and answer stay.
+    """
     source, changed = source_of(engram_id), 0
     sent = "DELETE FROM exchanges WHERE respondent_id = ? AND (instr(body, ?) OR instr(body, ?))"
     changed += db.execute(sent, (respondent_id, source, source_of(UNKNOWN))).rowcount
@@ -132,8 +132,7 @@ def _without(value: Any, source: str) -> Any:
     return {key: _without(each, source) for key, each in value.items()}
 
 
-# One turn as it is stored, the tables that hold it, and what turns say of their sessions. In the caller's
-# transaction.
+# One stored turn, its tables, and the queries about sessions. In the caller's transaction.
 
 MIGRATIONS = (
     """
@@ -309,11 +308,12 @@ SAID = (
 
 
 class PriorContext(NamedTuple):
-    """The conversation before a turn: a stored summary of the first exchanges, if there is one, and those after them as
-    user and assistant messages, oldest first. `tainted` says that the model has read untrusted content. `sent` has
-    for each pair of these messages how the model was sent that exchange, as JSON; None where that is not stored.
-    `model` is the one that was last chosen for the conversation, None if nobody has chosen. `ended` has when each
-    exchange ended, in seconds since 1970; `settings` are the `SessionSettings` as JSON."""
+    """The conversation before a turn: a stored summary of the first exchanges, if there is one, and the later ones as
+    user and assistant messages, oldest first. `tainted` means that the model has read untrusted content. `sent` has for
+    each pair of messages the exchange as it was sent to the model, as JSON; None if not stored. `model` is the one that
+    was last chosen for the conversation, None if none was. `ended` are the times at which the exchanges ended, in
+    seconds since 1970; `settings` are the `SessionSettings` as JSON.
+    """
 
     summary: str | None
     history: tuple[dict[str, Any], ...]
@@ -334,8 +334,9 @@ class TurnStatus(StrEnum):
 
 
 class Refusal(StrEnum):
-    """The reason why a query is no turn of the session in which it was asked: that is another user's, or incognito when
-    the query is not, or the other way round."""
+    """The reason why a query cannot be a turn of its session: the session is another user's, or only one of the two is
+    incognito.
+    """
 
     USER = "user"
     INCOGNITO = "incognito"
@@ -343,11 +344,12 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
-    """One turn as it is stored, a row of `turns`. `body` is the query's message as JSON; `tools` the names of the tools
-    there were when it was accepted; `outcome` the message that ended it, on `outcome_subject`; `model` the one that was
-    chosen for its conversation by then. One that is `refused` is deleted with its session, and that is all it has to do
-    with it. No columns, but looked up on the way by `accept`, are `cancelled`, whether somebody wants it to end, and
-    `beginning`, the past of the turn where nothing can still be added to it."""
+    """One stored turn, a row of `turns`. `body` is the query's message as JSON; `tools` the names of the tools that
+    existed when it was accepted; `outcome` the message that ended it, on `outcome_subject`; `model` the one that was
+    chosen for its conversation by then. A `refused` turn is only deleted with its session. Two fields are not columns
+    but looked up by `accept`: `cancelled`, whether its end was requested, and `beginning`, the earlier conversation if
+    nothing can still be added to it.
+    """
 
     position: int
     query_id: str
@@ -407,7 +409,9 @@ def stored_turn(row: sqlite3.Row) -> StoredTurn:
 
 
 def refusal_of(db: sqlite3.Connection, respondent_id: str, asked: NewTurn) -> Refusal | None:
-    """Why a query cannot be a turn of its session, which is as its first query was, or what it has branched off."""
+    """Return why a query cannot be a turn of its session, judged by the session's first query or that of its origin;
+    None if it can.
+    """
     sql = (
         "SELECT user_id, incognito FROM turns WHERE session_id = ? AND respondent_id = ? AND refused IS NULL"
         " ORDER BY position LIMIT 1"
@@ -440,7 +444,7 @@ def refused_incognito(db: sqlite3.Connection, respondent_id: str, idle_since: fl
 
 
 def messages_of(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
-    """What was said in these turns, as user and assistant messages."""
+    """Return the questions and answers of these turns as user and assistant messages."""
     return [
         {"role": role, "content": text}
         for row in rows
@@ -459,13 +463,13 @@ def settled_past_of(
 
 
 def is_tainted(db: sqlite3.Connection, session_id: str, respondent_id: str) -> bool:
-    """Whether a turn of that session has ended before whose model had words of strangers before it."""
+    """Whether an earlier turn of that session had untrusted content in front of its model."""
     sql = "SELECT 1 FROM taints WHERE session_id = ? AND respondent_id = ? LIMIT 1"
     return db.execute(sql, (session_id, respondent_id)).fetchone() is not None
 
 
 def past_of(db: sqlite3.Connection, respondent_id: str, session_id: str, before: int) -> PriorContext:
-    """What was said in a session before that position."""
+    """Return the conversation of a session before that position."""
     key = (session_id, respondent_id)
     row = db.execute("SELECT through, body FROM summaries WHERE session_id = ? AND respondent_id = ?", key).fetchone()
     through, summary = (0, None) if row is None else row
@@ -507,7 +511,7 @@ def keep_settings(db: sqlite3.Connection, respondent_id: str, asked: NewTurn, no
 
 
 def chosen_model(db: sqlite3.Connection, respondent_id: str, session_id: str, before: int = END) -> str | None:
-    """The model that was last chosen for a session before that position; None if nobody has chosen one."""
+    """Return the model that was last chosen for a session before that position; None if none was."""
     sql = (
         "SELECT model FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND refused IS NULL"
         " ORDER BY position DESC LIMIT 1"
@@ -523,7 +527,8 @@ MAX_HISTORY_TURNS = 50
 
 class ConversationService:
     """The record of one respondent. Every coroutine returns after its commit. Raises `StoreFailed`; `StoreFenced` in a
-    process that is not the last one that opened it: it was taken for dead, and another one goes on with its turns."""
+    process that is no longer the last one that opened the record: a newer process continues its turns.
+    """
 
     def __init__(self, path: Path, respondent_id: str = "A") -> None:
         self._path = path
@@ -543,9 +548,9 @@ class ConversationService:
 
     async def accept(self, asked: NewTurn) -> tuple[StoredTurn, bool]:
         """Store a query unless its id is known; returns the stored turn and whether it is new. The first query of a
-        session has decided whose it is and whether it is incognito; what does not go with that is `refused`.
+        session decides its user and whether it is incognito; a query that does not match is `refused`.
 
-        Returns before it is on the disk: whatever is stored of the turn later is not there without it.
+        Returns before the query is on the disk: nothing of the turn that is stored later can exist without it.
         """
 
         def work(db: sqlite3.Connection) -> tuple[StoredTurn, bool]:
@@ -610,8 +615,9 @@ class ConversationService:
         return await self.write(lambda db: int(db.execute(sql, (query_id, self._respondent_id)).fetchone()[0]))
 
     async def add_steps(self, query_id: str, first_number: int, bodies: list[str], *, is_synced: bool = True) -> None:
-        """Store steps of a turn, numbered from `first_number`; single results have done their duty then. What is not
-        `is_synced` is brought to the disk by what is stored next."""
+        """Store steps of a turn, numbered from `first_number`; the single results are deleted then. Without
+        `is_synced`, the steps reach the disk with the next write.
+        """
         rows = [(query_id, self._respondent_id, first_number + index, body) for index, body in enumerate(bodies)]
 
         def work(db: sqlite3.Connection) -> None:
@@ -621,9 +627,9 @@ class ConversationService:
         await (self._database.write_short if is_synced else self._database.write_unsynced)(work)
 
     def keep_result(self, query_id: str, call_id: str, body: str) -> asyncio.Future[object]:
-        """Keep how one of several tool calls ended until the step that tells of them all is stored, or the turn ends.
+        """Store the result of one of several tool calls until the step with all of them is stored, or the turn ends.
 
-        Stored within a twentieth of a second; nobody has to wait for that.
+        It is stored within a twentieth of a second; callers need not wait for it.
         """
         sql = (
             "INSERT OR IGNORE INTO results SELECT query_id, respondent_id, ?, ? FROM turns"
@@ -671,12 +677,12 @@ class ConversationService:
         await self._database.write_short(work)
 
     def published(self, query_id: str) -> asyncio.Future[object]:
-        """The outcome is out. Nobody has to wait for that to be stored: an outcome that goes out twice is one."""
+        """Note that the outcome is published. Callers need not wait for this: a second publication has the same id."""
         sql = "UPDATE turns SET published = 1 WHERE query_id = ? AND respondent_id = ?"
         return self._database.note(lambda db: db.execute(sql, (query_id, self._respondent_id)))
 
     async def beginning(self, turn: StoredTurn) -> tuple[PriorContext, list[str]]:
-        """What a turn starts or goes on from: what was said before it, and its stored steps."""
+        """Return the start of a turn: the earlier conversation, and its stored steps."""
         own, position = self._respondent_id, turn.position
         return await self._database.run(
             lambda db: (past_of(db, own, turn.session_id, position), self._steps(db, turn.query_id))
@@ -698,26 +704,26 @@ class ConversationService:
         await self.write(work)
 
     async def history(self, session_id: str, before: int | None = None) -> list[dict[str, Any]]:
-        """The last 50 exchanges of a session as clean user and assistant messages, oldest first.
+        """Return the last 50 exchanges of a session as plain user and assistant messages, oldest first.
 
-        `before` is a position: only what was asked earlier counts.
+        With `before`, a position, only earlier questions count.
         """
         sql = f"SELECT query, answer {SAID} ORDER BY position DESC LIMIT ?"
         key = (session_id, self._respondent_id, END if before is None else before, MAX_HISTORY_TURNS)
         return await self._database.run(lambda db: messages_of(db.execute(sql, key).fetchall()[::-1]))
 
     async def session(self, session_id: str) -> list[StoredTurn]:
-        """Every turn of a session, oldest first, and what was refused there."""
+        """Return every turn of a session, oldest first, and its refused queries."""
         sql = "SELECT * FROM turns WHERE session_id = ? AND respondent_id = ? ORDER BY position"
         key = (session_id, self._respondent_id)
         return await self._database.run(lambda db: [stored_turn(row) for row in db.execute(sql, key)])
 
     async def delete_session(self, session_id: str) -> int:
-        """Remove a session's ended turns, from the file for good; returns how many. Open ones stay."""
+        """Delete a session's ended turns permanently from the file; returns how many. Open ones stay."""
         return await self._delete(SESSION, session_id, spare=TurnStatus.OPEN)
 
     async def drop_session(self, session_id: str) -> int:
-        """Remove all turns of a session, open ones included, which nobody runs any more; returns how many."""
+        """Delete all turns of a session, also open ones, of which none may be running; returns how many."""
         return await self._delete(SESSION, session_id)
 
     async def drop_query(self, query_id: str) -> int:
@@ -744,7 +750,7 @@ class ConversationService:
         return await self._database.erase(lambda db: forget_recalled(db, own, engram_id))
 
     async def is_recalled_by_open_turn(self, engram_id: str) -> bool:
-        """Whether a turn that still runs may tell of an engram."""
+        """Whether an open turn may contain content of an engram."""
         own = self._respondent_id
         return await self._database.run(lambda db: is_recalled_by_open_turn(db, own, engram_id))
 
@@ -772,7 +778,7 @@ class ConversationService:
         return db.execute(sql, (query_id, self._respondent_id)).fetchone() is not None
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do `work` in a transaction, for what is kept beside the turns; not in a process that was replaced."""
+        """Run `work` in a transaction, for tables beside the turns; not in a process that was replaced."""
         return await self._database.write(work)
 
     def glance(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -797,7 +803,7 @@ class ConversationService:
         return [row["body"] for row in db.execute(sql, (query_id, self._respondent_id))]
 
 
-# Which turns were tainted, who wrote which answer, and what a session's earlier turns know. In the caller's
+# The taint of turns, the respondent of each answer, and the provenance in a session's earlier turns. In the caller's
 # transaction.
 
 _ITS_TURN = "SELECT query_id, respondent_id, session_id FROM turns WHERE query_id = ? AND respondent_id = ?"
@@ -829,7 +835,7 @@ class EarlierRecord:
 
 
 def turns_of_session(db: sqlite3.Connection, session_id: str, respondent_id: str, before: int) -> EarlierRecord:
-    """What the turns of a session before that position say of its taint."""
+    """Return what the turns of a session before that position record about its taint."""
     where = "FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND refused IS NULL"
     key = (session_id, respondent_id, before)
     asked = f"SELECT query, {_NOT_OWN} AS others {where} ORDER BY position DESC LIMIT ?"
@@ -846,7 +852,7 @@ def turns_of_session(db: sqlite3.Connection, session_id: str, respondent_id: str
 def few_turns_of_session(
     db: sqlite3.Connection, session_id: str, respondent_id: str, before: int
 ) -> EarlierRecord | None:
-    """As `turns_of_session`, where that is soon read; else None."""
+    """Return the same as `turns_of_session` if that is quick; else None."""
     sql = "SELECT 1 FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? LIMIT ?"
     turns = db.execute(sql, (session_id, respondent_id, before, FEW_TURNS + 1)).fetchall()
     return None if len(turns) > FEW_TURNS else turns_of_session(db, session_id, respondent_id, before)
@@ -864,8 +870,9 @@ def turns_that_wrote(db: sqlite3.Connection, texts: Sequence[str], respondent_id
 
 
 def prior_to_task(db: sqlite3.Connection, respondent_id: str, parent_query_id: str) -> EarlierRecord:
-    """What a task that was written after untrusted content was read may use: what the turn knows that wrote it or, if
-    that had such a task itself, the first one above that has none."""
+    """Return the record that a task may use which was written after untrusted content was read: that of the turn that
+    wrote it or, if that had such a task itself, that of the first turn above without one.
+    """
     sql = "SELECT session_id, position, body, outcome FROM turns WHERE query_id = ? AND respondent_id = ?"
     query_id, task = parent_query_id, dict[str, Any](tainted=True)
     while task.get("tainted"):
@@ -884,7 +891,7 @@ def prior_to_task(db: sqlite3.Connection, respondent_id: str, parent_query_id: s
 
 
 def _so_far(db: sqlite3.Connection, query_id: str, respondent_id: str) -> str:
-    """The calls of a turn that has not ended, as its outcome would tell them."""
+    """Return the calls of a turn that has not ended, as its outcome would list them."""
     sql = "SELECT body FROM steps WHERE query_id = ? AND respondent_id = ? ORDER BY number"
     steps = [json.loads(row["body"]) for row in db.execute(sql, (query_id, respondent_id)).fetchall()]
     return json.dumps({"tool_calls": [record for step in steps for record in step.get("records") or ()]})
@@ -920,8 +927,9 @@ def _attachments(bodies: Iterable[str]) -> tuple[str, ...]:
 def end_of(
     query_id: str, respondent_id: str, *, tainted: bool, written: Sequence[str]
 ) -> Callable[[sqlite3.Connection], None]:
-    """What is to be stored with the end of a turn: whether it was tainted, and the texts as which clients that keep the
-    history may have its answer."""
+    """Return what is stored at the end of a turn: whether it was tainted, and the forms in which clients that keep the
+    history may send back its answer.
+    """
     hashes = {text_hash(text) for text in written if text.strip()}
 
     def store(db: sqlite3.Connection) -> None:
@@ -941,11 +949,11 @@ class TaintRecord:
         self._budgets: WeakValueDictionary[str, LinkBudget] = WeakValueDictionary()  # of turns that run
 
     def beside(self, asked: QueryReceived, session_id: str, before: int) -> QueryTaint:
-        """What is on record beside one query."""
+        """Return the taint record of one query."""
         return QueryTaint(self, asked, session_id, before)
 
     async def budget(self, conversation: str, history: Sequence[Mapping[str, Any]] | None) -> LinkBudget:
-        """What was opened in a conversation; all turns that run in it get the same object."""
+        """Return the link budget of a conversation; all its running turns get the same object."""
         if (known := self._budgets.get(conversation)) is not None:
             return known
         own, written = self._respondent_id, _answers(history or ())
@@ -953,7 +961,7 @@ class TaintRecord:
         return self._budgets.setdefault(conversation, LinkBudget(opened))
 
     async def keep(self, budget: LinkBudget, conversation: str) -> None:
-        """Store what was opened, as long as the question is on record."""
+        """Store the opened links, as long as the question is on record."""
         pairs, budget.unsaved[:] = list(budget.unsaved), []
         rows = [(conversation, address, query_id, self._respondent_id) for query_id, address in pairs]
         sql = (
@@ -963,16 +971,18 @@ class TaintRecord:
         await self._conversation.write(lambda db: db.executemany(sql, rows))
 
     async def before_task(self, task: AgentTask) -> EarlierRecord:
-        """What a tainted task may use."""
+        """Return the record that a tainted task may use."""
         own = self._respondent_id
         return await self._conversation.write(lambda db: prior_to_task(db, own, task.parent_query_id))
 
     async def earlier(self, history: Sequence[Mapping[str, Any]] | None, session_id: str, before: int) -> EarlierRecord:
-        """What came before a query: by the history that a client has sent with it, else by its session."""
+        """Return the record before a query: by the history that a client has sent with it, else by its session."""
         return await (self.turns_of(session_id, before) if history is None else self.turns_of_history(history))
 
     async def turns_of(self, session_id: str, before: int = END) -> EarlierRecord:
-        """What the turns of a session before that position say of its taint; of few turns without a thread."""
+        """Return what the turns of a session before that position record about its taint; without a thread if they are
+        few.
+        """
         own = self._respondent_id
         if (few := self._conversation.glance(lambda db: few_turns_of_session(db, session_id, own, before))) is not None:
             return few
@@ -1008,7 +1018,7 @@ class QueryTaint:
 
     @property
     def conversation(self) -> str:
-        """The one in which what it opens counts."""
+        """Return the conversation in which its opened links are counted."""
         asked = self.asked
         if asked.task is not None:
             return asked.task.root_session_id
@@ -1016,20 +1026,20 @@ class QueryTaint:
         return f"job {asked.job_id}" if is_job else self.session_id
 
     async def earlier(self) -> EarlierRecord:
-        """What came before it."""
+        """Return the record before this query."""
         return await self.record.earlier(self.asked.history, self.session_id, self.before)
 
     async def before_task(self) -> EarlierRecord | None:
-        """What its task may use, if that is tainted."""
+        """Return the record that its task may use, if the task is tainted."""
         task = self.asked.task
         return await self.record.before_task(task) if task is not None and task.tainted else None
 
     async def budget(self) -> LinkBudget:
-        """What was opened in its conversation."""
+        """Return the link budget of its conversation."""
         return await self.record.budget(self.conversation, None if self.asked.task else self.asked.history)
 
     async def keep(self, budget: LinkBudget) -> None:
-        """Store what is `unsaved` of that."""
+        """Store the `unsaved` part of the budget."""
         await self.record.keep(budget, self.conversation)
 
 
@@ -1041,15 +1051,14 @@ def _text(message: Mapping[str, Any]) -> str:
     return str(message.get("content") or "").strip()
 
 
-# The turns of a session a page at a time: by position, so that what is asked meanwhile moves nothing. In the
-# caller's transaction.
+# The turns of a session in pages, by position, so that new turns do not move them. In the caller's transaction.
 
 Order = Literal["before", "after", "at"]
 _OF_SESSION = "FROM turns WHERE session_id = ? AND respondent_id = ? AND refused IS NULL"
 
 
 class SessionHead(NamedTuple):
-    """Whose a session is, and how many turns it has."""
+    """A session's user and number of turns."""
 
     session_id: str
     user_id: str | None
@@ -1066,8 +1075,9 @@ class TurnPlace(NamedTuple):
 
 
 class TurnPage(NamedTuple):
-    """Turns, those nearest to the place first; `has_more` says whether there are others beyond them. `contexts` has,
-    by query, what the model was told from the memory, as JSON; nothing of it once a part of it was deleted."""
+    """A page of turns, the nearest to the place first; `has_more` says whether there are others beyond them. `contexts`
+    has, by query, the memory content in the prompt as JSON; it is removed once a part of it is deleted.
+    """
 
     head: SessionHead
     turns: list[StoredTurn]

@@ -17,7 +17,7 @@ from local.generator.turn import Turn, refused, settle_here, settle_tainted
 from local.hooks.messages import HookEvent, HookRequest, HookResult, HookSettings
 from local.models.chat import ToolCall
 
-# What hooks say of one event, one after the other: what they may say then, and what is made of it.
+# The answers of hooks to one event, in order: what each may change, and the combined result.
 
 log = logging.getLogger(__name__)
 
@@ -40,14 +40,15 @@ class HookOutcome:
 
 
 class HookFault(LocalError):
-    """The error that a hook has said what it cannot say at that event."""
+    """The error that a hook returned something that is not allowed at that event."""
 
     kind = "hook"
 
 
 async def passed(hooks: Sequence[HookSettings], event: HookEvent, data: Mapping[str, Any], ask: Ask) -> HookOutcome:
-    """Ask each in order, with what those before it have left; the first that denies ends it. A hook that fails, is late
-    or says what it cannot say denies if it fails closed, and is passed over if it fails open."""
+    """Ask each hook in order, with the changes of those before it; the first that denies ends it. A hook that fails, is
+    late or returns something not allowed denies if it fails closed, and is skipped if it fails open.
+    """
     asks, tainted = "", False
     for hook in hooks:
         try:
@@ -92,7 +93,7 @@ DENIED = "denied"
 
 
 class HookDenied(LocalError):
-    """The error that a hook does not let a turn go on."""
+    """The error that a hook has denied the turn."""
 
     kind = DENIED
 
@@ -131,8 +132,9 @@ class TurnHooks:
         await self._require("after_model", {"content": self._turn.content, "calls": told})
 
     async def before(self, call: PlannedCall, schema: ToolSchema, policy: TaintPolicy | None) -> HookedCall:
-        """Before a call. With other arguments it is another call, which the rules judge anew; what hooks say gives no
-        leave."""
+        """Run the hooks before a call. With changed arguments it is another call, which the rules check again; hooks
+        cannot approve a call.
+        """
         data = {"tool": call.tool, "args": call.args, "level": schema.safety, "tainted": policy is not None}
         outcome = await self._pass("before_tool", data, call)
         if outcome.denied:

@@ -1,5 +1,5 @@
-"""What is known of users before they are asked: their facts, as the memory last answered, and exchanges of earlier
-conversations that fit a question.
+"""The memory's content for prompts, fetched ahead: facts of users, and exchanges of earlier conversations that fit a
+question.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 MEMORY = "memory"
 ANSWER_SECONDS = 0.5  # that a user's first turn waits for the memory at most
 START_SECONDS = 3.0  # that it waits for a memory which is only starting
-RETRY_SECONDS = 10.0  # before a memory that did not answer is asked again: each time a turn waits for it
+RETRY_SECONDS = 10.0  # before a memory that did not answer is asked again, because a turn waits for each request
 RECALL_SECONDS = 0.15  # that a turn waits for recalled exchanges at most
 LONGEST_RECALLED = 300  # characters of a question, and of an answer
 
@@ -63,19 +63,21 @@ class FactsCache:
         """`ask(user)` has the lines from the memory, None if it does not say before a user would notice the wait."""
         self._ask, self._clock = ask, clock
         self._lines: dict[str, FactLines] = {}
-        self._ask_at: dict[str, float] = {}  # when a user's lines are to be had anew, infinite where they are current
-        self._days: dict[str, str] = {}  # on which a user's lines were had: a flight on Friday is over on Saturday
-        self._changes: Counter[str] = Counter()  # that were heard of, by user
+        self._ask_at: dict[
+            str, float
+        ] = {}  # when a user's lines must be fetched again; infinite while they are current
+        self._days: dict[str, str] = {}  # on which a user's lines were fetched: a flight on Friday is over on Saturday
+        self._changes: Counter[str] = Counter()  # of facts, by user
         self._presence, self._memory, self._is_coming = Presence(MEMORY, clock), "", False
 
     async def changed(self, user: str) -> None:
-        """The memory says that a user's lines have changed: they are had anew at once, before a turn needs them."""
+        """Fetch a user's lines at once after a change, before a turn needs them."""
         self._changes[user] += 1
         self._ask_at.pop(user, None)
         await self._ask_for(user)
 
     def update(self, status: ParticipantStatus) -> None:
-        """A participant lives. A memory that was started anew is asked again."""
+        """Receive a status. A memory that was restarted is asked again."""
         if status.children:
             self._is_coming = any(child.name == MEMORY and child.state in KEPT for child in status.children)
         if self._presence.update(status) and status.instance != self._memory:
@@ -83,7 +85,7 @@ class FactsCache:
             self.ask_again()
 
     def ask_again(self) -> None:
-        """Something may not have been heard. What is known counts until there is an answer."""
+        """Fetch everything again, because a change may have been missed. The known lines are used until then."""
         self._ask_at.clear()
 
     @property
@@ -96,22 +98,22 @@ class FactsCache:
         return self._lines.get(user_id or OWNER, FactLines())
 
     def is_known(self, user_id: str | None) -> bool:
-        """Whether the memory has ever said what it knows of this user."""
+        """Whether the memory has ever returned this user's lines."""
         return (user_id or OWNER) in self._lines
 
     def are_current(self, user_id: str | None) -> bool:
-        """Whether nobody has to be asked for a user's lines."""
+        """Whether a user's lines need not be fetched."""
         is_to_be_had = self._presence.lives or self.are_missing(user_id)
         is_of_today = self._days.get(user_id or OWNER, _today()) == _today()
         is_known = is_of_today and self._clock() < self._ask_at.get(user_id or OWNER, -math.inf)
         return is_known or not is_to_be_had
 
     def are_missing(self, user_id: str | None) -> bool:
-        """Whether there is a memory, and it has never said what it knows of this user."""
+        """Whether there is a memory that has never returned this user's lines."""
         return (user_id or OWNER) not in self._lines and (self._presence.lives or self._is_coming)
 
     async def current(self, user_id: str | None) -> FactLines:
-        """A user's lines; what is known, or nothing, where the memory does not say."""
+        """Return a user's lines; the last known ones, or nothing, if the memory does not answer."""
         user = user_id or OWNER
         if not self.are_current(user):
             await self._presence.lives_within(START_SECONDS)
@@ -120,7 +122,7 @@ class FactsCache:
 
     async def _ask_for(self, user: str) -> None:
         changes = -1
-        while changes != self._changes[user]:  # an answer that a change has overtaken is none
+        while changes != self._changes[user]:  # a change since then makes the answer obsolete
             changes = self._changes[user]
             lines = await self._ask(user)
         if lines is None:
@@ -135,7 +137,7 @@ def _today() -> str:
 
 
 async def ask_memory(bus: Bus, user: str) -> FactLines | None:
-    """What the memory says of a user; None if it does not answer."""
+    """Return the memory's lines for a user; None if it does not answer."""
     request, trace = MemoryRequest(verb="facts"), Trace(new_id(), user_id=user)
     try:
         result = await bus.request(request, MemoryResult, ANSWER_SECONDS, trace)

@@ -30,7 +30,7 @@ from markdown_it.rules_inline.autolink import AUTOLINK_RE, EMAIL_RE
 from local.generator.taint_policy import CLOSERS, Provenance
 from local.models.chat import ContentDelta, Degraded, Delta, Done, RestartDelta, ThinkingDelta
 
-# What in a text may become a link wherever it is shown, and which of that may stand.
+# The links in a text, as any reader may recognise them, and which of them may stay.
 
 LEFT_OUT = "(link left out)"
 SCHEMES = (
@@ -79,7 +79,7 @@ def decoded(text: str) -> str:
 
 
 def read(text: str) -> str:
-    """A text as whoever looks for addresses may read it: decoded, wide letters and slashes as plain ones."""
+    """Return a text as link detectors may read it: decoded, with wide letters and slashes as plain ones."""
     before = ""
     while text != before:
         before = text
@@ -88,7 +88,7 @@ def read(text: str) -> str:
 
 
 def loose_words_in(texts: Iterable[str]) -> frozenset[str]:
-    """What stands in these texts that could be taken for a link though it names no scheme of the web."""
+    """Return the words in these texts that may be taken for a link although they have no scheme of the web."""
     found: set[str] = set()
     for text in texts:
         for word in text.split() if HEAD.search(text) else ():
@@ -98,7 +98,9 @@ def loose_words_in(texts: Iterable[str]) -> frozenset[str]:
 
 
 def _readings(written: str, least: int) -> list[str]:
-    """What may be meant by an address and what follows it, the longest first, of so many characters at least."""
+    """Return the possible addresses at the start of this text, the longest first, each with at least `least`
+    characters.
+    """
     cuts = [end.start() for end in _ENDS.finditer(written, least)]
     if len(cuts) > 2 * _TRIED:
         cuts = cuts[:_TRIED] + cuts[-_TRIED:]
@@ -106,8 +108,9 @@ def _readings(written: str, least: int) -> list[str]:
 
 
 class Word(NamedTuple):
-    """One word of an answer without its links: the text, how many links were left out, and the number of closing marks
-    after an address that goes on with whatever follows; None if it ends otherwise."""
+    """One word of an answer without its links: the text, the number of links left out, and the number of closing
+    brackets after an address that may continue with the next word; None if it cannot.
+    """
 
     text: str
     left_out: int
@@ -115,8 +118,9 @@ class Word(NamedTuple):
 
 
 class LinkPolicy:
-    """The decision which links may stay, by what is known of where addresses come from. `loose` are words that stood
-    before the model."""
+    """The decision which links may stay, by the provenance of addresses. `loose` are words that were in front of the
+    model.
+    """
 
     def __init__(self, provenance: Provenance, loose: frozenset[str] = frozenset()) -> None:
         self._provenance, self._loose = provenance, loose
@@ -146,8 +150,9 @@ class LinkPolicy:
         return written in self._loose or (_IN_TAG.search(plain) is None and HEAD.search(plain) is None)
 
     def word(self, word: str, said: int, *, is_glued: bool = False) -> Word:
-        """What is to follow the first characters of a word that are out already. `is_glued` says that something
-        follows the word at once, which might be taken for a part of it."""
+        """Return what follows the first `said` characters of a word, which are already published. `is_glued` means that
+        text follows the word directly, which may be taken for a part of it.
+        """
         plain = word[:said] + read(word[said:])
         if plain != word and HEAD.search(plain):
             word = plain.replace("<", "&lt;")
@@ -173,8 +178,9 @@ class LinkPolicy:
         return Word("".join(pieces) + rest, number, len(rest) if is_open else None)
 
     def _that_stays(self, word: str, head: re.Match[str], out: int) -> tuple[str, int] | None:
-        """The rest of the address that begins so, of which the characters before `out` are out, and where it ends;
-        None if none may stay."""
+        """Return the rest of the address that begins so, of which the characters before `out` are published, and where
+        it ends; None if no address may stay.
+        """
         begins = head.start()
         found = [(self.address(written), written) for written in _readings(word[begins:], len(head[0]))]
         for given, written in sorted(found, key=lambda each: each[0] != each[1]):  # as it stands is better than nearly
@@ -228,7 +234,7 @@ class _Done(NamedTuple):
 
 
 class _Target(NamedTuple):
-    """Where a link leads, as it is written between what opens and what closes its brackets, with its title."""
+    """The target of a link between its brackets, with its title."""
 
     before: str
     written: str
@@ -243,12 +249,12 @@ class LinkFilter:
     def __init__(self, links: LinkPolicy) -> None:
         self._links = links
         self._held = ""
-        self._word = ""  # what is out already of the word that is being said
-        self._closers: int | None = None  # that have been said after an address with which the next word would go on
+        self._word = ""  # the published part of the current word
+        self._closers: int | None = None  # closing brackets after an address that the next word would continue
         self.left_out = 0
 
     def feed(self, text: str) -> str:
-        """What can be said by now."""
+        """Return the text that can be published by now."""
         return self._go_on(self._held + text, is_last=False)
 
     def close(self) -> str:
@@ -286,7 +292,7 @@ class LinkFilter:
         return text
 
     def _next(self, text: str, at: int, *, is_last: bool) -> _Done | None:
-        """What is said next, and how far that goes; None if more has to be heard."""
+        """Return the next text and the position of its end; None if more input is needed."""
         char = text[at]
         if char.isspace():
             return self._raw(text, at, _end(_SPACE, text, at))
@@ -301,7 +307,7 @@ class LinkFilter:
         return self._plain(text, at, is_last=is_last)
 
     def _raw(self, text: str, start: int, end: int) -> _Done:
-        """Something after which a new word begins."""
+        """Return text after which a new word begins."""
         self._word = ""
         return _Done(text[start:end], end)
 
@@ -355,7 +361,7 @@ class LinkFilter:
         return self._instead(f"{said} " if is_cut else said, stop, closers)
 
     def _broken_off(self, text: str, at: int, after: int, stop: int) -> _Done | None:
-        """Up to a mark that ends most words, if there is no link before it: it does not have to wait."""
+        """Return the text up to a mark that ends most words, if there is no link before it: it does not have to wait."""
         mark = _BREAK.search(text, after, stop)
         if mark is None or "&" in text[at : mark.end()] or "\\" in text[at : mark.end()]:
             return None
@@ -407,7 +413,7 @@ class LinkFilter:
         return self._instead(f"]{stays}", target.end, 1 if HEAD.search(stays) else None)
 
     def _with_target(self, found: _Target) -> str | None:
-        """The round brackets as they may stand; None if there is no link that may."""
+        """Return the round brackets in their permitted form; None if they are not a permitted link."""
         bare = found.written[1:-1] if found.written.startswith("<") else found.written
         given = self._links.target(bare)
         if given is None or HEAD.search(found.after) is not None:
@@ -450,8 +456,9 @@ class LinkFilter:
 
 
 def _in_brackets(text: str, at: int, *, is_last: bool) -> _Target | int | None:
-    """What is in the round brackets of a link, by the rules of CommonMark; if it is no link, the position by which that
-    is clear; None if it is not known yet."""
+    """Return the content of a link's round brackets, by the rules of CommonMark; if they are not a link, the position
+    that shows it; None if that is not known yet.
+    """
     limit = min(len(text), at + MOST_HELD)
     begins = _end(_GAP, text, at + 1)
     destination = parseLinkDestination(text, begins, limit)
@@ -494,13 +501,13 @@ def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
     return found.end() if found else at
 
 
-# The links in one message of the model: in what it thinks and in what it says, each for itself.
+# The link filter of one message of the model, for its thinking and its content separately.
 
 Said = ContentDelta | ThinkingDelta
 
 
 class DeltaFilter:
-    """A filter of one message of the model: gives its deltas on without the links that nobody has given."""
+    """A filter of one message of the model: passes its deltas on without links of unknown provenance."""
 
     def __init__(self, links: LinkPolicy) -> None:
         self._links = links
@@ -514,7 +521,7 @@ class DeltaFilter:
         self._is_interrupted: set[type[Said]] = set()
 
     def receive(self, delta: Delta) -> Iterator[Delta]:
-        """What is to be heard instead."""
+        """Yield the filtered deltas."""
         if isinstance(delta, ContentDelta | ThinkingDelta):
             yield from self._pass_on(delta)
             return
@@ -537,7 +544,7 @@ class DeltaFilter:
             yield kind(said)
 
     def _pause(self, kind: type[Said]) -> Iterator[Delta]:
-        """The other kind goes on: nobody waits for the rest of this one."""
+        """Publish the rest of this kind, because the other kind continues."""
         if rest := self._filters[kind].close():
             yield kind(rest)
         self._is_interrupted.add(kind)

@@ -1,4 +1,4 @@
-"""Everything that leaves a turn: what is told, what is put on record, what is asked of tools. It can be held back."""
+"""The output of a turn: messages, records and requests to tools. It can be held back."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from local.models.chat import AwayDelta, ContentDelta, Delta, Json, ProgressDelt
 from local.permissions.messages import GrantRequest, GrantResult
 from local.runtime.machine import TransitionLog
 
-# How a query ended: stored, and on the bus the first time and again for whoever missed it.
+# The outcome of a query: stored, published once, and published again on request.
 
 log = logging.getLogger(__name__)
 
@@ -64,13 +64,12 @@ def response_id(query_id: str, respondent_id: str, subject: str = ResponseGenera
 
 
 def trace_of(stored: NewTurn | StoredTurn) -> Trace:
-    """What everything belongs to that a stored query causes."""
+    """Return the trace of a stored query, under which all its messages are published."""
     return Trace(stored.query_id, stored.envelope_id, stored.session_id, stored.user_id)
 
 
 def new_turn(message: QueryReceived, envelope: Envelope, tools: Collection[str], attempt: int = 1) -> NewTurn:
-    """A query as it is stored; `tools` are the names of those there are, `attempt` is the
-    journal's."""
+    """Return a query as it is stored; `tools` are the names of the existing tools, `attempt` is the journal's."""
     options = message.options
     settings = options.settings if options is not None and message.history is None else None
     return NewTurn(
@@ -82,7 +81,7 @@ def new_turn(message: QueryReceived, envelope: Envelope, tools: Collection[str],
 
 
 def depth_of(stored: StoredTurn) -> int:
-    """How deep in a tree of agents a turn is; 0 for a user's."""
+    """Return a turn's depth in a tree of agents; 0 for a user's."""
     if '"task":null' in stored.body:
         return 0
     task = QueryReceived.decode(stored.body.encode()).task
@@ -124,7 +123,7 @@ class OutcomePublisher:
         self._bus, self._conversation = bus, conversation
 
     async def store(self, stored: StoredTurn, status: TurnStatus, kind: str, message: str) -> StoredTurn:
-        """Give a turn an end without an answer. Returns it with that."""
+        """End a turn without an answer. Returns it with its outcome."""
         failure = failed(stored.query_id, stored.respondent_id, kind, message)
         subject, outcome = failure.routing_key, failure.encode().decode()
         await self._conversation.finish(stored.query_id, status, None, subject, outcome)
@@ -166,20 +165,19 @@ class OutcomePublisher:
                 await asyncio.sleep(RETRY_SECONDS)
 
 
-MOST_HELD = 256 * 1024  # characters of what is said
+MOST_HELD = 256 * 1024  # characters of content and thinking
 PROGRESS_SECONDS = 0.25  # between two messages about it
 LEAST_TO_READ = 32  # tokens; fewer are read before anybody could see it
 
 
 class TurnOutput:
-    """One turn's only way to the bus and to the record.
+    """One turn's only access to the bus and to the record.
 
-    Until `release` nothing leaves: what is told is kept in order, and whatever else would have an effect waits. That is
-    how a turn may be computed before its query is on record (output commit): see `Speculations`.
+    Until `release` nothing leaves: messages are held in order, and all other effects wait. So a turn may be computed
+    before its query is on record (output commit): see `Speculations`.
 
-    Afterwards everything is published in the order in which it happens, and without delay. A fragment is published in
-    the loop's next round, so whatever was read from the model's server in one go becomes one message, and a lone token
-    leaves at once.
+    Afterwards everything is published in order and without delay. A fragment is published in the loop's next round, so
+    input that was read from the model's server at once becomes one message, and a single token leaves at once.
     """
 
     publishes = (
@@ -202,7 +200,7 @@ class TurnOutput:
         self._query_id, self._respondent_id, self._attempt = query_id, respondent_id, attempt
         self._agent_id = agent_id
         passing = {TurnState.DISPATCHING_TOOL}
-        self.phase = ""  # what the turn is at, if it does more than read
+        self.phase = ""  # the work phase, if the turn does more than read
         self._changes = TransitionLog(self._post_change, agent_id, query_id, respondent_id, passing)
         self._released = asyncio.Event()
         self._held: list[Message] = []
@@ -211,12 +209,12 @@ class TurnOutput:
         self._kind: type[GenerationThinking] = GenerationToken
         self._texts: list[str] = []
         self._due: asyncio.Handle | None = None
-        self._next_progress = 0.0  # before which none is told, in seconds of the loop's clock
+        self._next_progress = 0.0  # the time of the next progress message, by the loop's clock
 
     # Holding back
 
     def release(self) -> None:
-        """From now on everything leaves, what was held first."""
+        """Publish everything that was held, and hold nothing back from now on."""
         if self._released.is_set():
             return
         self.flush()
@@ -230,7 +228,7 @@ class TurnOutput:
         await self._released.wait()
 
     async def room(self) -> None:
-        """Wait until there is room for more of what the model says: always, but for a lot that is held."""
+        """Wait until there is room for more output of the model; there always is, unless much is held."""
         if self._characters > MOST_HELD:
             await self.released()
 
@@ -251,7 +249,7 @@ class TurnOutput:
         self._changes.note(before, action, after)
 
     def receive(self, delta: Delta) -> None:
-        """The model goes on; only what it thinks and says is told, and that it is waited for."""
+        """Publish the model's thinking and content, and that it is waited for."""
         if isinstance(delta, AwayDelta):
             self.flush()
             whose = {"query_id": self._query_id, "respondent_id": self._respondent_id}
@@ -283,18 +281,19 @@ class TurnOutput:
         self._post(GenerationProgress(**whose, attempt=self._attempt, done=read.done, total=read.total))
 
     def begin_again(self, attempt: int) -> None:
-        """What was said of this message does not count: whoever follows goes by the higher attempt."""
+        """Discard the output of this message: observers use the one with the higher attempt."""
         self._texts.clear()
         self._attempt, self._index = attempt, 0
 
     def compacted(self, planned: Plan, parts: PromptParts) -> None:
-        """The model is not told everything."""
+        """Publish that the model's context was shortened."""
         self.flush()
         self._post(compacted(planned, parts, self._query_id, self._respondent_id))
 
     def provided(self, said: Said, recalled: Sequence[RecalledExchange], meter: TokenMeter) -> ContextProvided | None:
-        """The block before the question holds something of the user that no tool was asked for. A fact of which nobody
-        knows the engrams is not told: it could not be taken from the record when they are deleted."""
+        """Publish that the block before the question contains memory content. Facts of unknown engrams are left out:
+        they could not be removed from the record with their engrams.
+        """
         facts = [item for item in said if item.kind == "fact" and (item.engram_ids or not item.text)]
         keys = {item.key for item in said if item.kind == "recalled"}
         if not facts and not keys:
@@ -344,8 +343,7 @@ class TurnOutput:
         return await self._conversation.next_attempt(self._query_id)
 
     async def store_steps(self, first_number: int, steps: Sequence[Step]) -> None:
-        """Have steps on record, numbered from `first_number`: what the model has said is on the disk before its calls
-        leave."""
+        """Store steps, numbered from `first_number`: the model's message is on the disk before its calls leave."""
         await self.released()
         # After results nothing leaves before something is stored next.
         are_results = all(isinstance(step, ToolStep) for step in steps)
@@ -362,7 +360,7 @@ class TurnOutput:
         return await self._conversation.results(self._query_id)
 
     async def earlier_list(self, session_id: str | None) -> list[Json]:
-        """The call that has set the session's to-do list last; none where it is no session of ours."""
+        """Return the call that set the session's to-do list last; empty if a client keeps the session."""
         if session_id is None:
             return []
         return await TodoRecord(self._conversation, self._respondent_id).latest(session_id)
@@ -413,18 +411,20 @@ class TurnOutput:
         return await gate.request(self._bus, request, self._trace, on_asked)
 
     async def ask_hook(self, request: HookRequest, seconds: float) -> HookResult:
-        """What a hook says. Raises `RequestTimeout` and other `LocalError`s."""
+        """Return a hook's answer. Raises `RequestTimeout` and other `LocalError`s."""
         await self.released()
         return await self._bus.request(request, HookResult, seconds, self._trace)
 
     async def publish_messages(self, *messages: Message) -> None:
-        """What the turn has done by itself, such as answer a call: everybody hears of it."""
+        """Publish the turn's own actions, such as the result of a built-in tool."""
         await self.released()
         for message in messages:
             self._post(message)
 
     async def publish_once(self, message: RespondentMessage, key: str) -> None:
-        """Something that another process may tell again: under an id that is always the same. Raises `BusClosed`."""
+        """Publish a message that another process may publish again, under an id that is always the same. Raises
+        `BusClosed`.
+        """
         await self.released()
         envelope_id = response_id(key, message.respondent_id, message.subject)
         await self._bus.publish(message, self._trace, envelope_id=envelope_id)
@@ -434,6 +434,6 @@ class TurnOutput:
         self._bus.reject(fault, result.encode())
 
     async def publish(self, response: ResponseGeneration) -> None:
-        """Let everybody have the end that is on record."""
+        """Publish the recorded end."""
         await self.released()
         await publish_outcome(self._bus, self._conversation, response, self._trace)

@@ -46,7 +46,7 @@ class PermissionClient:
             self._denied = frozenset(filter(None, status.details.get("denied", "").split(", ")))
 
     def denies(self, tool: str) -> bool:
-        """Whether a tool is on the owner's list of what is never done, which one that only reads may be, too."""
+        """Whether a tool is on the owner's list of denied tools, which may contain tools that only read."""
         return tool in self._denied
 
     def settings_mode(self) -> str:
@@ -54,26 +54,28 @@ class PermissionClient:
         return self._mode if self._presence.lives else ""
 
     def may_ask(self, question: TurnInput) -> bool:
-        """Whether the model may ask its user something: the main respondent's may, where somebody is there; but no
-        agent, who has nothing to do with them."""
+        """Whether the model may ask its user a question: only the main respondent's may, while a person is present;
+        agents may not.
+        """
         mode = question.options.mode if question.options else None
         is_there = self._presence.lives and (mode or self._mode) != NON_INTERACTIVE
         return is_there and question.respondent_id == MAIN_RESPONDENT and question.task is None
 
     async def may_ask_soon(self, question: TurnInput) -> bool:
-        """As `may_ask`, a moment after a start, too, when the gatekeeper has not been heard yet."""
+        """Whether `may_ask` holds, or will a moment after a start, when the gatekeeper's status has not arrived yet."""
         return await self._presence.lives_within(SOON_SECONDS) and self.may_ask(question)
 
     def asked(self, question: ApprovalRequest) -> None:
-        """A person is asked about a call."""
+        """Note that a person was asked about a call."""
         if (heard := self._open.get(question.call_id)) is not None:
             heard(question)
 
     async def request(
         self, bus: Bus, request: GrantRequest, trace: Trace, on_asked: Callable[[], object] = lambda: None
     ) -> GrantResult:
-        """The decision about a call; `on_asked` is called when a person is asked. Raises `ToolError` (unavailable)
-        where nobody can say."""
+        """Return the decision about a call; `on_asked` is called when a person is asked. Raises `ToolError`
+        (unavailable) if there is no gatekeeper.
+        """
         if not await self._presence.lives_within(PRESENCE_SECONDS):
             raise _nobody(request)
         loop = asyncio.get_running_loop()

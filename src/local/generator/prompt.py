@@ -1,4 +1,4 @@
-"""What a turn's prompts begin with: instructions, history, and the question with its block of context."""
+"""The beginning of a turn's prompts: instructions, history, and the question with its block of context."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class ToolLine(NamedTuple):
 
     @classmethod
     def of(cls, schema: ToolSchema) -> Self:
-        """A tool as its schema tells of it."""
+        """Return a tool's line, from its schema."""
         return cls(schema.tool, schema.effect, schema.safety, schema.category, schema.replaces)
 
 
@@ -113,7 +113,7 @@ class PromptInputs:
     skills: tuple[SkillLine, ...] = ()
 
 
-# Which skills the model is told of: names and descriptions, as whoever holds them last answered.
+# The skills in the prompt: names and descriptions, as the skill service last returned them.
 
 log = logging.getLogger(__name__)
 
@@ -128,8 +128,9 @@ SkillLines = tuple[SkillLine, ...]
 
 
 class SkillIndex:
-    """The skills that are ready, asked for whenever they may have changed, at once and not when a turn needs them: a
-    turn waits only for an answer that is on its way. `ask` has them from whoever holds them, None if nobody says."""
+    """The ready skills, fetched whenever they may have changed, before a turn needs them: a turn waits only for a
+    pending answer. `ask` fetches them; None if the service does not answer.
+    """
 
     publishes = ("skills.request.ready",)
 
@@ -151,11 +152,11 @@ class SkillIndex:
 
     @property
     def are_current(self) -> bool:
-        """Whether nobody is being asked."""
+        """Whether no request is pending."""
         return self._asking is None or self._asking.done()
 
     def learn(self, schema: ToolSchema) -> None:
-        """A tool is there. The one that reads skills says so when their holder begins, too."""
+        """Fetch the skills when the tool that reads them is announced, which its holder does at its start."""
         if schema.tool == READ_SKILL:
             self.ask_again()
 
@@ -170,12 +171,12 @@ class SkillIndex:
         return self._lines if user_id in (None, OWNER) else ()
 
     async def settled(self) -> None:
-        """Until the answer that is on its way has come, if it comes soon."""
+        """Wait a short time for a pending answer."""
         if self._asking is not None and not self._asking.done():
             await asyncio.wait({self._asking}, timeout=WAIT_SECONDS)
 
     async def _look(self) -> None:
-        while self._changed:  # an answer that a change has overtaken is none
+        while self._changed:  # a change since then makes the answer obsolete
             self._changed = False
             skills = await self._ask()
             if skills is not None:
@@ -183,7 +184,7 @@ class SkillIndex:
 
 
 def skill_lines(skills: Sequence[SkillRecord]) -> SkillLines:
-    """What the prompt says of each skill: all descriptions together have `ROOM`, in equal shares."""
+    """Return the prompt's lines of skills: all descriptions share `ROOM` equally."""
     named = skills[:MOST_TOLD]
     share = max(LEAST_DESCRIPTION, ROOM // max(1, len(named)))
     return tuple(SkillLine(skill.name, _cut(" ".join(skill.description.split()), share)) for skill in named)
@@ -194,7 +195,7 @@ def _cut(text: str, most: int) -> str:
 
 
 async def ask_for_skills(bus: Bus) -> Sequence[SkillRecord] | None:
-    """The skills that are ready; None if nobody says."""
+    """Return the ready skills; None if the service does not answer."""
     try:
         result = await bus.request(SkillRequest(verb="ready"), SkillResult, ANSWER_SECONDS, Trace(new_id()))
     except LocalError as error:
@@ -247,7 +248,7 @@ ROUTING = (
     " command."
 )
 
-# What becomes of calls of each level; where no gatekeeper has said what holds, nothing is said of it.
+# The treatment of calls by level; empty while no gatekeeper has published it.
 _READS = "Tools that only read run at once."
 _UNDOABLE, _OTHERS = "Tools whose changes can be undone", "tools whose changes cannot be undone"
 _ASKS = "need the user's approval for each call: request it only for what the task needs, and accept a denial"
@@ -267,8 +268,9 @@ SMALL, MID = list(Tier)[:2]
 
 @dataclass(frozen=True, slots=True)
 class SectionRule:
-    """A section: the least model that it is told to, where its text is from, the text, empty for none, and its place:
-    the system message, or the block before the question for what may change within a conversation."""
+    """A section of the prompt: the smallest tier that gets it, the origin of its text, the text, empty for none, and
+    its place: the system message, or the block before the question for content that may change within a conversation.
+    """
 
     name: str
     least: Tier
@@ -381,7 +383,7 @@ SECTIONS: tuple[SectionRule, ...] = (
 )
 
 
-# Compiles the system prompt: the sections that a model is told, each with its origin and what it costs. No I/O.
+# Compiles the system prompt: its sections, each with its origin and cost. No I/O.
 
 KEPT_PROMPTS = 64  # prompts: of each mode, profile and set of tools that is in use
 _KINDS: tuple[Kind, ...] = ("date", "folder", "permissions")
@@ -390,9 +392,9 @@ _RANK = {tier: rank for rank, tier in enumerate(Tier)}
 
 @dataclass(frozen=True, slots=True)
 class PromptSection:
-    """One section as the model is told it. `place` is `system` for the system message, which is the same in each turn
-    of a conversation, and `question` for the block before the question. `tokens` are estimated, as for the model's
-    window."""
+    """One section of a model's prompt. `place` is `system` for the system message, which is equal in each turn of a
+    conversation, and `question` for the block before the question. `tokens` are estimated, as for the model's window.
+    """
 
     name: str
     least: Tier
@@ -408,7 +410,7 @@ class PromptSection:
 
 @lru_cache(KEPT_PROMPTS)
 def compile_prompt(inputs: PromptInputs) -> tuple[PromptSection, ...]:
-    """The sections that a model of that tier is told, in order, without those that have nothing to say."""
+    """Return the sections for a model of that tier, in order, without empty ones."""
     meter = TokenMeter()
     rules = (rule for rule in SECTIONS if _RANK[rule.least] <= _RANK[inputs.tier])
     texts = ((rule, rule.text(inputs)) for rule in rules)
@@ -427,7 +429,7 @@ def system_text(inputs: PromptInputs) -> str:
 
 @lru_cache(KEPT_PROMPTS)
 def environment_items(inputs: PromptInputs) -> tuple[ContextItem, ...]:
-    """What may change within a conversation, for the block before the question."""
+    """Return the items of the block before the question that may change within a conversation."""
     items = [
         ContextItem(kind=kind, key=kind, text=section.text)
         for section in compile_prompt(inputs)
@@ -439,7 +441,7 @@ def environment_items(inputs: PromptInputs) -> tuple[ContextItem, ...]:
 
 
 def as_json(model: str, inputs: PromptInputs) -> Json:
-    """The prompt that this model is told, for a person: its sections, and what they cost together."""
+    """Return this model's prompt for a person: its sections and their total cost."""
     sections = compile_prompt(inputs)
     return {
         "model": model,
@@ -455,9 +457,10 @@ def as_json(model: str, inputs: PromptInputs) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class PromptKnowledge:
-    """The sources of prompts besides the question. `offered` gives the tools that there are, `skills` those that
-    can be read, `mode` that of the gatekeeper, empty where none lives; `texts` are what the owner has written, `sizes`
-    the sizes of the models."""
+    """The sources of prompts besides the question. `offered` returns the existing tools, `skills` the readable ones,
+    `mode` that of the gatekeeper, empty if there is none; `texts` are the owner's texts, `sizes` the sizes of the
+    models.
+    """
 
     offered: Callable[[], Mapping[str, ToolSchema]]
     skills: SkillIndex
@@ -467,22 +470,23 @@ class PromptKnowledge:
 
     @property
     def problems(self) -> str:
-        """What of the owner's texts is not told, and why."""
+        """Return which of the owner's texts are left out, and why."""
         return "; ".join(self.texts.texts.problems) if self.texts else ""
 
     def written(self, user_id: str | None) -> StandingTexts:
-        """What the owner has written, as it is now; nothing for another user."""
+        """Return the owner's current texts; nothing for another user."""
         return self.texts.current() if self.texts and (user_id or OWNER) == OWNER else StandingTexts()
 
 
-# How much of a model's window what the owner has written may take, as it is told before every question. No I/O.
+# The share of a model's window for the owner's texts, which precede every question. No I/O.
 
 SHARE = 0.4  # of the window, for all of it
 
 
 def fitting(texts: StandingTexts, window: int) -> StandingTexts:
-    """As many of the texts as fit, the instructions of the settings first, the soul last; the others are a problem
-    each."""
+    """Return the texts that fit, the instructions of the settings first, the soul last; each of the others is a
+    problem.
+    """
     room, meter, problems = int(window * SHARE), TokenMeter(), list[str]()
 
     def fits(text: SourcedText) -> bool:
@@ -508,14 +512,14 @@ Recall = Callable[[str, int, str | None, str | None], Awaitable[Hits]]
 
 
 async def recall_nothing(query: str, limit: int, user_id: str | None, session_id: str | None) -> Hits:
-    """Where there is no memory."""
+    """Return nothing, where there is no memory."""
     return ()
 
 
 class PromptBuilder:
-    """The builder of the prompts of one respondent: makes the questions of one respondent's turns. Facts of the user
-    and exchanges that `recall` finds are for conversations that are ours: one that a caller brings along has its own
-    context."""
+    """The builder of one respondent's prompts. Facts of the user and recalled exchanges are only added to conversations
+    that are stored here: one that a client sends has its own context.
+    """
 
     def __init__(
         self,
@@ -528,7 +532,8 @@ class PromptBuilder:
         default: Callable[[], str] | None = None,
     ) -> None:
         """`recall(query, limit, user_id, session_id)` finds exchanges of the user's other sessions. `default` names the
-        model that answers where nobody chooses one; it is that of the settings if not given."""
+        model that answers if none was chosen; by default that of the settings.
+        """
         self._recall = recall
         self._settings, self._respondent_id = settings, respondent_id
         self._default = default or (lambda: settings.model)
@@ -538,15 +543,16 @@ class PromptBuilder:
         self._role = SourcedText(settings.prompt_origin, settings.instructions)
 
     def is_current(self, user_id: str | None) -> bool:
-        """Whether nobody has to be asked for what a prompt of that user is made of."""
+        """Whether everything in a prompt of that user is current, without a request to others."""
         reads_skills = READ_SKILL in self._known.offered()
         return self._facts.are_current(user_id) and (not reads_skills or self._known.skills.are_current)
 
     def prelude(
         self, history: Sequence[Json], today: date, user_id: str | None, settings: SessionSettings | None = None
     ) -> tuple[Json, ...]:
-        """What the model gets before a question of that user in a conversation with these settings, by what is known
-        now."""
+        """Return the messages before a question of that user in a conversation with these settings, from what is known
+        now.
+        """
         options, texts = with_settings(None, settings), self._known.written(user_id)
         return compose(self._inputs(today, user_id, options, texts, self._model_of(options)), history)
 
@@ -642,7 +648,7 @@ class PromptBuilder:
         attached: Attached,
         user_id: str | None,
     ) -> Context:
-        """What the block before the question would say if nothing had been said in this conversation."""
+        """Return the block before the question of a conversation without earlier blocks."""
         items = list(environment_items(inputs))
         whole = {"skill"} if any(tool.name == READ_SKILL for tool in inputs.tools) else set()
         if facts is not None:
@@ -656,8 +662,9 @@ class PromptBuilder:
         return Context(tuple(items), frozenset(whole))
 
     def _model_of(self, options: AnswerOptions | None, remembered: str | None = None) -> str:
-        """What the query names, else what was chosen for its conversation, else what its profile says. A second
-        respondent has a model of its own, whatever these are."""
+        """Return the model that the query names, else the one chosen for its conversation, else that of its profile. A
+        second respondent always uses its own model.
+        """
         if self._respondent_id != MAIN_RESPONDENT:
             return self._settings.model
         named = options.model if options is not None else None
@@ -668,7 +675,7 @@ class PromptBuilder:
 
     async def _texts(self, user_id: str | None) -> StandingTexts:
         files = self._known.texts
-        if files is None or (user_id or OWNER) != OWNER:  # they are the owner's, and tell of the owner
+        if files is None or (user_id or OWNER) != OWNER:  # they belong to the owner, and are about the owner
             return NOTHING
         return files.texts if files.is_current else await asyncio.to_thread(files.current)
 
@@ -727,26 +734,29 @@ def _as_told(hit: RecalledEngram) -> RecalledExchange:
 
 
 def _is_tainted(asked: QueryReceived) -> bool:
-    """Whether its words are not the user's own, or words of strangers were before the model that asks an agent."""
+    """Whether the query is not in the user's own words, or the asking agent's model had untrusted content in front of
+    it.
+    """
     return not asked.is_of_user or (asked.task is not None and asked.task.tainted)
 
 
 def _words_of_models(asked: QueryReceived) -> tuple[str, ...]:
-    """What models have said in a query that an agent was asked: all of it."""
+    """Return the parts of a query that models have written: all of it, if an agent was asked."""
     if asked.task is None:
         return ()
     return (asked.query, *(str(each.get("content") or "") for each in asked.history or ()))
 
 
 def private_texts(inputs: PromptInputs) -> tuple[str, ...]:
-    """What the prompt has that is the user's own: none of it is for anybody else to read."""
+    """Return the user's private texts in the prompt, which nobody else may read."""
     own = (*inputs.instructions, *filter(None, (inputs.soul, inputs.custom, inputs.conversation)))
     return (*(text.text for text in own), *filter(None, [inputs.workspace]))
 
 
 class AttachedFiles:
-    """The reader of attached files: reads what queries name; without a store there is nothing to name. `room_of` tells
-    how much room a model has."""
+    """The reader of attached files that queries name; without a store there are none. `room_of` returns the room of a
+    model in tokens.
+    """
 
     def __init__(self, store: AttachmentStore | None, model: ChatModel, room_of: Callable[[str], Room]) -> None:
         self._store, self._model, self._room_of = store, model, room_of
@@ -765,8 +775,9 @@ class AttachedFiles:
         return Attached(quote([file for file, _ in files], query, room), images)
 
     async def seeing(self, models: Sequence[str]) -> str:
-        """The first of these models that can look at pictures, else the last one of which nobody knows whether it can.
-        Raises `ModelError` if none of them can."""
+        """Return the first of these models that can see pictures, else the last one of which that is unknown. Raises
+        `ModelError` if none of them can.
+        """
         unknown = ""
         for name in models:
             info = await self._model.show(name)

@@ -1,11 +1,11 @@
-"""Every query that one respondent answers, from its acceptance to its end: accepted, waiting, running, ended early.
+"""The queries of one respondent, from acceptance to end: accepted, waiting, running, ended early.
 
 Turns of one session run in the order of their queries, those of different sessions side by side (`SessionQueue`). A
-query ends exactly once, also when its store cannot be written for a while: then it waits, and so do those behind it.
+query ends exactly once. If its store cannot be written for a while, it waits, and so do those behind it.
 
 A query is computed ahead from its live copy, while the journal stores it (`Speculations`): the model has begun when the
-journal delivers. Nothing leaves the turn before that, and what was computed is taken only for exactly the query that
-was delivered, with exactly the past that it then has; all else is closed unheard.
+journal delivers. Nothing leaves the turn before that, and the result is used only for exactly the delivered query with
+exactly the same earlier conversation; all else is discarded.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Computed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
-    """One turn that is not on record, and what it is made from."""
+    """One turn that is not on record yet, and its inputs."""
 
     asked: NewTurn
     computing: asyncio.Task[Computed | None]
     end: asyncio.TimerHandle
 
     async def computed(self) -> Computed | None:
-        """What there is of the turn as soon as its model is asked; None if it is not computed ahead."""
+        """Return the turn as soon as its model is called; None if it is not computed ahead."""
         await asyncio.wait({self.computing})
         return None if self.computing.cancelled() else self.computing.result()
 
@@ -67,10 +67,9 @@ class Speculation:
 
 
 class Speculations:
-    """The turns that are computed ahead: at most one of a session, and 64 in all. `is_open` has to be entered before
-    the first one.
+    """The turns that are computed ahead: at most one of a session, and 64 in all. Enter `is_open` before the first one.
 
-    The journal stays the authority: only what it has delivered is taken over, and everything else is closed unseen.
+    The journal stays the authority: only what it has delivered is used, and everything else is discarded.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class Speculations:
 
     @asynccontextmanager
     async def is_open(self) -> AsyncIterator[None]:
-        """Own what is computed; at the end it is closed."""
+        """Own the computed turns, and close them at the end."""
         async with asyncio.TaskGroup() as self._group:
             try:
                 yield
@@ -94,7 +93,7 @@ class Speculations:
                 self.drop_all()
 
     def begin(self, asked: NewTurn) -> None:
-        """Compute the turn of a query that was heard, unless there is no place, or something of its session."""
+        """Compute the turn of a query from its live copy, unless there is no place or the session is busy."""
         session_id = asked.session_id
         if session_id in self._begun or len(self) >= MAX_AT_ONCE:
             return
@@ -121,13 +120,13 @@ class Speculations:
         return computed.runner
 
     def drop(self, query_id: str) -> None:
-        """Close what was computed for a query: it is cancelled, or the journal is silent."""
+        """Discard the turn computed for a query, because it is cancelled or the journal does not answer."""
         for session_id, speculation in list(self._begun.items()):
             if speculation.asked.query_id == query_id:
                 self._close(session_id)
 
     def drop_all(self) -> None:
-        """Close everything: what it was made from does not hold any more, or the process ends."""
+        """Discard all computed turns, because their inputs have changed or the process ends."""
         for session_id in list(self._begun):
             self._close(session_id)
 
@@ -183,7 +182,7 @@ class SessionQueue:
         return self._has_room(0)
 
     def expect(self, query_id: str, session_id: str) -> bool:
-        """Keep a place for a query that is on its way into the line; False if there is none."""
+        """Keep a place for a query that is on its way into the queue; False if there is none."""
         if (
             len(self.of(session_id)) > self._max_waiting
             or len(self._expected) + len(self._waiting) >= MAX_WAITING_IN_ALL
@@ -295,8 +294,9 @@ class TurnQueue:
             self._ended(query_id, HandedBack("the turn goes on in the next process"))
 
     def metrics(self) -> dict[str, int]:
-        """How many turns run, how many may at once, how many of them wait for the model, and how many for a place;
-        and how busy their process is, in per cent."""
+        """Return the numbers of running turns, of permitted ones, of those that wait for the model and for a place, and
+        the load of their process in per cent.
+        """
         return {
             "turns_running": len(self._tasks),
             "turns_at_most": self._line.max_running,
@@ -314,7 +314,7 @@ class TurnQueue:
         return self._entered.get(query_id)
 
     def may_begin(self, session_id: str) -> bool:
-        """Whether a turn of that session would begin at once, and nothing can be added to its past."""
+        """Whether a turn of that session would begin at once, with an earlier conversation that can no longer change."""
         return not self._closing and self._line.has_room and self._published.issuperset(self._line.of(session_id))
 
     # Accepting
@@ -347,7 +347,7 @@ class TurnQueue:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _checked(self, stored: StoredTurn, *, is_new: bool, has_room: bool) -> StoredTurn:
-        """An open turn, ended at once if there is no place for it."""
+        """Return an open turn, ended at once if there is no place for it."""
         end = self._outcomes.store
         if stored.refused is not None:
             return await end(stored, TurnStatus.FAILED, "conflict", _reason(stored))
@@ -362,7 +362,7 @@ class TurnQueue:
     # Cancelling
 
     async def cancel(self, query_id: str) -> None:
-        """End a query early, even one still to come: with what was said so far, or as failed if it has not begun."""
+        """End a query early, even one that has not arrived: with its partial answer, or as failed if it has not begun."""
         await self._conversation.cancel(query_id)
         unbegun = self._take_back(query_id)
         if unbegun is not None:
@@ -376,7 +376,7 @@ class TurnQueue:
             self._runners[query_id].cancel()
 
     async def drop(self, stored: StoredTurn) -> None:
-        """End a turn that nobody wants any more, without a word to anybody if it has not begun."""
+        """End a turn that is no longer wanted; nothing is published if it has not begun."""
         query_id = stored.query_id
         is_known = query_id in self._entered
         unbegun = self._take_back(query_id)
@@ -391,7 +391,7 @@ class TurnQueue:
         return query_id in self._cancelled
 
     def _take_back(self, query_id: str) -> StoredTurn | None:
-        """Cancel a query wherever it is. Returns one that waited in line: it has left, and somebody has to say so."""
+        """Cancel a query wherever it is. Returns one that left the queue, whose end the caller must publish."""
         unbegun = self._entered.pop(query_id) if self._line.leave(query_id) else None
         if unbegun is None and query_id not in self._runners:
             self._cancelled.append(query_id)
@@ -404,7 +404,7 @@ class TurnQueue:
 
     @contextmanager
     def _leaving(self, query_id: str) -> Iterator[None]:
-        """A turn that never began gets its end; whoever waits for that learns of it, or of what was in its way."""
+        """Store the end of a turn that never began; those who wait for it get the result or the error."""
         try:
             yield
         except LocalError as error:
@@ -484,7 +484,7 @@ class TurnQueue:
             end.set_result(None)
         else:
             end.set_exception(error)
-            end.exception()  # counts as seen: perhaps nobody waits for it any more
+            end.exception()  # mark it as retrieved: possibly nothing waits for it any more
 
 
 def _reason(refused: StoredTurn) -> str:

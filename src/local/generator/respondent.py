@@ -1,4 +1,4 @@
-"""Whoever answers queries: a model as orchestrator, tools on the bus, one turn for each query."""
+"""The respondent: answers queries with a model as orchestrator and tools on the bus, one turn for each query."""
 
 from __future__ import annotations
 
@@ -56,8 +56,9 @@ from local.skills.messages import READ_SKILL, SkillsChanged
 @dataclass(frozen=True, slots=True)
 class RespondentPolicy:
     """The differences between respondents: its id, the file of its record in the data directory, the `purpose` of its
-    turns if no user waits for any, whether its model is loaded at the start, and whether the model that was configured
-    is its own, so that none takes its place when it is not there."""
+    turns if no user waits for them, whether its model is loaded at the start, and whether the configured model is its
+    own, which is then never replaced by another.
+    """
 
     respondent_id: str
     record: str
@@ -66,7 +67,7 @@ class RespondentPolicy:
     has_own_model: bool = False
 
     def texts(self, resources: Resources, window: int) -> StandingTextFiles | None:
-        """What the owner has written for the prompts; the main respondent keeps the versions of the soul."""
+        """Return the owner's texts for the prompts; the main respondent keeps the versions of the soul."""
         if not resources.layers:
             return None
         history = None if self.has_own_model else soul_history(resources.data_dir)
@@ -74,7 +75,7 @@ class RespondentPolicy:
         return StandingTextFiles(resources.layers[-1], resources.workspace_folder, fit, history)
 
     def model(self, config: GeneratorConfig, resources: Resources, routing: Routing) -> str:
-        """The name of the model that answers. Raises `ConfigError` if there is none."""
+        """Return the name of the model that answers. Raises `ConfigError` if there is none."""
         if not self.has_own_model or config.model == resources.chat_model:
             return routing.first("chat", config.model)
         routing.locate(config.model)
@@ -125,7 +126,9 @@ class WarmUp:
         self._has_answered.set()
 
     async def run(self, learn: Callable[[ModelInfo], object]) -> None:
-        """Say at once what the first query would run into. `learn` is told what the server knows of the model."""
+        """Load the model at the start, and log the error that the first query would meet. `learn` receives the server's
+        data on the model.
+        """
         if not await self.look(learn):
             return
         try:
@@ -136,7 +139,7 @@ class WarmUp:
             self._warn(str(error))
 
     async def look(self, learn: Callable[[ModelInfo], object]) -> bool:
-        """Tell `learn` what the server knows of the model, without having it loaded; False if there is none."""
+        """Pass the server's data on the model to `learn`, without loading it; False if there is no such model."""
         try:
             learn(await self._model.show(self._name))
         except ModelError as error:
@@ -253,7 +256,7 @@ class Respondent(Participant):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Open the record, serve, and at the end hand back what is running."""
+        """Open the record, serve, and at the end hand back the running turns."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._model.close)
             await stack.enter_async_context(self._conversation)
@@ -274,7 +277,7 @@ class Respondent(Participant):
             yield
 
     async def announce(self) -> None:
-        """Ask who the tools are, and have users' facts said anew: what was said before was perhaps not heard."""
+        """Ask for the tools and for users' facts, because earlier announcements may have been missed."""
         self._facts.ask_again()
         await self.bus.publish(ToolSchemaRequest())
 
@@ -284,11 +287,11 @@ class Respondent(Participant):
         self._turns.hand_back()
 
     def metrics(self) -> dict[str, int]:
-        """How many turns run, may run, wait for the model and wait for a place."""
+        """Return the numbers of running, permitted and waiting turns."""
         return self._turns.metrics()
 
     def details(self) -> dict[str, str]:
-        """Which model answers, whether it was loaded at the start, or what was wrong with it; and its rewards."""
+        """Return the model that answers, whether it was loaded at the start or its problem, and its rewards."""
         reward = ", ".join(each.in_words() for each in self._rewards.latest)
         more = {"prompt": self._settings.variant, "reward": reward, "instructions": self._known.problems}
         self._follow_choice()
@@ -297,7 +300,7 @@ class Respondent(Participant):
 
     @on(ToolSchema)
     async def learn(self, schema: ToolSchema, envelope: Envelope) -> BusDead | None:
-        """A tool says what it is: whoever may say its results, and nobody else."""
+        """Register a tool from its schema; results are accepted only from its sender."""
         if not self.may_publish(envelope, ToolResult.subject + schema.tool):
             return self._dead(envelope, "refused_tool", f"{envelope.sender} is not the tool {schema.tool}")
         refusal = self._tools.announce(schema, envelope.sender, envelope.instance, time.monotonic())
@@ -327,18 +330,18 @@ class Respondent(Participant):
 
     @on(ApprovalRequest)
     async def on_approval_request(self, question: ApprovalRequest, envelope: Envelope) -> None:
-        """A person is asked about a call."""
+        """Note that a person was asked about a call."""
         self._gate.asked(question)
 
     @on(UserFacts)
     async def on_facts(self, facts: UserFacts, envelope: Envelope) -> None:
-        """The memory says that what it knows of a user has changed."""
+        """Fetch a user's facts again after a change."""
         self._speculations.drop_all()
         await self._facts.changed(facts.of_user)
 
     @on(SkillsChanged)
     async def on_skills_changed(self, changed: SkillsChanged, envelope: Envelope) -> None:
-        """There are other skills, or they say something else."""
+        """Fetch the skills again after a change."""
         self._speculations.drop_all()
         self._skills.ask_again()
 
@@ -348,7 +351,7 @@ class Respondent(Participant):
             await self._rewards.by_prompt()
 
     async def _prepare(self, stored: StoredTurn) -> TurnRunner:
-        """What runs a turn whose time has come: from its beginning, or from its last stored step."""
+        """Return the runner of a turn: from its beginning, or from its last stored step."""
         computed = await self._speculations.take(stored)
         if computed is not None:
             return computed
@@ -406,7 +409,7 @@ class Respondent(Participant):
         )
 
     def _may_compute(self, asked: NewTurn) -> bool:
-        """Whether a query's turn can be computed ahead with what is known now."""
+        """Whether a query's turn can be computed ahead without further requests."""
         return (
             self._offered().keys() >= self._tools.known(time.monotonic())
             and self._turns.may_begin(asked.session_id)
@@ -451,10 +454,10 @@ class Respondent(Participant):
                 self._model.follow(self._default.chain)
 
     async def _measure(self, model: str) -> None:
-        """Learn the window of a model that was chosen; of the one of the start the warm-up tells."""
+        """Fetch the window of a chosen model; the warm-up does so for the model of the start."""
         if model in self._measured or model == self._settings.model:
             return
-        with suppress(ModelError):  # the turn's own call says what is wrong
+        with suppress(ModelError):  # the turn's own call reports the error
             info = await self._model.show(model)
             self._fitter.of(model).window.at_most(info.context_length or self._settings.num_ctx)
             self._measured.add(model)

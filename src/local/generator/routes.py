@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 MEMORY = "memory"
 
-# What the model is told before a question.
+# The messages before a question.
 
 
 def add_prompt_routes(routes: APIRouter) -> None:
@@ -48,7 +48,7 @@ def add_prompt_routes(routes: APIRouter) -> None:
     async def show(
         caller: Caller, mode: Annotated[Mode | None, Query()] = None, profile: Annotated[str | None, Query()] = None
     ) -> Response:
-        """The system prompt of the owner's queries, section by section, with where each is from and what it costs."""
+        """The system prompt of the owner's queries, section by section, with the origin and cost of each."""
         options = AnswerOptions(mode=mode)
         if profile is not None:
             options = with_profile(options, await profile_of(profile, caller))
@@ -62,7 +62,7 @@ _OF_EVENTS = ("events", "event_log")
 
 
 def trace_view(recorded: Sequence[RecordedMessage], trace: QueryTrace, log: Sequence[LogLine]) -> Json:
-    """`log` are the subjects that were heard live, if any were: of what is not on record they are all there is."""
+    """Return the trace as JSON. `log` are the subjects received live; unrecorded messages appear only there."""
     envelopes = [message.as_json() for message in recorded]
     if log and trace.asked_at is not None:
         envelopes = sorted([*envelopes, *_unrecorded(log, trace)], key=lambda each: float(str(each["sent_at"])))
@@ -78,7 +78,7 @@ def trace_view(recorded: Sequence[RecordedMessage], trace: QueryTrace, log: Sequ
 
 
 def respondent_view(view: QueryView) -> Json:
-    """What one respondent makes of a query."""
+    """Return one respondent's answer to a query."""
     shown = {name: value for name, value in view.as_json().items() if name not in _OF_EVENTS}
     return {"respondent_id": view.respondent_id, **shown}
 
@@ -126,8 +126,9 @@ def _printable(text: str) -> str:
 
 
 class SettingsBody(BaseModel):
-    """How the questions of a conversation are answered. What is left out has its default; `profile` is only kept for
-    frontends, which send it with each question."""
+    """How the questions of a conversation are answered. Omitted fields have their default; `profile` is only stored for
+    frontends, which send it with each question.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
     profile: Annotated[str, StringConstraints(max_length=64)] = ""
@@ -143,8 +144,9 @@ class SettingsBody(BaseModel):
 
 
 class QueryBody(BaseModel):
-    """The body of POST /query. Without a session_id the query is a session of its own. `model` and `settings` are those
-    of the conversation from this query on."""
+    """The body of POST /query. Without a session_id the query is a session by itself. `model` and `settings` are those
+    of the conversation from this query on.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
     query: Annotated[str, AfterValidator(_not_blank)]
@@ -176,11 +178,12 @@ def add_query_routes(routes: APIRouter) -> None:
 class _Queries:
     @open_to(Access.USERS)
     async def ask(self, request: Request) -> Response:
-        """Ask. The whole answer; or with `Accept: text/event-stream` events; or with `"wait": false` the ids at once.
+        """Ask a question. The reply is the whole answer; with `Accept: text/event-stream` events; with `"wait": false`
+        the ids at once.
 
-        The same query_id again is the same query: it joins the turn, or gets the answer there is. A query that was
-        cancelled, even before its turn came, is answered with 200 and status "cancelled"; a failed turn with 502 and
-        what there is of its answer.
+        The same query_id again is the same query: it joins the turn or returns the stored answer. A query that was
+        cancelled, even before its turn began, is answered with 200 and status "cancelled"; a failed turn with 502 and
+        its partial answer.
         """
         asked = await read_body(request, QueryBody)
         caller = principal_of(request)
@@ -215,7 +218,7 @@ class _Queries:
 
     @open_to(Access.USERS)
     async def look_up(self, query_id: PathId, caller: Caller) -> Response:
-        """A query's answer with its scores, or what was said so far."""
+        """A query's answer with its scores, or the partial answer so far."""
         live, view = await api().queries.find(query_id, caller)
         if live is None or view.ended:
             await api().session.recall_judgements(live or view)
@@ -239,14 +242,14 @@ class _Queries:
         query = await api().queries.follow(query_id, caller)
         seen = number_after(last_event_id, api().instance)
         if query.has_nothing_after(seen):
-            await api().session.recall_judgements(query)  # what was not heard here is on record
+            await api().session.recall_judgements(query)  # those that were missed here are on record
             if query.has_nothing_after(seen) and api().queries.trail.seconds_left(query) <= 0:
                 return Response(status_code=204)
         return self._stream(query, last_event_id)
 
     @open_to(Access.USERS)
     async def trace(self, query_id: PathId, caller: Caller) -> Response:
-        """What a query has caused, message by message, and what its time went into."""
+        """The messages that a query has caused, and how its time was spent."""
         live, _ = await api().queries.find(query_id, caller)
         recorded, traced = await api().session.recorded(query_id)
         told = trace_view(recorded, traced, live.view.log if live else ())
@@ -254,7 +257,7 @@ class _Queries:
 
     @open_to(Access.USERS)
     async def respondents(self, query_id: PathId, caller: Caller) -> Response:
-        """What each respondent makes of a query, also those whom users do not see otherwise."""
+        """The answers of all respondents to a query, also of those that users do not see otherwise."""
         await api().queries.find(query_id, caller)
         views = await api().session.respondents(query_id)
         return JsonResponse({"query_id": query_id, "respondents": [respondent_view(view) for view in views]})
@@ -269,7 +272,7 @@ class _Queries:
         return JsonResponse({"query_id": query_id, "status": "cancelling"}, 202)
 
     async def _check_attachments(self, ids: Sequence[str], caller: Principal) -> None:
-        """Refuse at once what the turn would fail of, and files of others."""
+        """Refuse missing files, which would fail the turn, and files of other users at once."""
         try:
             for attachment_id in ids:
                 await api().attachments.look_up(attachment_id, caller.user_id)
@@ -283,7 +286,7 @@ class _Queries:
 
 
 async def _agent_trace(agent: AgentChanged) -> dict[str, Any]:
-    """What an agent has caused, with its own agents."""
+    """Return the trace of an agent, with its own agents."""
     recorded, traced = await api().session.recorded(agent.task_query_id)
     told = agent.model_dump(include={"agent_id", "name", "depth", "state"})
     below = [await _agent_trace(each) for each in agents_in(recorded).values()]
@@ -314,7 +317,7 @@ def file_name(title: str, ending: str) -> str:
 
 
 async def as_json(session: Json, turns: Turns) -> Chunks:
-    """One object: the session as it is listed, and its `turns`."""
+    """Return one object: the session's row, and its `turns`."""
     yield b'{"session":%b,"turns":[' % to_json(session)
     separator = b""
     async for some in turns:
@@ -363,7 +366,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-# The turns of a session as the API shows them: in pages, each with its files and with what was said of its answer.
+# The turns of a session in pages, each with its files and the ratings of its answer.
 
 AT_ONCE = 100  # turns, as many as their scores can be asked for
 
@@ -443,7 +446,7 @@ class TurnListing:
         ]
 
     async def _file(self, attachment_id: str) -> Json:
-        """What is known of a file; of one that was removed its id alone."""
+        """Return a file's record; of one that was removed only its id."""
         try:
             view = await api().attachments.look_up(attachment_id)
         except AttachmentMissing:
@@ -526,7 +529,7 @@ class LabelsBody(BaseModel):
 
 
 class ManyChangedBody(BaseModel):
-    """The body of POST /sessions/change: what is to be changed in all of these sessions."""
+    """The body of POST /sessions/change: the change for all of these sessions."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     session_ids: Ids
@@ -586,15 +589,16 @@ class _Sessions:
         archived: Literal["false", "true", "any"] = "false", cursor: Cursor = "", limit: Limit = 1000,
     ) -> Response:  # fmt: skip
         """A page of the sessions, the pinned ones and then the most recent first; with `query` those in whose title, or
-        in one of whose questions with its answer, all of these words are. The first page has the names of all folders
-        and tags."""
+        in one of whose questions with its answer, all of these words occur. The first page has the names of all folders
+        and tags.
+        """
         fields: dict[str, Any] = {"query": query, "folder": folder, "tag": tag, "cursor": cursor, "limit": limit}
         fields["archived"] = None if archived == "any" else archived == "true"
         return JsonResponse(await api().session.look_up("sessions", caller.user_id or "", SEARCH_SECONDS, **fields))
 
     @open_to(Access.USERS)
     async def show(self, session_id: PathId, caller: Caller) -> Response:
-        """One session: its last turns, its branches, and the messages as the model gets them."""
+        """One session: its last turns, its branches, and its messages as they are sent to the model."""
         return JsonResponse(await api().session.look_up("session", session_id, of_user=caller.user_id))
 
     @open_to(Access.USERS)
@@ -602,8 +606,9 @@ class _Sessions:
         self, session_id: PathId, caller: Caller, before: Place = None, after: Place = None, around: Place = None,
         limit: TurnLimit = 50,
     ) -> Response:  # fmt: skip
-        """The last turns with everything that is known of them, the oldest first; or those before or after a query, or
-        around it. `before` and `after` of the answer are where the next page begins, null where there is none."""
+        """The last turns with all their data, the oldest first; or those before, after or around a query. `before` and
+        `after` of the answer are where the next page begins, null if there is none.
+        """
         given = [name for name, place in (("before", before), ("after", after), ("around", around)) if place]
         if len(given) > 1:
             raise RequestRefused("invalid", f"{' and '.join(given)}: a page has one place; give one of them", given[1])
@@ -616,7 +621,7 @@ class _Sessions:
 
     @open_to(Access.USERS)
     async def find(self, session_id: PathId, query: Phrase, caller: Caller) -> Response:
-        """Where a text stands in a session, whatever its case."""
+        """The places of a text in a session, whatever its case."""
         found = await api().session.look_up("find", session_id, SEARCH_SECONDS, query=query, of_user=caller.user_id)
         return JsonResponse({"session_id": session_id, "hits": found["hits"]})
 
@@ -650,7 +655,7 @@ class _Sessions:
 
     @open_to(Access.USERS)
     async def change_many(self, request: Request, caller: Caller) -> Response:
-        """Move, tag, pin or archive several sessions: for each the session as it is listed then, or its error."""
+        """Move, tag, pin or archive several sessions: for each the changed row of the session, or its error."""
         body = await read_body(request, ManyChangedBody)
         labels = body.model_dump(exclude_unset=True, include={"pinned", "folder", "archived"})
         if not (labels or body.add_tags or body.remove_tags):
@@ -725,7 +730,7 @@ class _Sessions:
 
 
 async def _each(session_ids: Sequence[str], work: Callable[[str], Awaitable[Json]]) -> list[Json]:
-    """One after the other; what fails for one of them does not stop the others."""
+    """Do the work for each session in order; an error for one does not stop the others."""
     results: list[Json] = []
     for session_id in session_ids:
         try:

@@ -1,4 +1,4 @@
-"""Does what a turn decides: calls the model, has tools called, stores steps, publishes the outcome."""
+"""The driver of a turn: calls the model, has tools called, stores steps, publishes the outcome."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ from local.models.client import may_be_call
 from local.models.settings import Tier
 from local.permissions.messages import QUESTIONS_OF_THE_MODEL
 
-# What a model says, without what may be a tool call written as text: nobody is shown the JSON of a call.
+# The model's content without tool calls written as text: their JSON is not shown to users.
 
 
 class HeldCall:
-    """A buffer for what may be a call written as text: gives the deltas of one message on, but holds back content from
-    where a line begins like a call, until it is clear that it is none. `text` is what is held; at the end of the
-    message the caller knows whether it was a call."""
+    """A buffer for content that may be a tool call written as text: passes the deltas of one message on, but holds
+    content back from a line that begins like a call until it is clear that it is none. `text` is the held content; at
+    the end of the message the caller knows whether it was a call.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         """`names` are those of the tools."""
@@ -44,7 +45,7 @@ class HeldCall:
         self._begins_line = True
 
     def receive(self, delta: Delta) -> Iterator[Delta]:
-        """What may be told of it now."""
+        """Yield the deltas that may be published now."""
         if isinstance(delta, RestartDelta):
             self.text, self._begins_line = "", True
         if not isinstance(delta, ContentDelta):
@@ -70,8 +71,9 @@ TOO_LONG = "the conversation was too long for the model; its oldest part was lef
 
 
 class TurnRunner:
-    """The driver of one turn: runs it to its end. `cancel()` ends it early with what was said so far; cancelling the
-    task leaves it to be continued by the next process. `start()` computes ahead of `run()`, in memory alone."""
+    """The driver of one turn: runs it to its end. `cancel()` ends it early with its partial answer; cancelling the task
+    leaves it to the next process. `start()` computes ahead of `run()`, in memory alone.
+    """
 
     def __init__(
         self,
@@ -88,15 +90,15 @@ class TurnRunner:
         self._last_prompt: tuple[Plan, PromptParts] | None = None
         self._stored = len(turn.steps)
         self._is_hearing = False  # a message of the model
-        self._knows_list = False  # of what earlier turns have left to do
-        self._has_told = False  # what the block before the question holds
-        self._told: ContextProvided | None = None  # what of that is from the memory
+        self._knows_list = False  # of the to-do items that earlier turns left
+        self._has_told = False  # the block before the question is published
+        self._told: ContextProvided | None = None  # its content from the memory
         self._timer = CallTimer()
-        self._held = HeldCall(())  # of the message that is heard
+        self._held = HeldCall(())  # of the current message
         self._offered: dict[str, ToolSchema] = {}  # what may be called
-        self._listed = ToolList()  # what the model is told of
+        self._listed = ToolList()  # the tools in the model's prompt
         self._phase = WorkPhase.RESEARCHING
-        self._unknown: list[str] = []  # tools that the asker names and nobody has
+        self._unknown: list[str] = []  # tools that the asker names and that do not exist
         self._work: asyncio.Task[None] | None = None
         self._cancelled = False
         turn.on_change = output.changed
@@ -121,16 +123,16 @@ class TurnRunner:
         self._work = asyncio.create_task(self._follow(following), name=f"turn {self._turn.question.query_id}")
 
     async def abandon(self) -> None:
-        """Give up what `start` has begun: nobody hears of it."""
+        """Discard the work that `start` has begun; nothing of it is published."""
         if self._work is not None:
             self._work.cancel()
             await asyncio.gather(self._work, return_exceptions=True)
 
     async def run(self) -> ResponseGeneration:
-        """From the first model call, or the last stored step, to the stored response.
+        """Run from the first model call, or the last stored step, to the stored response.
 
         Raises `StoreFailed` for what could not be stored, `StoreFenced` in a process that was replaced: the turn has no
-        end then, and goes on from its last step when it is run again.
+        end then, and continues from its last step when it is run again.
         """
         if self._work is None:
             self.start()
@@ -155,8 +157,9 @@ class TurnRunner:
         return response
 
     def _as_sent(self, response: ResponseGeneration) -> str | None:
-        """How the model was sent this exchange, for the turns that come after it: with what its last call was sent.
-        What a cancelled turn had called is left out."""
+        """Return this exchange as it was sent to the model, for later turns: with the last call's messages. Calls of a
+        cancelled turn are left out.
+        """
         if self._last_prompt is None or not response.in_history or response.status == "failed":
             return None
         planned, _ = self._last_prompt
@@ -171,7 +174,7 @@ class TurnRunner:
         return any(engram_id in item.engram_ids for item in context.items)
 
     async def _error(self) -> BaseException | None:
-        """Wait for the end of the work; what kept it from its own."""
+        """Wait for the end of the work; return the error that replaced its own end."""
         work = self._work
         assert work is not None, "it is started"
         if self._cancelled:
@@ -184,14 +187,14 @@ class TurnRunner:
         return asyncio.CancelledError() if work.cancelled() else work.exception()
 
     async def publish(self, response: ResponseGeneration) -> None:
-        """Let everybody have the stored response."""
+        """Publish the stored response."""
         await self._output.publish(response)
         self._turn.published()
         if self._last_prompt is not None:
             self._context.prompts.afterwards(*self._last_prompt, self._session_id, self._output.compacted)
 
     def cancel(self) -> None:
-        """Stop generating and publish what there is; without effect once the answer is complete."""
+        """Stop generating and publish the partial answer; without effect once the answer is complete."""
         if self._turn.state is not TurnState.PUBLISHING:
             self._cancelled = True
             if self._work is not None:
@@ -211,7 +214,7 @@ class TurnRunner:
                 await self._store_steps()
 
     def _tools_now(self, *, asks_user: bool = False) -> dict[str, ToolSchema]:
-        """What the model may call; it `asks_user` in a call that an earlier process has begun."""
+        """Return the tools that the model may call; `asks_user` in a call that an earlier process has begun."""
         turn, gate = self._turn, self._context.gate
         tools, options = self._context.tools.offered(self._context.clock()), turn.question.options
         if options is not None:
@@ -222,7 +225,7 @@ class TurnRunner:
         return with_own(tools, options, asks_user=asks_user, listed=self._context.offer.names)
 
     def _list(self) -> None:
-        """Settle which of the tools the model is told of, the same in the whole turn."""
+        """Choose the tools in the model's prompt, the same for the whole turn."""
         turn, window = self._turn, self._context.prompts.window
         room = ToolRoom(window.limits.share(SHARE), lambda function: window.meter.tokens(function.size))
         offer = self._context.offer
@@ -234,8 +237,9 @@ class TurnRunner:
         self._phase = phase if offer.rules.work_phases else WorkPhase.RESEARCHING
 
     def _is_offered(self, name: str) -> bool:
-        """Whether the model is told of a tool of its list. One that has gone stays there: calls of it are answered with
-        that."""
+        """Whether a tool is in the model's prompt. One that has disappeared stays there: calls of it are answered with
+        that error.
+        """
         schema = self._offered.get(name)
         if schema is None:
             options = self._turn.question.options
@@ -265,7 +269,7 @@ class TurnRunner:
         return turn.message_ended(calls, self._timer.end())
 
     async def _offer(self, *, asks_user: bool = False) -> None:
-        """Find out which tools there are to call now, and which of them the model is told of."""
+        """Find out which tools exist now, and which of them are in the model's prompt."""
         tools = self._tools_now(asks_user=asks_user)
         self._offered = tools if self._hooks is None else await self._hooks.tools(tools)
         self._list()
@@ -339,8 +343,9 @@ class TurnRunner:
                     break
 
     async def _links_of_message(self) -> DeltaFilter:
-        """What a tainted message is heard through. Whoever follows puts the messages of a turn together: the end of one
-        and the beginning of the next must not make a link."""
+        """Return the link filter of a tainted message. Observers join the messages of a turn: the end of one and the
+        beginning of the next must not form a link.
+        """
         said = [step for step in self._turn.steps if isinstance(step, ModelStep)]
         if any(step.thinking for step in said):
             self._output.receive(ThinkingDelta("\n\n"))
@@ -355,7 +360,7 @@ class TurnRunner:
 
 
 def _as_heard(turn: Turn) -> tuple[str, ...]:
-    """All that its messages have said, as who hears them puts them together."""
+    """Return the text of all its messages, joined as observers join them."""
     said = [*(step.content for step in turn.steps if isinstance(step, ModelStep)), turn.content]
     return "".join(said), "\n\n".join(said)
 

@@ -1,4 +1,4 @@
-"""What users make of one respondent's answers, by the prompt that the model was given."""
+"""Users' rewards of one respondent's answers, by the prompt of the answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PromptReward(NamedTuple):
     mean: float
 
     def in_words(self) -> str:
-        """For a person."""
+        """Return the rewards as text for a person."""
         plural = "" if self.ratings == 1 else "s"
         return f"{self.prompt} {self.mean:+.2f} ({self.ratings} rating{plural})"
 
@@ -32,8 +32,9 @@ class RunningReward:
         self.latest: list[PromptReward] = []  # what `by_prompt` has said last
 
     async def note(self, query_id: str, reward: float, rated_at: float) -> None:
-        """An answer has this reward now, 0 for none, unless one rated later is known; nothing if there is no such
-        answer. `rated_at` is in seconds since 1970."""
+        """Store an answer's current reward, 0 for none, unless a later rating is known; without effect if there is no
+        such answer. `rated_at` is in seconds since 1970.
+        """
         sql = (
             "INSERT INTO rewards SELECT query_id, respondent_id, coalesce(json_extract(outcome, '$.prompt'), ?), ?, ?"
             " FROM turns WHERE query_id = ? AND respondent_id = ? AND status = 'answered'"

@@ -1,5 +1,4 @@
-"""What users change about a session: its title, its settings and where it is listed, and where they go on from an
-earlier place of it."""
+"""Changes of a session by its user: title, settings, place in the list, and branches from an earlier turn."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ from local.journal.client import redact_on_record
 from local.journal.messages import JournalRedact
 from local.memory.messages import MemoryDeleted
 
-# What users delete goes from the journal, from everybody who keeps something of it, then from our own record.
+# Deletions by users: first from the journal, then from every other store, last from this record.
 
 JOURNAL_SECONDS = 5.0
 SEARCH_SECONDS = 30.0  # where the journal looks through all that it has
@@ -60,7 +59,7 @@ class RecordDeletion:
         self._deleting: set[str] = set()  # sessions
 
     async def delete(self, session_id: str) -> tuple[int, int]:
-        """Remove a session; returns the numbers of turns and of messages on record that have lost their content.
+        """Delete a session; returns the numbers of turns and of recorded messages that have lost their content.
 
         Raises `SessionInUse`, `NotOnRecord`, `RequestTimeout` while there is no journal, `RecordNotRedacted`,
         `StoreFailed`.
@@ -76,7 +75,7 @@ class RecordDeletion:
         return deleted, redacted
 
     async def drop(self, session_id: str) -> None:
-        """Remove a session of which nothing runs: whatever of it is open will have no end. Raises as `delete`."""
+        """Delete a session without running turns; open ones will have no end. Raises as `delete`."""
         with self._deletes(session_id):
             await self._delete_elsewhere(session_id, await self._conversation.session(session_id))
             await self._conversation.drop_session(session_id)
@@ -113,9 +112,9 @@ class RecordDeletion:
     async def _delete_elsewhere(
         self, session_id: str, turns: Sequence[StoredTurn], unpublished: Sequence[StoredTurn] = ()
     ) -> int:
-        """Everywhere but on our own record, which goes last: as long as it is there all this can be done again.
+        """Delete everywhere except in this record, which is last: while it exists, all this can be repeated.
 
-        An outcome that reached the journal only later would bring back what was deleted.
+        An outcome that reached the journal only later would bring deleted content back.
         """
         user_id = turns[0].user_id if turns else None
         try:
@@ -145,7 +144,7 @@ class RecordDeletion:
         return any(turn.status is TurnStatus.OPEN for turn in await self._conversation.session(session_id))
 
     async def _redact_mentions(self, engram_id: str) -> None:
-        """What recalled it may have been published only after the memory has seen to that."""
+        """Redact messages that mention an engram; recalls may have been published until the memory had deleted it."""
         try:
             await redact_on_record(self._bus, JournalRedact(mentioned=engram_id), SEARCH_SECONDS)
         except RequestTimeout as error:
@@ -161,8 +160,8 @@ class RecordDeletion:
             await asyncio.to_thread(self._files.discard, named)
 
 
-# When incognito sessions end: with the process, and when nothing was asked in them for long. So does what was asked
-# incognito in a session that is kept, and refused.
+# The end of incognito sessions: with the process, or after a long time without a question. The same holds for incognito
+# queries that a normal session refused.
 
 log = logging.getLogger(__name__)
 
@@ -178,8 +177,9 @@ class IncognitoSessions:
 
     @asynccontextmanager
     async def end_in_time(self) -> AsyncIterator[None]:
-        """Enter it before anything is served: what an earlier process has left is deleted first. Leave it when nothing
-        runs any more: all there are then end, with what is still open in them."""
+        """Delete incognito sessions in time. Enter it before serving: it deletes the leftovers of an earlier process
+        first. Leave it when nothing runs any more: it then deletes all of them, with their open turns.
+        """
         started = time.time()
         await self._drop_all()
         ending = asyncio.create_task(self._end_idle(started), name="end incognito sessions")
@@ -188,7 +188,7 @@ class IncognitoSessions:
         finally:
             ending.cancel()
         await asyncio.wait({ending})
-        await self._drop_all()  # not when the process comes to grief: the next one sees to that
+        await self._drop_all()  # not if the process fails: the next one deletes them
 
     async def _drop_all(self) -> None:
         try:
@@ -202,7 +202,7 @@ class IncognitoSessions:
             log.error("an incognito session is still on record, and is deleted as soon as that is possible: %s", error)
 
     async def _end_idle(self, started: float) -> None:
-        """Those of an earlier process, which could not be deleted at the start, count as idle."""
+        """Delete idle sessions. Those of an earlier process that could not be deleted at the start count as idle."""
         while True:
             await asyncio.sleep(min(self._idle_seconds / LOOKS, LONGEST_PAUSE_SECONDS))
             try:
@@ -211,8 +211,9 @@ class IncognitoSessions:
                 log.warning("an incognito session could not be deleted: %s", error)
 
     async def end_idle_since(self, then: float) -> None:
-        """Delete those in which nothing has happened since `then`, in seconds since 1970, and what was incognito and
-        refused before. Raises as a deletion does."""
+        """Delete the sessions without activity since `then`, in seconds since 1970, and incognito queries refused
+        before. Raises as a deletion does.
+        """
         for session_id in await self._conversation.incognito_sessions(then):
             try:
                 await self._deletion.delete(session_id)
@@ -227,8 +228,9 @@ Labelled = Mapping[str, str | bool | tuple[str, ...] | SessionSettings | None]
 
 
 class SessionChanges:
-    """The names, order and branches of sessions: each change is put on record, then into the store; of what was cut off
-    in between the journal tells again."""
+    """The names, order and branches of sessions: each change is recorded in the journal, then stored; the journal
+    redelivers changes that were interrupted between the two.
+    """
 
     publishes = (SessionChanged, SessionBranched)
 
@@ -251,9 +253,10 @@ class SessionChanges:
     async def branch(
         self, session_id: str, before: str, branch_id: str, *, through: str = "", is_version: bool = False
     ) -> BranchPoint:
-        """Have a session `branch_id` begin with the turns before a query, or up to one (`through`): another version of
-        the conversation, or a conversation of its own. Returns where it is left. The same again is the same branch.
-        Raises as `change`, `TurnStillOpen` and `SessionExists`."""
+        """Begin a session `branch_id` with the turns before a query, or up to one (`through`): another version of the
+        conversation, or a new conversation. Returns its origin. The same request again is the same branch. Raises as
+        `change`, `TurnStillOpen` and `SessionExists`.
+        """
         point = await self._sessions.branch_point(session_id, before, through)
         if await self._sessions.require_new(branch_id, point):
             branched = SessionBranched(
@@ -266,11 +269,11 @@ class SessionChanges:
         return point
 
     async def changed(self, changed: SessionChanged) -> None:
-        """Store what was said; an older word changes nothing."""
+        """Store a change; an older one than the stored one is ignored."""
         await self._sessions.keep_labels(changed.session_id, labels_in(changed))
 
     async def branched(self, branched: SessionBranched, envelope: Envelope) -> None:
-        """Make the branch that was told of; nothing if it is there."""
+        """Make the announced branch; without effect if it exists."""
         await self._sessions.branch(new_branch(branched, envelope.user_id))
 
 

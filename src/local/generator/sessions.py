@@ -1,7 +1,7 @@
 """Sessions that begin with the turns of another one, up to where they branch off. In the caller's transaction.
 
-The turns are copied, under ids of their own: what is asked in a branch, and what is deleted there, leaves the session
-that it has branched off as it is. The branch keeps them when that session is deleted.
+The turns are copied, under their own ids: questions and deletions in a branch do not change the original session. The
+branch keeps its copies when that session is deleted.
 """
 
 from __future__ import annotations
@@ -187,8 +187,9 @@ def copy_id(session_id: str, query_id: str) -> str:
 
 
 def family_of(db: sqlite3.Connection, respondent_id: str, session_id: str) -> list[dict[str, Any]]:
-    """All branches of a session, of the one that it has branched off, and of theirs: where each was left, which
-    conversation it is a version of, and the `first` query that was asked in it, None if there is none yet."""
+    """Return all branches of a session, of its origin, and of theirs: where each branched off, which conversation it is
+    a version of, and the `first` query in it, None if there is none yet.
+    """
     return [dict(row) for row in db.execute(_FAMILY, {"session": session_id, "own": respondent_id})]
 
 
@@ -252,11 +253,10 @@ def keep_labels(db: sqlite3.Connection, respondent_id: str, session_id: str, lab
     )  # fmt: skip
 
 
-# The sessions of a record as users see them listed: the pinned ones, then the most recent, a page at a time, and
-# those in which something was said. Of the versions of a conversation the one that was last changed is listed. In the
-# caller's transaction.
+# The list of a record's sessions: the pinned ones, then the most recent, in pages, and search in it. Of the versions of
+# a conversation only the last changed one is listed. In the caller's transaction.
 
-TITLE_CHARACTERS = 80  # of the question by which a session is called that has no title of its own
+TITLE_CHARACTERS = 80  # of the question that names a session without a title
 
 _TURNS = (
     "SELECT session_id, count(*) AS turns, sum(status = 'open') AS open, min(created_at) AS started_at,"
@@ -403,9 +403,9 @@ def _place(cursor: str) -> dict[str, Any]:
 
 
 class SessionRecord:
-    """The sessions of one respondent's record: listed, searched, paged, named, branched. What only reads does so in a
-    thread of its own and holds up no turn. Raises as `ConversationService` does, and `NotOnRecord` for a session that
-    there is not."""
+    """The sessions of one respondent's record: listed, searched, paged, named, branched. Reading runs in its own thread
+    and delays no turn. Raises as `ConversationService` does, and `NotOnRecord` for an unknown session.
+    """
 
     def __init__(self, conversation: ConversationService, respondent_id: str) -> None:
         self._conversation, self._own = conversation, respondent_id
@@ -426,7 +426,7 @@ class SessionRecord:
         return await self._conversation.read(lambda db: folders_and_tags(db, self._own, wanted))
 
     async def head(self, session_id: str) -> SessionHead:
-        """Whose a session is, and how many turns it has."""
+        """Return a session's user and number of turns."""
         return await self._conversation.read(lambda db: head_of(db, self._own, session_id))
 
     async def page(self, session_id: str, place: TurnPlace, limit: int) -> TurnPage:
@@ -434,7 +434,7 @@ class SessionRecord:
         return await self._conversation.read(lambda db: page_of(db, self._own, session_id, place, limit))
 
     async def find(self, session_id: str, text: str) -> list[TextHit]:
-        """Where a text stands in a session."""
+        """Return the places of a text in a session."""
 
         def work(db: sqlite3.Connection) -> list[TextHit]:
             text_search.prepare(db)
@@ -443,7 +443,7 @@ class SessionRecord:
         return await self._conversation.read(work)
 
     async def labels(self, session_id: str) -> Labels:
-        """How a session is called, and whether it is pinned."""
+        """Return a session's title, and whether it is pinned."""
         return await self._conversation.read(lambda db: labels_of(db, self._own, session_id))
 
     async def keep_labels(self, session_id: str, labels: Labels) -> None:
@@ -451,7 +451,7 @@ class SessionRecord:
         await self._conversation.write(lambda db: keep_labels(db, self._own, session_id, labels))
 
     async def branch_point(self, session_id: str, before: str, through: str = "") -> BranchPoint:
-        """Where a branch begins that goes on before a query, or behind one. Raises `TurnStillOpen`."""
+        """Return the place of a branch that begins before a query, or after one. Raises `TurnStillOpen`."""
         return await self._conversation.read(lambda db: branch_point(db, self._own, session_id, before, through))
 
     async def conversation_of(self, session_id: str) -> str:
@@ -463,7 +463,7 @@ class SessionRecord:
         return await self._conversation.read(lambda db: versions_of(db, self._own, session_id))
 
     async def require_new(self, session_id: str, point: BranchPoint) -> bool:
-        """Whether a branch is still to be made. Raises `SessionExists` where there is another session of that id."""
+        """Whether a branch is still to be made. Raises `SessionExists` if there is another session of that id."""
         own = self._own
         return await self._conversation.read(lambda db: require_new(db, own, session_id, point))
 

@@ -1,4 +1,4 @@
-"""Tools as models are told of them: in full, or in few words for models that read slowly. No I/O."""
+"""The schemas of tools for the prompt: in full, or short for models that read slowly. No I/O."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ OURS: Final = frozenset(_LARGE)
 """Tools of other names are the owner's own, or those of MCP servers: the owner has added them on purpose."""
 
 MOST_CHARACTERS = 200  # of a description that has no first sentence
-DEEPEST = 6  # level of a schema that is told; below it a value is of any type
+DEEPEST = 6  # level of a schema that is shown; below it a value is of any type
 _SENTENCE = re.compile(r"\s*(.+?[.!?])(?=\s+[^a-z\s]|\s*$)", re.DOTALL)
 _KEPT: Final = ("enum", "const")
 
@@ -59,7 +59,7 @@ _made: dict[tuple[str, Tier], tuple[ToolSchema, ToolFunction]] = {}  # the lates
 
 
 def as_function(schema: ToolSchema, tier: Tier = Tier.LARGE) -> ToolFunction:
-    """A tool as a model of that tier is told about it: always the same, byte for byte."""
+    """Return a tool's schema for a model of that tier; always the same bytes."""
     made_of, function = _made.get((schema.tool, tier), (None, None))
     if function is None or made_of is not schema:
         function = _function_of(schema, tier)
@@ -87,8 +87,9 @@ def first_sentence(text: str) -> str:
 
 
 def bare(parameters: Json, *, described: bool = False) -> Json:
-    """A JSON Schema of arguments with types, choices and what is required, and nothing else: of several types the
-    first. `described`: with the first sentence of each argument's description, and all types."""
+    """Return a JSON Schema of arguments with only types, choices and required names: of several types the first.
+    `described`: with the first sentence of each argument's description, and all types.
+    """
     return {"type": "object", "properties": {}, **_bare(parameters, parameters, described, DEEPEST)}
 
 
@@ -120,7 +121,7 @@ def _bare(schema: Any, root: Json, described: bool, levels: int) -> Json:
 
 
 def _type(named: Any) -> Any:
-    """One type, where the other one is null."""
+    """Return the one type that is not null."""
     if isinstance(named, list):
         named = [each for each in named if each != "null"]
         return named[0] if len(named) == 1 else named

@@ -1,4 +1,4 @@
-"""What a turn has done so far, as it is stored: what the model said, and how its tool calls ended."""
+"""The stored steps of a turn: the model's messages, and the results of its tool calls."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ModelStep(Data):
     usage: UsageInfo = UsageInfo()
     degraded: tuple[str, ...] = ()
     cut_off: bool = False
-    tainted: bool = False  # words of strangers were before the model when it said this
+    tainted: bool = False  # untrusted content was in front of the model
 
     @property
     def is_empty(self) -> bool:
@@ -99,11 +99,11 @@ class ToolStep(Data):
 
     @property
     def tainted(self) -> bool:
-        """Whether words of strangers came with it."""
+        """Whether it contains untrusted content."""
         return any(record.tainted for record in self.records)
 
     def as_messages(self) -> list[Json]:
-        """One tool message for each call, errors included."""
+        """Return one tool message for each call, errors included."""
         return [
             {"role": "tool", "tool_name": record.tool, "tool_call_id": record.call_id, "content": result_text(record)}
             for record in self.records
@@ -111,7 +111,7 @@ class ToolStep(Data):
 
 
 class NudgeStep(Data):
-    """A step in which the turn itself tells the model, to get an answer out of it."""
+    """A step in which the turn itself prompts the model for an answer."""
 
     kind: Literal["nudge"] = "nudge"
     text: str
@@ -127,7 +127,7 @@ _STEP: TypeAdapter[Step] = TypeAdapter(Annotated[Step, Field(discriminator="kind
 
 
 def result_text(record: ToolCallRecord) -> str:
-    """What the model reads of a settled call."""
+    """Return the result of an ended call, for the model."""
     if record.error is not None:
         return f"Error ({record.error.kind}): {record.error.message}"
     if record.whole is not None:
@@ -146,7 +146,7 @@ def _cut_note(call_id: str, whole: KeptText) -> str:
 
 
 def parse_step(text: str) -> Step:
-    """A stored step. Raises `StoreDamaged` if it is none."""
+    """Return a stored step. Raises `StoreDamaged` if the text is invalid."""
     try:
         step = _STEP.validate_json(text)
     except ValidationError as error:
@@ -155,7 +155,7 @@ def parse_step(text: str) -> Step:
 
 
 def parse_record(text: str) -> ToolCallRecord:
-    """A tool result that was stored by itself. Raises `StoreDamaged` if it is none."""
+    """Return a tool result that was stored singly. Raises `StoreDamaged` if the text is invalid."""
     try:
         return _with_taint(ToolCallRecord.model_validate_json(text))
     except ValidationError as error:
@@ -174,7 +174,7 @@ def _first_fault(error: ValidationError) -> str:
 
 
 def usage_of(done: Done, span: ModelSpan | None, gauge: ContextGauge | None) -> UsageInfo:
-    """What one call of the model has cost; `span` is when it was, if that is known."""
+    """Return the usage of one call of the model; `span` is its time, if known."""
     tokens = {
         "prompt_tokens": done.usage.prompt_tokens,
         "completion_tokens": done.usage.completion_tokens,
@@ -189,8 +189,9 @@ def total_usage(
     gauge: ContextGauge | None,
     totals: TurnTotals | None = None,
 ) -> UsageInfo:
-    """What a turn has cost: its calls together, and each by itself, one that was cut off among them. `totals` are what
-    it has used of its limits."""
+    """Return the usage of a turn: its calls together, and each by itself, including one that was cut off. `totals` are
+    the used shares of its limits.
+    """
     durations: Counter[str] = Counter()
     for usage in usages:
         durations.update(usage.durations)
@@ -212,7 +213,7 @@ def signed_as(name: str, usage: UsageInfo) -> UsageInfo:
 
 @dataclass(slots=True)
 class PartialMessage:
-    """One message of the model while it is being said: what has been heard of it so far."""
+    """One message of the model while it is generated."""
 
     _content: list[str] = field(default_factory=list)
     _thinking: list[str] = field(default_factory=list)
@@ -222,12 +223,12 @@ class PartialMessage:
 
     @property
     def content(self) -> str:
-        """What is for the user."""
+        """Return the text for the user."""
         return "".join(self._content)
 
     @property
     def thinking(self) -> str:
-        """What the model thought before and in between."""
+        """Return the model's thinking before and in between."""
         return "".join(self._thinking)
 
     @property
@@ -255,14 +256,15 @@ class PartialMessage:
                     self.notes.append(CUT_OFF)
 
     def was_calls(self, calls: Sequence[ToolCall]) -> None:
-        """What stood where the content belongs were these calls."""
+        """Replace the content by these calls, which it contained as text."""
         self._content, self.calls = [], list(calls)
         self.notes += [f"the call of {call.name} {AS_TEXT}" for call in calls]
 
 
 class CallTimer:
-    """A timer of model calls: when the model's calls of a turn began, were first heard of, and ended; one at a time.
-    `clock` gives seconds since 1970."""
+    """A timer of the model calls of a turn: when each began, returned its first token, and ended; one at a time.
+    `clock` returns seconds since 1970.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -277,7 +279,7 @@ class CallTimer:
         self._thinks_since, self._thought = None, 0.0
 
     def receive(self, delta: Delta) -> None:
-        """Something came; the first of what is said counts, from the beginning if that begins again."""
+        """Note a delta; the first one with text counts, again after a restart."""
         if isinstance(delta, RestartDelta):
             self._first_token, self._thinks_since, self._thought = None, None, 0.0
         elif isinstance(delta, _SAID):
@@ -289,7 +291,7 @@ class CallTimer:
                 self._thinks_since = now if thinks else None
 
     def end(self) -> ModelSpan | None:
-        """The call has ended, or is cut off; None if there is none."""
+        """Return the span of the call, which has ended or is cut off; None if there is none."""
         if self._started is None:
             return None
         ended = self._clock()
@@ -309,14 +311,15 @@ class CallTimer:
 # How far one turn may go, and how far it has come: the one place that says when no more tools are called.
 
 OUTPUT_BYTES = 2_000_000
-TOO_MANY_CALLS = "too_many_calls"  # the kind of what was not made
+TOO_MANY_CALLS = "too_many_calls"  # the kind of error of calls that were not made
 
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """The limits of one turn. Steps are rounds of tool calls: `steps` where only tools are offered that read, else
-    `acting_steps`. `calls` and `output_bytes`, of what tools have told, are for a whole turn, and so are `tokens`,
-    which an agent's turn has."""
+    """The limits of one turn. Steps are rounds of tool calls: `steps` if only reading tools are offered, else
+    `acting_steps`. `calls` and `output_bytes`, of results, are for a whole turn, and so are `tokens`, which limit an
+    agent's turn.
+    """
 
     steps: int = 5
     acting_steps: int = 20
@@ -331,7 +334,7 @@ class TurnLimits:
         return replace(self, calls=min(self.calls, task.max_calls), tokens=task.max_tokens)
 
     def totals(self, steps: Sequence[Step], *, acts: bool) -> TurnTotals:
-        """What a turn has used of them; `acts`: it is offered a tool that does more than read."""
+        """Return the used shares of the limits; `acts`: the turn is offered a tool that does more than read."""
         rounds = [step for step in steps if isinstance(step, ToolStep)]
         records = [record for step in rounds for record in step.records]
         usages = [step.usage for step in steps if isinstance(step, ModelStep)]
@@ -359,7 +362,7 @@ def limit_met(totals: TurnTotals) -> str:
 
 
 def notes_of(totals: TurnTotals) -> tuple[str, ...]:
-    """What is said of an answer that a limit has brought about."""
+    """Return the notes on an answer that a limit has forced."""
     if not (totals.steps and (met := limit_met(totals))):
         return ()
     return (f"it answered with what it had, as no more than {met} are possible for one question",)
@@ -372,8 +375,9 @@ NOT_TOLD = "the memory did not say in time what it knows of the user: this answe
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """Everything that a turn starts from. `prelude` is what the model gets before the query: system prompt and history,
-    but for the exchanges that are in the `summary`."""
+    """The inputs of a turn. `prelude` are the messages before the query: system prompt and history, except the
+    exchanges in the `summary`.
+    """
 
     query_id: str
     respondent_id: str
@@ -383,31 +387,29 @@ class TurnInput:
     limits: TurnLimits
     summary: Summary = Summary()  # noqa: RUF009 - frozen
     attached: Attached = Attached()  # noqa: RUF009 - frozen
-    beginning: PromptParts | None = (
-        None  # of its prompts; made of the prelude, the summary and the files where there is none
-    )
-    recalled: tuple[RecalledExchange, ...] = ()  # what the memory has found of earlier conversations
+    beginning: PromptParts | None = None  # of its prompts; by default made of the prelude, the summary and the files
+    recalled: tuple[RecalledExchange, ...] = ()  # exchanges of earlier conversations
     prompt: str = "default"  # the name of its instructions
     profile: str = ""  # its name, if it was asked with one
     incognito: bool = False
     in_history: bool = True
     options: AnswerOptions | None = None
     continued: tuple[Json, ...] = ()  # what has followed the query: calls of the asker's functions, their results
-    tainted: bool = False  # by what was said before, or by a file
+    tainted: bool = False  # by the earlier conversation, or by a file
     origin: str = USER
-    own_words: bool = True  # false where the query itself may have words of strangers in it
-    private: tuple[str, ...] = ()  # what the prompt has of the user's that they have not said in this conversation
-    notes: tuple[str, ...] = ()  # what the prompt had to be made without
+    own_words: bool = True  # false if the query itself may contain untrusted content
+    private: tuple[str, ...] = ()  # the user's private texts in the prompt that are not from this conversation
+    notes: tuple[str, ...] = ()  # about missing parts of the prompt
     task: AgentTask | None = None  # where a model has asked it of an agent, and no user
     model: str = ""  # the one that answers
 
     @property
     def spoken(self) -> tuple[str, ...]:
-        """What the user has said in it and before it. A task and those before it are words of models."""
+        """Return the user's words in the query and before it. A task and those before it are words of models."""
         if self.task is not None:
             return (self.task.asked,)
         if not self.in_history and not (self.options is not None and self.options.remember):
-            return (self.query,)  # what a client says that the user has said earlier is only the client's word
+            return (self.query,)  # earlier messages that a client sends are not proven to be the user's
         before = [str(each.get("content") or "") for each in self.prelude if each.get("role") == "user"]
         if not self.in_history:
             before = [text for text in before if not has_template_marks(text)]
@@ -415,7 +417,7 @@ class TurnInput:
 
     @property
     def whose(self) -> dict[str, str]:
-        """What is said of an agent where it requests approval."""
+        """Return how an agent is named in a request for approval."""
         task = self.task
         if task is None:
             return {}
@@ -438,7 +440,7 @@ class TurnState(StrEnum):
 
 
 class TurnAction(StrEnum):
-    """What can happen to a turn."""
+    """An event of a turn."""
 
     RECEIVE_QUERY = "RECEIVE_QUERY"
     START_GENERATION = "START_GENERATION"
@@ -458,7 +460,7 @@ Status = Literal["answered", "cancelled", "failed"]
 
 
 class NextStep(Enum):
-    """What a turn wants done."""
+    """The next action that a turn wants."""
 
     CALL_MODEL = auto()
     CALL_TOOLS = auto()

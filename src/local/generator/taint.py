@@ -1,4 +1,4 @@
-"""What taint means for one turn: looked up when it is first needed, which in most turns is never."""
+"""The taint of one turn, looked up when it is first needed, which in most turns is never."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ MOST_SOURCES = 5
 
 
 class TurnRecord(Protocol):
-    """What is on record beside one turn."""
+    """The stored provenance for one turn."""
 
     async def earlier(self) -> EarlierRecord:
-        """What was said before it."""
+        """Return the record of the earlier conversation."""
 
     async def before_task(self) -> EarlierRecord | None:
-        """What the turn knew that wrote its task after untrusted content was read; None for any other turn."""
+        """Return the record of the turn that wrote its task after untrusted content was read; None for any other turn."""
 
     async def budget(self) -> LinkBudget:
-        """What was opened in its conversation."""
+        """Return the link budget of its conversation."""
 
     async def keep(self, budget: LinkBudget) -> None:
-        """Store what is `unsaved` of that."""
+        """Store the `unsaved` part of the budget."""
 
 
 class NothingEarlier:
-    """The record of a turn before which nothing was said."""
+    """The record of a turn without an earlier conversation."""
 
     async def earlier(self) -> EarlierRecord:
-        """Nothing."""
+        """Return an empty record."""
         return EarlierRecord()
 
     async def before_task(self) -> EarlierRecord | None:
-        """Nothing."""
+        """Return None: there is no such task."""
         return None
 
     async def budget(self) -> LinkBudget:
@@ -51,11 +51,11 @@ class NothingEarlier:
         return LinkBudget()
 
     async def keep(self, budget: LinkBudget) -> None:
-        """Nobody reads it later."""
+        """Do nothing: the budget is not read again."""
 
 
 def _named(record: ToolCallRecord) -> list[str]:
-    """Who speaks in the result of a call: hosts, the folder of files, else the tool."""
+    """Return the sources of the result of a call: hosts, the folder of files, else the tool."""
     if record.result is None or not (record.tainted or record.tool in (FETCH, SEARCH)):
         return []
     hosts = [url.netloc for source in record.sources if (url := parsed(source)) is not None]
@@ -64,7 +64,7 @@ def _named(record: ToolCallRecord) -> list[str]:
 
 @dataclass(slots=True)
 class TurnTaint:
-    """The taint of one turn. `record` finds what was said before; what its steps bring is added each time."""
+    """The taint of one turn. `record` returns the earlier conversation's; the turn's own steps are added each time."""
 
     turn: Turn
     settings: GeneratorConfig = field(default_factory=GeneratorConfig)
@@ -75,7 +75,7 @@ class TurnTaint:
     _budget: LinkBudget | None = None
 
     async def policy(self) -> TaintPolicy:
-        """What decides about the calls of the model's last message."""
+        """Return the policy for the calls of the model's last message."""
         if self._budget is None:
             self._budget = await self.record.budget()
         task = self.turn.question.task
@@ -90,7 +90,7 @@ class TurnTaint:
             await self.record.keep(self._budget)
 
     async def provenance(self) -> Provenance:
-        """What is known by now of where things come from."""
+        """Return the provenance known so far."""
         if self._before is None:
             earlier, self._given = await self.record.earlier(), await self.record.before_task()
             named = earlier.attachments
@@ -109,7 +109,7 @@ class TurnTaint:
         )
 
     async def link_filter(self) -> DeltaFilter:
-        """What takes out of the next message the links that nobody has given."""
+        """Return the filter for links of unknown provenance in the next message."""
         question = self.turn.question
         texts = [str(each.get("content") or "") for each in question.prelude if each.get("role") != "system"]
         results = [record.result for record in self.turn.records if record.result is not None]
@@ -119,7 +119,9 @@ class TurnTaint:
         return DeltaFilter(LinkPolicy(await self.provenance(), loose_words_in(known)))
 
     async def sources(self) -> tuple[str, ...]:
-        """Whose words are before the model, the latest first, as a person knows them: hosts, files, tools."""
+        """Return the sources of untrusted content in front of the model, the latest first, in names for a person:
+        hosts, files, tools.
+        """
         await self.provenance()
         assert self._before is not None, "that has looked"
         _, earlier, texts = self._before
@@ -129,7 +131,7 @@ class TurnTaint:
         return tuple(dict.fromkeys(named))[:MOST_SOURCES] or ("an earlier part of it",)
 
     def _texts(self, attachments: Sequence[str]) -> list[str]:
-        """What stands in files of earlier questions, as far as they are still there."""
+        """Return the texts of files of earlier questions, as far as they still exist."""
         found = []
         for attachment_id in attachments if self.files is not None else ():
             try:

@@ -37,7 +37,7 @@ from local.core.text import MARGIN, masked
 from local.core.web_url import WebUrl, parse_web_url
 from local.core.words import content_words
 
-# Addresses of the web as people and pages write them, and the book of those that somebody has given.
+# Addresses of the web as people and pages write them, and the set of those with a known provenance.
 
 CLOSERS = ".,;:!?…'\")]}>*_`|”’»›。，、！？；：）】》」』"  # what may follow an address without being a part of it
 _SCHEMED = re.compile(r"https?://[^\s<>\"`]+", re.IGNORECASE)
@@ -51,7 +51,7 @@ Key = tuple[str, int | None, str]
 
 
 def parsed(text: str) -> WebUrl | None:
-    """An address, or None for what is none."""
+    """Return an address; None if the text is not one."""
     try:
         return parse_web_url(text)
     except FetchRefused:
@@ -90,8 +90,9 @@ def key_of(url: WebUrl) -> Key:
 
 
 class AllowedUrls:
-    """The set of addresses that somebody has given. Where one is asked for that is as good as the same, it is the given
-    one that is to be used: so nobody can say anything by the way in which it is written."""
+    """The set of addresses with a known provenance. A request for an equivalent address uses the known one, so that its
+    spelling cannot carry information.
+    """
 
     def __init__(self, addresses: Iterable[str] = ()) -> None:
         self._exact: set[str] = set()
@@ -105,7 +106,7 @@ class AllowedUrls:
         return len(self._by_key)
 
     def add(self, address: str) -> None:
-        """Somebody has given this one; what is no address is ignored."""
+        """Add an address; text that is not one is ignored."""
         url = parsed(address)
         if url is not None:
             self._exact.add(str(url))
@@ -114,7 +115,7 @@ class AllowedUrls:
             self._longest = max(self._longest, len(address), len(str(url)))
 
     def matching(self, address: str) -> str | None:
-        """The given address that this one is, in the form in which it was given; None if it is none of them."""
+        """Return the known address that is equivalent to this one, in its known form; None if there is none."""
         url = parsed(address) if len(address) <= self._longest + _LONGER else None
         if url is None:
             return None
@@ -138,15 +139,17 @@ def _squeezed(text: str) -> str:
 
 
 class PrivateWords:
-    """A search for private words. `private` are texts with what a user has not said here; `spoken` is what they have
-    said, and `public` what stands in every prompt."""
+    """A search for private words. `private` are texts with content that the user has not written here; `spoken` are the
+    user's words, and `public` the texts of every prompt.
+    """
 
     def __init__(self, private: Iterable[str], spoken: Iterable[str], public: str = "") -> None:
         self._private, self._spoken = "\n".join(private), "\n".join([*spoken, public])
 
     def found_in(self, query: str) -> list[str]:
-        """The words of a search that are not to be told, each once: numbers, codes and addresses, and four or more
-        words in a row."""
+        """Return the private words of a search, each once: numbers, codes and addresses, and four or more words in a
+        row.
+        """
         found = [*self._secrets(query), *self._codes(query), *self._pieced(query), *self._runs(query)]
         return list(dict.fromkeys(found))
 
@@ -266,21 +269,20 @@ def _is_plain(word: str) -> bool:
     return bare.islower() or bare.istitle() or len(bare) < 8 or not bare.isupper()
 
 
-# Where what a model may want to use comes from: what the user has said, what searches and pages have given, and
-# what is private.
+# The provenance of what a model may use: words of the user, addresses from searches and pages, and private content.
 
 MOST_IN_TEXT = 200  # addresses of one result's text
 FETCH, SEARCH, RECALL, READ_ON = "web_fetch", "web_search", "search_memory", "read_result"
-_SAID = re.compile(r" \(said [^)]*\)")  # when that was is nobody's secret
+_SAID = re.compile(r" \(said [^)]*\)")  # the time of an exchange is not private
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What is known of where words and addresses come from. `spoken` are the user's own words in this conversation,
-    `private` texts of theirs that are not of it. `hits` are the addresses that the user has given, or a search that was
-    made before untrusted content was read; `links` those of later searches, those on pages, and those that were opened:
-    few of them are opened (`LinkBudget`). A host that is `always_readable` is one where strangers can neither
-    publish nor read who has asked for what."""
+    """The known origin of words and addresses. `spoken` are the user's own words in this conversation, `private` their
+    texts from elsewhere. `hits` are the addresses that the user has written, or that a search before untrusted content
+    returned; `links` those of later searches, those on pages, and those that were opened: few of them are opened
+    (`LinkBudget`). A host that is `always_readable` is one where outsiders can neither publish nor see requests.
+    """
 
     spoken: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
@@ -297,8 +299,9 @@ class Provenance:
         always_readable: Collection[str] = (),
         given: Iterable[ToolCallRecord] | None = None,
     ) -> Provenance:
-        """The provenance of what was said and called in a conversation up to now. Where other calls have `given`
-        addresses, those of the conversation itself give none."""
+        """Return the provenance of a conversation up to now. Where other calls have `given` addresses, those of the
+        conversation itself add none.
+        """
         calls = list(calls)
         giving = calls if given is None else list(given)
         spoken = (*spoken, *(own for call in giving if (own := own_words(call))))
@@ -310,12 +313,12 @@ class Provenance:
         return cls(spoken, (*private, *read), hits, links, always_readable)
 
     def address(self, address: str) -> str | None:
-        """An address as it may be shown: as somebody has given it, or on a host that is always readable."""
+        """Return an address in the form that may be shown: the known form, or one on a host that is always readable."""
         given = self.hits.matching(address) or self.links.matching(address)
         return given or (address if "#" not in address and self.is_always_readable(address) else None)
 
     def is_always_readable(self, address: str) -> bool:
-        """Whether asking for that tells nobody anything."""
+        """Whether a request to that address reveals nothing to outsiders."""
         url = parsed(address)
         return url is not None and url.netloc in self.always_readable and "?" not in url.target
 
@@ -331,8 +334,9 @@ def _note(call: ToolCallRecord, hits: AllowedUrls, links: AllowedUrls) -> None:
 
 
 def own_words(call: ToolCallRecord) -> str | None:
-    """What the user has said to a question of the model; nothing where that is one of the options, for those are words
-    of the model, which may be those of strangers."""
+    """Return the user's own words in an answer to a question of the model; empty if it is one of the options, which the
+    model wrote and which may be untrusted content.
+    """
     if call.tool != CLARIFICATION or call.result is None:
         return None
     is_option = any(_plain(str(option)) == _plain(call.result) for option in call.args.get("options") or ())
@@ -344,19 +348,19 @@ def _plain(text: str) -> str:
 
 
 def _is_public(call: ToolCallRecord) -> bool:
-    """Whether what a call has brought is of the web, or was said in this conversation, or is our own."""
+    """Whether a call's result is from the web, from this conversation, or from LoCAL2 itself."""
     return call.tool in (FETCH, SEARCH, CLARIFICATION, TODO_LIST, PROPOSE_PLAN, PLAN_STEP, TOOL_SEARCH) or (
         call.tool == READ_ON and bool(call.sources)
     )
 
 
 def _private_in(call: ToolCallRecord) -> str:
-    """What any other tool has brought: all of it, of memories what is told."""
+    """Return the private content in the result of any other tool: all of it, of memories the user's words."""
     return user_words_in(call.result or "") if call.tool == RECALL else call.result or ""
 
 
 def user_words_in(recollection: str) -> str:
-    """What of the text of search_memory is the user's: quotations, and the values of facts."""
+    """Return the user's part of the text of search_memory: quotations, and the values of facts."""
     lines = (_SAID.sub("", line) for line in recollection.splitlines() if line.startswith((MARGIN, "- ")))
     return "\n".join(line.removeprefix(MARGIN) for line in lines)
 
@@ -370,14 +374,14 @@ def _calls(outcome: dict[str, Any]) -> list[dict[str, Any]]:
     return list(outcome.get("tool_calls") or ())
 
 
-# Which calls of a tainted turn are made, and how: decided outside the model, whatever it was told.
+# The decision which calls of a tainted turn are made, and how: outside the model, whatever its prompt contains.
 
 MOST_LINKS = 5  # of those that pages have given, opened for one question, by its agents too
 MOST_IN_CONVERSATION = 10  # of them, for all questions of a conversation together
 NOT_GIVEN, PRIVATE_WORDS, TAINTED = "not_given", "private_words", "tainted"
 REFUSALS = frozenset({NOT_GIVEN, PRIVATE_WORDS, TAINTED})  # kinds
 _WHY = "This conversation holds text of strangers (a page, a search, a file or a tool's result)"
-_SHOWN = 300  # characters of what is refused
+_SHOWN = 300  # characters of refused content
 
 
 class TaintRefusal(NamedTuple):
@@ -412,9 +416,10 @@ class LinkBudget:
 
 @dataclass(slots=True)
 class TaintPolicy:
-    """The decisions of the rule for the calls of one message of the model, which are to be shown to it in their order.
-    `budget` counts the links that are opened for the user's `question`, `may_write` are tools with effects that may be
-    used all the same, `public` is what stands in every prompt."""
+    """The rule's decisions for the calls of one message of the model, which must be passed in their order. `budget`
+    counts the links that are opened for the user's `question`, `may_write` are tools with effects that may be used all
+    the same, `public` are the texts of every prompt.
+    """
 
     provenance: Provenance
     budget: LinkBudget = field(default_factory=LinkBudget)
@@ -444,7 +449,7 @@ class TaintPolicy:
         return {**args, "url": self.provenance.address(address) or address}
 
     def stays_on_host(self, tool: str, args: Mapping[str, Any]) -> bool:
-        """Whether redirects of that call to other hosts are to be refused."""
+        """Whether redirects of that call to other hosts must be refused."""
         address = str(args.get("url", ""))
         given = self.provenance.hits.matching(address) or self.provenance.links.matching(address)
         return tool == FETCH and given is None

@@ -1,4 +1,6 @@
-"""The tool calls of a turn: made side by side, each with its time limit, their results kept for whoever goes on."""
+"""The tool calls of a turn: made side by side, each with its time limit; results are stored for a process that
+continues the turn.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ from local.models.leases import Leases, Priority
 from local.permissions.messages import QUESTIONS_OF_THE_MODEL, GrantRequest, GrantResult, PermissionDecision
 from local.tools.arguments import argument_fault
 
-# Approval of the calls of one turn: which of them need it, what is asked, and what the model reads if it is denied.
+# The approval of the calls of one turn: which need it, the question, and the result of a denial for the model.
 
 DENIED, UNANSWERED = "denied", "unanswered"
 QUESTIONS = {
@@ -77,7 +79,7 @@ class ApprovalFlow:
     taint: TurnTaint
 
     def may_lift(self, record: ToolCallRecord, schema: ToolSchema | None) -> bool:
-        """Whether a person may allow what the rule of taint has refused."""
+        """Whether a person may lift this refusal by the rule of taint."""
         if self.gate is None or schema is None or record.error is None or record.error.kind not in REFUSALS:
             return False
         return schema.safety != "L0" or self._mode != NON_INTERACTIVE
@@ -90,7 +92,9 @@ class ApprovalFlow:
         return schema.safety != "L0" or schema.tool in QUESTIONS_OF_THE_MODEL or self.gate.denies(schema.tool)
 
     async def of_folder(self, record: ToolCallRecord, on_asked: Callable[[], object]) -> bool:
-        """Whether the owner trusts the folder whose files a call has read. They are asked unless nobody is there."""
+        """Ask the owner whether they trust the folder whose files a call has read, unless the turn is non-interactive;
+        returns the answer.
+        """
         if self.gate is None or not await self.gate.may_ask_soon(self.turn.question):
             return False
         request = GrantRequest(
@@ -165,8 +169,9 @@ class ApprovalFlow:
 
 @dataclass(frozen=True, slots=True)
 class TurnContext:
-    """The parts of the process that a turn works with. `answers_as` is the name to sign with, where it is not the
-    model's; `on_away` is told when no model server answers for now, `on_answered` when one has."""
+    """The parts of the process that a turn uses. `answers_as` is the name to sign with if it is not the model's;
+    `on_away` is called when no model server answers, `on_answered` when one has.
+    """
 
     model: ChatModel
     prompts: PromptFitter
@@ -189,7 +194,7 @@ class TurnContext:
 
 
 class BuiltinTools:
-    """The tools that a turn has by itself; answers their calls in one turn."""
+    """The built-in tools of a turn; answers their calls."""
 
     def __init__(self, turn: Turn, context: TurnContext, output: TurnOutput) -> None:
         self._turn, self._context, self._output = turn, context, output
@@ -197,7 +202,7 @@ class BuiltinTools:
     async def answer(
         self, request: ToolRequest, grant: GrantResult | None, offered: Mapping[str, ToolSchema]
     ) -> ToolResult:
-        """What such a tool answers, beside what is offered; everybody hears of it, and of what it has changed."""
+        """Return the built-in tool's result and publish it with its changes."""
         if request.tool == READ_RESULT:
             result = await self._part(request)
         elif request.tool == TOOL_SEARCH:
@@ -207,7 +212,7 @@ class BuiltinTools:
             return await self._follow(request)
         elif request.tool == TODO_LIST:
             return await self._keep_list(request)
-        elif grant is None:  # nobody was asked, so that nobody has answered
+        elif grant is None:  # no person was asked, so there is no answer
             raise ToolError(f"{request.tool}: there is nobody who could be asked", kind="unavailable")
         else:
             result = _result(request, plans.approved(grant) if request.tool == PROPOSE_PLAN else grant.answer or "")
@@ -215,7 +220,7 @@ class BuiltinTools:
         return result
 
     async def propose(self, call: PlannedCall) -> None:
-        """A plan is about to be shown to the user: everybody hears of it, once."""
+        """Publish once that a plan is shown to the user."""
         told = PlanArguments.model_validate(call.args)
         created = PlanCreated(
             query_id=self._turn.question.query_id,
@@ -268,8 +273,9 @@ def request_id(call_id: str, respondent_id: str) -> str:
 
 
 class ToolCalls:
-    """The tool calls of one turn: makes what the model's last message calls. `results` are those that have come, by
-    call_id."""
+    """The tool calls of one turn: makes the calls of the model's last message. `results` are those that have arrived,
+    by call_id.
+    """
 
     def __init__(self, turn: Turn, context: TurnContext, output: TurnOutput, taint: TurnTaint) -> None:
         self._turn, self._context, self._output, self._taint = turn, context, output, taint
@@ -311,7 +317,7 @@ class ToolCalls:
         return turn.tools_settled(self.results)
 
     def _liftable(self) -> list[PlannedCall]:
-        """What the rule of taint has refused just now, and a person may allow."""
+        """Return the calls just refused by the rule of taint that a person may allow."""
         refused = self.results.keys() - self._kept.keys()
         return [
             call
@@ -336,8 +342,9 @@ class ToolCalls:
             self.results[call.call_id] = await self._result(call, grant)
 
     async def _ask_about_folder(self) -> None:
-        """Ask the owner whether they trust the folder of the files read just now, before the model reads them, if
-        nothing else taints the conversation. If they do not, the results taint it, and nobody is asked again."""
+        """Ask the owner whether they trust the folder of the files just read, before the model reads them, if nothing
+        else taints the conversation. If they do not, the results taint it, and the question is not asked again.
+        """
         tainting = [record for record in self.results.values() if record.tainted]
         folders = {record.folder for record in tainting}
         if self._turn.tainted or len(folders) != 1 or "" in folders:
@@ -355,8 +362,9 @@ class ToolCalls:
     async def _permission(
         self, call: PlannedCall, refusal: ErrorInfo | None, must_ask: str
     ) -> GrantResult | ToolCallRecord:
-        """A grant for a call, or its record if there is none. A call with bad arguments is answered at once, as denied
-        if that is what it would be with good ones: told of its arguments, a small model would only call it again."""
+        """Return a grant for a call, or its record if there is none. A call with bad arguments is answered at once, as
+        denied if it would be with good ones: a small model that learns of its arguments would only call it again.
+        """
         parameters = self._offered[call.tool].parameters
         fault = "" if call.tool in SCHEMAS else argument_fault(call.tool, parameters, call.args)
         async with self._one_question[denial_key(call)]:
@@ -376,8 +384,9 @@ class ToolCalls:
     async def _hooked(
         self, hooks: TurnHooks, call: PlannedCall, refusal: ErrorInfo | None
     ) -> tuple[PlannedCall, ErrorInfo | None, ToolCallRecord | None, str, bool]:
-        """A call as hooks have left it, what the rule of taint says of it then, its record if it is not made, why a
-        person is to decide, and whether untrusted words of a hook are in these."""
+        """Return a call after its hooks, the taint rule's refusal of it, its record if it is not made, the reason to
+        ask a person, and whether a hook added untrusted content.
+        """
         schema = self._offered[call.tool]
         hooked = await hooks.before(call, schema, self._policy)
         if hooked.call is call:
@@ -387,7 +396,7 @@ class ToolCalls:
         return hooked.call, None, hooked.record, hooked.asks, hooked.tainted
 
     def _asked(self, call: PlannedCall) -> None:
-        """A person is asked about a call."""
+        """Note that a person was asked about a call."""
         if not self._waiting:
             self._turn.approval_requested()
         self._waiting.add(call.call_id)
@@ -453,7 +462,7 @@ class ToolCalls:
         return result
 
     async def _answer(self, call: PlannedCall, request: ToolRequest, seconds: float) -> ToolResult:
-        """What the tool answers, for as long as there is hope that it will. Raises `ToolGone`."""
+        """Return the tool's result, waiting while its process may still answer. Raises `ToolGone`."""
         envelope_id = request_id(call.call_id, self._respondent_id)
         asking = asyncio.ensure_future(self._output.ask_tool(request, seconds, envelope_id, lambda: self._left(call)))
         hoping = asyncio.ensure_future(self._context.tools.given_up(call.tool))
@@ -474,6 +483,6 @@ class ToolCalls:
             self._turn.requests_sent()
 
     def _seconds_for(self, schema: ToolSchema) -> float:
-        """A second more than the tool gives itself, so that its own words about being late come first."""
+        """Return a second more than the tool's own limit, so that its own timeout error comes first."""
         says = "timeout_seconds" in schema.model_fields_set
         return 1.0 + (schema.timeout_seconds if says else self._context.tool_timeout_seconds)

@@ -1,6 +1,6 @@
-"""The tools that a conversation's model is offered: a list that is made once, and told the same way in every turn.
+"""The tools offered in a conversation: a list that is made once and stays the same in every turn.
 
-This is about the prompt alone: what a call may do is the same whether its tool is on the list or not.
+It concerns the prompt alone: what a call may do is independent of the list.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ToolRoom:
 
 @dataclass(frozen=True, slots=True)
 class ToolList:
-    """Tools in order, as the model is told of them."""
+    """Tools in order, as in the model's prompt."""
 
     functions: tuple[ToolFunction, ...] = ()
 
@@ -60,7 +60,7 @@ class ToolList:
         return tuple(function["function"]["name"] for function in self.functions)
 
     def encode(self) -> str:
-        """The list as it is stored."""
+        """Return the list as it is stored."""
         return json.dumps(self.functions, ensure_ascii=False)
 
     @classmethod
@@ -124,13 +124,13 @@ def extended(listed: ToolList, wanted: Iterable[str], tools: Mapping[str, ToolSc
 
 
 def named_in(question: str, names: Iterable[str]) -> list[str]:
-    """The tools whose whole name stands in a question, in the order of their names."""
+    """Return the tools whose whole name occurs in a question, in the order of their names."""
     words = set(re.findall(r"[\w-]+", question))
     return sorted(name for name in names if name in words)
 
 
 class KeptTools(NamedTuple):
-    """A list as it is stored: which of the conversation's it is, and what it holds."""
+    """A stored list: which of the conversation's lists it is, and its tools."""
 
     kind: str
     body: str
@@ -169,14 +169,14 @@ class TurnOffer:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the tools on the list, as far as it is made or stored."""
+        """Return the names of the tools on the list, as far as it is made or stored."""
         if self._settled is not None:
             return self._settled.names
         return () if self.stored is None else ToolList.decode(self.stored).names
 
     @property
     def to_keep(self) -> KeptTools | None:
-        """The list as it is to be stored with the end of the turn; None where the record has it already."""
+        """Return the list as it is stored with the end of the turn; None if it is stored already."""
         if self._settled is None or not self.is_final:
             return None
         text = self._settled.encode()
@@ -198,7 +198,7 @@ class ToolListRecord:
         self._conversation, self._own = conversation, respondent_id
 
     def of(self, session_id: str, kind: str) -> str | None:
-        """The list of that kind; None if the session has none, as one that is older than these lists."""
+        """Return the list of that kind; None if the session has none, because it is older than these lists."""
         sql = "SELECT body FROM tool_lists WHERE session_id = ? AND respondent_id = ? AND kind = ?"
         key = (session_id, self._own, kind)
         row = self._conversation.glance(lambda db: db.execute(sql, key).fetchone())
@@ -206,6 +206,6 @@ class ToolListRecord:
 
 
 def list_kept(query_id: str, respondent_id: str, kind: str, body: str) -> Callable[[sqlite3.Connection], object]:
-    """What stores a list for the session of a query, with the end of its turn."""
+    """Return the statement that stores a list for the session of a query, with the end of its turn."""
     values = {"query": query_id, "own": respondent_id, "kind": kind, "body": body}
     return lambda db: db.execute(_KEEP, values)

@@ -1,4 +1,4 @@
-"""Which tools there are now: those that say so of themselves, and of those that a turn is itself the ones of use."""
+"""The tools that exist now: those that have announced themselves, and the useful ones of the built-in tools."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from local.generator.builtin_tools import SCHEMAS
 from local.generator.steps import READ_RESULT
 from local.runtime.runner import SILENT_SECONDS
 
-# Which tools nobody answers for, as the supervisor says: given up until the next try, or no participant any more.
+# The tools without a process, as the supervisor reports: given up until the next try, or removed.
 
-GIVEN_UP = "failed"  # one that is about to be started again is no outage: it still gets its calls
+GIVEN_UP = "failed"  # one that is being restarted is no outage: it still receives its calls
 
 
 class ToolOutages:
-    """Which tools have no living process. The supervisor names children, and tools name themselves, and say what the
-    supervisor calls them."""
+    """The tools without a living process. The supervisor names child processes; tools name themselves and their child
+    process.
+    """
 
     def __init__(self) -> None:
         self._children: dict[str, ChildStatus] = {}  # by name
@@ -52,7 +53,7 @@ class ToolOutages:
         return f"its process cannot live ({child.detail})"
 
     async def begins(self, sender: str) -> str:
-        """Wait until a tool's participant is given up; returns why."""
+        """Note that a tool's participant is being started."""
         while (why := self.reason(sender)) is None:
             await self._changed.wait()
         return why
@@ -65,8 +66,9 @@ _OF_TOOLS = (READ_RESULT, TOOL_SEARCH, CALL_TOOL)  # which work on other tools
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One announced tool: a schema, who gave it, and when each of its owner's processes was last heard: one may take
-    the other's place."""
+    """One announced tool: its schema, its sender, and when each of the sender's processes was last active: one may
+    replace the other.
+    """
 
     schema: ToolSchema
     sender: str
@@ -74,7 +76,7 @@ class Offer:
 
     @property
     def heard_at(self) -> float:
-        """When the latest process was heard."""
+        """Return when the latest process was active."""
         return max(self.processes.values())
 
     def others(self, instance: str, now: float) -> dict[str, float]:
@@ -83,24 +85,24 @@ class Offer:
 
 
 class ToolRegistry:
-    """The tools that there are, as they have announced themselves. Times are seconds of one monotonic clock. A tool is
-    offered until its participant says goodbye, all its processes do if there are several, or is silent for too long;
-    one that restarted takes its own tool over. Another one of the same name is refused, and so is one whose schema is
-    too long to tell the model."""
+    """The tools that exist, as they have announced themselves. Times are seconds of one monotonic clock. A tool is
+    offered until its participant stops, with all its processes, or is silent for too long; a restarted one takes its
+    own tool over. A second tool of the same name is refused, and so is one whose schema is too long for a prompt.
+    """
 
     def __init__(self) -> None:
         self._offers: dict[str, Offer] = {}
         self._offered: dict[str, ToolSchema] = {}
         self._offered_until = -math.inf  # when the first of these has been silent for too long
         self._refused: dict[str, str] = {}  # sender -> the tool that it may not offer
-        self._faulty: set[str] = set()  # senders of tools that no model is told of
+        self._faulty: set[str] = set()  # senders of tools that are left out of prompts
         self._owners: dict[str, str] = {}  # by tool that has left: its participant
         self.outages = ToolOutages()
         self._before: Collection[str] = ()
         self.settled_at = 0.0
 
     def expect(self, names: Collection[str], until: float) -> None:
-        """The tools that there were before this process began: until then they may not have told it of themselves."""
+        """Wait until then for the tools that existed before this process began."""
         self._before, self.settled_at = names, until
 
     def known(self, now: float) -> set[str]:
@@ -108,7 +110,7 @@ class ToolRegistry:
         return {*self.offered(now), *(self._before if now < self.settled_at else ())}
 
     def announce(self, schema: ToolSchema, sender: str, instance: str, now: float) -> str | None:
-        """A tool says what it is. Returns why it is refused, or None."""
+        """Register a tool. Returns why it is refused, or None."""
         if why := _fault(schema):
             self._faulty.add(sender)
             return f"tool {schema.tool} of {sender} is refused: {why}"
@@ -123,7 +125,7 @@ class ToolRegistry:
         return None
 
     def note_process(self, sender: str, instance: str, now: float) -> bool:
-        """A process of a tool's participant lives; False if it should say (again) what it offers."""
+        """Note a sign of life of a tool's process; False if it should announce its tool (again)."""
         known = [name for name, offer in self._offers.items() if offer.sender == sender]
         for name in known:
             self._set(name, replace(self._offers[name], processes={**self._offers[name].processes, instance: now}))
@@ -142,7 +144,7 @@ class ToolRegistry:
                     self._owners[name] = sender
 
     def are_settled(self, now: float) -> bool:
-        """Whether the tools that there are have had the time to say so, since this process began."""
+        """Whether the existing tools have had the time to announce themselves since this process began."""
         return now >= self.settled_at or (bool(self._before) and self.offered(now).keys() >= set(self._before))
 
     def offered(self, now: float) -> dict[str, ToolSchema]:
@@ -154,7 +156,7 @@ class ToolRegistry:
         return dict(self._offered)
 
     def trouble(self, tool: str, now: float) -> str | None:
-        """Why a tool that was offered would not answer now; None if nothing is known of that."""
+        """Return why an offered tool would not answer now; None if no reason is known."""
         offer = self._offers.get(tool)
         if offer is None:
             return self.outages.reason(self._owners.get(tool, tool))
@@ -179,7 +181,7 @@ class ToolRegistry:
 
 
 def _fault(schema: ToolSchema) -> str | None:
-    """Why no model is told of a tool, whoever offers it; None if it may be."""
+    """Return why a tool cannot be offered, whoever its sender is; None if it can."""
     if schema.tool in SCHEMAS:
         return "every turn has one of that name"
     size = len(schema.encode())
@@ -211,7 +213,7 @@ def does_more_than_read(offered: Iterable[ToolSchema]) -> bool:
     return any(schema.safety != "L0" for schema in offered)
 
 
-# What a turn is at, as the calls that it has made tell it, and which kinds of tools are of use then: one table.
+# The phase of a turn by the calls that it has made, and the kinds of tools that are useful then: one table.
 
 
 class WorkPhase(StrEnum):
@@ -228,13 +230,13 @@ CATEGORIES: Final[Mapping[WorkPhase, frozenset[Category]]] = {
     WorkPhase.RESEARCHING: frozenset(get_args(Category)),
     WorkPhase.EDITING: _WORKING,
     WorkPhase.VERIFYING: _WORKING,
-    WorkPhase.COMPLETING: frozenset({"read", "shell", "git", "meta"}),  # git: what is done is committed
+    WorkPhase.COMPLETING: frozenset({"read", "shell", "git", "meta"}),  # git: to commit the result
 }
 READS_AGAIN = 4  # so many calls that only look something up, one after the other, are research
 
 
 def phase_of(made: Iterable[Category], *, all_done: bool) -> WorkPhase:
-    """The phase after calls of tools of these kinds; `all_done`: of what the turn has set itself nothing is left."""
+    """Return the phase after calls of tools of these kinds; `all_done`: nothing of its to-do list is left."""
     if all_done:
         return WorkPhase.COMPLETING
     phase, lookups, has_edited = WorkPhase.RESEARCHING, 0, False
@@ -250,7 +252,7 @@ def phase_of(made: Iterable[Category], *, all_done: bool) -> WorkPhase:
 
 
 def phase_after(records: Sequence[ToolCallRecord], tools: Mapping[str, ToolSchema]) -> WorkPhase:
-    """What a turn is at that has made these calls."""
+    """Return the phase of a turn that has made these calls."""
     calls = [dict(record) for record in records]
     plan = latest_plan(calls)
     steps = plan.steps if plan is not None and plan.status == "approved" else ()

@@ -84,7 +84,7 @@ UNKNOWN_ENDS = 2  # rounds of calls of tools that there are not: then the model 
 TOLD_IN_RESULTS = frozenset({READ_RESULT, PLAN_STEP, TOOL_SEARCH, CALL_TOOL})  # results say how these are called
 NOT_MADE = (
     frozenset({TOO_MANY_CALLS, UNKNOWN_TOOL, NOT_OFFERED, "repeated_call", "denied", "not_granted"}) | REFUSALS
-)  # kinds of what is refused here
+)  # kinds of error of refused calls
 _REFUSED = frozenset({"denied", "not_granted"}) | REFUSALS
 NOT_FOR_A_SECOND = "is not run for the second respondent, because it changes something; go on without its result"
 TOO_DEEP = "nested too deep"  # the one argument of a call whose arguments are
@@ -94,8 +94,9 @@ _TOLD = "arguments; answer with what its results say, or ask for something else"
 def planned(
     calls: Sequence[ToolCall], question: TurnInput, step: int, *, offers_tools: bool
 ) -> tuple[PlannedCall, ...]:
-    """The calls of a message, which is that step, that are made. Calls of the asker's functions, with whose results the
-    asker goes on, come without others beside them."""
+    """Return the calls of a message, which is that step, that are made. Calls of the asker's functions, with whose
+    results the asker continues, are made without others beside them.
+    """
     options = question.options or AnswerOptions()
     calls = [call if call.name in options.function_names else unwrapped(call) for call in calls]
     wanted = [call for call in calls if call.name in options.function_names] or (calls if offers_tools else ())
@@ -116,8 +117,9 @@ def unwrapped(call: ToolCall) -> ToolCall:
 
 
 def _sayable(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments with the replacement character for half a character, which nobody could be sent; of those that are
-    nested too deep for a message, nothing but that."""
+    """Return arguments with the replacement character for unpaired surrogates, which cannot be encoded; empty for
+    arguments that are nested too deep for a message.
+    """
     if is_deeper(dict(args), MAX_ARGUMENTS_DEPTH):
         return {TOO_DEEP: True}
     text = json.dumps(args, ensure_ascii=False)
@@ -128,7 +130,7 @@ def _sayable(args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def client_calls(calls: Iterable[PlannedCall], question: TurnInput) -> tuple[ClientCall, ...]:
-    """The calls that the asker is to make: those of its own functions."""
+    """Return the calls that the asker is to make: those of its own functions."""
     names = question.options.function_names if question.options else ()
     own = [call for call in calls if call.tool in names]
     return tuple(ClientCall(call_id=call.call_id, function=call.tool, arguments=call.args) for call in own)
@@ -144,8 +146,9 @@ def settle(
     policy: TaintPolicy | None,
     listed: Collection[str] | None = None,
 ) -> ToolCallRecord | None:
-    """The record of a call that is not made, by the first rule that says so; None for one that is. `listed` are the
-    tools that the model is told of, None if these are all that are `offered`."""
+    """Return the record of a call that is not made, by the first rule that applies; None for one that is made. `listed`
+    are the tools in the model's prompt, None if these are all that are `offered`.
+    """
     record = settle_here(call, index, offered, steps, room, listed)
     if record is None and side_effects is not None:
         record = side_effects.settle(call, offered[call.tool])
@@ -193,7 +196,7 @@ def settle_here(
 
 
 def is_described(tool: str, steps: Sequence[Step], offered: Mapping[str, ToolSchema]) -> bool:
-    """Whether the model has been told in this turn how a tool that is not on its list is called."""
+    """Whether a tool that is not on the list was described to the model in this turn."""
     records = [record for step in steps if isinstance(step, ToolStep) for record in step.records]
     if tool in TOLD_IN_RESULTS or any(record.tool == tool for record in records):
         return True
@@ -201,20 +204,20 @@ def is_described(tool: str, steps: Sequence[Step], offered: Mapping[str, ToolSch
 
 
 def asks_for_what_is_not_there(steps: Sequence[Step]) -> bool:
-    """Whether the model has been told that there is no such tool, and has called nothing else since."""
+    """Whether the model was informed that there is no such tool, and has called nothing else since."""
     ended = [step.records for step in steps if isinstance(step, ToolStep)][-UNKNOWN_ENDS:]
     errors = [record.error.kind if record.error else "" for records in ended for record in records]
     return len(ended) == UNKNOWN_ENDS and all(kind == UNKNOWN_TOOL for kind in errors)
 
 
 def settle_tainted(call: PlannedCall, schema: ToolSchema, policy: TaintPolicy) -> ToolCallRecord | None:
-    """The record of a call that is not made because words of strangers are before the model, or None."""
+    """Return the record of a call that is not made because untrusted content is in front of the model, or None."""
     refusal = policy.refusal(call.tool, call.args, schema.effect, sends_out=schema.sends_out)
     return None if refusal is None else refused(call, refusal.kind, refusal.message)
 
 
 def rounds(steps: Sequence[Step]) -> list[frozenset[str]]:
-    """What each message asked for whose calls have ended."""
+    """Return the calls of each message whose calls have ended."""
     ended = [step for step, after in pairwise(steps) if isinstance(step, ModelStep) and isinstance(after, ToolStep)]
     return [frozenset(call.signature for call in step.calls) for step in ended]
 
@@ -276,7 +279,7 @@ def under_id(call: PlannedCall, record: ToolCallRecord) -> ToolCallRecord:
 
 
 def cut_off(call: PlannedCall) -> ToolCallRecord:
-    """The record of a call whose result nobody waits for any more."""
+    """Return the record of a call whose result is no longer waited for."""
     return refused(call, "cancelled", f"{call.tool} was cancelled before it had answered; it may have done its work")
 
 
@@ -288,16 +291,25 @@ def refused(call: PlannedCall, kind: str, message: str) -> ToolCallRecord:
 
 
 MOST_DENIALS = 3  # of one tool in a turn: after that no person is asked about it again
-DENIED_BEFORE = "earlier"  # in `denied_by`: by what was decided about an earlier call of the turn
+DENIED_BEFORE = "earlier"  # in `denied_by`: a decision about an earlier call of the turn
 DENIED_ENDS = 2  # rounds of calls that were denied before: then the model has to answer in words
 DO_NOT_ASK = "do not ask again; answer in words"
-TARGETS = ("path", "file_path", "command", "script", "url", "uri", "address")  # arguments that say what a call acts on
+TARGETS = (
+    "path",
+    "file_path",
+    "command",
+    "script",
+    "url",
+    "uri",
+    "address",
+)  # arguments that name the target of a call
 
 
 def denial_key(call: PlannedCall) -> str:
-    """The tool and the target of a call, by which a denial holds for the rest of the turn: the same tool with the same
-    path, command or address; of a tool that has none of these arguments, every call. Each question of the model is one
-    of its own."""
+    """Return the tool and the target of a call, by which a denial holds for the rest of the turn: the same tool with
+    the same path, command or address; every call of a tool that has none of these arguments. Each question of the model
+    to the user counts separately.
+    """
     if call.tool in QUESTIONS_OF_THE_MODEL:
         return call.call_id
     return signature(call.tool, _target(call.args))
@@ -328,13 +340,13 @@ def why_not_asked(call: PlannedCall, records: Iterable[ToolCallRecord]) -> str:
 
 
 def denied_before(call: PlannedCall, why: str) -> ToolCallRecord:
-    """The record of a call about which nobody is asked, because a denial in this turn covers it."""
+    """Return the record of a call that is not put to a person, because a denial in this turn covers it."""
     record = refused(call, "denied", f"{call.tool} was not run: {why}")
     return record.model_copy(update={"denied_by": DENIED_BEFORE})
 
 
 def asks_for_what_is_denied(steps: Sequence[Step]) -> bool:
-    """Whether the model has been told not to ask again for what was denied, and has called nothing else since."""
+    """Whether the model was instructed not to repeat a denied call, and has called nothing else since."""
     ended = [step.records for step in steps if isinstance(step, ToolStep)][-DENIED_ENDS:]
     return len(ended) == DENIED_ENDS and all(
         record.denied_by == DENIED_BEFORE for records in ended for record in records
@@ -342,10 +354,9 @@ def asks_for_what_is_denied(steps: Sequence[Step]) -> bool:
 
 
 class SideEffectPolicy:
-    """The rule for calls of a second respondent: what it may not do, and what it takes from the main one instead of
-    having it done again.
+    """The rule for calls of a second respondent: what it may not do, and which results of the main one it uses instead.
 
-    `made` are the calls of the main respondent, in order; what is taken from them is marked as its own.
+    `made` are the calls of the main respondent, in order; a used result is marked as its own.
     """
 
     def __init__(self, made: Iterable[ToolCallRecord] = ()) -> None:
@@ -374,8 +385,9 @@ SAY_SOMETHING = "Your last message was empty. Answer the question in plain text.
 
 
 class Turn:
-    """One query being answered: feed it what happens; it says what comes next. `steps` is its whole memory: a turn made
-    from the steps of another continues it. `side_effects` settles the calls that are not to be made."""
+    """One query being answered: feed it events; it returns the next action. `steps` is its whole memory: a turn made
+    from the steps of another continues it. `side_effects` settles the calls that are not to be made.
+    """
 
     def __init__(
         self, question: TurnInput, steps: Sequence[Step] = (), side_effects: SideEffectPolicy | None = None
@@ -384,7 +396,7 @@ class Turn:
         self.steps: list[Step] = list(steps)
         self.acts = False  # whether it is offered a tool that does more than read
         self.is_small = False  # whether its model is
-        self.listed: frozenset[str] | None = None  # the tools that its model is told of; None: all that it may call
+        self.listed: frozenset[str] | None = None  # the tools in its model's prompt; None: all that it may call
         self.on_change: Callable[[TurnState, TurnAction, TurnState], None] = lambda before, action, after: None
         self._machine: Machine[TurnState, TurnAction] = Machine(
             TABLE, TurnState.IDLE, lambda *change: self.on_change(*change)
@@ -396,7 +408,7 @@ class Turn:
         self._beginning = question.beginning or PromptParts.beginning(
             question.prelude, question.query, question.summary, question.attached
         )
-        self._left_out = 0  # exchanges of that, of no prompt for now
+        self._left_out = 0  # exchanges that are left out of the prompt
 
     @property
     def state(self) -> TurnState:
@@ -405,7 +417,7 @@ class Turn:
 
     @property
     def content(self) -> str:
-        """What the model has said so far of the message it is saying."""
+        """Return the content so far of the message that the model generates."""
         return self._spoken.content
 
     @property
@@ -414,7 +426,7 @@ class Turn:
         return tuple(map(unwrapped, self._spoken.calls))
 
     def begin(self) -> NextStep:
-        """The query has been accepted (or a restarted process goes on with it)."""
+        """Begin the accepted query, or continue it in a restarted process."""
         self._machine.advance(TurnAction.RECEIVE_QUERY)
         self._machine.advance(TurnAction.START_GENERATION)
         last = self.steps[-1] if self.steps else None
@@ -422,7 +434,7 @@ class Turn:
 
     @property
     def tainted(self) -> bool:
-        """Whether words of strangers are before the model: from here on it may want what they want."""
+        """Whether untrusted content is in front of the model, so that it may obey it."""
         return self.question.tainted or any(step.tainted for step in self.steps)
 
     # What the model is asked
@@ -450,7 +462,7 @@ class Turn:
 
     @property
     def records(self) -> tuple[ToolCallRecord, ...]:
-        """How the turn's calls have ended, in order."""
+        """Return the results of the turn's calls, in order."""
         return tuple(record for step in self.steps if isinstance(step, ToolStep) for record in step.records)
 
     @property
@@ -462,13 +474,14 @@ class Turn:
 
     @property
     def _starts_afresh(self) -> bool:
-        """Whether a small model, which would go on calling tools in vain, is asked the question alone: without tools,
-        and without the calls, which it would only repeat."""
+        """Whether a small model, which would repeat useless calls, is asked the question alone: without tools, and
+        without the earlier calls.
+        """
         return self.is_small and is_in_vain(self.steps)
 
     @property
     def totals(self) -> TurnTotals:
-        """How much of its limits the turn has used."""
+        """Return the used shares of its limits."""
         return self.question.limits.totals(self.steps, acts=self.acts)
 
     @property
@@ -483,9 +496,10 @@ class Turn:
         self._spoken.receive(delta)
 
     def functions(self, offered: Iterable[Json]) -> list[Json]:
-        """What the model is told that it may call: the tools that are `offered`, and the asker's own functions. The
-        tools stay when no more calls are made, as the beginning of the prompt has to stay the same; but not for a
-        model that calls one all the same."""
+        """Return the functions in the model's prompt: the `offered` tools and the asker's own functions. The tools stay
+        when no more calls are made, because the beginning of the prompt must not change; but not for a model that calls
+        one all the same.
+        """
         last = self.steps[-1] if self.steps else None
         insists = self._starts_afresh or (isinstance(last, ModelStep) and last.is_empty)
         stay = self.offers_tools or (self.totals.steps > 0 and not insists and not self._own_functions)
@@ -503,11 +517,12 @@ class Turn:
             return []
         calls = find_text_calls(self.content, functions, "JSON" if wants_form else self.question.query)
         is_repeating = self.is_small and calls and in_vain(self.steps, calls[0].name)
-        return calls[:1] if is_repeating else calls  # what it goes on to write are guesses
+        return calls[:1] if is_repeating else calls  # the later ones are guesses
 
     def repeats_itself(self, functions: Sequence[Json]) -> bool:
-        """Whether a small model has written a call as text a second time in its message, or one that was made in vain:
-        it would only go on so until its tokens end."""
+        """Whether a small model has written a call as text twice in its message, or repeated a useless one: it would
+        continue so until its tokens end.
+        """
         if not self.is_small or not self.content.rstrip().endswith("}"):
             return False
         calls = self.calls_in_text(functions)
@@ -515,8 +530,9 @@ class Turn:
         return len(set(made)) < len(made) or bool(calls and in_vain(self.steps, calls[0].name))
 
     def message_ended(self, calls_in_text: Sequence[ToolCall] = (), span: ModelSpan | None = None) -> NextStep:
-        """The model has finished its message: decide. `calls_in_text` are calls found where content was expected,
-        `span` is when all of it was said."""
+        """Decide after the end of the model's message. `calls_in_text` are calls found in its content, `span` is its
+        time.
+        """
         if calls_in_text:
             self._spoken.was_calls(calls_in_text)
         spoken, self._spoken = self._spoken, PartialMessage()
@@ -537,8 +553,9 @@ class Turn:
         return self._after_model(step)
 
     def begin_message(self, *notes: str, gauge: ContextGauge | None = None) -> None:
-        """The model is asked (again, if the prompt was too long). `notes` say what it had to be asked without, `gauge`
-        how full its window is."""
+        """Begin a model call (again, if the prompt was too long). `notes` name missing parts of the prompt, `gauge` is
+        the fill level of its window.
+        """
         self._gauge = gauge
         self._spoken = PartialMessage(notes=list(notes))
 
@@ -569,11 +586,11 @@ class Turn:
         return open_calls, settled
 
     def approval_requested(self) -> None:
-        """A person is asked about an open call."""
+        """Note that a person is asked about an open call."""
         self._machine.advance(TurnAction.REQUEST_APPROVAL)
 
     def approval_decided(self) -> None:
-        """Nobody is asked any more."""
+        """Note that no person is being asked any more."""
         self._machine.advance(TurnAction.APPROVAL_DECIDED)
 
     def requests_sent(self) -> None:
@@ -592,7 +609,7 @@ class Turn:
         return NextStep.CALL_MODEL
 
     def cancel(self, results: Mapping[str, ToolCallRecord] = MappingProxyType({})) -> NextStep:
-        """The user wants no more of it. `results` are what the calls under way have brought, by call_id."""
+        """End the turn at the user's request. `results` are those of the calls under way, by call_id."""
         if self.state in CALLING:
             records = (results.get(call.call_id) or cut_off(call) for call in self.last_calls)
             self.steps.append(ToolStep(records=tuple(records)))
@@ -601,7 +618,7 @@ class Turn:
         return NextStep.PUBLISH
 
     def fail(self, error: ErrorInfo) -> NextStep:
-        """Something ended it that a model cannot mend."""
+        """End the turn with an error that a model cannot correct."""
         if self._ends_by(TurnAction.FAIL):
             self._status, self._error = "failed", error
         return NextStep.PUBLISH
@@ -611,7 +628,9 @@ class Turn:
         self._machine.advance(TurnAction.PUBLISHED)
 
     def response(self, cut_off: ModelSpan | None = None) -> ResponseGeneration:
-        """The answer and its record; what was said so far if it ended early, perhaps in a call that was `cut_off`."""
+        """Return the answer and its record; the partial answer if it ended early, possibly in a call that was
+        `cut_off`.
+        """
         steps = self._model_steps()
         said = [step for step in steps if step.content.strip()]
         thoughts = [*(step.thinking for step in steps), self._spoken.thinking]
@@ -661,7 +680,7 @@ class Turn:
 
     @property
     def last_calls(self) -> tuple[PlannedCall, ...]:
-        """What the model's last message calls."""
+        """Return the calls of the model's last message."""
         last = self.steps[-1] if self.steps else None
         return last.calls if isinstance(last, ModelStep) else ()
 
@@ -672,15 +691,16 @@ class Turn:
         return sum(step.is_empty for step in self._model_steps())
 
 
-# A turn as it stands in the record, with everything that a page shows of it.
+# A turn of the record, with everything that a page shows of it.
 
-PAGE_BYTES = 48_000  # of turns in one answer: more would travel as a file of its own
+PAGE_BYTES = 48_000  # of turns in one answer: a larger one would travel as a separate file
 _OF_ANSWER = ("thinking", "tool_calls", "model", "usage", "degraded", "cut_off", "tainted")
 
 
 def turn_view(turn: StoredTurn, context: str | None = None) -> Json:
-    """The turn as JSON. `attachments` are ids; what only an answer has is empty before there is one. `context` is what
-    the model was told from the memory, as JSON."""
+    """Return the turn as JSON. `attachments` are ids; fields of an answer are empty before there is one. `context` is
+    the memory content in the prompt, as JSON.
+    """
     outcome = {} if turn.outcome is None else json.loads(turn.outcome)
     answer = outcome if turn.outcome_subject == ResponseGeneration.subject else {}
     shown = {

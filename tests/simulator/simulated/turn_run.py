@@ -73,7 +73,7 @@ class TurnRun:
             return
         ahead, self.ahead = self.ahead, None
         for delta in (ahead and ahead.said) or model.say(messages, self.generator.random):
-            self.turn.hear(delta)
+            self.turn.receive(delta)
         self.generator.tell(self.stored.query_id)
         self.step_taken(self.turn.message_ended())
 

@@ -58,7 +58,7 @@ from local.queries.asker import TurnFigures
 from local.queries.session import LoCALSession
 from local.runtime.participant import Kind, Participant, Resources, on
 
-# Whatever stands in the environment: nothing of a query goes to a collector.
+# Whatever the environment says: no part of a query is sent to a collector.
 _NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 
@@ -139,8 +139,8 @@ class ApiParticipant(Participant):
         self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path],
         workspace: Path | None = None,
     ) -> None:  # fmt: skip
-        """`listener` is bound and listens; whoever bound it keeps it, so that clients wait while this restarts.
-        `layers` are the folders of settings.
+        """`listener` is bound and listens; its owner keeps it, so that clients wait while this restarts. `layers` are
+        the folders of settings.
 
         Raises `ConfigError` if others can reach it and there is no token.
         """
@@ -174,7 +174,7 @@ class ApiParticipant(Participant):
 
     @on(ParticipantStatus)
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> None:
-        """Somebody says how they are."""
+        """Receive a participant's status."""
         now = time.monotonic()
         self._participants.update(status, now)
         self._streams.participants_changed()
@@ -184,7 +184,7 @@ class ApiParticipant(Participant):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Serve HTTP; at the end whoever waits is told that it is over here."""
+        """Serve HTTP; at the end every waiting client is informed."""
         bus_streams = BusStreams(self.bus, self._settings.keep_alive_seconds)
         async with LoCALSession(self.bus, max_wait_seconds=self._settings.max_wait_seconds) as session:
             self._session = session
@@ -224,7 +224,7 @@ class ApiParticipant(Participant):
                 layers=self._layers,
                 data_dir=self._data_dir,
             )
-            # browsers first: they are to go on elsewhere, and not to hear that this is the end
+            # browsers first: they continue with the next process, without an error
             before_stop = partial(_stop, self._streams, session, bus_streams, context)
             app = create_app(context, self._policy, self._principals)
             try:

@@ -1,4 +1,4 @@
-"""What may be used in a day: a question that comes when it is spent is refused at the door."""
+"""The budgets of a day: a question that exceeds them is refused by the API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from local.queries.record import ModelPrice, RecordedMessage, UsageLedger, activ
 from local.queries.session import LoCALSession
 from local.runtime.log_reader import LogSelection, read_log
 
-# What was used and done, as it stands on record: asked of the journal, and kept as sums.
+# Usage and activity from the journal, kept as sums.
 
 T = TypeVar("T")
 
@@ -41,9 +41,10 @@ _DELETED = (SessionDeleted.subject, MemoryDeleted.subject)
 
 
 class Accounts:
-    """The accounts of the system: what was used, done and logged, from the journal. What was used is kept in a table
-    (`UsageTable`), so that every message is read once. Every coroutine raises `RequestTimeout` while there is no
-    journal, and `RecordUnreadable`."""
+    """The accounts of the system: usage, activity and logs, from the journal. Usage is kept in a table (`UsageTable`),
+    so that every message is read once. Every coroutine raises `RequestTimeout` while there is no journal, and
+    `RecordUnreadable`.
+    """
 
     def __init__(self, session: LoCALSession, data_dir: Path, layers: Sequence[Path]) -> None:
         """`layers` are the folders of settings, which are read when something is asked for."""
@@ -53,7 +54,7 @@ class Accounts:
 
     @asynccontextmanager
     async def keeping(self) -> AsyncIterator[None]:
-        """Count now and then what was used, so that little is left to read when somebody asks."""
+        """Count usage now and then, so that little is left to read for a request."""
         counting = asyncio.create_task(self._keep(), name="usage")
         try:
             yield
@@ -64,7 +65,7 @@ class Accounts:
                 self._table.close()
 
     def prices(self) -> dict[str, ModelPrice]:
-        """What models cost, by name. Raises `ConfigError`."""
+        """Return the prices of models, by name. Raises `ConfigError`."""
         prices = load_models(self._layers).prices
         return {name: ModelPrice(price.prompt, price.completion) for name, price in prices.items()}
 
@@ -80,18 +81,19 @@ class Accounts:
     async def ledger(
         self, by: Sequence[str] = (), user_id: str | None = None, since: str = "", until: str = "9"
     ) -> UsageLedger:
-        """What that user, or everybody, has used from one day on and up to another, summed by some of day, user, agent,
-        session, model and job. A deleted conversation's is not in it."""
+        """Return the usage of that user, or of all, from one day on and up to another, summed by some of day, user,
+        agent, session, model and job. Usage of deleted conversations is not in it.
+        """
         return await self._asked(lambda table: table.ledger(by, user_id, since, until))
 
     async def _keep(self) -> None:
         while True:
-            with suppress(LocalError):  # it is tried again, and whoever asks is told
+            with suppress(LocalError):  # it is retried, and requests report it
                 await self._asked(UsageTable.place)
             await asyncio.sleep(COUNT_SECONDS)
 
     async def _asked(self, question: Callable[[UsageTable], T]) -> T:
-        """What the table says, with all that is on record now."""
+        """Query the table after adding all recorded usage."""
         path = self._data_dir / USAGE
         async with self._lock:
             table = self._table
@@ -142,7 +144,7 @@ class Accounts:
     async def activity(
         self, kinds: frozenset[str], session_id: str | None, since: float, before: int | None = None
     ) -> AsyncIterator[tuple[int, str | None, dict[str, Any]]]:
-        """What was done, the latest first: number on record, whose it is, and the line."""
+        """Return the activity, the latest first: number in the journal, user, and the line."""
         request = JournalRead(subjects=subjects_of(kinds), session_id=session_id, before=before or END, limit=PIECE)
         async for message in self._session.entries(request):
             at = message.entry.committed_at
@@ -169,8 +171,7 @@ def end_of_day(at: float) -> float:
 
 
 class DayLedger:
-    """The ledger of what was used today, by what is on record; what is deleted later stays counted. `clock` gives
-    seconds since 1970."""
+    """The usage of today, from the journal; content deleted later stays counted. `clock` returns seconds since 1970."""
 
     def __init__(self, session: LoCALSession, clock: Callable[[], float] = time.time) -> None:
         self._session, self._clock = session, clock
@@ -178,7 +179,7 @@ class DayLedger:
         self._ledger, self._since, self._read_to = UsageLedger(), 0.0, 0
 
     async def read(self) -> UsageLedger:
-        """Up to now. Raises `RequestTimeout` while there is no journal, and `RecordUnreadable`."""
+        """Read up to now. Raises `RequestTimeout` while there is no journal, and `RecordUnreadable`."""
         async with self._lock:
             since = begin_of_day(self._clock())
             if since != self._since:
@@ -234,7 +235,7 @@ class BudgetsConfig(Settings):
 
 
 class SpentBudget(NamedTuple):
-    """One limit of a day, and how much of it is used. `anew_at` is in seconds since 1970."""
+    """One limit of a day, and its used part. `anew_at` is in seconds since 1970."""
 
     of: Scope
     unit: Unit
@@ -299,7 +300,7 @@ class DayBudgets:
                 continue
             entries = ledger.entries(None)
             if scope == "user":
-                own = (each for each in entries if each[0].session)  # what is done beside the answers is nobody's
+                own = (each for each in entries if each[0].session)  # background work belongs to no user
                 entries = (each for each in own if each[0].user_id == whose["user"])
             elif scope == "session":
                 entries = (each for each in entries if each[0].session == whose["session"])

@@ -1,4 +1,4 @@
-"""The bus as server-sent events, for whoever wants to watch everything."""
+"""The bus as server-sent events, for clients that watch everything."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_filter(text: str) -> bool:
 
 
 def checked_filters(filters: Sequence[str], param: str) -> Sequence[str]:
-    """The filters as they are. Raises `RequestRefused` (invalid) for one that is none, and for too many."""
+    """Return the filters unchanged. Raises `RequestRefused` (invalid) for an invalid one, and for too many."""
     if len(filters) > MAX_FILTERS:
         raise RequestRefused("invalid", f"{param}: at most {MAX_FILTERS} can be given", param)
     for one in filters:
@@ -38,7 +38,7 @@ def checked_filters(filters: Sequence[str], param: str) -> Sequence[str]:
 
 
 def without_overlap(filters: Iterable[str]) -> list[str]:
-    """The filters that no other one covers, so that nothing is heard twice."""
+    """Return the filters that no other one covers, so that no message is received twice."""
     unique = sorted(set(filters))
     families = [one for one in unique if is_family(one)]
     return [one for one in unique if not any(one.startswith(wider) for wider in families if wider != one)]
@@ -46,9 +46,9 @@ def without_overlap(filters: Iterable[str]) -> list[str]:
 
 class BusWatch:
     """The events that one client of the bus has not been sent yet. The queue is bounded: a slow client loses the events
-    that find no room, and an event `lost` says how many in the place where they are missing. With `user_id` only that
-    user's messages are taken in; without payloads only headers and sizes. `changed` is set when there is something to
-    take."""
+    that find no room, and an event `lost` has their number in their place. With `user_id` only that user's messages are
+    included; without payloads only headers and sizes. `changed` is set when there are events.
+    """
 
     def __init__(
         self, user_id: str | None = None, *, with_payload: bool = True, changed: asyncio.Event | None = None
@@ -84,7 +84,7 @@ class BusWatch:
         return taken
 
     def end(self) -> None:
-        """There is nothing more to come."""
+        """Note that no more events follow."""
         self.ended = True
         self.changed.set()
 
@@ -108,8 +108,9 @@ class BusStreams:
     async def chunks(
         self, filters: Iterable[str], user_id: str | None, may_hear: Callable[[], bool], *, with_payload: bool = True
     ) -> Chunks:
-        """What is published on the filtered subjects from the first chunk on, by everybody or as that user's, until
-        `stop`, or until whoever listens may hear no more."""
+        """Yield the events on the filtered subjects from the first chunk on, of all users or of one, until `stop`, or
+        until the client's permission ends.
+        """
         watch = BusWatch(user_id, with_payload=with_payload)
         ends = [self._bus.subscribe(subject, watch.receive) for subject in without_overlap(filters)]
         self._watches.add(watch)
@@ -138,8 +139,9 @@ class BusStreams:
 
 
 def as_event(envelope: Envelope, *, with_payload: bool = True) -> ServerEvent:
-    """An envelope as an event of the default kind, numbered by its id: its header, how many bytes its payload has, and
-    that as JSON or, if it is none, as text."""
+    """Return an envelope as an event of the default kind, numbered by its id: its header, the size of its payload, and
+    the payload as JSON or, if it is none, as text.
+    """
     told = {**envelope.header(), "size": len(envelope.payload)}
     if with_payload:
         try:

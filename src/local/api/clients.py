@@ -75,7 +75,7 @@ class BusRequests:
 
 
 def accepted(result: M) -> M:
-    """An answer that has a field `error`. Raises `ParticipantRefused` if that says why there is none."""
+    """Return an answer that has a field `error`. Raises `ParticipantRefused` if that is set."""
     error: ErrorInfo | None = getattr(result, "error", None)
     if error is not None:
         raise ParticipantRefused(error)
@@ -115,7 +115,7 @@ class ClientTools:
         return {schema.tool: schema for schema in (await self._ask("list", LIST_SECONDS, Trace(new_id()))).tools}
 
     async def call(self, tool: str, args: Mapping[str, Any], query_id: str, client: str) -> ToolResult:
-        """How a call ended; cancelled, it has it stopped. The same `query_id` again is the same call."""
+        """Return the result of a call; when cancelled, it stops the call. The same `query_id` again is the same call."""
         if tool not in await self.offered():
             text = f"programs are not offered a tool {tool[:80]!r} here; `client_tools` in api.yaml lists more of them"
             raise ParticipantRefused(ErrorInfo(kind="not_found", message=text))
@@ -133,7 +133,7 @@ class ClientTools:
         return answer.result
 
     async def cancel(self, query_id: str) -> None:
-        """Stop a call, and what it waits for. Raises as `Bus.publish` does."""
+        """Stop a call and its pending requests. Raises as `Bus.publish` does."""
         await self._bus.publish(QueryCancel(query_id=query_id), Trace(query_id))
 
     def _is_offered(self, schema: ToolSchema) -> bool:
@@ -156,7 +156,7 @@ CONTROL_SECONDS = 120.0  # a child gets ten to stop, and five times twenty to st
 
 
 class SystemControl:
-    """The way in which routes start, stop and restart participants: it asks the supervisor, which is no participant."""
+    """The routes' access to the supervisor, which starts, stops and restarts participants and is not one itself."""
 
     publishes = (ParticipantRequest,)
 

@@ -1,4 +1,4 @@
-"""What every route works with: the parts of the API that was asked. The routes are made once for all of a process."""
+"""The context of every route: the parts of the API that received the request. The routes are made once for a process."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ class LivePart:
 @dataclass(frozen=True, slots=True)
 class ApiContext:
     """The parts of one running API, which its routes use. `instance` is new at each start of the process; `backend`
-    names the model server ("stand_in": none). `budgets` is None where nothing is limited. `openai_aliases` are further
-    names of models for clients of /v1. `layers` are the folders of settings, the user's last; `parts` is what the
-    routes of capabilities keep here. `data_dir` is the data directory."""
+    names the model server ("stand_in": none). `budgets` is None without limits. `openai_aliases` are further names of
+    models for clients of /v1. `layers` are the folders of settings, the user's last; `parts` are objects that the
+    routes of capabilities keep here. `data_dir` is the data directory.
+    """
 
     session: LoCALSession
     accounts: Accounts
@@ -82,7 +83,7 @@ class ApiContext:
     parts: dict[type, Any] = field(default_factory=dict)
 
     def part(self, kind: type[P], make: Callable[[], P]) -> P:
-        """What the routes of a capability keep for as long as this API runs; made when it is first asked for."""
+        """Return an object that the routes of a capability keep for as long as this API runs; made at its first use."""
         if kind not in self.parts:
             self.parts[kind] = make()
         found: P = self.parts[kind]
@@ -101,7 +102,7 @@ class ApiContext:
                 await each.close()
 
     def still_knows(self, principal: Principal) -> bool:
-        """Whether somebody who was let in would still be: the user was not removed, the browser not signed out."""
+        """Whether a caller would still be accepted: the user was not removed, the browser not signed out."""
         is_known = principal.user_id is None or self.users.knows(principal.user_id)
         return is_known and (principal.sign_in is None or self.sign_ins.holds(principal.sign_in))
 
@@ -119,11 +120,10 @@ class ApiContext:
             await self.budgets.require(user_id, session_id, query_id)
 
     def mode_of(self, wanted: Mode | None, caller: Principal, *, is_followed: bool) -> Mode | None:
-        """The mode of a query: the one that is wanted, else that of the settings; but where nobody follows it, whom a
-        question could reach, nobody is asked.
+        """Return the mode of a query: the requested one, else that of the settings; non-interactive for a query that
+        nobody follows, because nobody could answer.
 
-        Raises `RequestRefused` for a looser one without the owner's token, or one that the owner has not set that it
-        may be.
+        Raises `RequestRefused` for an elevated one without the owner's token or without permission in the settings.
         """
         if wanted in ELEVATED_MODES:
             caller.require_owner()
@@ -152,5 +152,7 @@ _asked: ContextVar[ApiContext] = ContextVar("asked")  # by the request that this
 
 
 def api() -> ApiContext:
-    """For a handler: the parts of the API that was asked. Raises `LookupError` outside of a request."""
+    """Return, inside a handler, the parts of the API that received the request. Raises `LookupError` outside of a
+    request.
+    """
     return _asked.get()

@@ -59,8 +59,9 @@ def field_fault(fault: Mapping[str, Any]) -> str:
 
 
 def field_path(fault: Mapping[str, Any], fields: Any) -> str:
-    """Where in the `fields` of a body one of pydantic's errors is, as `messages.0.content`; empty for all of the body.
-    Left out is what pydantic names there besides: which of several types it has tried."""
+    """Return the place of a pydantic error in the `fields` of a body, as `messages.0.content`; empty for the whole
+    body. The names of types that pydantic adds are left out.
+    """
     found, value = list[str](), fields
     for part in fault["loc"]:
         if (isinstance(value, list) and isinstance(part, int)) or (isinstance(value, dict) and part in value):
@@ -72,7 +73,7 @@ def field_path(fault: Mapping[str, Any], fields: Any) -> str:
 
 
 def _visible(part: str) -> str:
-    """The name of a field, which is a stranger's where it is none of ours: what cannot be seen stands as its code."""
+    """Return the name of a field, which may come from a client, with invisible characters as their codes."""
     return (part if part and part.isprintable() else ascii(part))[:100]
 
 
@@ -102,7 +103,9 @@ class JsonResponse(Response):
 
 
 async def read_body(request: Request, model: type[M]) -> M:
-    """The request's body. Raises `MalformedFrame` if it is no JSON object, `InvalidBody` if it is not that model."""
+    """Return the request's body. Raises `MalformedFrame` if it is no JSON object, `InvalidBody` if it does not match
+    the model.
+    """
     fields = parse_object(await request.body(), "body")
     try:
         return model.model_validate(fields)
@@ -114,7 +117,7 @@ async def read_body(request: Request, model: type[M]) -> M:
 
 
 def takes(model: type[BaseModel]) -> dict[str, Any]:
-    """What /openapi.json says of a route that reads its body with `read_body`."""
+    """Return the /openapi.json description of a route that reads its body with `read_body`."""
     content = {"application/json": {"schema": model.model_json_schema()}}
     return {"requestBody": {"required": True, "content": content}}
 
@@ -183,7 +186,7 @@ class RequestRefused(LocalError):
 
 
 def status_of(error: LocalError) -> int:
-    """The HTTP status; what has no status of its own is 502 if it came of a query, and 500 if it came of us."""
+    """Return the HTTP status; without a status of its own 502 if a query caused it, else 500."""
     return STATUS.get(error.kind, 502 if isinstance(error, QueryRefused) else 500)
 
 
@@ -247,7 +250,7 @@ KEEP_ALIVE = b": keep-alive\n\n"
 
 
 class ServerEvent(NamedTuple):
-    """One event before it is written: `data` is one line of JSON, `number` what a client may name it by."""
+    """One event before it is written: `data` is one line of JSON, `number` the name by which a client may refer to it."""
 
     name: str
     data: bytes
@@ -255,7 +258,7 @@ class ServerEvent(NamedTuple):
 
 
 def sse(event: str, data: bytes, number: str = "") -> bytes:
-    """One event. `data` is one line."""
+    """Return one event. `data` is one line."""
     id_line = f"id: {number}\n" if number else ""
     return b"%sevent: %s\ndata: %s\n\n" % (id_line.encode(), event.encode(), data)
 
@@ -279,8 +282,10 @@ def ticking(seconds: float, tick: Callable[[], object]) -> Iterator[None]:
 
 
 class Streamed(StreamingResponse):
-    """A response whose chunks are written as they come; when the client leaves, `chunks` is closed. What fails before
-    the first chunk still gets a status; what fails later cuts the connection, so that nobody takes it for the whole."""
+    """A response whose chunks are written as they come; when the client leaves, `chunks` is closed. A failure before
+    the first chunk still has a status; a later one cuts the connection, so that the client notices that it is
+    incomplete.
+    """
 
     def __init__(self, chunks: Chunks, headers: Mapping[str, str]) -> None:
         super().__init__(chunks, headers=headers)
@@ -314,20 +319,20 @@ class EventStream(Streamed):
         super().__init__(chunks, {"cache-control": "no-store", "x-accel-buffering": "no"})
 
 
-# What is wrong with a JSON Schema of a client's, of which model servers say no more than that they cannot read it.
+# Errors in a client's JSON Schema, which model servers report without details.
 
 MOST_CHARACTERS = 200
 
 
 class SchemaFault(NamedTuple):
-    """One fault in a client's JSON Schema. `place` is where the wrong value is, as `properties.city.type`."""
+    """One fault in a client's JSON Schema. `place` is that of the wrong value, as `properties.city.type`."""
 
     place: str
     text: str
 
 
 def schema_fault(schema: Any) -> SchemaFault | None:
-    """The fault of what no draft in use takes for a schema; None for what one of them does. Takes milliseconds.
+    """Return the fault of a value that no current draft accepts as a schema; None if one does. Takes milliseconds.
 
     `schema` is nested no deeper than a request's body may be.
     """

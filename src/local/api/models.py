@@ -21,7 +21,7 @@ async def model_of(name: str, aliases: Mapping[str, str] | None = None) -> str:
     name = (aliases or {}).get(name, name)
     if name == DEFAULT_MODEL:
         return name
-    if name == api().participants.model:  # the one that answers is there, whoever knows of the others
+    if name == api().participants.model:  # the answering model exists, even if the catalogue is not available
         return DEFAULT_MODEL if api().backend == STAND_IN else name
     try:
         found = await api().ask(MODEL_KEEPER, ModelRequest(verb="find", model=name), ModelResult, seconds=SECONDS)
@@ -34,7 +34,7 @@ async def model_of(name: str, aliases: Mapping[str, str] | None = None) -> str:
 
 
 async def chat_models() -> Sequence[ModelRecord]:
-    """The models that a query can choose now; none where nobody keeps them."""
+    """Return the chat models that a query can choose now; none without a model manager."""
     if not api().requests.expects(MODEL_KEEPER):
         return ()
     found = await api().ask(MODEL_KEEPER, ModelRequest(verb="list"), ModelResult, seconds=SECONDS)

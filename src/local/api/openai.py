@@ -26,7 +26,7 @@ from local.queries.asker import LiveQuery
 from local.queries.errors import QueryRefused
 from local.queries.view import QueryEvent
 
-# The messages of OpenAI's chat completions, and what they are in the words of our model clients.
+# The messages of OpenAI's chat completions, and their conversion for our model clients.
 
 Json = dict[str, Any]
 _DATA_URL = re.compile(r"data:[\w.+/-]*;base64,")
@@ -91,8 +91,9 @@ class ChatMessage(BaseModel):
 
 
 def as_history(messages: Sequence[ChatMessage]) -> list[Json]:
-    """The messages as the model is told of them later, when their pictures are no longer shown: those of `ChatModel`.
-    Raises `RequestRefused` for a result without its call, and for arguments that are no JSON object."""
+    """Return the messages in the form for later prompts, without pictures: those of `ChatModel`. Raises
+    `RequestRefused` for a result without its call, and for arguments that are no JSON object.
+    """
     told: list[Json] = []
     functions: dict[str, str] = {}
     for number, message in enumerate(messages):
@@ -143,7 +144,7 @@ def _picture(url: str) -> bytes:
 OURS = "local2:"  # before the name of a profile
 REMEMBER = "local2:remember"
 OWN_NAME = "local2"
-DEFAULT_NAMES = (OWN_NAME, "default", REMEMBER)  # of the model that answers where nobody chooses
+DEFAULT_NAMES = (OWN_NAME, "default", REMEMBER)  # of the default model
 RECALL = MEMORY_TOOLS[:1]
 MAX_FUNCTIONS = 128
 Penalty = Annotated[float | None, Field(ge=-2, le=2, allow_inf_nan=False)]
@@ -173,7 +174,7 @@ class ClientTool(BaseModel):
     function: ClientFunction
 
     def as_function(self) -> Json:
-        """The tool as the model is told of it."""
+        """Return the tool's schema for the model."""
         parameters = self.function.parameters or {"type": "object", "properties": {}}
         told = {"name": self.function.name, "description": self.function.description or "", "parameters": parameters}
         return {"type": "function", "function": told}
@@ -202,7 +203,7 @@ class JsonSchemaForm(BaseModel):
 
 
 class ResponseFormat(BaseModel):
-    """The form of the answer: any text, any JSON object, or what a JSON Schema says."""
+    """The form of the answer: any text, any JSON object, or that of a JSON Schema."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchemaForm | None = None
@@ -261,7 +262,7 @@ class ChatRequest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ChatQuery:
-    """The question in a request. `history` precedes its `text`, `continued` follows it; `pictures` are its own."""
+    """The question in a request. `history` precedes its `text`, `continued` follows it; `pictures` belong to it."""
 
     text: str
     history: list[Json]
@@ -283,8 +284,9 @@ def profile_in(model: str) -> str | None:
 
 
 def as_query(request: ChatRequest, profiles: Collection[str] = ()) -> ChatQuery:
-    """The last message of the user as the query; without the tools of the memory, unless the client has the exchange
-    remembered. Raises `RequestRefused` for what is not honoured."""
+    """Return the last message of the user as the query; without the tools of the memory, unless the client has the
+    exchange remembered. Raises `RequestRefused` for options that are not supported.
+    """
     refuse_unknown(request)
     profile = profile_in(request.model)
     if profile is not None and profile not in profiles:
@@ -300,7 +302,7 @@ def as_query(request: ChatRequest, profiles: Collection[str] = ()) -> ChatQuery:
 
 
 def _refuse_senseless(request: ChatRequest) -> None:
-    """Raise `RequestRefused` for a schema that no model server could read, whatever comes of the query."""
+    """Raise `RequestRefused` for a schema that no model server could read."""
     for at, tool in enumerate(request.tools or ()):
         place, schema = f"tools.{at}.function.parameters", tool.function.parameters
         if schema and schema.get("type", "object") != "object":
@@ -367,8 +369,9 @@ DELTAS = {"token": "content", "thinking": "reasoning"}
 
 
 class Completion:
-    """One completion. `created` is seconds since 1970; `model` is the name of the model that is asked. The end of a
-    stream, and a whole answer, name the one that has answered."""
+    """One completion. `created` is seconds since 1970; `model` is the name of the requested model. The end of a stream,
+    and a whole answer, name the one that has answered.
+    """
 
     def __init__(self, query_id: str, request: ChatRequest, created: int, model: str) -> None:
         self._head = {"id": f"chatcmpl-{query_id}", "created": created, "model": model}
@@ -376,7 +379,7 @@ class Completion:
             tool.function.name: tool.function.parameters or {} for tool in request.tools or () if tool.function.strict
         }
         self.includes_usage = request.includes_usage
-        # A message in the form of a call is no text; whether it is one is known at its end.
+        # A message in the form of a call is not text, which is clear only at its end.
         forced = request.tool_choice not in (None, "auto", "none")
         self.held: Collection[str] = ("token",) if forced or (request.tools and request.response_format) else ()
 
@@ -398,7 +401,7 @@ class Completion:
         return self._chunk(choices=[{"index": 0, "delta": delta, "finish_reason": ended}])
 
     def end(self, response: ResponseGeneration) -> bytes:
-        """The calls that the client is to make, why the answer ends, and what it cost."""
+        """Return the calls that the client is to make, the reason of the end, and the usage."""
         self._answered_by(response)
         numbered = [{"index": index, **call} for index, call in enumerate(self._calls(response))]
         return b"".join(
@@ -433,7 +436,7 @@ class Completion:
 
 
 async def completion_chunks(query: LiveQuery, completion: Completion, keep_alive_seconds: float) -> Chunks:
-    """The answer as it is said; what is ready together is one chunk."""
+    """Yield the answer as it is generated; content that is available together is one chunk."""
     said = _Said(completion)
     yield completion.delta({"role": "assistant", "content": ""})
     followed = batches(query, 0, tick_seconds=keep_alive_seconds)
@@ -470,7 +473,7 @@ def finish_reason(response: ResponseGeneration) -> str:
 
 
 class _Said:
-    """What the client has been sent of the answer, which cannot be taken back."""
+    """The content that the client has received, which cannot be taken back."""
 
     def __init__(self, completion: Completion) -> None:
         self._completion = completion
@@ -489,8 +492,8 @@ class _Said:
 
 
 def missing_text(said: str, answer: str) -> str:
-    """What has to be said after `said` so that the client has the whole answer at the end."""
-    if said.endswith(answer):  # said may begin with what the model said before it called a tool
+    """Return the text that has to follow `said` so that the client has the whole answer at the end."""
+    if said.endswith(answer):  # `said` may begin with text before a tool call
         return ""
     return answer[len(said) :] if answer.startswith(said) else f"\n\n{answer}"
 
@@ -506,15 +509,16 @@ def _data(value: Json) -> bytes:
     return b"data: %s\n\n" % to_json(value)
 
 
-# OpenAI's embeddings: what a request asks, and vectors in its words.
+# OpenAI's embeddings: the request, and vectors in its format.
 
 MAX_TEXTS, MAX_CHARACTERS = 256, 200_000
 BATCH = 16
 
 
 class EmbeddingRequest(BaseModel):
-    """The body of POST /v1/embeddings. The vectors are those of the memory's own model, whatever the `model` is called;
-    there is no choice of their length."""
+    """The body of POST /v1/embeddings. The vectors are those of the memory's model, whatever `model` is; their length
+    cannot be chosen.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -524,7 +528,7 @@ class EmbeddingRequest(BaseModel):
     user: str | None = None
 
     def texts(self) -> list[str]:
-        """What is to be embedded. Raises `RequestRefused` for nothing, too much, and what is not honoured."""
+        """Return the texts to embed. Raises `RequestRefused` for none, too many, and unsupported options."""
         refuse_unknown(self)
         texts = [self.input] if isinstance(self.input, str) else self.input
         if not texts or not all(text.strip() for text in texts):

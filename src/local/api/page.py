@@ -16,7 +16,7 @@ from pathlib import Path
 from local.api.http import RequestRefused
 
 INDEX = "index.html"
-FILES_PATH = "/app"  # so the page's own files write it; what is sent has the bundle's digest behind it
+FILES_PATH = "/app"  # as in the page's own files; sent paths have the bundle's digest after it
 MEDIA_TYPES: Mapping[str, str] = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -34,7 +34,7 @@ MEDIA_TYPES: Mapping[str, str] = {
 _PACKED = frozenset({".png", ".ico", ".woff2"})  # they are compressed as they are
 _ADDRESSED = frozenset({".html", ".webmanifest"})  # they say FILES_PATH
 _ENTRY = re.compile(rf'<script type="module" src="{FILES_PATH}/([^"]+)"')
-# Imports of a module that it cannot do without; `import(…)` is left to the moment when somebody needs it.
+# Imports of required modules; `import(…)` is loaded on demand.
 _IMPORT = re.compile(
     r"""(?:^|[;}\s])(?:import|export)(?=[\s"'{*])(?:[\w$*{},\s]*?\bfrom)?\s*["'](\.{1,2}/[^"'\n]+)["']"""
 )
@@ -42,7 +42,7 @@ _IMPORT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
-    """One file; `packed` is the same in gzip, or None where that is no smaller."""
+    """One file; `packed` is its gzip form, or None if that is no smaller."""
 
     media_type: str
     content: bytes
@@ -120,7 +120,7 @@ class PageFolder:
         self._looking = asyncio.Lock()
 
     async def newest(self) -> PageBundle:
-        """The files as they are. Raises `RequestRefused` (not_found) where there are none."""
+        """Return the present files. Raises `RequestRefused` (not_found) if there are none."""
         async with self._looking:
             if self._newest is None or self._clock() - self._looked_at >= LOOK_SECONDS:
                 await asyncio.to_thread(self._look)
@@ -141,7 +141,7 @@ class PageFolder:
             if state == self._state:
                 return
             contents = {path: (self._folder / path).read_bytes() for path, _, _ in state}
-        except OSError:  # somebody is at work there: what was read before still holds, and the next look finds the rest
+        except OSError:  # the files are being changed: the earlier ones are kept, and the next look finds the new ones
             return
         if INDEX in contents:
             self._keep(PageBundle(contents), state)

@@ -1,4 +1,4 @@
-"""Who takes part and how they are: what the supervisor says of its children, and what everybody says of themselves."""
+"""The participants and their states: from the supervisor's status, and from their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from local.runtime.runner import KEPT, LOOK_SECONDS, SILENT_SECONDS
 
 SUPERVISOR = "supervisor"
 MODEL_OWNER = "generator"
-BY_HAND_SECONDS = 2 * LOOK_SECONDS  # within it everybody who runs has told a newcomer how they are
+BY_HAND_SECONDS = 2 * LOOK_SECONDS  # within it every running participant has sent its status
 
 Health = Literal["ok", "starting", "degraded"]
 
@@ -28,8 +28,9 @@ class _Beat:
 
 
 class ParticipantTable:
-    """The participants by what their status beats say, and by what the supervisor says of its children. Times are
-    seconds of one monotonic clock. A participant that is silent for too long is removed."""
+    """The participants by their own status messages and by the supervisor's status of its children. Times are seconds
+    of one monotonic clock. A participant that is silent for too long is removed.
+    """
 
     def __init__(self) -> None:
         self._children: tuple[ChildStatus, ...] = ()
@@ -42,7 +43,7 @@ class ParticipantTable:
         self._details: Mapping[str, str] = {}  # the supervisor's
 
     def update(self, status: ParticipantStatus, now: float) -> None:
-        """Somebody says how they are."""
+        """Receive a status."""
         self._forget_silent(now)
         if status.name == SUPERVISOR:
             leaving = status.state == "stopping"
@@ -65,12 +66,13 @@ class ParticipantTable:
 
     @property
     def notice(self) -> str:
-        """What the supervisor wants users to know of this start; empty if there is nothing."""
+        """Return the supervisor's note to users on this start; empty if there is none."""
         return self._details.get("notice", "")
 
     def health(self, now: float) -> Health:
-        """`ok` if every child of the supervisor is ready and has said what it is, and there is no `problem`; `starting`
-        while none of them has failed yet."""
+        """Return `ok` if every child of the supervisor is ready and has sent its status, and there is no `problem`;
+        `starting` while none of them has failed yet.
+        """
         if self.problem(now):
             return "degraded"
         unready = any(child.state != "ready" for child in self._children)
@@ -79,8 +81,9 @@ class ParticipantTable:
         return "ok" if is_told and not unready and not unknown else "starting"
 
     def problem(self, now: float) -> str:
-        """The first thing that is wrong: with the system as a whole, with a child of the supervisor, or by what a
-        participant says of itself; empty if nothing is."""
+        """Return the first problem: of the system as a whole, of a child of the supervisor, or one that a participant
+        reports of itself; empty if there is none.
+        """
         return next(self._problems(now), "")
 
     def _problems(self, now: float) -> Iterator[str]:
@@ -97,22 +100,23 @@ class ParticipantTable:
         for beat in self._beats.values():
             status = beat.status
             if now - beat.heard_at > SILENT_SECONDS or pids.get(status.child, status.pid) != status.pid:
-                continue  # what a process said that is gone
+                continue  # a status of a process that has ended
             yield from (f"{status.name}: {text}" for name, text in status.details.items() if name.endswith("problem"))
 
     def lives(self, name: str, now: float) -> bool:
-        """Whether a participant of that name says that it is ready."""
+        """Whether a participant of that name reports that it is ready."""
         self._forget_silent(now)
         return any(beat.status.state == "ready" for beat in self._beats.values() if beat.status.name == name)
 
     def is_expected(self, name: str, now: float) -> bool:
-        """Whether a participant of that name is ready, or will be: the supervisor starts it, or ends its silence."""
+        """Whether a participant of that name is ready or will be: the supervisor starts it, or restarts a silent one."""
         is_kept = any(child.name == name and child.state in KEPT for child in self._children)
         return is_kept or self.lives(name, now)
 
     def absence(self, now: float) -> Unavailable | None:
-        """Who is missing without whom no query is answered; None while they can be hoped for, as they can at a start
-        and between a death and the next start."""
+        """Return which participant is missing that every query needs; None while it may still come, at a start or
+        between a death and the restart.
+        """
         for name in (JOURNAL, MODEL_OWNER):
             reason = self._reason_for_absence(name, now)
             if reason is not None:
@@ -133,13 +137,13 @@ class ParticipantTable:
         return any(not beat.status.child and beat.status.state == "ready" for beat in beats if beat.status.name == name)
 
     def details(self, name: str, now: float) -> Mapping[str, str]:
-        """What a participant of that name last said of itself; nothing if it has gone."""
+        """Return the details in the latest status of a participant of that name; empty if it has ended."""
         self._forget_silent(now)
         said = [beat for beat in self._beats.values() if beat.status.name == name]
         return max(said, key=lambda beat: beat.heard_at).status.details if said else {}
 
     def listing(self, now: float) -> list[dict[str, Any]]:
-        """The supervisor's children in start order, then whoever was started by hand."""
+        """Return the supervisor's children in start order, then participants started by hand."""
         self._forget_silent(now)
         said = {(beat.status.child, beat.status.pid): beat for beat in self._beats.values()}
         rows = []
@@ -167,15 +171,16 @@ def _said(beat: _Beat | None) -> dict[str, Any]:
     return status.model_dump(include={"instance", "inflight", "counters", "details", "subscriptions"})
 
 
-# Who takes part, as a stream tells it: each participant when something about it is new.
+# The participants in a stream: each row when it has changed.
 
 Row = dict[str, Any]
 Key = tuple[str, int | None]
 
 
 class ParticipantWatch:
-    """The participants as one stream was told of them: it gives the rows that have changed, when that is `due`. `clock`
-    gives the table's seconds."""
+    """The participants as one stream has received them: returns the changed rows, when that is `due`. `clock` returns
+    the table's seconds.
+    """
 
     def __init__(self, table: ParticipantTable, clock: Callable[[], float]) -> None:
         self._table, self._clock = table, clock
@@ -183,11 +188,11 @@ class ParticipantWatch:
         self.due = True
 
     def restart(self) -> None:
-        """What was told has not arrived."""
+        """Send everything again, because it did not arrive."""
         self._told, self.due = {}, True
 
     def take(self) -> list[ServerEvent]:
-        """The rows that are new or otherwise than before; whoever has left the table is `gone`."""
+        """Return the new and changed rows; a participant that left the table is `gone`."""
         if not self.due:
             return []
         self.due = False

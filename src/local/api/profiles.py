@@ -25,7 +25,7 @@ async def profile_of(name: str, caller: Principal) -> AssistantProfile:
 
 
 def with_profile(options: AnswerOptions | None, profile: AssistantProfile) -> AnswerOptions:
-    """An asker's options with what a profile says where the asker says nothing; it only narrows the tools."""
+    """Return an asker's options, completed from a profile; the profile only narrows the tools."""
     options = options or AnswerOptions()
     told = AnswerProfile(
         name=profile.name,

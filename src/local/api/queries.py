@@ -36,7 +36,7 @@ class JudgementWindow:
     clock: Callable[[], float] = time.time
 
     def seconds_left(self, query: LiveQuery) -> float:
-        """How long there may yet be something to wait for; none or less if there is not."""
+        """Return how long an event may still come; zero or less if none will."""
         if not query.lacks(self.awaited()):
             return 0.0
         return min(query.view.answered_at + self.seconds - self.clock(), self.seconds)
@@ -95,7 +95,7 @@ async def query_chunks(query: LiveQuery, after: int | None, settings: StreamSett
 
 
 def payload_of(event: QueryEvent, query: LiveQuery) -> bytes:
-    """What followers are told by an event: one line of JSON; of the answer with what was said of it so far."""
+    """Return an event for followers: one line of JSON; of the answer with its ratings so far."""
     return to_json(query.view.as_json(), by_alias=True) if event.kind == "response" else event.payload
 
 
@@ -123,8 +123,9 @@ class QueryFinder:
         self.trail = JudgementWindow(trail_seconds, self._awaited)
 
     async def find(self, query_id: str, caller: Principal) -> tuple[LiveQuery | None, QueryView]:
-        """A query as it is known here, or else as it is on record, without a `LiveQuery`. Raises as `Asker.recall`, and
-        `RequestRefused` (not_found) for one of somebody else's."""
+        """Return a query as it is known here, or else as recorded, without a `LiveQuery`. Raises as `Asker.recall`, and
+        `RequestRefused` (not_found) for one of another user.
+        """
         live = self._session.live(query_id)
         try:
             is_known = live is not None and live.view.failure is None
@@ -154,7 +155,7 @@ class QueryFinder:
         return query
 
     async def _recall_approvals(self, query: LiveQuery) -> None:
-        """Tell what waits for its user, which was said before anybody listened here; nothing while nobody knows."""
+        """Add the approvals that a query waits for, asked before it was followed here; none without a gatekeeper."""
         request = PermissionRequest(verb="list", of_user=query.view.user_id)
         with suppress(ParticipantAway, ParticipantRefused):
             for asked in (await self._requests.ask(GATEKEEPER, request, PermissionResult)).waiting:
@@ -162,7 +163,7 @@ class QueryFinder:
                     query.receive(asked, Envelope(asked.subject, "", "", "", 1, asked.query_id, b""))
 
     def _awaited(self) -> frozenset[str]:
-        """What will be said of an answer, by those who are there now to say it."""
+        """Return the judgements of an answer that are still expected, by the participants that exist now."""
         table, now = self._participants, self._clock()
         if not table.is_expected(CRITIC, now):
             return frozenset()

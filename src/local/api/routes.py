@@ -155,17 +155,17 @@ def add_bus_routes(routes: APIRouter) -> None:
         subject: Annotated[list[str] | None, Query()] = None,
         payload: Literal["full", "none"] = "full",
     ) -> Response:
-        """Every envelope on the subjects given ("response.generation", the family "tool.result."; none is everything).
+        """Every envelope on the given subjects ("response.generation", the family "tool.result."; none is everything).
 
-        Users hear what is theirs, the owner hears everything; with `payload=none` they are told headers and sizes. An
-        event `lost` says how many a slow client has missed.
+        Users receive their own messages, the owner all; with `payload=none` only headers and sizes. An event `lost` has
+        the number of messages that a slow client has missed.
         """
         filters = checked_filters(subject or [""], "subject")
         may_hear = partial(api().still_knows, principal_of(request))
         return EventStream(api().bus_streams.chunks(filters, caller.user_id, may_hear, with_payload=payload == "full"))
 
 
-# The system itself: participants are started, stopped and restarted. It wants the owner's token, whoever connects.
+# The system itself: participants are started, stopped and restarted. It requires the owner token on every connection.
 
 
 def add_control_routes(routes: APIRouter) -> None:
@@ -178,17 +178,21 @@ def add_control_routes(routes: APIRouter) -> None:
 class _Control:
     @open_to(Access.TOKEN)
     async def start(self, name: PathId) -> Response:
-        """Start one that was stopped or given up, or is new in the settings; answers when it is ready, or given up."""
+        """Start a participant that was stopped or given up, or is new in the settings; answers when it is ready or has
+        failed.
+        """
         return await self._have("start", name)
 
     @open_to(Access.TOKEN)
     async def stop(self, name: PathId) -> Response:
-        """Stop one and leave it stopped; not those without whom nobody could start it again."""
+        """Stop a participant and leave it stopped; not one that would be needed to start it again."""
         return await self._have("stop", name)
 
     @open_to(Access.TOKEN)
     async def restart(self, name: PathId) -> Response:
-        """Stop one and start it again, with the settings that its file has now; the API answers before its own."""
+        """Stop a participant and start it again, with the present settings of its file; the API answers before its own
+        restart.
+        """
         return await self._have("restart", name)
 
     async def _have(self, verb: ControlVerb, name: str) -> Response:
@@ -205,8 +209,9 @@ def add_health_routes(routes: APIRouter) -> None:
     @routes.get("/health")
     @open_to(Access.ANYBODY)
     async def health(request: Request, report: bool = False) -> Response:
-        """200 if every configured participant is ready, else 503, with the same body; whoever is not the owner is told
-        the status alone. As a `report` it is 200 in any case: for a browser, to which any other is an error."""
+        """200 if every configured participant is ready, else 503, with the same body; others than the owner receive
+        only the status. As a `report` it is always 200: for a browser, which treats other statuses as errors.
+        """
         participants, now = api().participants, api().clock()
         status = participants.health(now)
         asked_by: Principal | None = principal_of(request)
@@ -303,7 +308,7 @@ class _OpenAi:
 
     @open_to(Access.USERS)
     async def model(self, model_id: str, caller: Caller) -> Response:
-        """One of them."""
+        """One of the models."""
         if model_id not in await self._names(caller):
             raise RequestRefused("not_found", f"there is no model {model_id[:100]}; GET /v1/models lists them", "model")
         return JsonResponse(_model(model_id))
@@ -325,14 +330,14 @@ def _model(name: str) -> Json:
 
 
 async def _kept(data: bytes, caller: Principal) -> str:
-    """A picture as an attachment. Raises `RequestRefused` for what is none."""
+    """Return a picture as an attachment. Raises `RequestRefused` if it is none."""
     kept = await api().attachments.add("picture", data, caller.name)
     if not kept.is_picture:
         raise RequestRefused("invalid", f"messages: {kept.media_type} is no picture; send text as text", "messages")
     return kept.id
 
 
-# The page for people, and the files it is made of. They hold nobody's data, so that anybody may have them.
+# The web page and its files. They contain no user's data, so they need no token.
 
 CONTENT_SECURITY_POLICY = "; ".join([
     "default-src 'none'",
@@ -355,8 +360,9 @@ PREVIEW = "preview.html"
 
 
 def preview_policy(page: bytes) -> str:
-    """The policy of the preview: what a model wrote is shown in it without an origin and reaches nothing; the only
-    script is its own."""
+    """Return the policy of the preview: content written by a model is shown in it without an origin and without network
+    access; the only script is the page's own.
+    """
     script = re.search(rb"<script>(.*)</script>", page, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script[1] if script else b"").digest()).decode()
     return "; ".join([
@@ -402,12 +408,12 @@ class _Page:
 
     @open_to(Access.ANYBODY)
     async def manifest(self, request: Request) -> Response:
-        """What makes it an application that can be installed."""
+        """The manifest, which makes the page an application that can be installed."""
         return await self._newest("manifest.webmanifest", request)
 
     @open_to(Access.ANYBODY)
     async def file(self, digest: str, path: str, request: Request) -> Response:
-        """One of its files, of that digest and no other: versions are never mixed."""
+        """One of the page's files, of exactly that digest: versions are never mixed."""
         bundle = await api().page.bundle(digest)
         if bundle is None:
             raise RequestRefused("not_found", "the page has changed since: load it again")
@@ -459,7 +465,7 @@ def add_stream_routes(routes: APIRouter) -> None:
         last_event_id: EventId = None,
         header: Annotated[str | None, Header(alias="last-event-id")] = None,
     ) -> Response:
-        """What the stream of that id carries, which POST /stream/{stream_id} says; one connection at a time."""
+        """The content of the stream of that id, as set by POST /stream/{stream_id}; one connection at a time."""
         may_hear = partial(api().still_knows, principal_of(request))
         stream = api().streams.open(stream_id, caller)
         last_seen = number_after(last_event_id or header, api().instance)
@@ -476,7 +482,7 @@ def add_stream_routes(routes: APIRouter) -> None:
     @routes.post("/stream/{stream_id}", openapi_extra=takes(StreamBody))
     @open_to(Access.USERS)
     async def carry(stream_id: StreamPath, request: Request, caller: Caller) -> Response:
-        """Say what a stream is to carry, before it is opened or while it is."""
+        """Set the content of a stream, before it is opened or while it is."""
         body = await read_body(request, StreamBody)
         stream = api().streams.open(stream_id, caller)
         await api().streams.carry(stream, body)

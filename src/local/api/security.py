@@ -31,7 +31,7 @@ from local.memory.messages import OWNER
 
 # Who asks: the owner, who may act for any user, or one user, who sees nothing of the others.
 
-# Whoever passes requests on for others says so with one of these, and then its own Unix user says nothing.
+# A proxy that forwards requests sends one of these; its own Unix user then proves nothing.
 _FORWARDING = frozenset({"forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip"})
 _PORT = re.compile(r":\d*$")
 # Another port of this machine is the same site, and serves pages of other programs.
@@ -53,8 +53,9 @@ _NOT_KNOWN = "this token is unknown, or was withdrawn; `local2 user add` gives a
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody who asks. Without `user_id` it is the owner; `by_token` says whether a token was shown, or a sign-in,
-    whose id is `sign_in`. What has no user is the owner's."""
+    """The caller of a request. Without `user_id` it is the owner; `by_token` says whether a token was shown, or a
+    sign-in, whose id is `sign_in`. Content without a user belongs to the owner.
+    """
 
     user_id: str | None = None
     by_token: bool = False
@@ -71,11 +72,11 @@ class Principal:
         return self.user_id or OWNER
 
     def sees(self, user_id: str | None) -> bool:
-        """Whether what is that user's may be seen."""
+        """Whether that user's content is visible to the caller."""
         return self.user_id is None or self.user_id == (user_id or OWNER)
 
     def require(self, user_id: str | None, what: str) -> None:
-        """Raises `RequestRefused` (not_found), as if it were not there, for what is another's."""
+        """Raise `RequestRefused` (not_found) for content of another user, as if it did not exist."""
         if not self.sees(user_id):
             raise RequestRefused("not_found", f"there is no {what}")
 
@@ -90,8 +91,9 @@ class Principal:
             raise RequestRefused("forbidden", "only the owner of the system may do this")
 
     def acting_for(self, user_id: str | None) -> Principal:
-        """The principal with that user's eyes. Raises `RequestRefused` (not_found) unless it is the owner, or
-        oneself."""
+        """Return the principal with that user's permissions. Raises `RequestRefused` (not_found) unless the caller is
+        the owner or that user.
+        """
         if user_id is None or user_id == self.user_id:
             return self
         if not self.is_owner:
@@ -100,9 +102,10 @@ class Principal:
 
 
 class Principals:
-    """Finds out who asks: by a token, by a sign-in, or by the Unix user. `owner_token()` is asked each time: the file
-    that holds it may be made anew. With `must_know` a token that is shown has to be known; without, one that is none of
-    ours is taken for the key that OpenAI's clients have to send, and the Unix user counts."""
+    """Identifies the caller: by a token, by a sign-in, or by the Unix user. `owner_token()` is called each time: its
+    file may be replaced. With `must_know` a token has to be known; without, an unknown one is taken for the key that
+    OpenAI's clients have to send, and the Unix user counts.
+    """
 
     def __init__(
         self, owner_token: Callable[[], str | None], users: Users, sign_ins: SignIns | None = None, *,
@@ -131,7 +134,9 @@ class Principals:
         return self.holder_of(token) if scheme.lower() == "bearer" and token else None
 
     def holder_of(self, token: str) -> Principal | None:
-        """Whose token that is; None for what need not be one. Raises `RequestRefused` (unauthorized, unavailable)."""
+        """Return the holder of that token; None for one that need not be known. Raises `RequestRefused` (unauthorized,
+        unavailable).
+        """
         # Encoded, because compare_digest takes text only if it is ASCII.
         if hmac.compare_digest(token.encode(), (self._owner_token() or "").encode()):
             return Principal(by_token=True)
@@ -147,7 +152,7 @@ class Principals:
 
 
 def principal_of(request: Request) -> Principal:
-    """Who asks, as the guard has found out; at /health it may be None, of whom nothing is known."""
+    """Return the caller, as the guard has identified it; at /health it may be None, an unknown caller."""
     principal: Principal = request.scope["principal"]
     return principal
 
@@ -161,7 +166,7 @@ Caller = Annotated[Principal, Depends(_caller)]
 
 
 async def is_own_user(headers: Mapping[str, str], peer: Peer | None) -> bool:
-    """Whether the other end is the Unix user that runs this process, and does not pass a request on for somebody."""
+    """Whether the other end is the Unix user that runs this process, and does not forward a request of another."""
     if any(name in _FORWARDING or any(part in name for part in _FORWARDING_PARTS) for name in headers):
         return False
     if peer is not None and peer.is_own_user is None:
@@ -186,10 +191,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Access(StrEnum):
     """The callers that a route is for."""
 
-    ANYBODY = "anybody"  # it looks itself at how much it may tell to whom
-    USERS = "users"  # each of what is theirs, which the route asks for; the owner of everything
+    ANYBODY = "anybody"  # the route itself decides what it shows to whom
+    USERS = "users"  # each user sees their own content, which the route checks; the owner sees all
     OWNER = "owner"
-    TOKEN = "token"  # the owner, and not by the Unix user: what would loosen what the owner has decided
+    TOKEN = "token"  # the owner, with the token itself: for changes that loosen the owner's decisions
 
 
 class Undeclared(TypeError):
@@ -207,7 +212,7 @@ def open_to(access: Access) -> Callable[[F], F]:
 
 
 def access_of(route: Route) -> Access:
-    """What a route declares. Raises `Undeclared`."""
+    """Return a route's declared access. Raises `Undeclared`."""
     access = getattr(route.endpoint, "access", None)
     if not isinstance(access, Access):
         raise Undeclared(f"{route.path} does not say whom it is for: mark its function with @open_to(Access.…)")
@@ -220,12 +225,12 @@ def enforce(routes: Sequence[BaseRoute]) -> None:
         if not isinstance(route, Route):
             raise Undeclared(f"{route} is no plain route: whom it is for cannot be declared")
         access = access_of(route)
-        if access in (Access.OWNER, Access.TOKEN):  # the guard has let in nobody who is none of the users
+        if access in (Access.OWNER, Access.TOKEN):  # the guard has let in only known users
             route.app = _only_for(access, route.app)
 
 
 def open_to_anybody(routes: Sequence[BaseRoute]) -> Callable[[str], bool]:
-    """Tells of a path whether somebody of whom nothing is known may ask for it."""
+    """Return a function that says whether a path is open to unknown callers."""
     reached = [route.path_regex for route in routes if isinstance(route, Route) and access_of(route) is Access.ANYBODY]
     return lambda path: any(each.match(path) for each in reached)
 
@@ -247,7 +252,7 @@ def _check(access: Access, principal: Principal) -> None:
 log = logging.getLogger(__name__)
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})  # they change nothing
-PAGE_PATH = "/"  # to which pages of other sites may link
+PAGE_PATH = "/"  # the page that other sites may link to
 UPLOAD_PATH = "/attachments"  # its bodies are files of any type
 MEGABYTE = 1024 * 1024
 MAX_BODY = MEGABYTE
@@ -274,7 +279,9 @@ def hosts_of(address: str, port: int, more: Iterable[str] = ()) -> frozenset[str
 
 
 def proxied_hosts_of(names: Iterable[str]) -> frozenset[str]:
-    """What this server is called behind a proxy that speaks TLS for it: without a port, or with the one in a name."""
+    """Return the names of this server behind a proxy that terminates TLS for it: without a port, or with the one in a
+    name.
+    """
     return frozenset(name.lower() for name in names)
 
 
@@ -320,7 +327,7 @@ class GuardPolicy:
 
 
 class ClientLeft(Exception):
-    """The error for a client that has left: there is nobody to answer."""
+    """The error for a client that has left: there is no connection to answer on."""
 
 
 class UnfinishedRequests:
@@ -346,9 +353,10 @@ class UnfinishedRequests:
 
 
 class GuardMiddleware:
-    """ASGI: hands `app` the requests that `policy` lets in of those whom `principals` know, with their bodies read, and
-    lets no exception out. Who asks is `principal` in the scope: None, of whom nothing is known, where `is_open(path)`.
-    HEAD is answered as GET, without the body."""
+    """ASGI middleware: passes to `app` the requests that `policy` permits of callers whom `principals` know, with their
+    bodies read, and lets no exception out. The caller is `principal` in the scope: None, unknown, where
+    `is_open(path)`. HEAD is answered as GET, without the body.
+    """
 
     def __init__(
         self, app: ASGIApp, policy: GuardPolicy, principals: Principals, is_open: Callable[[str], bool]
@@ -378,7 +386,7 @@ class GuardMiddleware:
             with self._unfinished.one_more(principal.name if principal else ""):
                 body = await _read(receive, headers, self._policy.max_body(scope["path"]))
         except RequestRefused as refusal:
-            if "expect" not in headers and refusal.kind != "unauthorized":  # for somebody unknown nothing is awaited
+            if "expect" not in headers and refusal.kind != "unauthorized":  # an unknown caller's body is not waited for
                 await _discard(receive)
             await error_response(scope["path"], refusal, _headers_of(refusal))(scope, receive, send)
             return
@@ -406,8 +414,9 @@ class GuardMiddleware:
 
 
 def _head_only(send: Send) -> Send:
-    """Sends the head of an answer and drops the rest. With its head the answer has ended: whoever still streams hears
-    from the server that the client has left."""
+    """Send the head of an answer and drop the rest. The answer then counts as ended: a streaming handler learns from
+    the server that the client has left.
+    """
 
     async def send_head(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -448,7 +457,7 @@ async def _discard(receive: Receive) -> None:
                 message = await receive()
                 more, size = message.get("more_body", False), size + len(message.get("body", b""))
     except TimeoutError:
-        return  # it goes on sending, or waits: it is answered now
+        return  # it is still sending or waiting: it is answered now
 
 
 def _too_large(max_bytes: int) -> RequestRefused:
@@ -468,7 +477,7 @@ def check_own_page(headers: Mapping[str, str]) -> None:
 
 
 def _follows_link(headers: Mapping[str, str]) -> bool:
-    """Whether somebody goes to a page of ours, which comes into a window of its own and can be read by nobody else."""
+    """Whether a user navigates to a page of ours, which opens in its own window and can be read by no other site."""
     return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 

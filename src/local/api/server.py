@@ -1,4 +1,4 @@
-"""Serves an ASGI application on a socket that somebody else bound and keeps."""
+"""Serves an ASGI application on a socket that another process bound and keeps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from local.core.errors import ConfigError
 from local.core.files import contained_processes, is_held_by, until_next_tick
 from local.core.open_files import most_open_files
 
-# The other end of one connection over loopback: which Unix user holds it, as the kernel tells it.
+# The other end of one connection over loopback: the Unix user that holds it, from the kernel.
 
 Address = tuple[str, int]
 
@@ -79,8 +79,9 @@ class HeldSocket(NamedTuple):
 
 
 def socket_by_netlink(client: Address, server: Address) -> HeldSocket | None:
-    """The client's own socket, in 25 µs; None if there is none that is established and held by a process. Raises
-    `NotTold` where there is no netlink."""
+    """Return the client's socket, in 25 µs; None if there is none that is established and held by a process. Raises
+    `NotTold` without netlink.
+    """
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
             kernel.sendto(_question(client, server), (0, 0))
@@ -97,8 +98,9 @@ def socket_by_netlink(client: Address, server: Address) -> HeldSocket | None:
 
 
 def socket_by_proc(client: Address, server: Address) -> HeldSocket | None:
-    """The socket that a client holds, from the tables in /proc, which takes milliseconds. Raises `NotTold` where there
-    are none."""
+    """Return the socket that a client holds, from the tables in /proc, which takes milliseconds. Raises `NotTold`
+    without them.
+    """
     try:
         for _ in range(PROC_READS):
             for table, needle in zip(PROC_TABLES, _needles(client, server), strict=True):
@@ -169,7 +171,7 @@ def _is_missing(reply: bytes) -> bool:
 
 
 def _needles(client: Address, server: Address) -> Iterator[bytes | None]:
-    """How the client's row begins in each table: its own end, then ours, then the state."""
+    """Return the beginning of the client's row in each table: its own end, then ours, then the state."""
     ends = [(_IP(host).packed, port) for host, port in (client, server)]
     is_v4 = len(ends[0][0]) == 4
     yield _needle(ends) if is_v4 else None
@@ -209,7 +211,7 @@ log = logging.getLogger(__name__)
 HEAD_SECONDS = 10.0  # for the whole head of a request, or for its first byte
 NEW_SECONDS = 1.0
 CLOSE = (b"connection", b"close")
-OTHER_FILES = 160  # of this process: databases, the bus, attachments, and what is accepted before it is counted
+OTHER_FILES = 160  # of this process: databases, the bus, attachments, and accepted connections that are not counted yet
 
 
 class ConnectionLimit:
@@ -240,7 +242,7 @@ class ConnectionLimit:
 
 
 class HttpConnection(H11Protocol):
-    """One client's HTTP connection. It answers in JSON what is no HTTP, and closes if no request comes for too long."""
+    """One client's HTTP connection. It answers invalid HTTP in JSON, and closes if no request comes for too long."""
 
     def __init__(self, limit: ConnectionLimit, **of_uvicorn: Any) -> None:
         super().__init__(**of_uvicorn)
@@ -256,7 +258,7 @@ class HttpConnection(H11Protocol):
 
     @property
     def _is_about_to_ask(self) -> bool:
-        """Whether part of a request is here, or a client who has come just now: it may have been held up."""
+        """Whether part of a request has arrived, or the client has just connected: it may have been delayed."""
         is_new = self.cycle is None and self.loop.time() - self.idle_since < NEW_SECONDS
         return is_new or bool(self.conn.trailing_data[0])
 
@@ -291,7 +293,7 @@ class HttpConnection(H11Protocol):
             )
 
     def timeout_keep_alive_handler(self) -> None:
-        """No request has come for a while, unless one has arrived just now."""
+        """Close a connection without a request for a while, unless one has arrived just now."""
         if not self.transport.is_closing() and not self.has_arrived():
             super().timeout_keep_alive_handler()
 
@@ -304,7 +306,7 @@ class HttpConnection(H11Protocol):
             super().shutdown()
 
     def end(self) -> None:
-        """The server has ended, and what was asked here is not answered yet."""
+        """End the connection with the server; a pending request is answered."""
         refusal = RequestRefused("stopping", "this door is closing: ask again")
         if self.is_idle:
             self._close_idle(refusal)
@@ -312,11 +314,11 @@ class HttpConnection(H11Protocol):
             self._refuse(refusal)
 
     def send_400_response(self, msg: str) -> None:
-        """Whatever this is, it is no request."""
+        """Answer input that is not an HTTP request."""
         self._refuse(RequestRefused("malformed", "this is no HTTP request"))
 
     def _close_idle(self, refusal: RequestRefused) -> None:
-        if not self.conn.trailing_data[0]:  # it has said nothing, so it is not told anything
+        if not self.conn.trailing_data[0]:  # it has sent nothing, so it gets no answer
             self.transport.close()
         else:
             self._refuse(refusal)
@@ -329,7 +331,7 @@ class HttpConnection(H11Protocol):
             for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         if self.cycle is not None:
-            self.cycle.disconnected = True  # what the application still sends goes nowhere
+            self.cycle.disconnected = True  # later output of the application is dropped
         self.transport.close()
 
 
@@ -359,7 +361,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def require_token(address: str, token: str | None) -> None:
-    """Raises `ConfigError` for an address that others can reach while everybody would be let in."""
+    """Raise `ConfigError` for an address that others can reach while there is no token."""
     if token is None and not ipaddress.ip_address(address).is_loopback:
         raise ConfigError(
             f"api_host {address} can be reached by others: set the environment variable LOCAL2_API_TOKEN to a secret"
@@ -368,7 +370,7 @@ def require_token(address: str, token: str | None) -> None:
 
 
 def require_free(bus: BusAddress) -> None:
-    """Raises `ConfigError` if somebody else listens where the proxy is to. Sockets of ipc:// are locked elsewhere."""
+    """Raise `ConfigError` if another program listens on the proxy's addresses. Sockets of ipc:// are locked elsewhere."""
     for address in (bus.publish_to, bus.subscribe_to):
         if address.startswith("tcp://"):
             host, _, port = address.removeprefix("tcp://").rpartition(":")
@@ -390,7 +392,7 @@ def _require_free(address: str, host: str, port: int) -> None:
 
 TICK_SECONDS = 1.0
 STOP_SECONDS = 1.0
-ACCEPTED_ROUNDS = 4  # of the loop, until what was accepted in the first of them is a connection
+ACCEPTED_ROUNDS = 4  # of the loop, until a socket accepted in the first of them is a connection
 ACCEPTED_AT_ONCE = 16  # connections, in one round of the loop; a few rounds later they are counted
 HEADERS = [("x-content-type-options", "nosniff"), ("cross-origin-resource-policy", "same-origin")]
 
@@ -419,7 +421,7 @@ class _Server(uvicorn.Server):
                     await self._stopping.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept nothing more, and answer what has arrived. Who is not answered in time is told so."""
+        """Accept nothing more, and answer what has arrived. Requests that are not answered in time get an error."""
         self.server_state.default_headers = [*self.server_state.default_headers, CLOSE]  # of the answers from now on
         await self._stop_accepting(sockets or [])
         for connection in self._connections():
@@ -435,7 +437,7 @@ class _Server(uvicorn.Server):
             await asyncio.wait(tasks, timeout=STOP_SECONDS)
 
     async def _stop_accepting(self, sockets: list[socket.socket]) -> None:
-        """asyncio drops without a word what it has accepted and not made a connection of when a server is closed."""
+        """asyncio silently drops accepted sockets that are not yet connections when a server is closed."""
         loop = asyncio.get_running_loop()
         for listener in sockets:
             loop.remove_reader(listener)
@@ -460,7 +462,7 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(app: ASGIApp, listener: socket.socket, before_stop: Callable[[], object]) -> AsyncIterator[None]:
-    """Serve a TCP socket while the block lasts. `before_stop` is to end what waits; answers get a second to get away.
+    """Serve a TCP socket while the block lasts. `before_stop` ends waiting requests; answers get a second to be sent.
 
     Closes its own handle of the socket: clients that connect later wait for the next process that serves it.
     """
@@ -479,14 +481,14 @@ async def serving(app: ASGIApp, listener: socket.socket, before_stop: Callable[[
         log_level="critical",
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # what a header claims of the client counts for nothing
+        proxy_headers=False,  # headers about the client are not trusted
         headers=HEADERS,
     )
     server = _Server(config)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(server.serve(sockets=[listener]), name="http server")
         await server.serving.wait()
-        listener.listen(BACKLOG)  # asyncio has made the queue as short as what it accepts at once
+        listener.listen(BACKLOG)  # asyncio has shortened the queue to what it accepts at once
         try:
             yield
         finally:

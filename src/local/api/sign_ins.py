@@ -1,11 +1,11 @@
-"""Sign-ins of browsers: the one-time codes that begin them, and the sign-ins themselves, of which only hashes are kept.
+"""Sign-ins of browsers: the one-time codes that begin them, and the sign-ins, of which only hashes are stored.
 
 A browser proves a sign-in by two random halves. One is an HttpOnly cookie, which no script of the page can read.
 Cookies are shared by all ports of a host, though, so a server on another port reads it, and may overwrite it. The other
 half is the key, which the page keeps in the storage of its own origin (scheme, host and port) and sends in a header. So
-a cookie that another port has read, or has set, is worth nothing, and a page of another site can send neither half.
+a cookie that another port has read or set is useless alone, and a page of another site can send neither half.
 
-A sign-in stands for the token that it was made with: it ends with that token.
+A sign-in depends on the token that it was made with: it ends with that token.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ _DAY = 86400.0
 @dataclass(frozen=True, slots=True)
 class SignIn:
     """One browser that is signed in. `user` is None for the owner. `id` is the hash of both halves, `seal` binds them
-    to the token; neither tells anything about the token to somebody who reads the file."""
+    to the token; a reader of the file cannot derive the token from either.
+    """
 
     id: str
     user: str | None
@@ -135,8 +136,9 @@ class Halves:
 
 
 class SignIns:
-    """The sign-ins of one data directory. `token_of(user)` is what the user's token is known by now, None if there is
-    none; `clock` gives seconds since 1970; `port` is in the cookies' names."""
+    """The sign-ins of one data directory. `token_of(user)` returns the hash of the user's present token, None if there
+    is none; `clock` returns seconds since 1970; `port` is in the cookies' names.
+    """
 
     def __init__(
         self, data_dir: Path, port: int, token_of: Callable[[str | None], str | None],
@@ -148,7 +150,7 @@ class SignIns:
         self._writing = threading.Lock()
 
     def begin(self, user: str | None) -> Halves:
-        """Sign a browser in, with halves that nobody has had before. Raises `RequestRefused`, `StoreUnwritable`."""
+        """Sign a browser in, with new random halves. Raises `RequestRefused`, `StoreUnwritable`."""
         token = self._token_of(user)
         if token is None:
             raise RequestRefused("unauthorized", "there is no token that this sign-in could stand for")

@@ -1,4 +1,4 @@
-"""All streams of browsers: whose they are, what they need to hear of the bus, and when they are given up."""
+"""The streams of browsers: their owners, the messages they need from the bus, and their end."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class SentEvents:
         return written
 
     def after(self, number: int | None) -> list[bytes] | None:
-        """What was sent after that; None if it is not all there any more, or the number is none of ours."""
+        """Return the events after that number; None if some are no longer there, or the number is unknown."""
         if number is None or not self._dropped <= number <= self.last:
             return None
         return [written for at, written in self._kept if at > number]
@@ -90,7 +90,7 @@ class BusBody(BaseModel):
 
 
 class StreamBody(BaseModel):
-    """The body of POST /stream/{stream_id}. What is left out stays as it is."""
+    """The body of POST /stream/{stream_id}. Omitted fields stay unchanged."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     sessions: Annotated[tuple[Id, ...], Field(max_length=MAX_SESSIONS, strict=False)] = ()
@@ -103,13 +103,14 @@ class StreamBody(BaseModel):
 # One query as a stream follows it.
 
 FRAGMENTS = ("thinking", "token")
-PROGRESS = "progress"  # of which the latest says all
+PROGRESS = "progress"  # only the latest one matters
 
 
 class StreamedQuery:
     """One query as a stream follows it. Its events are taken when there is room for them, so that a slow client costs
-    no memory. It begins with a snapshot of what was said before, or with the first event if it is `new` to the client.
-    `changed` is set at each change."""
+    no memory. It begins with a snapshot of the events so far, or with the first event if it is `new` to the client.
+    `changed` is set at each change.
+    """
 
     def __init__(self, query: LiveQuery, trail: JudgementWindow, changed: asyncio.Event, *, new: bool = False) -> None:
         self._query, self._trail = query, trail
@@ -124,11 +125,11 @@ class StreamedQuery:
         return query.has_nothing_after(self._seen) and self._trail.seconds_left(query) <= 0
 
     def restart(self) -> None:
-        """What was taken has not arrived: begin again, with a snapshot."""
+        """Begin again with a snapshot, because the taken events did not arrive."""
         self._seen = None
 
     def take(self) -> list[ServerEvent]:
-        """What has happened since."""
+        """Return the events since the last call."""
         query = self._query
         if self._seen == query.events.count:
             return []
@@ -162,7 +163,7 @@ def _joined(events: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
             yield kind, to_json({**fragments[0], "text": text, "count": len(fragments)})
 
 
-# One stream of a browser: what it carries, and what of that is yet to be sent.
+# One stream of a browser: its content, and the unsent part of it.
 
 CHUNK_BYTES = 64 * 1024
 MAX_NOTES = 2_000
@@ -173,9 +174,10 @@ Hello = Mapping[str, object]
 
 
 class BrowserStream:
-    """One browser's stream: what it carries, and what of that is not sent yet. It belongs to `principal`, and carries
-    nothing that the principal may not see. It outlives its connections, of which the latest counts. Nothing is queued
-    for a slow client but notes, which are bounded and counted: all else is taken when there is room."""
+    """One browser's stream: its content, and the unsent part of it. It belongs to `principal`, and carries nothing that
+    the principal may not see. It outlives its connections, of which the latest counts. Only notes are queued for a slow
+    client, in bounded number: all else is taken when there is room.
+    """
 
     def __init__(
         self, principal: Principal, sent: SentEvents, trail: JudgementWindow, left: Callable[[], object]
@@ -187,7 +189,7 @@ class BrowserStream:
         self.lists_sessions = False
         self.changed = asyncio.Event()
         self.connection: object | None = None
-        self.uses = 0  # so far, for whoever gives it up
+        self.uses = 0  # used to detect a new connection before the stream is given up
         self._participants: ParticipantWatch | None = None
         self.bus_body: BusBody | None = None
         self._bus: BusWatch | None = None
@@ -197,7 +199,7 @@ class BrowserStream:
         self._followed: dict[str, StreamedQuery] = {}
         self._finding: dict[str, asyncio.Task[None]] = {}
         self._notes: deque[ServerEvent] = deque()
-        self._latest: dict[str, ServerEvent] = {}  # by what it tells of
+        self._latest: dict[str, ServerEvent] = {}  # by its object
         self._lost = 0
 
     # What it carries
@@ -219,7 +221,7 @@ class BrowserStream:
             self._begin(query_id, queries[query_id])
 
     def carried(self) -> dict[str, object]:
-        """The sessions, queries and lists that the stream carries, as a client is told."""
+        """Return the sessions, queries and lists of the stream, for a client."""
         return {
             "sessions": sorted(self.sessions),
             "queries": list(self.queries),
@@ -241,19 +243,19 @@ class BrowserStream:
         self.changed.set()
 
     def participants_changed(self) -> None:
-        """Somebody has said how they are."""
+        """Note that a participant's status has changed."""
         if self._participants is not None:
             self._participants.due = True
             self.changed.set()
 
     def carry_bus(self, body: BusBody | None, watch: BusWatch | None, ends: Sequence[Callable[[], object]]) -> None:
-        """Tell what that watch takes in, as the body wants it, until `ends` are called."""
+        """Send the events of that watch, as the body requests them, until `ends` are called."""
         for end in self._bus_ends:
             end()
         self.bus_body, self._bus, self._bus_ends = body, watch, ends
 
     def note(self, event: ServerEvent) -> None:
-        """Something is to be told once."""
+        """Add an event that is sent once."""
         if len(self._notes) >= MAX_NOTES:
             self._lost += 1
         else:
@@ -261,13 +263,13 @@ class BrowserStream:
         self.changed.set()
 
     def note_latest(self, of: str, event: ServerEvent) -> None:
-        """Note how a session in the list or a pull is now; what was to be told of it before is out of date."""
+        """Add the present state of a session in the list, or of a pull; it replaces unsent earlier ones."""
         self._latest.pop(of, None)
         self._latest[of] = event
         self.changed.set()
 
     def end(self) -> None:
-        """Nothing more is to be sent, nor followed."""
+        """End the stream and everything that it follows."""
         self._ended = True
         for task in self._finding.values():
             task.cancel()
@@ -290,10 +292,10 @@ class BrowserStream:
                 query = await find()
                 break
             except LocalError as error:
-                if status_of(error) == 503:  # whoever is away comes back
+                if status_of(error) == 503:  # a participant that is away comes back
                     await asyncio.sleep(pauses.next())
                     continue
-                if announcement is None:  # else it was never accepted, which is told to whoever asked
+                if announcement is None:  # otherwise it was never accepted, which its asker was informed of
                     data = {"query_id": query_id, "error": {"kind": error.kind, "message": str(error)}}
                     self.note(query_event(query_id, None, "error", to_json(data)))
                 return
@@ -315,8 +317,9 @@ class BrowserStream:
     async def chunks(
         self, last_seen: int | None, hello: Hello, tick_seconds: float, may_hear: Callable[[], bool]
     ) -> Chunks:
-        """What comes after the event of that number, until another connection takes over, whoever listens may hear no
-        more, or the end. `hello` is told first, with `resumed`: whether nothing is missing in between."""
+        """Yield the events after that number, until another connection takes over, the client's permission ends, or the
+        stream ends. `hello` is sent first, with `resumed`: whether nothing is missing in between.
+        """
         this = self.connection = object()
         self.changed.set()  # for the connection before
         missed = self._sent.after(last_seen)
@@ -348,7 +351,7 @@ class BrowserStream:
         self.changed.set()
 
     def _restart(self) -> None:
-        """What was sent has not arrived."""
+        """Send everything again, because it did not arrive."""
         for followed in self._followed.values():
             followed.restart()
         for query_id, find in self.queries.items():
@@ -366,7 +369,7 @@ class BrowserStream:
         return bytes(chunk)
 
     def _waiting(self) -> Iterator[list[ServerEvent]]:
-        """What there is, a source at a time; a source is left alone until it is come to."""
+        """Yield what there is, a source at a time; a source is not read before its turn."""
         notes, self._notes = list(self._notes), deque()
         if self._lost:
             notes.append(ServerEvent("lost", to_json({"what": "asked", "lost": self._lost})))
@@ -405,7 +408,7 @@ class ChangedSessions:
         self._changed = asyncio.Event()
 
     def add(self, session_id: str) -> None:
-        """Something has happened in a session."""
+        """Note that a session has changed."""
         self._waiting.add(session_id)
         self._changed.set()
 
@@ -434,7 +437,7 @@ Key = tuple[str | None, str]
 
 MAX_STREAMS = 16  # of one principal
 IDLE_SECONDS = 60.0  # without a connection
-CHANGING = ("change", "branch")  # what a user can do to a session in the list
+CHANGING = ("change", "branch")  # what a user can change in the list of sessions
 APPROVALS: dict[str, type[ApprovalRequest | ApprovalDecision]] = {
     ApprovalRequest.subject: ApprovalRequest,
     ApprovalDecision.subject: ApprovalDecision,
@@ -463,7 +466,7 @@ class BrowserStreams:
         self._numbers = itertools.count(1)
         self._inbox = Inbox()
         self._changed = ChangedSessions(session, self._send_row)
-        self._ends: dict[str, Callable[[], None]] = {}  # of what is heard for all of them, by subject
+        self._ends: dict[str, Callable[[], None]] = {}  # the ends of subscriptions for all of them, by subject
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -487,7 +490,7 @@ class BrowserStreams:
         self._streams.clear()
 
     def open(self, stream_id: str, principal: Principal) -> BrowserStream:
-        """The stream of that id, made if there is none. Raises `RequestRefused` (busy) for one too many."""
+        """Return the stream of that id, made if there is none. Raises `RequestRefused` (busy) for one too many."""
         key = (principal.user_id, stream_id)
         stream = self._streams.get(key)
         if stream is None:
@@ -501,7 +504,9 @@ class BrowserStreams:
         return stream
 
     async def carry(self, stream: BrowserStream, body: StreamBody) -> None:
-        """Have a stream carry what is in the body; what is not stays. Raises `RequestRefused` and `BusNotReady`."""
+        """Set the content of a stream as in the body; omitted fields stay unchanged. Raises `RequestRefused` and
+        `BusNotReady`.
+        """
         given = body.model_fields_set
         filters = checked_filters(body.bus.subjects, "bus.subjects") if body.bus is not None else ()
         if body.participants and not stream.principal.is_owner:
@@ -522,12 +527,12 @@ class BrowserStreams:
         await self._bus.ready()
 
     def participants_changed(self) -> None:
-        """Somebody has said how they are."""
+        """Note that a participant's status has changed."""
         for stream in self._streams.values():
             stream.participants_changed()
 
     def _make_room(self, principal: Principal) -> None:
-        """The stream that nobody reads makes room, if there is one."""
+        """End a stream without a connection, if there is one, to make room."""
         own = [key for key in self._streams if key[0] == principal.user_id]
         if len(own) < MAX_STREAMS:
             return
@@ -537,7 +542,7 @@ class BrowserStreams:
         self._remove(unread)
 
     def _left(self, key: Key) -> None:
-        """Nobody may read that stream now: it is given up unless somebody comes."""
+        """Note that no connection reads that stream now: it is given up unless one comes."""
         stream = self._streams.get(key)
         if stream is not None:
             asyncio.get_running_loop().call_later(IDLE_SECONDS, self._give_up, key, stream, stream.uses)
@@ -559,7 +564,7 @@ class BrowserStreams:
         ends = [self._bus.subscribe(subject, watch.receive) for subject in without_overlap(filters)]
         return stream.carry_bus(body, watch, ends)
 
-    # What all of them need to hear
+    # Subscriptions for all of them
 
     def _subscribe(self) -> None:
         streams = self._streams.values()
@@ -599,7 +604,7 @@ class BrowserStreams:
                 stream.asked(message.query_id, session_id, message.query, find)
 
     async def _join(self, message: QueryReceived, envelope: Envelope) -> LiveQuery:
-        """The query that somebody else is asking: the same once more, and so the same query."""
+        """Return the query that another client is asking: the same query_id is the same query."""
         query = self._session.ask(
             message.query,
             attachments=message.attachments,

@@ -1,11 +1,12 @@
-"""What was used, kept as it comes: a table beside the journal, so that nobody has to read the whole journal again.
+"""The usage, in a table beside the journal that is updated as messages come, so that the journal need not be read
+again.
 
-Problem: what was used is in the answers on record, and reading them all takes seconds once there are many. Idea: one
-small row for each message that was counted, under its number in the journal, and how far the journal was read, written
-in one transaction. So a crash loses nothing and counts nothing twice, and a deletion takes away its own rows alone.
+Problem: usage is in the recorded answers, and reading them all takes seconds once there are many. Idea: one small row
+for each counted message, under its number in the journal, and the position up to which the journal was read, written in
+one transaction. So a crash loses nothing and counts nothing twice, and a deletion removes only its own rows.
 
-The table can be thrown away: it is counted again from the journal where the file is missing or broken, or belongs to
-another journal than the one that is read. Where the file cannot be written, memory holds the table for this process.
+The table can be deleted at any time: it is counted again from the journal if the file is missing or broken, or belongs
+to another journal. If the file cannot be written, the table is in memory for this process.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ class Place(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """One recorded message as `/usage` counts it: what was used, for which job a run was, or which session or query was
-    deleted at that time. A message that says none of these only moves the place."""
+    """One recorded message as `/usage` counts it: its usage, the job of a run, or the session or query that was deleted
+    at that time. A message without these only moves the position.
+    """
 
     place: Place
     query_id: str = ""
@@ -81,7 +83,7 @@ class UsageTable:
         self._db = sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
         try:
             self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")  # what a power failure takes is read again
+            self._db.execute("PRAGMA synchronous=NORMAL")  # rows lost in a power failure are read again
             self._db.execute("PRAGMA secure_delete=ON")
             migrate(self._db, MIGRATIONS)
             check_writable(self._db)
@@ -117,7 +119,7 @@ class UsageTable:
             self._db.close()
 
     def place(self) -> Place:
-        """How far the journal was counted."""
+        """Return the position up to which the journal was counted."""
         with self._lock:
             found = self._db.execute("SELECT number, envelope_id FROM place").fetchone()
         return Place() if found is None else Place(*found)
@@ -139,8 +141,9 @@ class UsageTable:
                 self._db.execute(f"DELETE FROM {table}")
 
     def ledger(self, by: Sequence[str], user_id: str | None, since: str, until: str) -> UsageLedger:
-        """What is that user's, or everybody's, from one day on and up to another, in sums by model and by some of day,
-        user, agent, session and job."""
+        """Return the usage of that user, or of all, from one day on and up to another, in sums by model and by some of
+        day, user, agent, session and job.
+        """
         wanted = {"model", *({"user": "user_id", "job": "run"}.get(name, name) for name in by)}
         columns = [name if name in wanted else "NULL" if name == "user_id" else "''" for name in _COLUMNS]
         sql = f"SELECT {', '.join(columns)}, {_SUMS} FROM used WHERE day BETWEEN ? AND ? AND (? IS NULL OR user_id = ?)"

@@ -299,7 +299,7 @@ class GeneratorAgent(Respondent):
 
     @on(BusDead, durable=CONSUMER)
     async def give_up(self, dead: BusDead, envelope: Envelope) -> None:
-        """End a query whose message, or whose dead letter, the journal no longer delivers because processes died of it."""
+        """End a query whose message, or dead letter, the journal no longer delivers because processes died of it."""
         if envelope.sender != JOURNAL or dead.participant != CONSUMER or dead.error.kind != "gave_up":
             return
         stored = await self._conversation.turn(envelope.correlation_id)

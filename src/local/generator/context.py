@@ -127,7 +127,7 @@ class TokenMeter:
         return int(tokens * len(text) / max(1, self.tokens(size_of(text))))
 
     def corrected(self, size: TextComposition, counted: int) -> Self:
-        """Return the meter corrected by the server's count for a prompt of that size (normalised least mean squares)."""
+        """Return the meter corrected by the server's count for that prompt (normalised least mean squares)."""
         expected = self._expected(size)
         if counted < expected * LEAST_CREDIBLE:
             return self

@@ -361,7 +361,7 @@ class LinkFilter:
         return self._instead(f"{said} " if is_cut else said, stop, closers)
 
     def _broken_off(self, text: str, at: int, after: int, stop: int) -> _Done | None:
-        """Return the text up to a mark that ends most words, if there is no link before it: it does not have to wait."""
+        """Return the text up to a mark that ends most words, if there is no link before it."""
         mark = _BREAK.search(text, after, stop)
         if mark is None or "&" in text[at : mark.end()] or "\\" in text[at : mark.end()]:
             return None

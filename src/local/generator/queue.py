@@ -314,7 +314,7 @@ class TurnQueue:
         return self._entered.get(query_id)
 
     def may_begin(self, session_id: str) -> bool:
-        """Whether a turn of that session would begin at once, with an earlier conversation that can no longer change."""
+        """Whether a turn of that session would begin at once, with a final earlier conversation."""
         return not self._closing and self._line.has_room and self._published.issuperset(self._line.of(session_id))
 
     # Accepting
@@ -362,7 +362,7 @@ class TurnQueue:
     # Cancelling
 
     async def cancel(self, query_id: str) -> None:
-        """End a query early, even one that has not arrived: with its partial answer, or as failed if it has not begun."""
+        """End a query early, even before it arrives: with its partial answer, or as failed if it has not begun."""
         await self._conversation.cancel(query_id)
         unbegun = self._take_back(query_id)
         if unbegun is not None:

@@ -26,7 +26,7 @@ class TurnRecord(Protocol):
         """Return the record of the earlier conversation."""
 
     async def before_task(self) -> EarlierRecord | None:
-        """Return the record of the turn that wrote its task after untrusted content was read; None for any other turn."""
+        """Return the record of the turn that wrote its task, if that was after untrusted content, else None."""
 
     async def budget(self) -> LinkBudget:
         """Return the link budget of its conversation."""

@@ -1,4 +1,4 @@
-"""What is remembered: exchanges, facts about the user, and how they are found again."""
+"""The memory: exchanges, facts about the user, and the search for them."""
 
 from local.core.capability import Capability, Command, Section
 

@@ -1,4 +1,4 @@
-"""The agent that remembers: stores every exchange, has it classified, notes what is said of it, and is asked."""
+"""The memory agent: stores every exchange, has it classified, stores ratings and grades, and answers requests."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ from local.models.router import connect
 from local.reflection.messages import DreamMade
 from local.runtime.participant import Kind, Participant, Resources, on
 
-# How memories are deleted everywhere: from the store, then from the journal, and then everybody is told.
+# Deletion of engrams: from the store, then from the journal; then every participant is notified.
 
 log = logging.getLogger(__name__)
 
@@ -90,10 +90,10 @@ _NAMESPACE = uuid.UUID("b5f0c1de-9f3a-4a55-8a07-6a8a3b1f2f64")
 
 
 class Deletions:
-    """The deletions that are not finished yet: what was deleted from the store stays on a list there until the journal
-    has lost it and everybody was notified, whichever process dies in between.
+    """The unfinished deletions: an engram deleted from the store stays on a list there until the journal has redacted
+    it and every participant was notified, whichever process dies in between.
 
-    `problem` says why that could not be done now; empty if nothing is left to do.
+    `problem` is why that is not possible now; empty if nothing is left to do.
     """
 
     publishes = (MemoryDeleted, JournalRedact)
@@ -104,9 +104,9 @@ class Deletions:
         self.problem = ""
 
     async def delete(self, user_id: str, engram_id: str) -> EngramRecord:
-        """Delete an exchange, everywhere, and return what it was; repeat it after a failure.
+        """Delete an exchange everywhere and return its record; call it again after a failure.
 
-        Raises `NotOnRecord`, `StoreFailed`, and `RecordNotRedacted` where the rest has to wait for the journal.
+        Raises `NotOnRecord`, `StoreFailed`, and `RecordNotRedacted` if the rest has to wait for the journal.
         """
         try:
             record = engram_record(await self._engrams.get(user_id, engram_id))
@@ -130,7 +130,7 @@ class Deletions:
         self._news.set()
 
     async def run(self) -> None:
-        """Finish what was begun, in this process or an earlier one, until cancelled."""
+        """Finish the deletions of this process and earlier ones, until cancelled."""
         told = ""
         while True:
             self._news.clear()
@@ -146,7 +146,7 @@ class Deletions:
                     await self._news.wait()
 
     async def finish(self) -> None:
-        """Do what is left to do of every deletion. Raises one of `NOT_NOW`."""
+        """Finish every deletion. Raises one of `NOT_NOW`."""
         async with self._one_at_a_time:
             try:
                 for deletion in await self._engrams.deletions():
@@ -176,11 +176,11 @@ class Deletions:
 
 
 class EmbeddingChoice:
-    """The choice of the model that embeds: the server's own if it has one, else the bundled one. Made once for a
+    """The choice of the embedding model: the server's own if it has one, else the bundled one. It is made once for a
     process, because vectors of two models cannot be compared.
 
-    A server that does not answer is waited for if its model has made the vectors there are, as all of them would have
-    to be made anew, twice. `problem` says so meanwhile.
+    A server that does not answer is waited for if its model has made the stored vectors, which would otherwise be made
+    again twice. `problem` reports the wait.
     """
 
     def __init__(self, model: ChatModel, name: str, leases: Leases, *, is_served: bool) -> None:
@@ -242,9 +242,10 @@ SHOWN_CHARS = 300  # of each text of an outcome: several of them travel within a
 
 
 class MemoryRequestHandler:
-    """Answers requests to the memory, each on behalf of one user, who sees nothing of the others'. `told(user_id)` is
-    called when what a model is told of a user may have changed; `caught_up(seconds)` waits for answers that are on
-    record and not yet stored, so that whoever has an answer finds it here, too."""
+    """Answers requests to the memory, each on behalf of one user, who sees nothing of other users. `told(user_id)` is
+    called when a user's lines in prompts may have changed; `caught_up(seconds)` waits for answers that are recorded but
+    not stored yet, so that an answer a client has seen is found here, too.
+    """
 
     def __init__(
         self,
@@ -258,7 +259,7 @@ class MemoryRequestHandler:
         self._caught_up = caught_up
 
     async def answer(self, request: MemoryRequest, user_id: str) -> MemoryResult:
-        """What was asked for, or an error that says why there is none."""
+        """Return the requested content, or an error that states why there is none."""
         work = {
             "search": self._search,
             "recall": self._recall,
@@ -330,7 +331,7 @@ class MemoryRequestHandler:
         return MemoryResult(verb=request.verb, engrams=(record,), repeated_in=repeated_in)
 
     async def _repeated(self, request: MemoryRequest, user_id: str) -> MemoryResult:
-        """Of a session, which is of one user: whoever may delete it may know."""
+        """A session belongs to one user: those who may delete it may know this."""
         if request.engram_id:
             repeated_in = await self._engrams.repeated_in(user_id, request.engram_id)
         else:
@@ -421,7 +422,7 @@ def _shown(outcome: EditOutcome) -> OutcomeRecord:
 CONSUMER = "memory"
 SESSIONS_AT_ONCE = 32
 REQUESTS_AT_ONCE = 8
-CONTEXT_TOKENS = 32_000  # where nobody says how large the window is
+CONTEXT_TOKENS = 32_000  # if the size of the window is unknown
 Annotation = Literal["score", "sentiment", "winner", "pinned", "restored"]
 _ANNOTATING: dict[str, Annotation] = {"pin": "pinned", "unpin": "pinned", "restore": "restored"}  # by verb
 LOOK_SECONDS = 1.0  # between two looks at how the store is, while it changes
@@ -486,7 +487,7 @@ class MemoryAgent(Participant):
         # It goes by any model's name, but users shall know it.
         signs_as = None if is_served else "stand-in"
         engrams = EngramService(resources.data_dir / "engrams")
-        fitness = None  # the stand-in has its rules, which are no model's
+        fitness = None  # the stand-in follows rules and needs no test
         if is_served:
             window = config.num_ctx or CONTEXT_TOKENS
             fitness = ClassifierFitness(
@@ -525,7 +526,7 @@ class MemoryAgent(Participant):
             yield
 
     async def announce(self) -> None:
-        """Say which users there are facts of: whoever missed a change hears of it now."""
+        """Publish which users have facts, for participants that missed a change."""
         try:
             for user_id in await self._engrams.users_with_context():
                 self._told.pop(user_id, None)
@@ -560,13 +561,13 @@ class MemoryAgent(Participant):
 
     @on(DreamMade, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def dream(self, made: DreamMade, envelope: Envelope) -> None:
-        """What was seen in a dream is noted."""
+        """Store the notes of a dream."""
         for note in dreamt_notes(made, envelope):
             await self._engrams.keep_note(note)
 
     @on(CritiqueResult, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def grade(self, result: CritiqueResult, envelope: Envelope) -> None:
-        """A critic's grade; one that gave none leaves the engram as it is."""
+        """Store a critic's grade; without a grade the engram stays as it is."""
         score = result.score if result.expected is None else result.expected
         if score is not None and await self._engrams.grade(result.query_id, result.respondent_id, score):
             await self._publish_annotation(result.query_id, result.respondent_id, "score", score, envelope)
@@ -589,14 +590,14 @@ class MemoryAgent(Participant):
 
     @on(SessionDeleted, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def forget(self, deleted: SessionDeleted, envelope: Envelope) -> None:
-        """A session is gone, and with it everything that was said in it."""
+        """Delete everything of a deleted session."""
         await self._deletions.delete_session(deleted.deleted_session_id)
         for user_id in list(self._told):
             await self._publish_facts(user_id)
 
     @on(MemoryRequest, concurrency=REQUESTS_AT_ONCE)
     async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
-        """Somebody wants something of the memory."""
+        """Answer a request to the memory."""
         result = await self._requests.answer(request, envelope.user_id or OWNER)
         if what := _ANNOTATING.get(request.verb):
             for engram in result.engrams:
@@ -606,14 +607,14 @@ class MemoryAgent(Participant):
         return result
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """What whoever asked is told when the answer could not be made."""
+        """Return the error reply for a request that failed."""
         if not isinstance(message, MemoryRequest):
             return None
         info = ErrorInfo.of(error)
         return MemoryResult(verb=message.verb, error=info)
 
     def metrics(self) -> dict[str, int]:
-        """What waits to be embedded, classified and deleted elsewhere, and how many replies could not be read."""
+        """Return the numbers of engrams to embed, to classify and to delete elsewhere, and of unreadable replies."""
         status = self._status
         if status is None:
             return {}
@@ -625,7 +626,7 @@ class MemoryAgent(Participant):
         }
 
     def details(self) -> dict[str, str]:
-        """Which models it uses, how its index is, and what is wrong with any of them."""
+        """Return the names of the models, the state of the index, and their problems."""
         tested = None if self._fitness is None else self._fitness.known
         told = {
             "classifier": self._signs_as if self._settings.classify else "off",
@@ -640,12 +641,12 @@ class MemoryAgent(Participant):
         return {name: text for name, text in told.items() if text}
 
     async def _search_by_meaning(self) -> None:
-        await self._is_announced.wait()  # what is loaded now costs a second of a core: the others' start comes first
+        await self._is_announced.wait()  # loading costs a second of CPU time: other participants start first
         await self._embedding.run(self._engrams)
 
     async def _look(self) -> None:
         while True:
-            with suppress(StoreFailed):  # whoever has work to do there says so
+            with suppress(StoreFailed):  # the code that works there reports it
                 async for status in self._engrams.changes_of_status():
                     self._status = status
                     await asyncio.sleep(LOOK_SECONDS)
@@ -675,7 +676,7 @@ class MemoryAgent(Participant):
         await self.bus.publish(message, cause.trace(), envelope_id=envelope_id)
 
     async def _publish_facts(self, user_id: str) -> None:
-        """Say that what a model is told of a user has changed, if it has."""
+        """Publish that a user's lines in prompts have changed, if they have."""
         async with self._telling:
             lines = (await self._engrams.context_lines(user_id)).lines
             if lines != self._told.get(user_id, ()):
@@ -694,7 +695,7 @@ def _log_end(task: asyncio.Task[None]) -> None:
         log.error("%s: ended with %s: %s", task.get_name(), type(error).__name__, error)
 
 
-# What can be said of a memory from outside, with or without its process: for the doctor.
+# The state of a memory from outside, with or without its process: for the doctor.
 
 __all__ = ["DIRECTORY", "Condition", "examine", "try_bundled_model"]
 

@@ -1,4 +1,4 @@
-"""A vector index for very many vectors: approximate nearest neighbours by Chroma, in a directory of its own."""
+"""A vector index for very many vectors: approximate nearest neighbours by Chroma, in its own directory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ChromaIndex:
             self._collection = self._client.get_or_create_collection(
                 _NAME, embedding_function=None, configuration=_CONFIGURATION
             )
-            self._collection.get(limit=1, include=["embeddings"])  # reads the graph: what is broken shows now
+            self._collection.get(limit=1, include=["embeddings"])  # reads the graph, so that damage shows now
             opening.unlink()
 
     def add(self, entries: Sequence[VectorEntry]) -> None:
@@ -85,7 +85,7 @@ class ChromaIndex:
             raise
 
     def _broken(self, error: BaseException) -> IndexBroken:
-        log.warning("%s: %r", self.directory, error)  # what Chroma says helps whoever reads logs, and no user
+        log.warning("%s: %r", self.directory, error)  # Chroma's message helps readers of logs, but not users
         return IndexBroken("the index of meanings does not work, and is made anew")
 
 

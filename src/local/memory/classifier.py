@@ -1,7 +1,7 @@
-"""Has a model look at the exchanges in store, one after the other, in the background.
+"""The classification of stored exchanges by a model, one after the other, in the background.
 
-The newest conversation goes first, each in its order: what was just said may be needed next. Where the user takes
-something back that an older exchange may have stated, which is still in line, the older ones go first.
+The newest conversation goes first, each in its order: its facts may be needed next. If the user retracts something that
+an unclassified older exchange may have stated, the older ones go first.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from local.runtime.machine import Machine, Table, TransitionLog
 
 
 async def stated_at_once(exchange: EngramDraft, engrams: EngramService) -> tuple[FactFinding, ...]:
-    """What the user states, takes back or asks to have remembered in a new exchange; no model is asked."""
+    """Return the facts that a new exchange states, retracts or asks to remember; without a model."""
     if not exchange.by_user or exchange.incognito or exchange.respondent_id != USERS_RESPONDENT:
         return ()
     own = own_words(masked(exchange.query))[:MAX_CHARACTERS]
@@ -57,11 +57,11 @@ log = logging.getLogger(__name__)
 
 CALLS = 3  # of the model for one exchange: the first, and two more where the reply cannot be read
 BATCH = 32  # exchanges that are taken from the store together
-STORE_SECONDS = 0.5  # what the model has decided waits so long at most for more to be stored with it
+STORE_SECONDS = 0.5  # the longest that decisions wait to be stored together
 HOLD_SECONDS = 0.1  # a model that takes longer is seen at work
 AGENT = "MemoryAgent"  # whose changes of state these are
 FIRST_PAUSE, LONGEST_PAUSE, LONGEST_STORE_PAUSE = 1.0, 300.0, 5.0
-MAX_TOKENS = 1_000  # of a reply; a small model may not find the end by itself
+MAX_TOKENS = 1_000  # of a reply; a small model may not stop by itself
 
 
 class ClassificationState(StrEnum):
@@ -99,10 +99,10 @@ CLASSIFICATION_TABLE: Final[Table[ClassificationState, ClassificationAction]] = 
 
 
 class _Classification:
-    """The work on one exchange: its machine, what was decided of it, and what was refused."""
+    """The work on one exchange: its machine, its findings, and the refused claims."""
 
     def __init__(self, engram: Engram, bus: Bus) -> None:
-        # As the answer's own: what is said of it here goes from the record when its query or session does.
+        # With the answer's trace, so that its record is redacted with its query or session.
         self.trace = Trace(engram.query_id, None, engram.session_id, engram.user_id)
         self.engram = engram
         self.transitions = TransitionLog(
@@ -124,13 +124,13 @@ class _Classification:
 
 
 class Classifier:
-    """The background work that has a model find facts in stored exchanges; use `run` as a task. What it has not done
-    when it ends is still in line when the next one begins.
+    """The background work that has a model find facts in stored exchanges; use `run` as a task. Exchanges left at its
+    end are still in the queue when the next one begins.
 
-    `signs_as` is the model's name for people where that is another. `told(user_id)` is called when facts of a
-    user may have changed, `moment` before it begins with what is new. `problem` is the last one there was with the
-    model, empty once it answers. With `fitness` the model has to pass its self-test and to
-    confirm what it finds; without it, it is the stand-in, whose rules need neither.
+    `signs_as` is the model's display name, if it has another. `told(user_id)` is called when facts of a user may have
+    changed; `moment` delays the start on new exchanges. `problem` is the latest one with the model, empty once it
+    answers. With `fitness` the model has to pass its self-test and to confirm its findings; without it, it is the
+    stand-in, whose rules need neither.
     """
 
     publishes = (MemoryClassified, TransitionLog)
@@ -157,7 +157,7 @@ class Classifier:
         self.problem = ""
 
     def wake(self) -> None:
-        """There is something to classify."""
+        """Start work: there is something to classify."""
         self._work.set()
 
     async def run(self) -> None:
@@ -198,7 +198,9 @@ class Classifier:
         self.problem = str(error)
 
     async def _classify(self, engrams: Sequence[Engram]) -> None:
-        """What was decided is stored as soon as a fact is in it, which the next prompt may need, or time is up."""
+        """Classify exchanges. The findings are stored as soon as they contain a fact, which the next prompt may need,
+        or time is up.
+        """
         decided: list[_Classification] = []
         store_at = 0.0
         try:
@@ -215,7 +217,7 @@ class Classifier:
                 decided.append(work)
                 if work.classified.findings or now >= store_at:
                     await self._store(decided)
-                if self._work.is_set() and not self._in_order:  # what is newer goes first
+                if self._work.is_set() and not self._in_order:  # newer exchanges go first
                     return
         finally:
             await self._store(decided)
@@ -228,7 +230,7 @@ class Classifier:
         return bool(oldest) and oldest[0].engram_id != work.engram.engram_id
 
     async def _store(self, decided: list[_Classification]) -> None:
-        """Store and tell what is in the list, in one commit, and empty it."""
+        """Store and report the findings in the list, in one commit, and empty it."""
         works = decided.copy()
         decided.clear()
         await asyncio.gather(*map(self._store_one, works))

@@ -25,8 +25,9 @@ PASS_SHARE = 0.8  # of the sentences
 
 
 class TestSentence(NamedTuple):
-    """What a user may say, and the values of the facts about the user in it; none for most of what people say. `wrong`
-    is a slot and a value that it does not state, and that the second question must not confirm."""
+    """A sentence of a user, and the values of the facts about the user in it; none for most sentences. `wrong` is a
+    slot and a value that it does not state, and that the second question must not confirm.
+    """
 
     text: str
     values: tuple[str, ...] = ()
@@ -60,7 +61,7 @@ DIGEST = hashlib.blake2b(repr((SENTENCES, PASS_SHARE)).encode(), digest_size=8).
 
 @dataclass(frozen=True, slots=True)
 class SentenceResult:
-    """What a model made of a sentence: the values that it claims and confirms, None where its reply cannot be read."""
+    """A model's reading of a sentence: the values that it claims and confirms, None if its reply is unreadable."""
 
     item: TestSentence
     found: tuple[str, ...] | None
@@ -76,14 +77,16 @@ class SentenceResult:
         )
 
     def in_words(self) -> str:
-        """One line for a person."""
+        """Return the result as one line for a person."""
         found = "unreadable" if self.found is None else ", ".join(self.found) or "no fact"
         return f"{'  ok ' if self.passed else 'WRONG'}  {found:24}  {self.item.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifierTestResult:
-    """How a model has done. A test ends once it cannot be passed any more, so `asked` may be less than `sentences`."""
+    """The result of a model's self-test. A test ends once it cannot be passed any more, so `asked` may be less than
+    `sentences`.
+    """
 
     passed: int
     asked: int
@@ -95,7 +98,7 @@ class ClassifierTestResult:
         return self.passed >= PASS_SHARE * self.sentences
 
     def in_words(self) -> str:
-        """For a person."""
+        """Return the result as text for a person."""
         verdict = "passed" if self.is_fit else "failed"
         return f"{verdict}: {self.passed} of {self.asked} right (needed: {PASS_SHARE:.0%} of {self.sentences})"
 
@@ -106,7 +109,7 @@ def result_of(results: Sequence[SentenceResult]) -> ClassifierTestResult:
 
 
 def is_decided(results: Sequence[SentenceResult]) -> bool:
-    """Whether the test is over: all was asked, or too much was wrong."""
+    """Whether the test is over: all sentences were asked, or too many were wrong."""
     wrong = sum(not result.passed for result in results)
     return len(results) == len(SENTENCES) or len(SENTENCES) - wrong < PASS_SHARE * len(SENTENCES)
 
@@ -139,8 +142,9 @@ class ClassifierFitness:
         self.known: ClassifierTestResult | None = None
 
     async def checked(self) -> ClassifierTestResult:
-        """The result, after the test if there is none yet. It is run in the background, one call after the other, and
-        goes on where it was if a call fails. Raises `ModelError`."""
+        """Return the result, after the test if there is none yet. It runs in the background, one call after the other,
+        and continues after a failed call. Raises `ModelError`.
+        """
         if self.known is not None:
             return self.known
         found = _stored(await asyncio.to_thread(self._file.read))

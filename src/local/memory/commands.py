@@ -1,4 +1,4 @@
-"""`local2 memory …`: what is remembered, for its owner: search it, look at it, pin it, remove it."""
+"""`local2 memory …`: search, show, pin and delete the owner's memories."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def search(
 def list_engrams(
     limit: Limit = 20, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None
 ) -> None:
-    """Show what was remembered last, the latest first; a * stands before what is pinned.
+    """Show the latest memories first; a * marks pinned ones.
 
     Example: local2 memory list -n 5
     """
@@ -73,7 +73,7 @@ def list_engrams(
 
 @memory_app.command()
 def show(engram: Engram, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Show one exchange whole, with the facts that come from it and what was noted about it.
+    """Show a whole exchange, with the facts from it and its changes.
 
     Example: local2 memory show 1f6e
     """
@@ -102,7 +102,7 @@ def unpin(engram: Engram, api: ApiOption = None, data_dir: DataDir = None) -> No
 
 @memory_app.command()
 def delete(engram: Engram, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Remove an exchange for good, from the conversation and the record, too; name the engrams that may repeat it.
+    """Delete an exchange permanently, also from its conversation and the record; name the engrams that may repeat it.
 
     Example: local2 memory delete 1f6e
     """
@@ -119,7 +119,7 @@ def facts(
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what you have said of yourself, what of it a model is told in every conversation, and what is unconfirmed.
+    """Show the facts about you, which of them are in every prompt, and which are unconfirmed.
 
     Example: local2 memory facts --history
     """
@@ -154,7 +154,7 @@ def drop(fact: Fact, api: ApiOption = None, data_dir: DataDir = None) -> None:
 
 @memory_app.command()
 def notes(as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Show what the assistant has written down and still holds, the latest first.
+    """Show the assistant's current notes, the latest first.
 
     Example: local2 memory notes
     """
@@ -172,7 +172,7 @@ def restore(engram: Engram, api: ApiOption = None, data_dir: DataDir = None) -> 
 
 
 def _engram_line(engram: Json) -> str:
-    """An engram in a line: the beginning of its id, when it was, what was asked."""
+    """Return an engram as a line: the beginning of its id, its time, its question."""
     mark = "*" if engram["pinned"] else " "
     said = f"note: {engram['answer']}" if engram.get("note_of") else engram["query"]
     return f"{mark} {engram['engram_id'][:8]}  {date_and_time(engram['asked_at'])}  {_one_line(said)}"

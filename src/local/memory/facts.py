@@ -18,8 +18,9 @@ from local.memory.store import Engram, Origin, StatedFact, Statement, slot_key, 
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """A fact that an engram states and that holds no more; `values` are what the user said instead and what
-    still holds, none if that is gone, too, or the fact was only taken back. `engram_ids` are the engrams of it."""
+    """A fact stated by an engram that no longer holds; `values` are what the user said instead and still holds, none if
+    that is gone, too, or the fact was only retracted. `engram_ids` are the engrams with these values.
+    """
 
     slot: str
     value: str
@@ -29,12 +30,12 @@ class Outdated:
 
 
 def of_engram(db: sqlite3.Connection, engram_id: str) -> list[StatedFact]:
-    """What the user stated in one exchange, whether it holds or not."""
+    """Return the facts that the user stated in one exchange, whether they hold or not."""
     return _facts(db, "engram_id = ? ORDER BY fact_id", (engram_id,))
 
 
 def current(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
-    """What holds for a user, by slot; see `StatedFact` for several of one slot."""
+    """Return a user's current facts, by slot; see `StatedFact` for several of one slot."""
     stored = _facts(db, "facts.user_id = ? AND superseded_at IS NULL ORDER BY slot_key, stated_at", (user_id,))
     doubts = [fact for fact in stored if not fact.confirmed]
     return [
@@ -43,7 +44,7 @@ def current(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
 
 
 def unconfirmed(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
-    """What a user may have stated, until it is confirmed or dropped, the latest first."""
+    """Return the facts that a user may have stated and that are neither confirmed nor dropped, the latest first."""
     return _facts(db, "facts.user_id = ? AND NOT confirmed ORDER BY stated_at DESC, fact_id DESC", (user_id,))
 
 
@@ -65,7 +66,7 @@ def _questions(doubt: StatedFact, fact: StatedFact) -> bool:
 
 
 def history(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
-    """Everything a user stated, whether it holds or not, by slot, oldest first; also what is not confirmed."""
+    """Return all facts of a user, whether they hold or not, by slot, oldest first; also unconfirmed ones."""
     return _facts(db, "facts.user_id = ? ORDER BY slot_key, stated_at, fact_id", (user_id,))
 
 
@@ -81,13 +82,13 @@ def _outdated(fact: StatedFact, current: Sequence[StatedFact]) -> Outdated:
 
 
 def current_of_slot(db: sqlite3.Connection, user_id: str, slot: str) -> list[StatedFact]:
-    """What holds of one slot, the latest first."""
+    """Return the current facts of one slot, the latest first."""
     where = "facts.user_id = ? AND slot_key = ? AND superseded_at IS NULL AND confirmed ORDER BY stated_at DESC"
     return _facts(db, where, (user_id, slot_key(slot)))
 
 
 def of_slot(db: sqlite3.Connection, user_id: str, slot: str) -> list[StatedFact]:
-    """All that a user stated about a slot and that is confirmed, whether it holds or not, oldest first."""
+    """Return all confirmed facts of a slot, whether they hold or not, oldest first."""
     return _facts(db, "facts.user_id = ? AND slot_key = ? AND confirmed ORDER BY stated_at", (user_id, slot_key(slot)))
 
 
@@ -108,20 +109,21 @@ def stored_fact(row: sqlite3.Row) -> StatedFact:
 
 
 class FactOperation(StrEnum):
-    """What a fact does to the others of its slot."""
+    """The effect of a fact on the others of its slot."""
 
     SUPERSEDE = "supersede"
     ADD = "add"  # all of them hold
-    CONTRADICT = "contradict"  # nobody knows which holds
+    CONTRADICT = "contradict"  # it is unknown which holds
     RETRACT = "retract"  # they hold no more, and nothing takes their place
     EXTEND = "extend"  # it says more of one that the same exchange states
 
 
 @dataclass(frozen=True, slots=True)
 class FactFinding:
-    """One fact that a user stated, or took back: then the value, if there is one, says which of the slot's. One that is
-    not `confirmed` a model has found, and nothing has confirmed it: it is stored, and changes no other. `extends` is
-    the value that it says more of. `since` and `until` are days as `StatedFact.holds_from` is."""
+    """One fact that a user stated or retracted; a retracted one may name which of the slot's values. One that is not
+    `confirmed` was found by a model and confirmed by nothing: it is stored, and changes no other. `extends` is the
+    value that it makes more precise. `since` and `until` are days as `StatedFact.holds_from` is.
+    """
 
     way: FactOperation
     slot: str
@@ -135,7 +137,7 @@ class FactFinding:
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """What is to be noted of an exchange. `is_parsed` is False where the model's reply could not be read."""
+    """The findings on an exchange. `is_parsed` is False if the model's reply was unreadable."""
 
     is_parsed: bool
     intent: str | None = None
@@ -143,13 +145,13 @@ class Classified:
     findings: tuple[FactFinding, ...] = ()
 
 
-# What facts are about, as far as many ask for it in other words than it was said in: a diet where an allergy is known.
+# Subjects of facts, for questions that use other words than the fact: a diet where an allergy is known.
 
 
 class Kind(StrEnum):
     """A matter that facts and questions are about, whatever words they have for it."""
 
-    HEALTH = "health"  # and safety: what a wrong answer could hurt somebody by
+    HEALTH = "health"  # and safety: wrong answers could hurt somebody
     EATING = "eating"
     HOME = "home"
     WORK = "work"
@@ -160,7 +162,7 @@ class Kind(StrEnum):
     SPARE_TIME = "spare time"
 
 
-_KINDS: Final = {  # the beginnings of words; slots are English, questions and what is edited by hand need not be
+_KINDS: Final = {  # the beginnings of words; slots are English, but questions and edited lines may not be
     Kind.HEALTH: r"allerg|alerg|anaphyla|epipen|intoleran|unverträg|co?eliac|zöliak|gluten|lactose|laktose|diabet"
     r"|insulin|asthma|asma\b|epilep|medic|médic|medik|prescri|drugs?\b|pills?\b|dosage|disease|illness|diagnos|disab"
     r"|pregnan|schwanger|enceinte|embaraz|pacemaker|heart (?:condition|disease|attack)|(?:medical|health) "
@@ -203,10 +205,10 @@ def days_told(holds_from: str, holds_until: str, today: str) -> tuple[str, ...]:
 
 
 def supersede(db: sqlite3.Connection, statement: Statement) -> StatedFact:
-    """Store a fact in place of the current ones of its slot, or behind them if they were stated later. One that is not
-    certain takes nobody's place.
+    """Store a fact in place of the current ones of its slot, or behind them if they were stated later. An uncertain one
+    replaces none.
 
-    Storing it twice is storing it once. Raises `NotOnRecord`, `UntrustedFact`.
+    Storing it twice has no further effect. Raises `NotOnRecord`, `UntrustedFact`.
     """
     if not statement.certain:
         return contradict(db, statement)
@@ -226,7 +228,7 @@ def add(db: sqlite3.Connection, statement: Statement) -> StatedFact:
 
 
 def contradict(db: sqlite3.Connection, statement: Statement) -> StatedFact:
-    """Store a fact of which nobody knows whether it holds beside what is known of its slot. Raises as `supersede`."""
+    """Store a fact beside those of its slot, because it is unknown which holds. Raises as `supersede`."""
     return _beside(db, replace(statement, certain=False), added=False)
 
 
@@ -245,8 +247,9 @@ def drop(db: sqlite3.Connection, user_id: str, fact_id: int) -> StatedFact:
 
 
 def retract(db: sqlite3.Connection, engram: Engram, slot: str, value: str = "") -> int:
-    """What the user said about a slot until an exchange holds no more, nothing takes its place; with a value that one
-    alone. Returns how much that was."""
+    """End the facts that the user stated about a slot before an exchange, without replacement; with a value only that
+    one. Returns how many there were.
+    """
     gone = [
         fact
         for fact in current_of_slot(db, engram.user_id, slot)
@@ -261,8 +264,9 @@ def retract(db: sqlite3.Connection, engram: Engram, slot: str, value: str = "") 
 
 
 def forget(db: sqlite3.Connection, numbers: Collection[int]) -> None:
-    """Remove the facts of engrams that are about to be deleted: what they replaced or took back holds again, unless
-    something else has taken its place since. Nothing points at them afterwards."""
+    """Remove the facts of engrams that are about to be deleted: those that they replaced or retracted hold again,
+    unless another one has replaced them since. No row refers to them afterwards.
+    """
     changed = set[int]()
     for number in numbers:
         for row in db.execute("SELECT * FROM facts WHERE number = ? ORDER BY fact_id", (number,)).fetchall():
@@ -311,7 +315,7 @@ def _beside(db: sqlite3.Connection, statement: Statement, *, added: bool) -> Sta
         return current[0]
     if not _mark_behind_later(db, fact, current):
         for other in current:
-            if other.value.casefold() == fact.value.casefold():  # said again; what is certain stays so
+            if other.value.casefold() == fact.value.casefold():  # repeated; a certain one stays certain
                 _mark(db, *((fact, other) if other.certain and not fact.certain else (other, fact)))
     return _fact(db, fact.fact_id)
 
@@ -352,7 +356,7 @@ def _mark(db: sqlite3.Connection, old: StatedFact, new: StatedFact) -> None:
     sql = "UPDATE facts SET superseded_by = ?, superseded_at = ? WHERE fact_id = ?"
     db.execute(sql, (new.fact_id, new.stated_at, old.fact_id))
     if old.engram_id == new.engram_id or old.value.casefold() == new.value.casefold():
-        return  # said again: what the old engram says holds
+        return  # repeated: the value of the old engram holds
     db.execute(
         "UPDATE engrams SET superseded_by = ? WHERE engram_id = ? AND NOT EXISTS"
         " (SELECT 1 FROM facts WHERE facts.number = engrams.number AND superseded_at IS NULL AND confirmed)",
@@ -388,9 +392,9 @@ def pending(db: sqlite3.Connection, limit: int, *, newest_first: bool) -> list[E
 
 
 def note(db: sqlite3.Connection, engram_id: str, classified: Classified) -> list[StatedFact]:
-    """Note what a model made of an exchange; returns the facts stated in it. Raises `NotOnRecord`.
+    """Store a model's findings on an exchange; returns the facts stated in it. Raises `NotOnRecord`.
 
-    What was noted before stays as it is.
+    Earlier findings stay as they are.
     """
     row = db.execute("SELECT * FROM engrams WHERE engram_id = ?", (engram_id,)).fetchone()
     if row is None:
@@ -401,14 +405,14 @@ def note(db: sqlite3.Connection, engram_id: str, classified: Classified) -> list
             (CLASSIFIED if classified.is_parsed else UNPARSED, classified.intent,
              json.dumps(classified.entities, ensure_ascii=False), engram_id),
         )  # fmt: skip
-        if any(finding.confirmed for finding in classified.findings):  # what was in doubt until now
+        if any(finding.confirmed for finding in classified.findings):  # until now it was unknown which holds
             db.execute("DELETE FROM facts WHERE number = ? AND NOT confirmed", (row["number"],))
         apply(db, stored_engram(row), classified.findings)
     return of_engram(db, engram_id)
 
 
 def apply(db: sqlite3.Connection, engram: Engram, findings: Iterable[FactFinding]) -> None:
-    """Store the facts that were found in an exchange, and what they change. Raises as `supersede` does."""
+    """Store the facts found in an exchange and their effects. Raises as `supersede` does."""
     for finding in findings:
         _apply(db, engram, finding)
 

@@ -1,4 +1,4 @@
-"""`local2 memory export` and `import`: MEMORY.md, what is remembered as a file that is edited by hand."""
+"""`local2 memory export` and `import`: MEMORY.md, the memory as a file to edit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def export(
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write what is known and noted into a file, to be edited by hand.
+    """Write the facts and notes into a file to edit.
 
     Example: local2 memory export
     """
@@ -52,7 +52,7 @@ def read_back(
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what was changed in that file and, if you agree, change the memory so.
+    """Show the changes in that file and, if you agree, apply them to the memory.
 
     Example: local2 memory import
     """

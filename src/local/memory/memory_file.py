@@ -43,14 +43,14 @@ def memory_file(entries: Sequence[EntryRecord]) -> str:
 
 @dataclass(slots=True)
 class MemoryFileView:
-    """What was read from an edited MEMORY.md: the changes, and a line for each problem."""
+    """The content of an edited MEMORY.md: its changes, and a line for each problem."""
 
     edits: list[EditRecord] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
 def read_memory_file(text: str) -> MemoryFileView:
-    """What has been changed since it was written. Where marks are spoilt no line counts as deleted."""
+    """Return the changes since the file was written. If its marks are damaged, no line counts as deleted."""
     return _Reader().read(text)
 
 

@@ -1,4 +1,4 @@
-"""What the memory says and is asked. Engrams belong to the user whom the envelope names, else to `OWNER`."""
+"""The messages of the memory. Engrams belong to the user named in the envelope, else to `OWNER`."""
 
 from __future__ import annotations
 
@@ -42,11 +42,12 @@ def engram_id(query_id: str, respondent_id: str) -> str:
 
 
 class FactRecord(Data):
-    """A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not
-    `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not
-    `confirmed` a model has found, and nothing has confirmed it: it is not current, and in no prompt. One that is
-    `questioned` may have been changed by such a one. `fact_id` names it. `holds_from` and
-    `holds_until` are the days, as 2026-11-27, from and until which it is so in the world, empty where nobody said."""
+    """A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. The user was not sure
+    of one that is not `certain`; one that is `added` holds beside the others of its slot. One that is not `confirmed`
+    was found by a model and confirmed by nothing: it is not current, and in no prompt. One that is `questioned` may be
+    changed by an unconfirmed one. `fact_id` names it. `holds_from` and `holds_until` are the days, as 2026-11-27, from
+    and until which it is true, empty if unknown.
+    """
 
     slot: str
     value: str
@@ -63,8 +64,9 @@ class FactRecord(Data):
 
 
 class OutdatedFact(Data):
-    """What an engram says that holds no more; `values` are what the user said instead, none if that was deleted.
-    `engram_ids` are the engrams that all of this is from."""
+    """A statement of an engram that no longer holds; `values` are what the user said instead, none if that was deleted.
+    `engram_ids` are the engrams with all of this.
+    """
 
     slot: str
     value: str
@@ -74,8 +76,7 @@ class OutdatedFact(Data):
 
 
 class ChangeRecord(Data):
-    """One thing that was said about an engram: `what` (pinned, score, sentiment, winner, withdrawn) became `value`
-    then."""
+    """One change of an engram: `what` (pinned, score, sentiment, winner, withdrawn) became `value` then."""
 
     at: float
     what: str
@@ -105,14 +106,16 @@ class EngramRecord(Data):
     recalled: tuple[str, ...] = ()
     intent: str | None = None
     entities: tuple[str, ...] = ()
-    tainted: bool = False  # words of strangers were before the model that answered
+    tainted: bool = False  # untrusted content was in front of the model that answered
     note_of: str | None = None
     cut: bool = False
 
 
 class EntryRecord(Data):
-    """A fact or a note that holds, as a line of MEMORY.md. `entry_id` names it for as long as it says the same; what is
-    `tainted` was noted with words of strangers before the model, and of what is not `certain` the user was not sure."""
+    """A current fact or note, as a line of MEMORY.md. `entry_id` names it as long as its text is the same; a `tainted`
+    one was written with untrusted content in front of the model, and the user was not sure of one that is not
+    `certain`.
+    """
 
     kind: Literal["fact", "note"]
     entry_id: str
@@ -123,8 +126,9 @@ class EntryRecord(Data):
 
 
 class EditRecord(Data):
-    """What a user has made of an entry by hand: a new one without `entry_id`, none without `text`. `line` is that of
-    the file, 0 where there is none. A fact holds from and until these days, as 2026-11-27, empty where nobody said."""
+    """A user's edit of an entry: a new one without `entry_id`, a deletion without `text`. `line` is its line in the
+    file, 0 if there is none. A fact holds from and until these days, as 2026-11-27, empty if not given.
+    """
 
     line: int
     kind: Literal["fact", "note"]
@@ -135,8 +139,9 @@ class EditRecord(Data):
 
 
 class OutcomeRecord(Data):
-    """What an edit does to what was there `before`; `why` says what is wrong. It is a conflict where the memory has
-    changed since, too: that stays as it is."""
+    """The effect of an edit on the entry `before`; `why` is its error. It is a conflict if the memory has changed the
+    entry since, too: then the entry stays as it is.
+    """
 
     line: int
     kind: Literal["fact", "note"]
@@ -159,16 +164,17 @@ class RecalledEngram(EngramRecord):
 
 
 class MemoryRequest(Message):
-    """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`, `not_since`),
-    recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be
-    searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin
-    (`engram_id`), notes (of the assistant's, those that hold; `history`: also the others), restore (one of them:
-    `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed
-    one), write_fact (one of `edits`: what the user says instead of `fact_id`, or anew), repeated (`of_session`: which
-    engrams elsewhere had recalled something of it; `engram_id`: which had recalled that one), export (`cursor`), embed
-    (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies`
-    them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the
-    memory must not outlive what is deleted there."""
+    """The request of a tool or a frontend to the memory: search (`query`, `limit`, `not_session`, `not_since`), recall
+    (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched
+    in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`),
+    notes (the assistant's current ones; `history`: also the others), restore (one of them: `engram_id`), facts
+    (`history`: also those that no longer hold), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), write_fact
+    (one of `edits`: in place of `fact_id`, or a new one), repeated (`of_session`: the engrams elsewhere that had
+    recalled content of it; `engram_id`: those that had recalled that one), export (`cursor`), embed (`texts`), entries
+    (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, which are made if it `applies` them, else
+    only checked). A `cursor` is that of the page before. It is not recorded: a user's searches must not outlive the
+    deletion of their results.
+    """
 
     subject = "memory.request."
     delivery = Delivery.EPHEMERAL
@@ -192,7 +198,7 @@ class MemoryRequest(Message):
 
 
 class MemoryResult(Message):
-    """The memory's answer to that. It is not on record: what it holds has its one home in the memory's own store."""
+    """The memory's answer to that. It is not recorded: its content is stored only in the memory."""
 
     subject = "memory.result."
     delivery = Delivery.EPHEMERAL
@@ -204,10 +210,10 @@ class MemoryResult(Message):
     facts: tuple[FactRecord, ...] = ()
     unconfirmed: tuple[FactRecord, ...] = ()  # of facts: those that wait for the user's word, the latest first
     changes: tuple[ChangeRecord, ...] = ()
-    repeated_in: tuple[str, ...] = ()  # engrams that had recalled what is deleted, and may say the same
+    repeated_in: tuple[str, ...] = ()  # engrams that had recalled the deleted one, and may repeat it
     entries: tuple[EntryRecord, ...] = ()
     outcomes: tuple[OutcomeRecord, ...] = ()  # one for each edit
-    lines: tuple[str, ...] = ()  # of an export, each JSON; of facts, what a model is told of the user
+    lines: tuple[str, ...] = ()  # of an export, each JSON; of facts, the user's lines in prompts
     pinned: tuple[str, ...] = ()  # of facts: those of the lines that come from pins
     left_out: tuple[str, ...] = ()  # of facts: pinned engrams that have no room among those lines any more
     vectors: tuple[tuple[float, ...], ...] = ()  # of length 1, one for each text
@@ -222,7 +228,7 @@ class MemoryIngested(Message):
     """The memory, when an exchange is safely in its store; its words can be found."""
 
     subject = "memory.ingested"
-    delivery = Delivery.CONFIRMED  # said again by nobody once the answer is acknowledged
+    delivery = Delivery.CONFIRMED  # it is not published again once the answer is acknowledged
     hurried = False
     engram_id: str
     query_id: str
@@ -259,7 +265,9 @@ class MemoryAnnotated(Message):
 
 
 class MemoryDeleted(Message):
-    """The memory, when a user has had an engram deleted: nobody is to keep anything of that exchange."""
+    """Published by the memory when a user has had an engram deleted: every participant deletes what it stores of that
+    exchange.
+    """
 
     subject = "memory.deleted"
     delivery = Delivery.CONFIRMED
@@ -269,8 +277,9 @@ class MemoryDeleted(Message):
 
 
 class UserFacts(Message):
-    """The memory, when the lines change that a model is told of a user (current facts and pins), and when it starts for
-    each user who has any. It does not hold the lines: whoever needs them requests them (`memory.request.facts`)."""
+    """Published by the memory when the lines of a user change that are in every prompt (current facts and pins), and at
+    its start for each user who has any. It does not hold the lines: participants request them (`memory.request.facts`).
+    """
 
     subject = "memory.facts"
     delivery = Delivery.EPHEMERAL

@@ -32,8 +32,8 @@ from local.memory.store import (
     stored_engram,
 )
 
-# Ratings of answers that are not stored yet: one that was heard live can be rated before it is on record, and
-# memory is given the rating first then. Every function runs in a transaction of its caller's.
+# Ratings of answers that are not stored yet: an answer that was streamed can be rated before it is recorded, and the
+# rating then arrives first. Every function runs in a transaction of its caller's.
 
 KEPT_SECONDS = 7 * 24 * 3600.0  # an answer that has not come by then is one that is not remembered
 
@@ -55,12 +55,12 @@ def find(db: sqlite3.Connection, query_id: str, respondent_id: str) -> AnswerRat
 
 
 def settle(db: sqlite3.Connection, query_id: str, respondent_id: str) -> None:
-    """The answer has come, and whoever wants to know was told how it is rated."""
+    """Remove a rating whose answer is stored and whose publication is done."""
     db.execute(f"DELETE FROM early_ratings WHERE {_OF_ANSWER}", (query_id, respondent_id))
 
 
 def forget_session(db: sqlite3.Connection, session_id: str) -> None:
-    """Remove what is kept for answers of a session that is deleted."""
+    """Remove the ratings for answers of a deleted session."""
     db.execute("DELETE FROM early_ratings WHERE session_id = ?", (session_id,))
 
 
@@ -94,7 +94,7 @@ def ingest(db: sqlite3.Connection, exchange: EngramDraft, findings: Sequence[Fac
 
 
 def engram(db: sqlite3.Connection, user_id: str, engram_id: str) -> Engram:
-    """An engram of a user's. Raises `NotOnRecord`, also where it is somebody else's."""
+    """Return an engram of a user. Raises `NotOnRecord`, also if it is another user's."""
     return stored_engram(row_of(db, user_id, engram_id))
 
 
@@ -109,7 +109,7 @@ def recent(db: sqlite3.Connection, user_id: str, limit: int, before: tuple[float
 
 
 def pinned(db: sqlite3.Connection, user_id: str) -> list[Engram]:
-    """What a user has pinned, in the order of pinning."""
+    """Return a user's pinned engrams, in the order of pinning."""
     sql = (
         "SELECT * FROM engrams WHERE user_id = ? AND pinned ORDER BY"
         " (SELECT max(changes.rowid) FROM changes WHERE changes.number = engrams.number AND what = 'pinned')"
@@ -129,7 +129,7 @@ def pin(db: sqlite3.Connection, user_id: str, engram_id: str, value: int, now: f
 
 
 def grade(db: sqlite3.Connection, engram_id: str, score: float | None, now: float) -> bool:
-    """Note the critic's score, None if it gave none; False if there is no such engram."""
+    """Store the critic's score, None if it gave none; False if there is no such engram."""
     row = _find(db, engram_id)
     return row is not None and _change(db, row, "score", score, now)
 
@@ -146,7 +146,7 @@ def rate(db: sqlite3.Connection, rating: AnswerRating, now: float) -> bool:
 
 
 def compare(db: sqlite3.Connection, engram_id: str, winner: str, now: float) -> bool:
-    """Note whose answer won when this one was compared, or "tie"; False if there is no such engram."""
+    """Store whose answer won a comparison, or "tie"; False if there is no such engram."""
     row = _find(db, engram_id)
     return row is not None and _change(db, row, "winner", winner, now)
 
@@ -179,7 +179,9 @@ def session_repeated_in(db: sqlite3.Connection, session_id: str) -> tuple[str, .
 
 
 def _origin(db: sqlite3.Connection, exchange: EngramDraft) -> Origin:
-    """Where an answer's content comes from, also by way of what was recalled for it: that makes nothing cleaner."""
+    """Return the origin of an answer's content, also by way of recalled engrams: recalling does not make content more
+    trustworthy.
+    """
     marks = ",".join("?" * len(exchange.recalled))
     rows = db.execute(f"SELECT DISTINCT origin FROM engrams WHERE engram_id IN ({marks})", exchange.recalled).fetchall()
     origins = {exchange.origin, *(Origin(row["origin"]) for row in rows)}
@@ -209,8 +211,9 @@ def row_of(db: sqlite3.Connection, user_id: str, engram_id: str) -> sqlite3.Row:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A deletion that is not finished: the engram is gone from the store. Until everybody has been told, this is what
-    is known of it; `redacted` says whether the record of the bus has lost what it held."""
+    """An unfinished deletion: the engram is deleted from the store, and this is kept until every participant was
+    notified; `redacted` says whether the journal has redacted its messages.
+    """
 
     engram_id: str
     query_id: str
@@ -230,14 +233,15 @@ def is_gone(db: sqlite3.Connection, query_ids: Sequence[str], session_id: str) -
 
 
 def delete(db: sqlite3.Connection, query_id: str, now: float) -> None:
-    """Remove what all respondents said to a query, and what hangs on it, such as notes. It stays away, whoever brings
-    it again."""
+    """Delete all respondents' answers to a query, with dependent rows such as notes. They stay deleted if they arrive
+    again.
+    """
     rows = db.execute("SELECT * FROM engrams WHERE query_id = ?1 OR note_of = ?1", (query_id,)).fetchall()
     _delete(db, rows, now)
 
 
 def delete_session(db: sqlite3.Connection, session_id: str, now: float) -> int:
-    """Remove everything of a session, and whatever else comes of it; returns how many engrams there were."""
+    """Delete everything of a session and everything derived from it; returns how many engrams there were."""
     db.execute("INSERT OR IGNORE INTO session_tombstones VALUES (?, ?)", (session_id, now))
     forget_session(db, session_id)
     rows = db.execute("SELECT * FROM engrams WHERE session_id = ?", (session_id,)).fetchall()
@@ -246,7 +250,7 @@ def delete_session(db: sqlite3.Connection, session_id: str, now: float) -> int:
 
 
 def unfinished(db: sqlite3.Connection) -> list[Deletion]:
-    """The deletions that not everybody has been told of."""
+    """Return the deletions of which not every participant was notified."""
     rows = db.execute("SELECT * FROM deletions ORDER BY engram_id").fetchall()
     return [
         Deletion(row["engram_id"], row["query_id"], row["respondent_id"], row["user_id"], bool(row["redacted"]))
@@ -260,7 +264,7 @@ def note_redacted(db: sqlite3.Connection, engram_id: str) -> None:
 
 
 def finish(db: sqlite3.Connection, engram_id: str) -> None:
-    """Everybody has been told."""
+    """Note that every participant was notified."""
     db.execute("DELETE FROM deletions WHERE engram_id = ?", (engram_id,))
 
 
@@ -288,7 +292,7 @@ def _delete(db: sqlite3.Connection, rows: Sequence[sqlite3.Row], now: float) -> 
 # Notes that the assistant has made: engrams of their own, each of the query in which it was written down.
 
 SAME_FROM = 0.9  # Jaccard similarity of the words above which a note says what an older one says
-_CLASSIFIED = 1  # nobody's words about themselves are in a note
+_CLASSIFIED = 1  # a note contains no words of a person about themselves
 _WORD = re.compile(r"\w+")
 _HOLDS = "note_of IS NOT NULL AND superseded_by IS NULL"
 
@@ -368,7 +372,7 @@ def similarity(one: str, other: str) -> float:
 
 
 def _withdraw(db: sqlite3.Connection, draft: NoteDraft) -> None:
-    """Once: a note that was restored since is not withdrawn again by the same call."""
+    """Once: the same call does not withdraw a note again that was restored since."""
     if db.execute("SELECT 1 FROM changes WHERE what = 'withdrawn' AND value = ?", (draft.call_id,)).fetchone():
         return
     ended = _named(db, draft.user_id, draft.replaces)
@@ -386,7 +390,7 @@ def _end(db: sqlite3.Connection, notes: list[Engram], successor: str) -> None:
     db.executemany("UPDATE engrams SET superseded_by = ? WHERE engram_id = ?", ended)
 
 
-# What an owner has changed by hand in a list of facts and notes: what it would do, and doing it.
+# The owner's edits of a list of facts and notes: their effects, and applying them.
 
 Kind = Literal["fact", "note"]
 What = Literal["added", "changed", "removed", "conflict", "refused", "nothing"]
@@ -412,7 +416,8 @@ class KeptEntry:
 @dataclass(frozen=True, slots=True)
 class HandEdit:
     """An edit of one line of MEMORY.md: a new entry without `entry_id`; without `text` the entry is removed. `line` is
-    that of the file. A fact holds from and until these days, empty where nobody said."""
+    that of the file. A fact holds from and until these days, empty if not given.
+    """
 
     line: int
     kind: Kind
@@ -424,8 +429,9 @@ class HandEdit:
 
 @dataclass(frozen=True, slots=True)
 class EditOutcome:
-    """What an edit of MEMORY.md does, or has done, to what was there `before`. It is a conflict where the memory has
-    changed since, too: that stays as it is."""
+    """The effect of an edit of MEMORY.md on the entry `before`. It is a conflict if the memory has changed the entry
+    since, too: then it stays as it is.
+    """
 
     line: int
     kind: Kind
@@ -442,7 +448,7 @@ def entries(db: sqlite3.Connection, user_id: str) -> list[KeptEntry]:
 
 
 def compare_edit(db: sqlite3.Connection, user_id: str, edits: Sequence[HandEdit]) -> list[EditOutcome]:
-    """What edits would do."""
+    """Return the effects that edits would have."""
     kept = {(entry.kind, entry.entry_id): entry for entry in entries(db, user_id)}
     texts = {(entry.kind, entry.text) for entry in kept.values()}
     return [_outcome(db, user_id, edit, kept.get((edit.kind, edit.entry_id)), texts) for edit in edits]
@@ -451,7 +457,7 @@ def compare_edit(db: sqlite3.Connection, user_id: str, edits: Sequence[HandEdit]
 def apply(
     db: sqlite3.Connection, user_id: str, edits: Sequence[HandEdit], import_id: str, now: float
 ) -> list[EditOutcome]:
-    """Do what can be done, as an exchange of its own: deleting that brings back what was there before it."""
+    """Apply the possible edits as an exchange of their own: deleting it restores the earlier entries."""
     outcomes = compare_edit(db, user_id, edits)
     _do(db, user_id, edits, outcomes, import_id, now)
     return outcomes
@@ -460,8 +466,9 @@ def apply(
 def write_fact(
     db: sqlite3.Connection, user_id: str, fact_id: int | None, edit: HandEdit, import_id: str, now: float
 ) -> EditOutcome:
-    """Have a fact that holds, or is unconfirmed, say something else, or hold no more; without `fact_id` a new one. The
-    same as an edit of its line. Raises `NotOnRecord`, and `ValueError` for a text that is no fact."""
+    """Replace or end a fact that holds or is unconfirmed; without `fact_id` add a new one. The same as an edit of its
+    line. Raises `NotOnRecord`, and `ValueError` for a text that is no fact.
+    """
     fact = facts.holding(db, user_id, fact_id) if fact_id else None
     if fact and fact.confirmed:
         edit = replace(edit, entry_id=_id_of(fact))
@@ -520,7 +527,7 @@ def _outcome(
 
 
 def _now(db: sqlite3.Connection, user_id: str, edit: HandEdit) -> str:
-    """What is so now of an entry that holds no more."""
+    """Return the present state of an entry that no longer holds."""
     if edit.kind == "note":
         return _note_now(db, user_id, edit.entry_id)
     was = [fact for fact in facts.history(db, user_id) if _id_of(fact) == edit.entry_id]
@@ -585,6 +592,6 @@ def _said(fact: StatedFact) -> str:
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """Slot and value of a fact as it is written."""
+    """Return slot and value of a written fact."""
     slot, _, value = text.partition(": ")
     return slot.strip(), value.strip()

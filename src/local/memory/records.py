@@ -1,5 +1,5 @@
-"""Between the bus and the store: what of an answer is remembered, and what of it is told, in pieces that travel within
-a frame.
+"""The conversion between the bus and the store: the stored part of an answer, and replies in pieces that fit into a
+frame.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from local.memory.search import EngramHit
 from local.memory.store import USERS_RESPONDENT, AnswerRating, Change, Engram, EngramDraft, Origin, StatedFact
 from local.reflection.messages import DREAM, DreamMade
 
-# What is larger would lie outside the frame, in a file of its own, where no deletion would find it at once.
+# Larger content would be stored outside the frame, in a separate file, where a deletion would not find it at once.
 PAGE_BYTES = 48_000
 SHORT, WHOLE = 3_500, 60_000  # bytes of question and answer together: of an engram among others, and of one alone
 _CUT = " … (cut)"
@@ -30,12 +30,12 @@ R = TypeVar("R", bound=Data)
 
 
 def exchange_of(response: ResponseGeneration, envelope: Envelope, now: float) -> EngramDraft | None:
-    """What to remember of a turn; None if it has no answer, is incognito, or belongs to a client that keeps its own
-    history and has not asked for it.
+    """Return the exchange to store of a turn; None if it has no answer, is incognito, or belongs to a client that keeps
+    its own history and has not asked for it.
 
-    That is the user's words and the answer: what tools returned is not kept. So what was recalled is stored a second
-    time only as far as the answer repeats it, and such an engram names those that it has it from: their origin is its
-    own, and what they say that holds no more is told of it, too. Searches fold those that say the same.
+    It is the user's words and the answer, without results of tools. So recalled content is stored a second time only as
+    far as the answer repeats it, and such an engram names its sources: their origin is its own, and their outdated
+    statements are marked in it, too. Searches fold engrams with equal content.
     """
     if not response.is_memorable:
         return None
@@ -55,8 +55,9 @@ def exchange_of(response: ResponseGeneration, envelope: Envelope, now: float) ->
 
 
 def notes_of(response: ResponseGeneration, envelope: Envelope, now: float) -> list[NoteDraft]:
-    """What the users' respondent has written down in a turn, however that ended; nothing of an incognito one, or where
-    a client keeps the history and has not asked for it."""
+    """Return the notes that the users' respondent has written in a turn, however that ended; none of an incognito one,
+    or of a client that keeps the history and has not asked for it.
+    """
     may_stay = not response.incognito and (response.in_history or response.remember)
     if not may_stay or response.respondent_id != USERS_RESPONDENT:
         return []
@@ -81,7 +82,7 @@ def notes_of(response: ResponseGeneration, envelope: Envelope, now: float) -> li
 
 
 def dreamt_notes(made: DreamMade, envelope: Envelope) -> list[NoteDraft]:
-    """What a dream has seen; each rests on its sources as an answer does on what was recalled for it."""
+    """Return the notes of a dream; each is based on its sources as an answer is on recalled engrams."""
     return [
         NoteDraft(
             call_id=f"{made.dream_id}:{number}",
@@ -98,7 +99,7 @@ def dreamt_notes(made: DreamMade, envelope: Envelope) -> list[NoteDraft]:
 
 
 def answer_rating(feedback: UserFeedback, envelope: Envelope) -> AnswerRating:
-    """What a user says of an answer."""
+    """Return a user's rating of an answer."""
     session_id = session_of(envelope, feedback.query_id)
     return AnswerRating(feedback.query_id, feedback.respondent_id, session_id, feedback.rating, feedback.rated_at)
 
@@ -109,7 +110,7 @@ def engram_record(engram: Engram, limit: int = WHOLE) -> EngramRecord:
 
 
 def recalled(hit: EngramHit) -> RecalledEngram:
-    """What a search has found, with the parts of its relevance that there are."""
+    """Return a search hit, with the available parts of its relevance."""
     return RecalledEngram(
         **_fields(hit.engram, SHORT),
         relevance=hit.score,
@@ -122,7 +123,7 @@ def recalled(hit: EngramHit) -> RecalledEngram:
 
 
 def scores(hits: Iterable[EngramHit]) -> tuple[RecallScore, ...]:
-    """How near each was, without a word of it."""
+    """Return the scores of the hits, without their texts."""
     return tuple(
         RecallScore(
             engram_id=hit.engram.engram_id,
@@ -137,7 +138,7 @@ def scores(hits: Iterable[EngramHit]) -> tuple[RecallScore, ...]:
 
 
 def deleted(deletion: Deletion) -> EngramRecord:
-    """What is still known of an engram that is gone."""
+    """Return the remaining data of a deleted engram."""
     return EngramRecord(
         engram_id=deletion.engram_id,
         query_id=deletion.query_id,
@@ -172,7 +173,7 @@ def fact_records(facts: Iterable[StatedFact]) -> tuple[FactRecord, ...]:
 
 
 def change_records(changes: Iterable[Change]) -> tuple[ChangeRecord, ...]:
-    """What was said about an engram."""
+    """Return the changes of an engram."""
     return tuple(ChangeRecord(**asdict(change)) for change in changes)
 
 
@@ -193,7 +194,7 @@ def cursor_of(engram: EngramRecord) -> str:
 
 
 def place_of(cursor: str) -> tuple[float, str]:
-    """The time and the id in a cursor. Raises `ValueError` for one that is none."""
+    """Return the time and the id in a cursor. Raises `ValueError` for an invalid one."""
     asked_at, _, engram_id = cursor.partition(",")
     try:
         return float(asked_at), engram_id

@@ -1,4 +1,4 @@
-"""What is remembered: search it, look at it, pin, delete and take it along."""
+"""HTTP routes of the memory: search, show, pin, delete and export."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Before = Annotated[float | None, Query(ge=0, le=END_OF_TIME, allow_inf_nan=False
 
 
 class MemoryFileBody(BaseModel):
-    """The body of POST /memory/file: the whole text, and whether what was changed in it is to be done."""
+    """The body of POST /memory/file: the whole text, and whether its changes are to be applied."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     text: Annotated[str, StringConstraints(max_length=MOST_FILE)]
@@ -66,8 +66,9 @@ Slot = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 
 
 class FactBody(BaseModel):
-    """The body of POST /memory/facts and PUT /memory/facts/{fact_id}: what the fact is about, what is so, and from and
-    until which days, as 2026-11-27. Without `value` the fact holds no more."""
+    """The body of POST /memory/facts and PUT /memory/facts/{fact_id}: what the fact is about, its value, and from and
+    until which days it holds, as 2026-11-27. Without `value` the fact ends.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
     slot: Slot
@@ -123,7 +124,7 @@ class _Memory:
 
     @open_to(Access.USERS)
     async def show(self, engram_id: PathId, caller: Caller) -> Response:
-        """One engram, with the facts that it is the source of and what was said about it since."""
+        """One engram, with the facts stated in it and its later changes."""
         engram, result = await _engram("get", caller.name, engram_id)
         return JsonResponse({"engram": _aged([engram])[0], "facts": result.facts, "changes": result.changes})
 
@@ -135,7 +136,7 @@ class _Memory:
 
     @open_to(Access.USERS)
     async def delete(self, engram_id: PathId, caller: Caller) -> Response:
-        """Remove an engram for good, and the exchange that it remembers. Others may repeat it: their ids are told."""
+        """Delete an engram permanently, and its exchange. Others may repeat it: their ids are returned."""
         engram, result = await _engram("delete", caller.name, engram_id)
         api().session.forget(engram_id, engram.query_id)
         told = {"engram_id": engram_id, "query_id": engram.query_id, "deleted": True}
@@ -143,7 +144,7 @@ class _Memory:
 
     @open_to(Access.USERS)
     async def pin(self, engram_id: PathId, caller: Caller) -> Response:
-        """Have what the user said there in every conversation."""
+        """Add the user's words there to every conversation."""
         await _engram("pin", caller.name, engram_id)
         return JsonResponse({"engram_id": engram_id, "pinned": True})
 
@@ -161,16 +162,16 @@ class _Memory:
 
     @open_to(Access.USERS)
     async def notes(self, caller: Caller, history: bool = False) -> Response:
-        """What the assistant has written down and still holds, with `history` also what was replaced or withdrawn, the
-        latest first."""
+        """The assistant's current notes, with `history` also the replaced or withdrawn ones, the latest first."""
         result = await _ask("notes", caller.name, history=history or None)
         return JsonResponse({"notes": _aged(result.engrams)})
 
     @open_to(Access.USERS)
     async def facts(self, caller: Caller, history: bool = False) -> Response:
-        """What the user has stated and still holds, with `history` also what does not; the lines that a model is told
-        of the user unasked; those of them that are pinned; the pinned engrams that have no room there; and what waits
-        to be confirmed or dropped, which no model is told."""
+        """The user's current facts, with `history` also the others; the user's lines in every prompt; the pinned ones
+        of them; the pinned engrams without room there; and the facts to be confirmed or dropped, which are in no
+        prompt.
+        """
         result = await _ask("facts", caller.name, history=history or None)
         shown = {"told": result.lines, "pinned": result.pinned, "left_out": result.left_out}
         return JsonResponse({"facts": result.facts, "unconfirmed": result.unconfirmed, **shown})
@@ -204,12 +205,12 @@ class _Memory:
 
     @open_to(Access.USERS)
     async def file(self, caller: Caller) -> Response:
-        """What is known and noted as the text of MEMORY.md, to be edited by hand."""
+        """The facts and notes as the text of MEMORY.md, to be edited."""
         return JsonResponse({"text": memory_file(await _entries(caller.name))})
 
     @open_to(Access.USERS)
     async def read_back(self, request: Request, caller: Caller) -> Response:
-        """What was changed in such a file, and what that does, or has done if it is to be applied."""
+        """The changes in such a file and their effects, applied if requested."""
         body = await read_body(request, MemoryFileBody)
         reading = read_memory_file(body.text)
         if len(reading.edits) > MOST_EDITS:
@@ -268,7 +269,7 @@ async def _entries(user_id: str) -> list[EntryRecord]:
 
 
 async def _edit(user_id: str, edits: list[EditRecord], *, applies: bool) -> tuple[OutcomeRecord, ...]:
-    """What becomes of these edits, which are sent in parts that fit into a frame."""
+    """Return the effects of these edits, which are sent in parts that fit into a frame."""
     outcomes = list[OutcomeRecord]()
     for part in _parts(edits):
         outcomes += (await _ask("edit", user_id, edits=part, applies=applies)).outcomes

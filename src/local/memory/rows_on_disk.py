@@ -1,4 +1,4 @@
-"""A matrix in a file, of which a few rows at a time are needed."""
+"""A matrix in a file, of which single rows are read."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _FLOAT_BYTES = 4
 
 
 class RowsOnDisk:
-    """A matrix in a file, of which single float32 rows are read when they are needed: a map would keep every page that
-    was ever touched, and those around it, which comes to most of the file in a day."""
+    """A matrix in a file, of which single float32 rows are read when needed: a memory map would keep every page that
+    was ever read, and those around it, which is most of the file after a day.
+    """
 
     def __init__(self, mapped: np.memmap[tuple[int, int], np.dtype[np.float32]]) -> None:
         self._path, self._start = Path(str(mapped.filename)), mapped.offset

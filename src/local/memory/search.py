@@ -1,4 +1,4 @@
-"""One search of the memory: the time a question names, candidates by words and vectors, and their ranking."""
+"""One search of the memory: the time named in a question, candidates by words and vectors, and their ranking."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float32]
 
 
-# The time that a question names, as in "last week" or "in May 2023": what was said then is looked for first.
+# The time named in a question, as in "last week" or "in May 2023": exchanges from then are preferred.
 
-TOLD_LATER = timedelta(days=2)  # what happens on a day is told on the next ones, too
+TOLD_LATER = timedelta(days=2)  # people also report an event on the days after it
 _MONTHS = (
     "january januar janvier enero", "february februar février fevrier febrero", "march märz maerz mars marzo",
     "april avril abril", "may mai mayo", "june juni juin junio", "july juli juillet julio", "august août aout agosto",
@@ -61,7 +61,7 @@ _NUMBERS: Mapping[str, int] = {
     }.items()
     for name in names.split()
 }  # fmt: skip
-# Which unit, and how many of them back. "Today" is left out: it is when something is asked, not when it was said.
+# The unit, and how many of them back. "Today" is left out: it is the time of the question, not of the exchange.
 _SPOKEN: Mapping[str, tuple[str, int]] = {
     phrase: (unit, back)
     for (unit, back), phrases in {
@@ -82,8 +82,9 @@ _SPOKEN: Mapping[str, tuple[str, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class NamedTime:
-    """A time from `begins` up to `ends`, in seconds since 1970. `spoken` is what of the question names it, where that
-    can be no word of what was said then."""
+    """A time from `begins` up to `ends`, in seconds since 1970. `spoken` is the part of the question that names it, if
+    it cannot be content of an exchange.
+    """
 
     begins: float
     ends: float
@@ -149,12 +150,12 @@ def _whole_year(found: re.Match[str], now: datetime) -> _Span:
 
 
 def _year(told: str | None, now: datetime, month: int, day: int) -> int:
-    """The year that is told, else the one in which the date was last."""
+    """Return the given year, else the one in which the date was last."""
     return int(told) if told else now.year - ((month, day) > (now.month, now.day))
 
 
 def _unit_around(moment: datetime, unit: str) -> tuple[datetime, datetime]:
-    """The calendar's day, week (from Monday), month or year that a moment lies in."""
+    """Return the calendar day, week (from Monday), month or year around a moment."""
     day = _midnight(moment)
     match unit:
         case "day":
@@ -199,10 +200,10 @@ _WAYS: tuple[tuple[re.Pattern[str], _Meaning], ...] = tuple(
 )  # fmt: skip
 
 
-# A question that asks several things, as "Where does Ana live, and what is her dog called?": each is searched for, too.
+# A question with several parts, as "Where does Ana live, and what is her dog called?": each is searched for, too.
 
 MOST_QUESTIONS = 3
-_OF_WHOLE = 3  # hits of the whole question among them: a later part may name nobody
+_OF_WHOLE = 3  # hits of the whole question among them: a later part may lack the name
 _ASKS = (
     "what|who|whom|whose|when|where|which|why|how|wer|wen|wem|wann|wo|welche[rsn]?|warum|wie|qu['’]est|quoi|qui|quand"
     "|où|quel(?:le)?s?|pourquoi|comment|qué|quién(?:es)?|cuándo|dónde|cuál(?:es)?|cómo|cosa|chi|quando|dove|quale|come"
@@ -231,8 +232,8 @@ class Weights:
 
     words: float = 0.5  # of the words against the meaning
     context: float = CONTEXT_WEIGHT  # of a word in the exchanges before, as of their meaning in the vectors
-    period: float = 0.2  # for what was said in the time that the question names
-    # The best one has to stand out: by this much from nothing, and from this share of what the crowd reaches.
+    period: float = 0.2  # for exchanges from the time named in the question
+    # The best one has to stand out: by this distance from zero, and from this share of the crowd's score.
     stands_out: float = 0.11
     crowd_share: float = 0.75
     recency: float = 0.02  # how far each factor goes at most, both ways
@@ -242,8 +243,8 @@ class Weights:
 
 WEIGHTS = Weights()
 MAX_FACTOR = 0.20
-CROWD = 30  # the crowd reaches what the 30th does: in a large memory, some text is close to any question
-RELATED = 0.3  # what a cosine at the embedder's `relevance_floor` counts for; 1 counts for 1
+CROWD = 30  # the crowd's score is that of the 30th: in a large memory, some text is close to any question
+RELATED = 0.3  # the score of a cosine at the embedder's `relevance_floor`; that of 1 is 1
 HALF_LIFE_SECONDS = 30 * 24 * 3600.0
 DUPLICATE = 0.9  # share of common words from which two exchanges say the same
 
@@ -265,7 +266,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """What an engram's score is multiplied with: 1 plus these, together within ±0.2."""
+    """The factors of an engram's score: 1 plus these, together within ±0.2."""
 
     recency: float
     critic: float
@@ -279,12 +280,12 @@ class Factors:
 
 @dataclass(frozen=True, slots=True)
 class EngramHit:
-    """An engram that answers a question, and why it stands where it does.
+    """An engram that answers a question, and the parts of its rank.
 
-    `score` is `fused` times the factors; `fused` is made of `words` and `meaning`, each up to 1, and a little more for
-    what is `in_period`. `threshold` is what the best one had to reach without that. `folded` are engrams that say the
-    same, older ones; `successor_of` the found engram that this one has superseded; `outdated` what it says that holds
-    no more.
+    `score` is `fused` times the factors; `fused` is made of `words` and `meaning`, each up to 1, with a bonus for one
+    `in_period`. `threshold` is what the best one had to reach without that bonus. `folded` are older engrams with equal
+    content; `successor_of` is the found engram that this one has superseded; `outdated` are its statements that no
+    longer hold.
     """
 
     engram: Engram
@@ -310,7 +311,7 @@ class EngramHit:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The best hits, best first. Where nothing is relevant there are none, only the `nearest` ones."""
+    """The best hits, best first. If nothing is relevant there are none, only the `nearest` ones."""
 
     hits: tuple[EngramHit, ...] = ()
     nearest: tuple[EngramHit, ...] = ()
@@ -340,7 +341,7 @@ class _Scale:
     now: float
 
     def relevance(self, candidate: Candidate) -> float:
-        """How much a candidate has to do with the question, whenever it was said."""
+        """Return a candidate's relevance to the question, without its age."""
         words = self.words(candidate)
         return self.weights.words * words + (1 - self.weights.words) * self.meaning(candidate.cosine, words)
 
@@ -348,7 +349,7 @@ class _Scale:
         return min(1.0, candidate.coverage + self.weights.context * candidate.context)
 
     def meaning(self, cosine: float | None, words: float) -> float:
-        """A cosine on a scale that is the same for all models. What has no vector yet is taken to mean what it says."""
+        """Return a cosine on a scale that is the same for all models. Without a vector the score of the words is used."""
         if cosine is None:
             return words
         return max(0.0, 1 - (1 - cosine) * (1 - RELATED) / (1 - min(self.relevance_floor, 0.99)))
@@ -362,7 +363,9 @@ class _Scale:
 
 
 def factors(engram: Engram, now: float, weights: Weights = WEIGHTS) -> Factors:
-    """What speaks for or against an engram whatever is asked. Age counts less and less, and never more than it may."""
+    """Return the factors of an engram that are independent of the question. The effect of age decreases, and is
+    limited.
+    """
     age = max(0.0, now - engram.asked_at)
     return Factors(
         recency=weights.recency * (2 * 0.5 ** (age / HALF_LIFE_SECONDS) - 1),
@@ -372,7 +375,7 @@ def factors(engram: Engram, now: float, weights: Weights = WEIGHTS) -> Factors:
 
 
 def _successors_first(hits: Sequence[EngramHit], known: Mapping[str, EngramHit]) -> list[EngramHit]:
-    """What holds now comes right before what it has superseded, relevant by itself or not."""
+    """Place each engram right before the one that it has superseded, relevant by itself or not."""
     ordered: dict[str, EngramHit] = {}
     for hit in hits:
         latest = _latest(hit.engram.engram_id, known)
@@ -394,7 +397,7 @@ def _latest(engram_id: str, known: Mapping[str, EngramHit]) -> str:
 
 
 def _folded(hits: Iterable[EngramHit], limit: int) -> list[EngramHit]:
-    """The best `limit`; of exchanges that say the same the latest stands where the best of them stood."""
+    """Return the best `limit`; of exchanges with equal content, the latest takes the place of the best."""
     kept: list[tuple[frozenset[str], EngramHit]] = []
     for hit in hits:
         words = content_words(f"{hit.engram.query} {hit.engram.answer}")
@@ -458,8 +461,9 @@ _IN_PERIOD = 1_000  # the latest of a period that are looked at
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found, best first; where nothing was relevant, `nearest` is what came closest. `degraded` says what
-    could not be searched: sentences for a person."""
+    """The result of a search, best first; if nothing was relevant, `nearest` are the closest ones. `degraded` are
+    sentences for a person on the parts that could not be searched.
+    """
 
     hits: tuple[EngramHit, ...]
     degraded: tuple[str, ...] = ()
@@ -467,7 +471,7 @@ class Found:
 
 
 def together(whole: Found, parts: Sequence[Found], limit: int) -> Found:
-    """What was found for a question and for those in it, in turn, each engram once."""
+    """Return the hits of a question and of its parts alternately, each engram once."""
     lists = [whole.hits[:_OF_WHOLE], *(part.hits for part in parts), whole.hits[_OF_WHOLE:]]
     in_turn = chain.from_iterable(zip_longest(*lists[:-1]))
     hits = {hit.engram.engram_id: hit for hit in (*in_turn, *lists[-1]) if hit is not None}
@@ -477,7 +481,7 @@ def together(whole: Found, parts: Sequence[Found], limit: int) -> Found:
 
 @dataclass(frozen=True, slots=True)
 class EngramQuestion:
-    """A question as it is searched for: the time that it names, if it does, and the words that are left then."""
+    """A question as it is searched for: the time that it names, if any, and the remaining words."""
 
     user_id: str
     words: str
@@ -502,7 +506,7 @@ class EngramQuestion:
 
     @property
     def is_only_of_time(self) -> bool:
-        """Whether all that was said then is what is asked for, as in "What did we talk about last week?"."""
+        """Whether everything from that time is wanted, as in "What did we talk about last week?"."""
         return self.period is not None and not is_telling(self.words)
 
 
@@ -550,7 +554,7 @@ def _numbers_in(db: sqlite3.Connection, user_id: str, period: NamedTime) -> list
 
 
 def explained(db: sqlite3.Connection, hits: Iterable[EngramHit]) -> tuple[EngramHit, ...]:
-    """The hits, each with what it says, or has from what was recalled for it, that holds no more."""
+    """Return the hits, each with its own and its recalled statements that no longer hold."""
     return tuple(replace(hit, outdated=_outdated(db, hit.engram)) for hit in hits)
 
 

@@ -62,11 +62,11 @@ SURE = 0.95  # of the interval
 
 @dataclass(frozen=True, slots=True)
 class CriticAgreement:
-    """How far critic and user agree, over `rated` answers that have a score and a rating.
+    """The agreement of critic and user, over `rated` answers that have a score and a rating.
 
     `auc` is the probability that a liked answer has a higher score than a disliked one, equal scores counting one half:
     0.5 is chance. `low` and `high` are the ends of its bootstrap interval (Efron 1979, percentiles). All of them are
-    0.5 where nothing can be said.
+    0.5 without data.
     """
 
     rated: int
@@ -109,7 +109,7 @@ def of_counts(counts: tuple[tuple[tuple[int, int], int], ...]) -> CriticAgreemen
         cells[int(rating > 0), score - 1] += number
     drawn = np.random.default_rng(rated).multinomial(rated, cells.ravel() / rated, size=RESAMPLES)
     disliked, liked = np.moveaxis(np.concatenate([cells[None], drawn.reshape(-1, 2, 5)]), 1, 0)
-    below = np.cumsum(disliked, axis=1) - disliked / 2  # of each score: those disliked with less, and half of its own
+    below = np.cumsum(disliked, axis=1) - disliked / 2  # per score: those below, and half of those equal
     pairs = liked.sum(axis=1) * disliked.sum(axis=1)
     aucs = np.divide((liked * below).sum(axis=1), pairs, out=np.full(len(pairs), 0.5), where=pairs > 0)
     low, high = np.quantile(aucs[1:], [(1 - SURE) / 2, (1 + SURE) / 2])
@@ -118,14 +118,14 @@ def of_counts(counts: tuple[tuple[tuple[int, int], int], ...]) -> CriticAgreemen
 
 # Everything that is kept of a user, as pages of lines of JSON.
 
-PAGE_BYTES = 48_000  # of a page of several lines: what is larger does not travel within a frame, but through a file
+PAGE_BYTES = 48_000  # of a page of several lines: a larger one does not fit into a frame and travels in a file
 _PAGE_LINES = 200
 _CURSOR = re.compile(r"(engram|fact):(\d{1,18})")
 Lines = Iterator[tuple[int, str]]  # with their numbers
 
 
 def page(db: sqlite3.Connection, user_id: str, cursor: str) -> tuple[list[str], str]:
-    """A page and the cursor of the next one, empty after the last. Raises `ValueError` for a cursor that is none."""
+    """Return a page and the cursor of the next one, empty after the last. Raises `ValueError` for an invalid cursor."""
     found = _CURSOR.fullmatch(cursor or "engram:0")
     if found is None:
         raise ValueError(f"{cursor[:80]!r} is no cursor of an export; begin without one")
@@ -168,7 +168,7 @@ def _line(record: dict[str, object]) -> str:
     return json.dumps(record, ensure_ascii=False)
 
 
-# What a model is told of a user unasked, as lines for a prompt: the current facts and what the user has pinned.
+# A user's lines in every prompt: the current facts and the pinned exchanges.
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +198,9 @@ def pin(db: sqlite3.Connection, user_id: str, engram_id: str, now: float) -> Non
 
 
 def of_user(db: sqlite3.Connection, user_id: str, now: float) -> ToldLines:
-    """What a model is told of a user; not what was so until a day that is over, unless it is about health. Of a pinned
-    exchange that is what is current of each fact that it stated, else what the user asked there; never an answer."""
+    """Return a user's lines in prompts; without facts that ended before today, unless they are about health. A pinned
+    exchange is shown as its current facts, else as the user's question there; never as an answer.
+    """
     today = _day(now)
     holding = (
         fact
@@ -228,7 +229,7 @@ def fitting_lines(health: Iterable[str], pins: Sequence[tuple[str, Sequence[str]
 
 
 def _fitting(kept: tuple[str, ...], lines: Iterable[str]) -> tuple[str, ...]:
-    """What is kept, and of the lines those that there is room for beside it and the ones before, each once."""
+    """Return what is kept, and those of the lines that fit beside it and the previous ones, each once."""
     for line in lines:
         if line not in kept and fits((*kept, line)):
             kept = (*kept, line)
@@ -273,9 +274,9 @@ def _size(lines: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MemoryStatus:
-    """The state of the memory: that of its vector index, what is wrong with it, and the model it is made with. How many
-    engrams wait for a vector and for a classification, how many a model's reply to could not be read, and how many
-    deletions not everybody knows of."""
+    """The state of the memory: of its vector index, its problem, and its model. The numbers of engrams that wait for a
+    vector and for a classification, of unreadable replies, and of unfinished deletions.
+    """
 
     index: IndexerState
     trouble: str
@@ -378,15 +379,15 @@ class EngramService:
         self._lock.close()
 
     def use(self, embedder: Embedder) -> None:
-        """Search by meaning with this model. Vectors that another one has made are made anew."""
+        """Search by meaning with this model. Vectors of another model are computed again."""
         self._indexer.use(embedder)
 
     def embed_when(self, moment: Callable[[], Awaitable[object]]) -> None:
-        """Begin with what is new when the coroutine `moment` returns, instead of at once."""
+        """Begin with new exchanges when the coroutine `moment` returns, instead of at once."""
         self._indexer.moment = moment
 
     async def embedded_by(self) -> str:
-        """The name of the model that has made the vectors there are; empty if there are none."""
+        """Return the name of the model that has made the stored vectors; empty if there are none."""
         return await self._store.read(vectors.model)
 
     async def ingest(self, exchange: EngramDraft, findings: Sequence[FactFinding] = ()) -> Ingested:
@@ -408,10 +409,11 @@ class EngramService:
         not_session: str | None = None,
         not_since: float | None = None,
     ) -> Found:
-        """A user's engrams that answer a question, best first, none where nothing is relevant; those of `not_session`
-        are left out, as the one that asks knows them: all, or those since a time in seconds since 1970. A question that
-        asks several things is searched for as a whole and each of them by itself, if that takes no more than
-        `PARTS_SECONDS`."""
+        """Return a user's engrams that answer a question, best first, none if nothing is relevant. Those of
+        `not_session` are left out, as they are in the asking prompt: all, or those since a time in seconds since 1970.
+        A question with several parts is searched for as a whole and by part, if that takes no more than
+        `PARTS_SECONDS`.
+        """
         now = self._clock()
 
         async def find(text: str, seconds: float) -> Found:
@@ -465,17 +467,17 @@ class EngramService:
         return await self._store.read(lambda db: record.recent(db, user_id, limit, (before, before_id)))
 
     async def pinned(self, user_id: str) -> list[Engram]:
-        """What the user has pinned, in the order of pinning."""
+        """Return the user's pinned engrams, in the order of pinning."""
         return await self._store.read(lambda db: record.pinned(db, user_id))
 
     async def changes(self, user_id: str, engram_id: str) -> list[Change]:
-        """Everything that was said about an engram, oldest first."""
+        """Return every change of an engram, oldest first."""
         return await self._store.read(lambda db: record.changes(db, user_id, engram_id))
 
     async def export(self, user_id: str, cursor: str = "") -> tuple[list[str], str]:
-        """A page of all that is kept of a user, and the cursor of the next one, empty after the last. See `export`.
+        """Return a page of all content of a user, and the cursor of the next one, empty after the last. See `export`.
 
-        Raises `ValueError` for a cursor that is none.
+        Raises `ValueError` for an invalid cursor.
         """
         return await self._store.read(lambda db: page(db, user_id, cursor))
 
@@ -488,12 +490,12 @@ class EngramService:
         await self._store.write(lambda db: record.pin(db, user_id, engram_id, 0, self._clock()))
 
     async def grade(self, query_id: str, respondent_id: str, score: float | None) -> bool:
-        """Note the critic's score, 1 to 5, None if it gave none; False if there is no such engram."""
+        """Store the critic's score, 1 to 5, None if it gave none; False if there is no such engram."""
         graded = engram_id(query_id, respondent_id)
         return await self._store.write_with_others(lambda db: record.grade(db, graded, score, self._clock()))
 
     async def compare(self, query_id: str, respondent_id: str, winner: str) -> bool:
-        """Note whose answer won when this one was compared, or "tie"; False if there is no such engram."""
+        """Store whose answer won a comparison, or "tie"; False if there is no such engram."""
         compared = engram_id(query_id, respondent_id)
         return await self._store.write_with_others(lambda db: record.compare(db, compared, winner, self._clock()))
 
@@ -544,8 +546,9 @@ class EngramService:
     async def write_fact(
         self, user_id: str, fact_id: int | None, edit: HandEdit, import_id: str, now: float
     ) -> EditOutcome:
-        """The outcome of a fact that the user writes, in place of one where it is named. Raises `NotOnRecord`, and
-        `ValueError` for a text that is no fact."""
+        """Return the effect of a fact that the user writes, in place of a named one or as a new one. Raises
+        `NotOnRecord`, and `ValueError` for a text that is no fact.
+        """
         outcome = await self._store.write(lambda db: record.write_fact(db, user_id, fact_id, edit, import_id, now))
         self._indexer.wake()
         return outcome
@@ -555,22 +558,22 @@ class EngramService:
         return await self._store.read(lambda db: succession.pending(db, limit, newest_first=newest_first))
 
     async def classify(self, classified_id: str, classified: Classified) -> list[StatedFact]:
-        """Note what a model made of an exchange, once, and the facts in it, which it returns.
+        """Store a model's findings on an exchange, once, and return the facts in it.
 
         Raises `NotOnRecord` for an engram that has been deleted meanwhile.
         """
         return await self._store.write_with_others(lambda db: succession.note(db, classified_id, classified))
 
     async def supersede(self, statement: Statement) -> StatedFact:
-        """Store a fact in place of what its slot said before. Raises `UntrustedFact` for another's word."""
+        """Store a fact in place of those of its slot. Raises `UntrustedFact` if it is not in the user's words."""
         return await self._store.write(lambda db: succession.supersede(db, statement))
 
     async def contradict(self, statement: Statement) -> StatedFact:
-        """Store a fact beside what its slot says: nobody knows which holds. Raises `UntrustedFact`."""
+        """Store a fact beside those of its slot, because it is unknown which holds. Raises `UntrustedFact`."""
         return await self._store.write(lambda db: succession.contradict(db, statement))
 
     async def facts(self, user_id: str) -> list[StatedFact]:
-        """What holds for a user, by slot; see `StatedFact` for several of one slot."""
+        """Return a user's current facts, by slot; see `StatedFact` for several of one slot."""
         return await self._store.read(lambda db: facts.current(db, user_id))
 
     async def fact_history(self, user_id: str) -> list[StatedFact]:
@@ -578,11 +581,11 @@ class EngramService:
         return await self._store.read(lambda db: facts.history(db, user_id))
 
     async def unconfirmed_facts(self, user_id: str) -> list[StatedFact]:
-        """What a user may have stated, until it is confirmed or dropped, the latest first."""
+        """Return a user's unconfirmed facts, the latest first."""
         return await self._store.read(lambda db: facts.unconfirmed(db, user_id))
 
     async def confirm_fact(self, user_id: str, fact_id: int) -> StatedFact:
-        """Have an unconfirmed fact hold, as if it had been believed when it was said. Raises `NotOnRecord`."""
+        """Confirm a fact, as if it had been confirmed when it was stated. Raises `NotOnRecord`."""
 
         def work(db: sqlite3.Connection) -> StatedFact:
             fact = facts.drop(db, user_id, fact_id)
@@ -597,16 +600,16 @@ class EngramService:
         return await self._store.write(lambda db: facts.drop(db, user_id, fact_id))
 
     async def facts_of(self, user_id: str, engram_id: str) -> list[StatedFact]:
-        """What the user stated in an exchange, whether it holds or not."""
+        """Return the facts that the user stated in an exchange, whether they hold or not."""
         await self.get(user_id, engram_id)
         return await self._store.read(lambda db: facts.of_engram(db, engram_id))
 
     async def facts_in(self, engram_id: str) -> list[StatedFact]:
-        """The same whoever's it is; none if it has been deleted."""
+        """Return the same for any user; none if the engram is deleted."""
         return await self._store.read(lambda db: facts.of_engram(db, engram_id))
 
     async def context_lines(self, user_id: str) -> ToldLines:
-        """What a model is told of the user unasked, in lines for a prompt; see `pinned`."""
+        """Return the user's lines in every prompt; see `pinned`."""
         return await self._store.read(lambda db: of_user(db, user_id, self._clock()))
 
     async def users_with_context(self) -> list[str]:
@@ -614,10 +617,10 @@ class EngramService:
         return await self._store.read(record.users_with_context)
 
     async def delete(self, user_id: str, engram_id: str) -> None:
-        """Remove the exchange that an engram is of from the store and every index, all respondents' answers and facts
-        with it. It stays away, whoever brings it again, and is among the `deletions` until `finish_deletion`.
+        """Delete the exchange of an engram from the store and every index, with all respondents' answers and facts. It
+        stays deleted if it arrives again, and is among the `deletions` until `finish_deletion`.
 
-        Its vector's last trace goes in the background, see `settled`.
+        The last trace of its vector is removed in the background, see `settled`.
         """
 
         def work(db: sqlite3.Connection) -> None:
@@ -627,7 +630,7 @@ class EngramService:
         self._indexer.wake(has_deleted=True)
 
     async def delete_session(self, session_id: str) -> int:
-        """Remove all exchanges of a session, whoever's, as `delete` does; returns how many engrams that were."""
+        """Delete all exchanges of a session, of any user, as `delete` does; returns how many engrams there were."""
         count = await self._store.erase(lambda db: record.delete_session(db, session_id, self._clock()))
         self._indexer.wake(has_deleted=True)
         return count
@@ -641,15 +644,15 @@ class EngramService:
         return await self._store.read(lambda db: record.session_repeated_in(db, session_id))
 
     async def deletions(self) -> list[Deletion]:
-        """What was deleted here, and others have yet to be told of."""
+        """Return the deletions of which other participants are not notified yet."""
         return await self._store.read(record.unfinished)
 
     async def note_redacted(self, engram_id: str) -> None:
-        """The record of the bus has lost what it held of a deleted engram."""
+        """Note that the journal has redacted its messages of a deleted engram."""
         await self._store.write(lambda db: record.note_redacted(db, engram_id))
 
     async def finish_deletion(self, engram_id: str) -> None:
-        """Everybody was told that an engram is gone."""
+        """Note that every participant was notified of a deletion."""
         await self._store.write(lambda db: record.finish(db, engram_id))
 
     async def settled(self) -> None:
@@ -657,14 +660,14 @@ class EngramService:
         await self._indexer.settled()
 
     async def changes_of_status(self) -> AsyncIterator[MemoryStatus]:
-        """How the memory is, and again whenever that may have changed since."""
+        """Yield the memory's status, and again whenever it may have changed."""
         while True:
             self._store.changed.clear()
             yield await self.status()
             await self._store.changed.wait()
 
     async def status(self) -> MemoryStatus:
-        """How the memory is."""
+        """Return the memory's status."""
         pending, unclassified, unparsed, deletions = await self._store.read(counts)
         indexer = self._indexer
         model = "" if indexer.embedder is None else indexer.embedder.name
@@ -683,7 +686,7 @@ class EngramService:
         missing = () if indexer.state is IndexerState.READY else (indexer.trouble or NOT_READY,)
         if embedder is None or indexer.state in (IndexerState.STARTING, IndexerState.FAILED):
             return [], None, missing
-        # One that takes longer goes on for a while: the next search finds the model and the index loaded.
+        # A slower one continues for a while: the next search finds the model and the index loaded.
         comparison = asyncio.create_task(self._compared(embedder, user_id, question))
         self._comparisons.add(comparison)
         comparison.add_done_callback(self._comparisons.discard)
@@ -693,7 +696,7 @@ class EngramService:
         keys, vector, trouble = comparison.result()
         if vector is None:
             return [], None, (trouble,)
-        if missing:  # what is embedded by now was compared
+        if missing:  # the vectors that exist by now were compared
             missing = (indexer.trouble or (PARTLY_READY if keys else NOT_READY),)
         return keys, vector, missing
 

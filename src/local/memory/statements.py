@@ -1,17 +1,17 @@
-"""What is believed of the claims about a user that a model makes, and what a user's plain words say without a model.
+"""Which claims of a model about a user are accepted, and what a user's plain words state without a model.
 
-A page, a file or a model must not be able to plant a fact about the user, and no grammar tells in every language who
-says what of whom. So three things have to come together. The words of a claim's value are in the user's own words, and
-its slot, what it is about, is made of them or of common English words. No secret, no order and no markup is in it. And
-a second question, put in another way, confirms it: "does the user say of themselves that *slot* is *value*?" It is
-asked only of a model that has passed its self-test, see `ClassifierFitness`. What is not confirmed is stored as
-unconfirmed: it is shown, it is in no prompt, and one click confirms or drops it. A fact that a newer, unconfirmed one
-may have changed is marked as such.
+A page, a file or a model must not be able to plant a fact about the user, and no grammar can decide in every language
+who states what about whom. So three conditions have to be met. The words of a claim's value are in the user's own
+words, and its slot, the subject of the fact, consists of them or of common English words. It contains no secret, no
+instruction and no markup. And a second question, in other words, confirms it: "does the user say of themselves that
+*slot* is *value*?" It is only put to a model that has passed its self-test, see `ClassifierFitness`. An unconfirmed
+claim is stored as such: it is shown, it is in no prompt, and one click confirms or drops it. A fact that a newer,
+unconfirmed one may have changed is marked.
 
-Two things are believed without a model: what some plain English sentences state, and what follows "remember that".
+Two things are accepted without a model: what some plain English sentences state, and what follows "remember that".
 
 A grammar of statements, questions, quotations and stories in nine languages was tried (1,500 lines). On sentences that
-it was not written for it believed a third of the false claims of a model that errs.
+it was not written for it accepted a third of the false claims of a model that errs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Json = dict[str, Any]
 
 
 class Claim(BaseModel):
-    """What a model takes for a fact that the user states, or, with `retracts`, takes back."""
+    """A model's claim that the user states a fact or, with `retracts`, retracts it."""
 
     model_config = ConfigDict(frozen=True, strict=True)
     slot: str
@@ -58,7 +58,7 @@ class Claim(BaseModel):
 
 
 class ClassifierReply(BaseModel):
-    """What a model says about a message."""
+    """A model's reply on a message."""
 
     model_config = ConfigDict(frozen=True, strict=True)
     intent: str
@@ -131,8 +131,9 @@ Claims:
 def messages(
     own_words: str, slots: Iterable[str], unread: Sequence[tuple[str, str]] = (), written_at: float | None = None
 ) -> list[Json]:
-    """What the model gets. `slots` are those of the user's current facts, `unread` its replies so far that could not be
-    read, each with the reason; `written_at`, in seconds since 1970, is what "on Friday" goes by."""
+    """Return the messages for the model. `slots` are those of the user's current facts, `unread` its unreadable replies
+    so far, each with the reason; `written_at`, in seconds since 1970, is the reference for words such as "on Friday".
+    """
     known = [f"- {slot}" for slot in dict.fromkeys(slots)][:MAX_SLOTS]
     day = "" if written_at is None else datetime.fromtimestamp(written_at, UTC).strftime("%A, %Y-%m-%d")
     parts = (_INSTRUCTIONS, _KNOWN + "\n".join(known) if known else "", f"The message is of {day}." if day else "")
@@ -175,7 +176,7 @@ async def confirmations(
     return [False] * len(claims)
 
 
-# What is refused of a model's claims, whoever confirms them.
+# The claims of a model that are refused, even if confirmed.
 
 _MARKUP = re.compile(
     r"^\s*#|[<>{}\[\]`|\\\x00-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2066-\u2069]|https?://"
@@ -249,7 +250,7 @@ _ALSO = re.compile(
     r"|тоже|также|也|还有|另外|も(?=[あ-んア-ン一-龥])",
     re.IGNORECASE,
 )
-_ONE_OF_THESE: Final = (  # slots of one matter, of which one has one at a time
+_ONE_OF_THESE: Final = (  # slots of one subject, of which a person has one at a time
     re.compile(r"\bhome\b|\blive\b|residence|\bcity\b|\btown\b"),
     re.compile(r"\bwhere i work\b|employer|workplace|\bcompany\b"),
     re.compile(r"\bjob\b|\bwork as\b|occupation|profession"),
@@ -346,9 +347,10 @@ def _fits(slot: str, value: str, own_words: str) -> bool:
 def plausible(
     reply: ClassifierReply, own_words: str, known: Sequence[StatedFact], *, is_asked_again: bool = True
 ) -> tuple[list[Claim], tuple[str, ...]]:
-    """The claims that may be believed once they are confirmed, and a sentence for each that is refused. `own_words` are
-    what the user typed, without what was pasted; `known` are the user's current facts. Unless the second question
-    follows, a fact is only taken back where the user names it."""
+    """Return the claims that may be accepted once they are confirmed, and a sentence for each refused one. `own_words`
+    are what the user typed, without pasted text; `known` are the user's current facts. Without the second question, a
+    fact is only retracted if the user names it.
+    """
     claims, refused = list[Claim](), list[str]()
     for claim in reply.facts:
         reason = _refusal(claim, own_words, known)
@@ -369,7 +371,7 @@ NOTHING_KNOWN = "nothing is known of it that could be taken back"
 
 
 def needs_what_was_said_before(refused: Sequence[str]) -> bool:
-    """Whether a fact might have been found taken back if it were known what the user has said earlier."""
+    """Whether a fact might be found to be retracted if the user's earlier words were known."""
     return any(reason.endswith(NOTHING_KNOWN) for reason in refused)
 
 
@@ -388,7 +390,9 @@ def _is_mentioned(fact: StatedFact, own_words: str) -> bool:
 
 
 def _contrasted(claims: Sequence[Claim], own_words: str, known: Sequence[StatedFact]) -> list[Claim]:
-    """What the user names beside a new value of the same slot, and may have taken back: "hazelnuts, not walnuts"."""
+    """Return the values that the user names beside a new value of the same slot, and may have retracted: "hazelnuts,
+    not walnuts".
+    """
     stated = [claim for claim in claims if not claim.retracts]
     return [
         Claim(slot=fact.slot, value=fact.value, retracts=True)
@@ -400,7 +404,7 @@ def _contrasted(claims: Sequence[Claim], own_words: str, known: Sequence[StatedF
 
 
 def doubted(claims: Sequence[Claim], own_words: str) -> list[Claim]:
-    """The claims of a model that nobody trusts: a fact that it says to be over gets the message beside it instead."""
+    """Return the claims of an untrusted model: a fact that it claims to be over is kept, with the message beside it."""
     said = " ".join(own_words.split())[:MAX_VALUE]
     beside = [claim.model_copy(update={"value": said, "retracts": False, "certain": False}) for claim in claims]
     return [
@@ -417,7 +421,7 @@ def decided(
     claims: Sequence[Claim],
     answers: Sequence[bool],
 ) -> Classified:
-    """What is to be noted of plausible claims, each with whether it was confirmed."""
+    """Return the findings from plausible claims, each with whether it was confirmed."""
     entities = dict.fromkeys(name for each in reply.entities if is_named(name := each.strip(), own_words))
     findings = list[FactFinding]()
     believed = [claim for claim, is_confirmed in zip(claims, answers, strict=True) if is_confirmed]
@@ -440,7 +444,7 @@ def decided(
 
 
 def _day(text: str) -> str:
-    """A day as it is stored; nothing where it is none."""
+    """Return a day as it is stored; empty if the text is none."""
     with suppress(ValueError):
         return date.fromisoformat(text.strip()).isoformat()
     return ""
@@ -456,8 +460,9 @@ _CLAUSE_END: Final = re.compile(r"(?<=[,;，；。！？…])|(?:(?<=[!?:])|(?<=
 
 
 def _is_said_of_two(claim: Claim, believed: Sequence[Claim], own_words: str) -> bool:
-    """Whether one word of the user's is to be two facts, as name and home, of which at most one can be right, and this
-    is not the only one that the message speaks of."""
+    """Whether one word of the user's is claimed as two facts, as name and home, of which at most one can be right, and
+    this is not the only one in the message.
+    """
     value = folded(claim.value)
     same = {each.slot for each in believed if folded(each.value) == value and not each.retracts}
     if len(same) <= folded(own_words).count(value):
@@ -473,7 +478,7 @@ def _is_spoken_of(slot: str, own_words: str) -> bool:
 
 
 def _way(claim: Claim, before: Iterable[FactFinding], own_words: str) -> FactOperation:
-    """What a fact does to the others of its slot."""
+    """Return the effect of a fact on the others of its slot."""
     if not claim.certain:
         return FactOperation.CONTRADICT
     stated = (each for each in before if each.way is not FactOperation.RETRACT)
@@ -485,12 +490,12 @@ def _way(claim: Claim, before: Iterable[FactFinding], own_words: str) -> FactOpe
 
 
 def way_of(slot: str) -> FactOperation:
-    """What a new value of a slot does to those before it: of some, such as allergies, one has several."""
+    """Return the effect of a new value of a slot on earlier ones: some slots, such as allergies, have several."""
     return FactOperation.ADD if _SEVERAL.search(slot) and not _ONE.search(slot) else FactOperation.SUPERSEDE
 
 
 def by_hand(fact: StatedFact, known: Sequence[StatedFact]) -> tuple[FactFinding, ...]:
-    """What an unconfirmed fact comes to that the user has confirmed."""
+    """Return the finding of an unconfirmed fact that the user has confirmed."""
     claim = Claim(slot=fact.slot, value=fact.value, since=fact.holds_from, until=fact.holds_until)
     return decided(ClassifierReply(intent="", facts=[]), fact.value, known, [claim], [True]).findings
 
@@ -513,7 +518,7 @@ _NUMBER: Final = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
 def _amounts(said: str, known: Iterable[StatedFact]) -> list[StatedFact]:
-    """The facts of which a text gives another number: "ramipril 10 mg" where 5 mg were known."""
+    """Return the facts of which a text states another number: "ramipril 10 mg" where 5 mg were known."""
     numbers, words = set(_NUMBER.findall(said)), content_words(folded(said))
 
     def is_changed(fact: StatedFact) -> bool:
@@ -525,8 +530,9 @@ def _amounts(said: str, known: Iterable[StatedFact]) -> list[StatedFact]:
 
 
 def news(findings: Sequence[FactFinding], stated: Sequence[StatedFact]) -> tuple[FactFinding, ...]:
-    """The findings without those that say what the same exchange has `stated` already. One that says more of a single
-    fact extends that one: "hazelnuts" becomes "hazelnuts (severe)"."""
+    """Return the findings without those that the same exchange has already `stated`. One that is more precise than a
+    single fact extends that one: "hazelnuts" becomes "hazelnuts (severe)".
+    """
     new = [each for finding in findings if (each := _new(finding, stated)) is not None]
     told = " ".join(f"{each.slot} {each.value}" for each in findings if each.confirmed)
     whole = [fact for fact in stated if fact.slot == TO_REMEMBER and _says(told, fact.value)]
@@ -549,12 +555,12 @@ def _new(finding: FactFinding, stated: Sequence[StatedFact]) -> FactFinding | No
 
 
 def _shown(slot: str) -> str:
-    """A slot in a report: what was refused may be anything, a secret, too, so that no value is repeated."""
+    """Return a slot for a report: refused text may be a secret, so no value is repeated."""
     printable = "".join(character if character.isprintable() else " " for character in slot)
     return " ".join(printable.split())[:MAX_SLOT] or "(no slot)"
 
 
-# What is believed without a model: some plain English sentences, and what the user asks to have remembered.
+# What is accepted without a model: some plain English sentences, and requests to remember.
 
 TO_REMEMBER = "to remember"
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?:(?<=[!?])|(?<=\D\.))\s+|\n+")
@@ -577,7 +583,7 @@ _REMEMBER = re.compile(
     r"|기억해(?: ?줘)?)[\s,:，、：]*(?P<what>.+)",
     re.IGNORECASE | re.DOTALL,
 )
-_REMEMBER_BEFORE = re.compile(  # Japanese and Korean have it at the end, perhaps as a sentence of its own
+_REMEMBER_BEFORE = re.compile(  # Japanese and Korean have it at the end, possibly as a separate sentence
     r"(?P<what>.{4,}?)(?:という?ことを|ということを|ことを|と|って|を)?[、。\s]*(?:覚えておいて|忘れないで)(?:ください)?ね?[。！!\s]*"
     r"|(?P<korean>.{4,}?)(?:(?:이?라는|다는) (?:걸|것을))?[,.\s]*기억해(?: ?줘| ?주세요)?[.!\s]*",
     re.DOTALL,
@@ -641,7 +647,7 @@ _FORMS = tuple(
 
 
 def stated_plainly(own_words: str) -> tuple[Claim, ...]:
-    """What the user's own words state, or take back, in one of the plain English forms, each once."""
+    """Return the facts that the user's own words state or retract in one of the plain English forms, each once."""
     if _NOT_PLAIN.search(own_words):
         return ()
     claims = (claim for sentence in _sentences(own_words) for claim in _plain_claims(sentence))
@@ -649,7 +655,7 @@ def stated_plainly(own_words: str) -> tuple[Claim, ...]:
 
 
 def _sentences(own_words: str) -> Iterator[str]:
-    """The sentences that are no questions."""
+    """Return the sentences that are not questions."""
     for sentence in _SENTENCE_END.split(own_words):
         if sentence and not re.search(r"[?？]\W*$", sentence):
             yield sentence
@@ -671,8 +677,9 @@ def _plain_claims(sentence: str) -> Iterator[Claim]:
 
 
 def stated(own_words: str, known: Sequence[StatedFact]) -> tuple[FactFinding, ...]:
-    """What a message states, takes back or asks to have remembered that needs no model. A fact that it gives another
-    number of is stored beside that as unconfirmed, until a model or the user says what holds."""
+    """Return the facts that a message states, retracts or asks to remember without a model. A known fact with another
+    number is stored beside the old one as unconfirmed, until a model or the user decides.
+    """
     plain = [_in_known_slot(claim, known) for claim in stated_plainly(own_words)]
     reply = ClassifierReply(intent="statement", facts=plain)
     claims, _ = plausible(reply, own_words, known, is_asked_again=False)
@@ -697,7 +704,7 @@ def stated(own_words: str, known: Sequence[StatedFact]) -> tuple[FactFinding, ..
 
 
 def _to_remember(own_words: str) -> Iterator[str]:
-    """What the user asks to have remembered; of "Can you remember that …?" too, which is no question."""
+    """Return what the user asks to remember; "Can you remember that …?" counts, too."""
     if hit := _REMEMBER_BEFORE.fullmatch(own_words.strip()):
         yield (hit["what"] or hit["korean"]).strip(" .!。！、")
         return

@@ -20,13 +20,13 @@ from local.core.database import OwnedDatabase, store_failure
 from local.core.words import Language, indexable, terms_of
 from local.memory.messages import engram_id
 
-# One remembered exchange, what is known about it, and the facts a user stated in it.
+# One remembered exchange, its changes, and the facts that the user stated in it.
 
 USERS_RESPONDENT = MAIN_RESPONDENT  # what any other one said is kept, and never found by a search
 
 
 class Origin(StrEnum):
-    """Where the content comes from. What is not the user's own word never becomes a fact about the user."""
+    """The origin of content. Only the user's own words become facts about the user."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -35,11 +35,11 @@ class Origin(StrEnum):
 
 
 class Ingested(StrEnum):
-    """What became of an exchange that was to be stored."""
+    """The result of storing an exchange."""
 
     NEW = "new"
-    KNOWN = "known"  # stored before; that one stays as it is
-    RATED = "rated"  # stored, now or before, and noted with a rating that had come first and was not told yet
+    KNOWN = "known"  # stored before; the stored one stays as it is
+    RATED = "rated"  # stored now or before, with a rating that arrived first and is not published yet
     DELETED = "deleted"  # the user has had it deleted; it stays so
     NOT_KEPT = "not_kept"  # of an incognito session
 
@@ -51,9 +51,10 @@ class Ingested(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngramDraft:
-    """An exchange to be stored. `asked_at` is in seconds since 1970, `recalled` the engrams that the answer rests on:
-    what they got from the web or a tool, this one has from there, too. `tainted` says that words of strangers were
-    before the model that answered; in one that is not `by_user` nobody has stated a fact."""
+    """An exchange to be stored. `asked_at` is in seconds since 1970, `recalled` the engrams that the answer is based
+    on: their content from the web or a tool is part of this one, too. `tainted` means that untrusted content was in
+    front of the model that answered; one that is not `by_user` states no facts.
+    """
 
     query_id: str
     session_id: str
@@ -76,8 +77,9 @@ class EngramDraft:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRating:
-    """What a user says of an answer that was given in a session: `sentiment` is 1 or -1, None takes it back. `rated_at`
-    is in seconds since 1970."""
+    """A user's rating of an answer in a session: `sentiment` is 1 or -1, None removes the rating. `rated_at` is in
+    seconds since 1970.
+    """
 
     query_id: str
     respondent_id: str
@@ -93,14 +95,13 @@ class AnswerRating:
 
 @dataclass(frozen=True, slots=True)
 class Engram:
-    """A stored exchange and what was said about it since.
+    """A stored exchange with its later changes.
 
-    `score` is the critic's, 1 to 5; `sentiment` the user's latest rating, -1, 1, or None; `winner` the
-    respondent whose answer won when the two were compared, or "tie". `superseded_by` is the engram that
-    tells what has become of all the facts stated in this one. `recalled` are the engrams that the answer rests on.
-    `intent` and `entities` are what a model made of the query, later. `tainted` is as in the draft. `note_of` is None
-    but for a note of the assistant's: the query in which it was written down; `answer` is its text, `query` its
-    category.
+    `score` is the critic's, 1 to 5; `sentiment` the user's latest rating, -1, 1, or None; `winner` the respondent whose
+    answer won a comparison, or "tie". `superseded_by` is the engram with the successors of all facts stated in this
+    one. `recalled` are the engrams that the answer is based on. `intent` and `entities` are a model's later reading of
+    the query. `tainted` is as in the draft. `note_of` is None except for a note of the assistant's: the query in which
+    it was written; `answer` is its text, `query` its category.
     """
 
     engram_id: str
@@ -126,8 +127,7 @@ class Engram:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that was said about an engram: `what` (pinned, score, sentiment, winner, withdrawn) became `value`
-    then."""
+    """One change of an engram: `what` (pinned, score, sentiment, winner, withdrawn) became `value` then."""
 
     at: float
     what: str
@@ -136,10 +136,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A fact stated in an exchange. `slot` names what it is about: "how I take my coffee". `origin` is whose word it
-    is; only the user's own makes a fact. `certain` is False where the user was not sure, `confirmed` where a model
-    says so and nothing has confirmed it. `holds_from` and
-    `holds_until` are the days in the world, as 2026-11-27, from and until which it is so, empty where nobody said."""
+    """A fact stated in an exchange. `slot` names its subject: "how I take my coffee". `origin` is whose words it is in;
+    only the user's own make a fact. `certain` is False if the user was not sure, `confirmed` is False if a model claims
+    it and nothing has confirmed it. `holds_from` and `holds_until` are the days, as 2026-11-27, from and until which it
+    is true, empty if unknown.
+    """
 
     engram_id: str
     slot: str
@@ -155,8 +156,9 @@ class Statement:
 @dataclass(frozen=True, slots=True)
 class StatedFact:
     """A stored statement: current as long as `superseded_at` is None, if it is `confirmed`. Of several current ones of
-    one slot those that are `added` hold beside the others, as one can have two allergies; of what is not `certain`
-    nobody has said whether it holds. `questioned` is what an unconfirmed, later one may have changed."""
+    one slot those that are `added` hold beside the others, as a person can have two allergies; whether one that is not
+    `certain` holds is unknown. `questioned` is one that a later, unconfirmed one may have changed.
+    """
 
     fact_id: int
     user_id: str
@@ -189,7 +191,7 @@ _QUOTATIONS = tuple(
     re.compile(rf"{opening}[^{closing}]*(?:[{closing}]|\Z)")
     for opening, closing in (('"', '"'), ("“", "”"), ("„", "“”"), ("«", "»"), ("»", "«"), ("「", "」"), ("『", "』"))
 )
-# "Summarise this mail:" – what comes after that is not what the user has to say.
+# "Summarise this mail:" – the text after that is not the user's own.
 _MATERIAL = re.compile(
     r"\b(?:summari[sz]e|translate|proofread|rewrite|reword|rephrase|paraphrase|polish|tidy up|simplify|spell-?check"
     r"|formulier\w*|reformul\w*|riformul\w*|shorten|correct|improve|edit|review|analy[sz]e"
@@ -200,7 +202,7 @@ _MATERIAL = re.compile(
     r"[^\n:]{0,80}:\s",
     re.IGNORECASE,
 )
-# What a mail program puts before somebody else's mail; all that follows is theirs.
+# What a mail program puts before a quoted mail; all text after it is another person's.
 _MAIL = re.compile(
     r"^(?:[-_=> ]*(?:begin )?(?:forwarded message|original message|weitergeleitete nachricht|ursprüngliche nachricht"
     r"|message (?:transféré|d['’]origine)|mensaje (?:reenviado|original)|messaggio (?:inoltrato|originale)"
@@ -243,10 +245,11 @@ def _site(address: re.Match[str]) -> str:
     return site[1] + site[2] if site else ""
 
 
-# Finding engrams by their words, in FTS5. Each is found by its own and, a little, by those before it.
+# The search for engrams by their words, in FTS5. Each is found by its own words and, with less weight, by those before
+# it.
 
 EXCHANGES_BEFORE = 2
-_GIST = 10_000  # characters; what a longer text is about has been said by then
+_GIST = 10_000  # characters; the subject of a longer text is clear by then
 
 
 def add_to_index(db: sqlite3.Connection, engram: sqlite3.Row) -> None:
@@ -289,12 +292,12 @@ def exchanges_after(db: sqlite3.Connection, engram: sqlite3.Row) -> list[sqlite3
 
 
 def embeddable(engram: sqlite3.Row) -> str:
-    """What is embedded of an exchange."""
+    """Return the text of an exchange to embed."""
     return _gist(engram)
 
 
 def embeddable_context(before: Sequence[sqlite3.Row]) -> str:
-    """What is embedded of the exchanges before one: the last of them, as it is embedded itself."""
+    """Return the text to embed for the exchanges before one: the last of them, as it is embedded itself."""
     return embeddable(before[-1]) if before else ""
 
 
@@ -318,8 +321,9 @@ _GROWTH = 1.05  # document frequencies are counted again when there are that man
 
 @dataclass(frozen=True, slots=True)
 class Coverages:
-    """How much of a question's words a user's engrams have, by their numbers: `own` is the share of the words' weight
-    that each has itself, 1 if it has them all, `before` the share of those that only the exchanges before it have."""
+    """The shares of a question's words in a user's engrams, by number: `own` is the weight of the words in the engram
+    itself, 1 for all, `before` that of words only in the exchanges before it.
+    """
 
     own: dict[int, float] = field(default_factory=dict)
     before: dict[int, float] = field(default_factory=dict)
@@ -340,17 +344,17 @@ class Coverages:
         return [number for *_, number in nlargest(count, ((*self.of(number), number) for number in some))]
 
     def _with_most(self, count: int) -> list[int]:
-        """All that may be among the best: most have less than any of those, and need no closer look."""
+        """All that may be among the best: most have less than any of those, and need no exact count."""
         least = nlargest(count, self.own.values())[-1]
         return [number for number, share in self.own.items() if share >= least]
 
 
 class LexicalSearch:
-    """The search by words: how much of a question's words an engram has, each word as heavy as it is rare.
+    """The search by words: the share of a question's words in an engram, each word weighted by its rarity.
 
-    That is what BM25 has beyond the length of a text and how often it repeats a word: both say more of how somebody
-    talks than of what about, and cost a third of the recall@1 where nearly all have one word, as a name [m]. Keeps
-    counts between searches. Belongs to one thread at a time.
+    That is BM25 without the length of a text and the repetition of a word: both reflect a style more than a subject,
+    and cost a third of the recall@1 where nearly all texts share one word, such as a name [m]. Keeps counts between
+    searches. Belongs to one thread at a time.
     """
 
     def __init__(self) -> None:
@@ -380,7 +384,7 @@ class LexicalSearch:
             _add(found.before, find(db, table, user_id, f"context : {_quoted(term)}") - having, weights[term] / best)
 
     def _frequency(self, db: sqlite3.Connection, table: Language, term: str) -> int:
-        """In how many texts a word is, counted no further than it matters."""
+        """Return the number of texts with a word, counted no further than it matters."""
         key = (table, term)
         if key not in self._frequencies:
             sql = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT {_MAX_POSTINGS + 1})"
@@ -398,7 +402,7 @@ class LexicalSearch:
 
 
 def affordable(frequencies: Mapping[str, int], postings: int) -> list[str]:
-    """The rarest words that together are in no more than `postings` texts, at least one.
+    """Return the rarest words that together are in no more than `postings` texts, at least one.
 
     Those in no text are kept: they cost nothing, and the count may be older than the text that has them.
     """
@@ -437,8 +441,9 @@ def _own_of(db: sqlite3.Connection, table: Language, user_id: str, match: str) -
 
 
 def _numbers(db: sqlite3.Connection, sql: str, *values: str) -> set[int]:
-    """As one row: half the time of thousands, and most of it without Python, which a question that is embedded in
-    another thread has meanwhile."""
+    """As one row: half the time of thousands, and most of it without the interpreter, which a thread that embeds a
+    question uses meanwhile.
+    """
     (listed,) = db.execute(f"SELECT json_group_array(number) FROM ({sql})", values).fetchone()
     return set(json.loads(listed))
 
@@ -646,10 +651,10 @@ class Reader:
 
 
 class EngramStore:
-    """The SQLite file of the engrams. Use as `async with`. Whoever opened the file last is its owner: nobody else may
-    write.
+    """The SQLite file of the engrams. Use as `async with`. The process that opened the file last is its owner: no other
+    may write.
 
-    Raises `StoreFailed`, `StoreFull` where the disk is full, and `StoreFenced` in a process that is not the owner.
+    Raises `StoreFailed`, `StoreFull` if the disk is full, and `StoreFenced` in a process that is not the owner.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -681,13 +686,15 @@ class EngramStore:
         return value
 
     async def write_with_others(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """As `write`, in the commit of whatever else is written within a twentieth of a second."""
+        """As `write`, in one commit with everything else that is written within a twentieth of a second."""
         value = await self._database.write_with_others(work)
         self.changed.set()
         return value
 
     async def erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return `work(connection)` once what it deletes is in no file any more, the write-ahead log included."""
+        """Return `work(connection)` once the content that it deletes is in no file any more, including the write-ahead
+        log.
+        """
         value = await self._database.erase(work)
         self.changed.set()
         return value

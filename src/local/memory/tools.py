@@ -44,8 +44,9 @@ _SHORT = 8
 
 
 class MemoryAccess:
-    """How a tool asks the memory: knows whether it runs, and waits for its answers. Raises `ToolError`, for the model
-    to read."""
+    """A tool's access to the memory: knows whether it runs, and waits for its answers. Raises `ToolError`, for the
+    model to read.
+    """
 
     def __init__(self) -> None:
         self._presence = Presence(MEMORY)
@@ -55,12 +56,12 @@ class MemoryAccess:
         self._presence.update(status)
 
     async def expect(self) -> None:
-        """Wait a moment for a memory that has yet to be heard."""
+        """Wait a moment for a memory whose status has not arrived yet."""
         if not await self._presence.lives_within(PRESENCE_SECONDS):
             raise ToolError("the memory does not run, so nothing was looked up or noted", kind="unavailable")
 
     async def ask(self, tool: Tool, request: MemoryRequest) -> MemoryResult:
-        """The memory's answer, on behalf of whoever's call the tool runs."""
+        """Return the memory's answer, for the user of the tool's call."""
         try:
             result = await tool.bus.request(request, MemoryResult, ANSWER_SECONDS, tool.asked_by())
         except RequestTimeout:
@@ -89,7 +90,7 @@ class NoteTool(Tool):
     effect = "none"
     safety = "L1"
     category = "memory"
-    trusted = True  # what it tells are ids
+    trusted = True  # its results are ids
     timeout_seconds = PRESENCE_SECONDS + ANSWER_SECONDS + 1.0
 
     def __init__(self, config: Settings | None = None, memory: MemoryAccess | None = None) -> None:
@@ -176,10 +177,10 @@ class _Part:
 
 
 def render_recall(query: str, found: MemoryResult, facts: Iterable[FactRecord], now: datetime) -> ToolOutput:
-    """The text for the model: the user's current facts that bear on the query, then what was found, best first.
+    """Return the text for the model: the user's current facts that are relevant to the query, then the hits, best
+    first.
 
-    At most 6,000 characters. `now` is in local time. The sources are the engrams that the text was made of, each as
-    `engram:<id>`.
+    At most 6,000 characters. `now` is in local time. The sources are the engrams in the text, each as `engram:<id>`.
     """
     parts = _facts_part(_relevant(query, facts), now)
     parts += [
@@ -219,7 +220,7 @@ def _engrams_of(hit: RecalledEngram) -> tuple[str, ...]:
 
 
 def _fitting(texts: Iterable[str], room: int) -> int:
-    """How many of the texts, from the first, take at most so many characters together."""
+    """Return how many of the first texts fit into that number of characters."""
     return sum(end <= room for end in accumulate(len(text) + 2 for text in texts))
 
 
@@ -243,7 +244,7 @@ def _in_common(asked: set[str], there: set[str]) -> int:
 
 
 def _stems(text: str) -> set[str]:
-    """The telling words, plurals and spellings made one."""
+    """Return the distinctive words, with plurals and spellings unified."""
     words = (folded(word).replace("our", "or") for word in telling_words(text) - OF_THE_USER)
     return {f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s") for word in words}
 
@@ -308,7 +309,7 @@ def _outdated(fact: OutdatedFact, now: datetime) -> str:
 
 
 def _when(seconds: float, now: datetime) -> str:
-    """How long ago and on which day that was: “3 days ago, 2026-11-18”."""
+    """Return the age and the day of a time: “3 days ago, 2026-11-18”."""
     day = datetime.fromtimestamp(seconds).date()
     days = max(0, (now.date() - day).days)
     for unit, length in (("year", 365), ("month", 30), ("week", 7)):
@@ -340,7 +341,7 @@ class SearchMemoryTool(Tool):
     effect = "read"
     safety = "L0"
     category = "memory"
-    trusted = True  # and says of each result whether it is somebody else's words
+    trusted = True  # each result is marked if it is untrusted content
     timeout_seconds = (
         PRESENCE_SECONDS + 2 * ANSWER_SECONDS + 1.0
     )  # the memory is asked twice; running out of its time explains itself

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 _PAGE = 2_000  # vectors that are read together
-_ADDED_AT_ONCE = 50  # of those, to an index on disk: a search that comes meanwhile is slow for no longer than that
-QUIET_SECONDS = 0.25  # without a search, after one, before background work goes on
-GIVE_WAY_SECONDS = 1.0  # the longest that it waits for that, before each of its steps
+_ADDED_AT_ONCE = 50  # to an index on disk: they delay a search that arrives meanwhile
+QUIET_SECONDS = 0.25  # without a search, before background work continues
+GIVE_WAY_SECONDS = 1.0  # the longest wait for that, before each step
 _RECIPE = 2  # counts up when the same exchange gets another vector
-CONTEXT_WEIGHT = 0.4  # of what was said before an exchange, against the exchange itself
+CONTEXT_WEIGHT = 0.4  # of the exchanges before one, against the exchange itself
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An engram that has no vector yet. `revision` tells whether its text is still the same when it has one."""
+    """An engram without a vector. `revision` shows whether its text is still the same when it has one."""
 
     number: int
     revision: int
@@ -49,7 +49,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class VectorEntry:
-    """One vector of the index. A key is never used again, so that what has one key always has the same vector."""
+    """One vector of the index. A key is never reused, so the vector of a key never changes."""
 
     key: str
     user_id: str
@@ -67,7 +67,7 @@ def use_model(db: sqlite3.Connection, name: str) -> None:
 
 
 def model(db: sqlite3.Connection) -> str:
-    """The name of the embedding model that has made the vectors; empty if there are none yet."""
+    """Return the name of the embedding model that has made the vectors; empty if there are none yet."""
     (name,) = db.execute("SELECT model FROM vector_index").fetchone()
     return str(name).removesuffix(f"/{_RECIPE}")
 
@@ -79,13 +79,13 @@ def is_any_wanted(db: sqlite3.Connection) -> bool:
 
 
 def count_pending(db: sqlite3.Connection) -> int:
-    """How many engrams have no vector yet."""
+    """Return the number of engrams without a vector."""
     (count,) = db.execute("SELECT count(*) FROM engrams WHERE embedded = 0 AND searchable").fetchone()
     return int(count)
 
 
 def pending(db: sqlite3.Connection, limit: int) -> list[Pending]:
-    """The latest engrams without a vector: what was just said is asked for first."""
+    """Return the latest engrams without a vector: new ones are asked for first."""
     sql = "SELECT * FROM engrams WHERE embedded = 0 AND searchable ORDER BY number DESC LIMIT ?"
     return [
         Pending(
@@ -99,9 +99,10 @@ def pending(db: sqlite3.Connection, limit: int) -> list[Pending]:
 
 
 def in_context(texts: Vectors, contexts: Vectors) -> Vectors:
-    """Each exchange's vector turned a little towards the exchange before it, all of length 1; (texts, dimensions).
+    """Return each exchange's vector turned a little towards the exchange before it, all of length 1; (texts,
+    dimensions).
 
-    The exchange stays what is found best: embedding both as one text costs a tenth of the recall@5 [m].
+    The exchange itself stays the best match: embedding both as one text costs a tenth of the recall@5 [m].
     """
     import numpy as np
 
@@ -110,7 +111,7 @@ def in_context(texts: Vectors, contexts: Vectors) -> Vectors:
 
 
 def put(db: sqlite3.Connection, texts: Sequence[Pending], vectors: Vectors) -> list[VectorEntry]:
-    """Store the vectors of what is still there and unchanged; returns what the index gets."""
+    """Store the vectors of engrams that still exist unchanged; returns the entries for the index."""
     import numpy as np
 
     entries = []
@@ -158,7 +159,7 @@ def cosines(db: sqlite3.Connection, numbers: Sequence[int], keys: Sequence[str],
     return dict(zip((row["number"] for row in rows), (stored.astype(np.float32) @ vector).tolist(), strict=True))
 
 
-# A vector index that compares with every vector: nothing is missed, nothing is built, and no file is its own.
+# A vector index that compares with every vector: exact, without building and without files.
 
 _FIRST_ROOM = 256
 
@@ -204,7 +205,7 @@ class ExactIndex:
             return set(self._keys)
 
     def close(self) -> None:
-        """See `VectorIndex`: it goes with whoever still searches it."""
+        """See `VectorIndex`: it is freed with the last search that uses it."""
 
     def _with_room(self, count: int, width: int) -> Vectors:
         import numpy as np
@@ -218,7 +219,7 @@ class ExactIndex:
         return rows
 
 
-# The closest vectors of one user. What holds them can be made anew from SQLite at any time, and is where in doubt.
+# The closest vectors of one user. An index can always be made again from SQLite, and is if in doubt.
 
 
 class VectorIndex(Protocol):
@@ -242,15 +243,16 @@ class VectorIndex(Protocol):
         ...
 
 
-# A vector index for each user: exact ones, made when they are first asked, and Chroma's for who has very much.
+# A vector index for each user: exact ones, made at the first search, and Chroma's for users with very many engrams.
 
 log = logging.getLogger(__name__)
 EXACT_AT_MOST = 20_000  # engrams of a user: 30 MB, and the time of a question's embedding is not yet doubled
 
 
 class UserIndexes:
-    """The vector index of each user. A search is answered at once: what is large is opened, built and renewed in the
-    background, by `keep`, and an exact one answers meanwhile."""
+    """The vector index of each user. A search is answered at once: large indexes are opened, built and renewed in the
+    background, by `keep`, and an exact one answers meanwhile.
+    """
 
     def __init__(self, store: EngramStore, directory: Path, give_way: Callable[[], Awaitable[object]]) -> None:
         """`give_way` waits until no search is under way."""
@@ -268,7 +270,7 @@ class UserIndexes:
             return await self.search(user_id, vector, limit)
 
     async def add(self, entries: Iterable[VectorEntry]) -> None:
-        """What is new in SQLite."""
+        """Add new rows of SQLite."""
         by_user: defaultdict[str, list[VectorEntry]] = defaultdict(list)
         for entry in entries:
             by_user[entry.user_id].append(entry)
@@ -290,9 +292,9 @@ class UserIndexes:
         return any(isinstance(each, ExactIndex) and len(each) > EXACT_AT_MOST for each in self._open.values())
 
     async def keep(self) -> None:
-        """Bring the large ones up to date, leave nothing of what was deleted in any file, and remove what is too much.
+        """Bring the large indexes up to date, remove deleted content from their files, and remove surplus indexes.
 
-        Nothing may be added meanwhile. Raises `IndexBroken` where Chroma cannot even begin.
+        Nothing may be added meanwhile. Raises `IndexBroken` if Chroma cannot begin.
         """
         large = await self._store.read(lambda db: users_with_more(db, EXACT_AT_MOST))
         for user_id in large:
@@ -319,7 +321,7 @@ class UserIndexes:
             index = await self._opened(user_id)
         known = await self._store.read(lambda db: keys(db, user_id))
         found = set() if index is None else await asyncio.to_thread(index.keys)
-        if index is None or found - known:  # what is deleted in Chroma stays in its files
+        if index is None or found - known:  # vectors deleted in Chroma stay in its files
             path = self._directory / f"{_name(user_id)}.{uuid.uuid4().hex}"
             index, found = await asyncio.to_thread(_chroma, path), set()
         if known - found:
@@ -359,14 +361,14 @@ class UserIndexes:
             await _close(old)
 
     async def _forget_others(self, large: Sequence[str]) -> None:
-        """The exact ones are made anew without what is deleted, when they are asked again."""
+        """The exact ones are made again without deleted engrams at their next search."""
         for user_id in self._open.keys() - set(large):
             await _close(self._open.pop(user_id))
         in_use = {getattr(index, "directory", None) for index in self._open.values()}
         await asyncio.to_thread(_remove, [path for path in self._directory.glob("*") if path not in in_use])
 
     async def _give_up(self, user_id: str, index: VectorIndex, error: IndexBroken) -> None:
-        """None is loaded, and so none made anew, before the files of this one are gone."""
+        """No index is loaded, and so none made again, before the files of this one are removed."""
         async with self._changing:
             if self._open.get(user_id) is not index:  # it was replaced in the meantime
                 return
@@ -383,7 +385,7 @@ def _chroma(path: Path) -> VectorIndex:
 
 
 def _name(user_id: str) -> str:
-    """The beginning of a directory's name: any user id is possible, and nobody's is read from the files."""
+    """Return the beginning of a directory's name: any user id is possible, and files must not reveal it."""
     return hashlib.sha256(user_id.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
@@ -397,7 +399,7 @@ def _remove(paths: Iterable[Path]) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-# Keeps the meanings of what is stored, in the background: embeds what is new, and has the indexes follow.
+# The background work on vectors: embeds new engrams and updates the indexes.
 
 _BATCH = 32
 RETRY_SECONDS, FAILED_SECONDS = 30.0, 2.0
@@ -407,7 +409,7 @@ NOTHING_YET = "nothing is remembered yet that could be compared by its meaning"
 
 
 class IndexerState(StrEnum):
-    """The state of the vector index: what a search by meaning can rely on."""
+    """The state of the vector index, as it concerns a search by meaning."""
 
     STARTING = "starting"  # nothing is open yet
     EMPTY = "empty"  # there is nothing to be found
@@ -417,8 +419,9 @@ class IndexerState(StrEnum):
 
 
 class VectorIndexer:
-    """The background work that embeds what is stored and keeps the vector indexes. `run` is its life; `wake` tells it
-    that there may be work, which begins when the coroutine `moment` returns."""
+    """The background work that embeds engrams and keeps the vector indexes. `run` does the work; `wake` reports that
+    there may be some, which begins when the coroutine `moment` returns.
+    """
 
     def __init__(self, store: EngramStore, directory: Path) -> None:
         self._store = store
@@ -434,8 +437,8 @@ class VectorIndexer:
         self.state = IndexerState.STARTING
         self.trouble = ""
         self._has_begun = False
-        self._latest: dict[str, Any] = {}  # vectors by text: what was just said is what the next one follows
-        self._has_deleted = True  # whoever ran before may have left something in the files of a large index
+        self._latest: dict[str, Any] = {}  # vectors by text: the latest exchange is the context of the next
+        self._has_deleted = True  # an earlier process may have left deleted content in the files of a large index
 
     def use(self, embedder: Embedder) -> None:
         """Embed with this model from now on, once and for all."""
@@ -443,7 +446,7 @@ class VectorIndexer:
         self._chosen.set()
 
     def wake(self, *, has_deleted: bool = False) -> None:
-        """There is something to embed, or to clean up."""
+        """Start work: there is something to embed or to clean up."""
         self._has_deleted |= has_deleted
         if has_deleted:
             self._latest = {}
@@ -482,7 +485,7 @@ class VectorIndexer:
         return found
 
     async def run(self) -> None:
-        """Work until cancelled. Failures are told in `trouble` and tried again."""
+        """Work until cancelled. Failures are reported in `trouble` and retried."""
         await self._chosen.wait()
         try:
             while True:
@@ -518,7 +521,7 @@ class VectorIndexer:
             self._settled.set()
 
     async def _begin(self) -> None:
-        """What another model has made is of no use."""
+        """Discard the vectors of another model."""
         if not self._has_begun:
             assert self.embedder is not None, "nothing is kept before it was chosen"
             name = self.embedder.name
@@ -535,7 +538,7 @@ class VectorIndexer:
                 raise
 
     async def _embed_some(self) -> int:
-        """Embed some of what is pending; returns how much that was."""
+        """Embed some of the pending engrams; returns how many."""
         await self._give_way()
         texts = await self._store.read(lambda db: pending(db, _BATCH))
         if texts:
@@ -558,8 +561,7 @@ class VectorIndexer:
         return in_context(np.stack([wanted[text.text] for text in texts]), contexts)
 
     async def _give_way(self) -> None:
-        """Wait until nobody has searched for a moment; not for long, or many users would keep the index from being
-        built."""
+        """Wait for a moment without a search; not for long, or many users would keep the index from being built."""
         loop = asyncio.get_running_loop()
         latest = loop.time() + GIVE_WAY_SECONDS
         while self._searches or self._searched_at + QUIET_SECONDS > loop.time():

@@ -1,4 +1,4 @@
-"""`local2 approvals …`: what waits for a decision, and what was allowed for whole conversations."""
+"""`local2 approvals …`: pending approvals, and the grants of conversations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ approvals_app = typer.Typer(help="Approvals: list what waits, show one whole, al
 
 @approvals_app.command("list")
 def list_approvals(as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Show what waits for a decision, and below it what was allowed for whole conversations.
+    """Show the pending approvals, and below them the grants of conversations.
 
     Example: local2 approvals list
     """
@@ -89,7 +89,7 @@ def forget(
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Take back what was allowed for a whole conversation.
+    """Revoke the grant of a conversation.
 
     Example: local2 approvals forget 3
     """

@@ -65,7 +65,7 @@ from local.permissions.store import ApprovalQueue, ApprovalStore, NotWaiting, St
 from local.runtime.participant import Kind, Participant, Publications, Resources, on
 from local.tools.grants import FOLDER, SigningKey
 
-PATIENCE_SECONDS = 10.0  # of a question for which there is no room on the disk
+PATIENCE_SECONDS = 10.0  # of a request for approval while the disk is full
 
 log = logging.getLogger(__name__)
 
@@ -73,8 +73,9 @@ _NAMESPACE = uuid.UUID("5b0a9a3e-6a53-4d6d-9b0a-1c52bb3c6c1f")
 
 
 class Approvals:
-    """The questions of a gatekeeper to people: each is on record before anybody hears it, asked once and decided once.
-    `clock` gives seconds since 1970; `on_decided` gets each decision."""
+    """The requests of a gatekeeper to people: each is recorded before it is published, asked once and decided once.
+    `clock` returns seconds since 1970; `on_decided` receives each decision.
+    """
 
     publishes: ClassVar[Publications] = (ApprovalRequest, ApprovalDecision)
 
@@ -104,8 +105,9 @@ class Approvals:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def ask(self, request: ApprovalRequest, user_id: str | None) -> StoredApproval:
-        """Ask, unless it is asked already; returns what is on record of it. While nothing can be written it waits for a
-        while, less than the turn does. Raises as the store does."""
+        """Ask, unless it was asked already; returns the record of the request. While nothing can be written it waits
+        for a while, shorter than the turn does. Raises as the store does.
+        """
         approval, _ = await within_patience(lambda: self._book.ask(request, user_id), PATIENCE_SECONDS)
         failpoints.reach("gatekeeper.asked")
         if approval.asked_at == request.asked_at:
@@ -115,7 +117,7 @@ class Approvals:
     async def decide(
         self, key: str, decision: Decision, by: str, answer: str | None = None, mode: PlanMode | None = None
     ) -> StoredApproval:
-        """Take a decision, and tell it. Raises `NotWaiting` for any but the first, and as the store does."""
+        """Store a decision and publish it. Raises `NotWaiting` for any but the first, and as the store does."""
         decided = await self._book.decide(key, decision, by, answer, self._clock(), mode)
         failpoints.reach("gatekeeper.decided")
         self._begin(self._publish_decision(decided))
@@ -129,14 +131,14 @@ class Approvals:
                 self._begin(self._publish(request, approval))
 
     async def at_present(self, approval: StoredApproval) -> StoredApproval:
-        """What has become of a question: denied, if its time has run out."""
+        """Return a request's state: denied, if its time has run out."""
         if approval.decision is None and approval.expires_at <= self._clock():
             with suppress(NotWaiting):
                 return await self.decide(approval.key, "deny", SILENCE)
         return self._book.get(approval.key) or approval
 
     def _put(self, approval: StoredApproval, request: ApprovalRequest) -> None:
-        """Let everybody hear the question, and deny it when its time has run out."""
+        """Publish the request, and deny it when its time has run out."""
         self._begin(self._publish(request, approval))
         self._begin(self._expire(approval))
 
@@ -163,7 +165,7 @@ class Approvals:
         await self._book.mark_published(decided.key)
 
     async def _publish(self, message: Message, of: StoredApproval) -> None:
-        """Under an id that is always the same, so that what is said again is said once."""
+        """Publish under an id that is always the same, so that a repeated publication has no effect."""
         trace = Trace(of.query_id, None, of.session_id, of.user_id)
         envelope_id = uuid.uuid5(_NAMESPACE, f"{of.key}\n{message.subject}").hex
         await self._bus.publish(message, trace, envelope_id=envelope_id, seconds=math.inf)
@@ -210,8 +212,9 @@ class GatekeeperService(Participant):
         trust: TrustRegistry | None = None,
         workspace: Path | None = None,
     ) -> None:
-        """`key` reads the key, `clock` gives seconds since 1970; without `trust` nobody is asked about the `workspace`,
-        the one folder that can be asked about."""
+        """`key` reads the key, `clock` returns seconds since 1970; without `trust` no person is asked about the
+        `workspace`, the only folder whose trust can be requested.
+        """
         super().__init__(config)
         self._trust, self._workspace = trust, workspace
         self._settings, self._policy, self._store, self._clock = config, config.policy(), store, clock
@@ -222,7 +225,7 @@ class GatekeeperService(Participant):
 
     @classmethod
     def build(cls, config: GatekeeperConfig, resources: Resources) -> Self:
-        """With a file of its own, and the key in the data directory."""
+        """Build it with its own file, and the key in the data directory."""
         store = ApprovalStore(resources.data_dir / "approvals.db")
         trust = TrustRegistry(resources.layers[-1]) if resources.layers else None
         key = partial(SigningKey.of, resources.data_dir / FOLDER)
@@ -230,7 +233,7 @@ class GatekeeperService(Participant):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Open the file, and go on with what an earlier process has begun."""
+        """Open the file, and continue what an earlier process has begun."""
         self._key = await open_patiently(self._read_key)
         self._approvals = Approvals(self.bus, self._book, self._clock, self._answer)
         async with self._store:
@@ -243,7 +246,7 @@ class GatekeeperService(Participant):
         await self.bus.publish(ToolSchemaRequest())
 
     def details(self) -> dict[str, str]:
-        """What holds where a query says nothing, which tools are never used, and how many questions are open."""
+        """Return the default mode, the denied tools, and the number of open requests."""
         may_bypass = "yes" if self._settings.may_bypass else "no"
         waiting = sum(1 for _ in self._book.waiting())
         denied = ", ".join(self._policy.denied_tools)
@@ -252,13 +255,13 @@ class GatekeeperService(Participant):
 
     @on(ToolSchema)
     async def learn(self, schema: ToolSchema, envelope: Envelope) -> None:
-        """A tool says what it is."""
+        """Register a tool's safety level."""
         if self.may_publish(envelope, ToolResult.subject + schema.tool):
             self._tools.add(schema)
 
     @on(GrantRequest, concurrency=AT_ONCE)
     async def judge(self, request: GrantRequest, envelope: Envelope) -> GrantResult | None:
-        """A call that needs approval. While a person is asked there is no answer."""
+        """Decide a call that needs approval. While a person is asked there is no answer."""
         try:
             digest = arguments_digest(request.args)
         except ValueError:
@@ -274,7 +277,7 @@ class GatekeeperService(Participant):
         return await self._judge_call(request, envelope, digest)
 
     async def _put(self, request: GrantRequest, envelope: Envelope, digest: str) -> GrantResult | None:
-        """A question of the model, or a plan: the user is asked, unless nobody is there."""
+        """Ask the user a question of the model, or about a plan, unless the query is non-interactive."""
         if (request.mode or self._settings.mode) == NON_INTERACTIVE:
             return _denied(request, DENIES[NON_INTERACTIVE])
         if request.tool == PROPOSE_PLAN and not is_plan(request.args):
@@ -283,8 +286,9 @@ class GatekeeperService(Participant):
         return await self._ask(request, envelope, digest, question, "")
 
     async def _put_folder(self, request: GrantRequest, envelope: Envelope, digest: str) -> GrantResult | None:
-        """The question whether to trust the workspace: the owner is asked, unless they trust it by now, nobody is
-        there, or they want no such question."""
+        """Ask the owner whether to trust the workspace, unless they already do, the query is non-interactive, or the
+        setting forbids it.
+        """
         mode = request.mode or self._settings.mode
         if self._trust is None or self._workspace is None or request.args != {"folder": str(self._workspace.resolve())}:
             return _denied(request, "it is not the workspace")
@@ -311,7 +315,7 @@ class GatekeeperService(Participant):
 
     @on(PermissionRequest, concurrency=AT_ONCE)
     async def serve(self, request: PermissionRequest, envelope: Envelope) -> PermissionResult:
-        """A frontend shows what there is, or brings what somebody has decided."""
+        """Answer a frontend's request: a list, or a person's decision."""
         user = request.of_user
         try:
             if request.verb == "decide":
@@ -326,7 +330,7 @@ class GatekeeperService(Participant):
 
     @on(QueryCancel, durable=CONSUMER)
     async def withdraw(self, cancel: QueryCancel, envelope: Envelope) -> None:
-        """Nobody wants an answer any more: what waits for it is denied."""
+        """Deny what waits for a person, because the query was cancelled."""
         for approval, _ in list(self._book.waiting()):
             if approval.query_id == cancel.query_id:
                 await self._approvals.decide(approval.key, "deny", CANCELLED)
@@ -342,7 +346,7 @@ class GatekeeperService(Participant):
         await self._book.forget_query(deleted.query_id)
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """What could not be looked up is not allowed."""
+        """Deny a call that could not be checked."""
         info = ErrorInfo.of(error)
         if isinstance(message, PermissionRequest):
             return PermissionResult(verb=message.verb, error=info)
@@ -377,7 +381,7 @@ class GatekeeperService(Participant):
     async def _settled(
         self, known: StoredApproval, request: GrantRequest, envelope: Envelope, digest: str
     ) -> GrantResult | None:
-        """What has become of a question by now; a request whose question is open is answered with the decision."""
+        """Return the result of a request so far; one that is open is answered with the decision."""
         if (known.tool, known.digest) != (request.tool, digest):
             return _denied(request, "approval was requested for another call under its id")
         known = await self._approvals.at_present(known)
@@ -423,8 +427,9 @@ class GatekeeperService(Participant):
         await self._approvals.decide(approval.key, decision, request.by, answer or None, mode)
 
     def _trust_folder(self, request: PermissionRequest, folder: Path) -> Decision:
-        """Trust the folder of a question if the owner says so. What it instructs (LOCAL2.md, profiles) does not count
-        before they have looked at it."""
+        """Trust the folder of a request if the owner decides so. Its instructions (LOCAL2.md, profiles) do not count
+        before the owner has looked at them.
+        """
         if request.of_user is not None:
             raise NotYours("the owner decides which folders are trusted")
         if request.decision == "deny" or self._trust is None:
@@ -448,7 +453,7 @@ class GatekeeperService(Participant):
 
 
 class NotYours(BadRequest):
-    """The error that somebody decides what is not theirs to decide."""
+    """The error that a decision belongs to another user."""
 
     kind = "forbidden"
 
@@ -470,7 +475,7 @@ def _refusal(decided: StoredApproval) -> str:
 
 
 def _approval_of(plan: StoredApproval | None) -> PlanMode | None:
-    """How the rest of a turn runs with that plan; None unless it is approved."""
+    """Return how the rest of a turn runs with that plan; None unless it is approved."""
     if plan is None or plan.decision in (None, "deny"):
         return None
     return "acceptEdits" if plan.mode == "acceptEdits" else "default"

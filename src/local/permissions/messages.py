@@ -1,4 +1,4 @@
-"""Messages about approval: calls that need it, people who decide, and what is remembered of their decisions."""
+"""Messages about approval: calls that need it, people's decisions, and the grants of conversations."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Decision = Literal["allow", "allow_session", "deny"]
 """What a person says: once, for the whole conversation, or no."""
 
 PermissionVerb = Literal["list", "decide", "remembered", "forget"]
-SILENCE = "silence"  # in `by` of a decision that nobody took in time
+SILENCE = "silence"  # in `by` of a decision for which the time ran out
 QUESTIONS_OF_THE_MODEL = frozenset({CLARIFICATION, PROPOSE_PLAN})  # asked whatever the policy says of calls
 
 
 class PermissionDecision(StrEnum):
-    """What becomes of a tool call: it is made, a person is asked about it, or it is not made."""
+    """The decision about a tool call: allow, ask a person, or deny."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -30,10 +30,11 @@ class PermissionDecision(StrEnum):
 class GrantRequest(RespondentMessage):
     """The generator's request before a call that needs approval, answered when the decision falls. `mode` is that of
     the query, if it names one. In a tainted conversation, `sources` names where the untrusted content came from;
-    `refusal` is why the rule of taint would not make the call, `must_ask` why a hook wants a person to decide,
-    `do_not_ask` why the call is denied where a person would be asked. Where an agent of the swarm calls, `agent` is its
-    name, `root_query_id` and `root_session_id` the user's query from which that came; where a program calls by itself,
-    `client` is what it calls itself."""
+    `refusal` is why the rule of taint would not make the call, `must_ask` why a hook requires a person's decision,
+    `do_not_ask` why the call is denied instead of asking a person. For a call of an agent of the swarm, `agent` is its
+    name, `root_query_id` and `root_session_id` the user's query that started it; for a program's own call, `client` is
+    its name.
+    """
 
     subject = "grant.request"
     delivery = Delivery.EPHEMERAL
@@ -55,9 +56,10 @@ class GrantRequest(RespondentMessage):
 
 
 class GrantResult(RespondentMessage):
-    """The gatekeeper's answer to that: allow, with the grant, or deny, and `why`. `by` says whose decision it was,
-    where it was not the policy's. To a question of the model `answer` is what its user said; of a plan that is
-    approved `mode` is how the rest of the turn runs."""
+    """The gatekeeper's answer to that: allow, with the grant, or deny, and `why`. `by` names who decided, if it was not
+    the policy. To a question of the model `answer` is the user's reply; for an approved plan `mode` is how the rest of
+    the turn runs.
+    """
 
     subject = "grant.result"
     delivery = Delivery.EPHEMERAL
@@ -71,11 +73,12 @@ class GrantResult(RespondentMessage):
 
 
 class ApprovalRequest(RespondentMessage):
-    """The gatekeeper's question to a person, about a call or for the model: asked once, and open until
+    """The gatekeeper's request to a person, about a call or for the model: asked once, and open until
     `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` names where untrusted
-    content came from. Where it is an agent's, `agent` is its name, and it is to be shown in the conversation
-    `root_session_id`, from whose query `root_query_id` the agent came. Where a program calls by itself, and no model of
-    ours in a conversation, `client` is what it calls itself."""
+    content came from. For an agent, `agent` is its name, and the request is shown in the conversation
+    `root_session_id`, whose query `root_query_id` started the agent. For a program's own call, without a model of ours
+    in a conversation, `client` is its name.
+    """
 
     subject = "approval.request"
     delivery = Delivery.CONFIRMED
@@ -97,8 +100,9 @@ class ApprovalRequest(RespondentMessage):
 
 
 class ApprovalDecision(RespondentMessage):
-    """The final decision about an approval: by whom, "silence" if by nobody. `answer` is what a user
-    said to it, `mode` how the rest of a turn runs whose plan is approved."""
+    """The final decision about an approval: `by` whom, "silence" if the time ran out. `answer` is the user's reply,
+    `mode` how the rest of a turn with an approved plan runs.
+    """
 
     subject = "approval.decision"
     delivery = Delivery.CONFIRMED
@@ -113,8 +117,9 @@ class ApprovalDecision(RespondentMessage):
 
 
 class RememberedGrant(Data):
-    """What a user has allowed for a whole conversation: the call with these arguments, or of a tool for files all on
-    that path."""
+    """A user's grant for a whole conversation: for the call with these arguments, or of a tool for files all on that
+    path.
+    """
 
     grant_id: int = Field(validation_alias=AliasChoices("grant_id", "leave_id"))
     session_id: str
@@ -124,9 +129,9 @@ class RememberedGrant(Data):
 
 
 class PermissionRequest(Message):
-    """A frontend's request: what waits for a decision (list), a decision (decide: `call_id`, `decision`, `by`,
-    `answer`, `mode`), what is remembered (remembered), or to take that back (forget: `grant_id`). With `of_user` only
-    what is that user's is there."""
+    """A frontend's request: pending approvals (list), a decision (decide: `call_id`, `decision`, `by`, `answer`,
+    `mode`), the grants (remembered), or to revoke one (forget: `grant_id`). With `of_user` only those of that user.
+    """
 
     subject = "permission.request."
     family_key = "verb"

@@ -66,12 +66,12 @@ def _split(command: str) -> list[str] | None:
         return None
 
 
-# A file that other programs run or obey without being told to, by one of its names, or by two that follow each other.
+# A file that other programs run or obey automatically, by one of its names, or by two consecutive ones.
 
 RUN_BY_OTHERS: Final = (
-    # interpreters, and what is installed for them
+    # interpreters, and packages installed for them
     "sitecustomize.py", "usercustomize.py", "*.pth", "pyvenv.cfg", ".venv", "venv", "site-packages", "node_modules",
-    # what a push, a commit or a repository runs
+    # run by a push, a commit or a repository
     ".git", ".hg", ".svn", ".husky", ".githooks", ".pre-commit-config.yaml", "lefthook.y*ml", ".lefthook.y*ml",
     ".gitconfig", ".github/workflows", ".github/actions", ".gitea/workflows", ".forgejo/workflows", ".gitlab-ci.y*ml",
     ".circleci", ".buildkite", ".woodpecker*", ".drone.y*ml", ".travis.y*ml", "azure-pipelines*", "jenkinsfile*",
@@ -104,7 +104,7 @@ def _folded(name: str) -> str:
 
 
 def _paths(args: Mapping[str, Any]) -> Iterator[str]:
-    """What a call names as files: the arguments that are called so, whatever tool it is."""
+    """Return the files that a call names: the arguments with these names, of any tool."""
     for name, value in args.items():
         if "path" in name or "file" in name:
             yield from (each for each in (value if isinstance(value, list | tuple) else [value]) if type(each) is str)
@@ -131,9 +131,10 @@ _CERTAINTY: Final[dict[Safety, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class JudgedCall:
-    """A call, with what is known of its tool from the tool itself. `mode` is the query's, None that of the settings;
-    `refusal` is why the rule of taint would not make it; `plan` how the turn runs whose plan is approved, None while
-    there is none; `must_ask` why a hook wants a person to decide."""
+    """A call, with its tool's announced properties. `mode` is the query's, None that of the settings; `refusal` is why
+    the rule of taint would not make it; `plan` how the turn runs whose plan is approved, None while there is none;
+    `must_ask` why a hook requires a person's decision.
+    """
 
     tool: str
     args: Mapping[str, Any]
@@ -147,7 +148,7 @@ class JudgedCall:
 
 
 class Judgement(NamedTuple):
-    """What becomes of a call, and a sentence that says why."""
+    """The decision about a call, and a sentence with its reason."""
 
     decision: PermissionDecision
     why: str = ""
@@ -174,7 +175,7 @@ class PermissionPolicy:
         return tuple(entry.tool for entry in self.denied if entry.argv is None)
 
     def judge(self, call: JudgedCall) -> Judgement:
-        """What becomes of a call that nobody has decided."""
+        """Return the policy's decision about a call without an earlier one."""
         if any(entry.may_be_call(call.tool, call.args) for entry in self.denied):
             return Judgement(_DENY, "it is on the owner's list of what is denied")
         listed = any(entry.is_call(call.tool, call.args) and _holds(entry, call) for entry in self.allowed)
@@ -241,20 +242,20 @@ class GatekeeperConfig(Settings):
         return PermissionPolicy(denied, allowed, self.mode, self.may_bypass, self.run_by_others)
 
 
-# What tools have said of their dangers, by themselves: nobody else is believed.
+# The safety levels of tools, accepted only from the tools themselves.
 
-PATIENCE_SECONDS = 2.0  # for a tool that has not been heard yet: just after a start
+PATIENCE_SECONDS = 2.0  # for a tool whose schema has not arrived yet: just after a start
 
 
 class SafetyRegistry:
-    """The safety levels that tools have announced. Use `heard` for whatever a tool says of itself."""
+    """The safety levels that tools have announced. Call `add` for every announcement."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Safety, Category]] = {}
         self._news = asyncio.Event()
 
     def add(self, schema: ToolSchema) -> None:
-        """A tool says what it is."""
+        """Add a tool's announcement."""
         self._known[schema.tool] = schema.safety, schema.category
         self._news.set()
 

@@ -1,4 +1,4 @@
-"""HTTP routes of approvals: what waits for a person, their decisions, and what is allowed for whole conversations."""
+"""HTTP routes of approvals: pending ones, people's decisions, and the grants of conversations."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ CallId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._:~-]{1,160}$")]
 
 
 class DecisionBody(BaseModel):
-    """The body of POST /approvals/{call_id}. `answer` is for a question of the model, or goes with what is said of a
-    plan; `mode` is how the rest runs once a plan is approved; `by` names the frontend."""
+    """The body of POST /approvals/{call_id}. `answer` is for a question of the model, or a comment on a plan; `mode` is
+    how the rest runs once a plan is approved; `by` names the frontend.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
     decision: Decision
@@ -43,7 +44,7 @@ def add_routes(routes: APIRouter) -> None:
 class _Approvals:
     @open_to(Access.USERS)
     async def listing(self, caller: Caller) -> Response:
-        """What waits for a decision, the oldest first."""
+        """The pending approvals, the oldest first."""
         result = await _ask("list", caller.user_id)
         return JsonResponse({"approvals": result.waiting})
 
@@ -62,7 +63,7 @@ class _Approvals:
 
     @open_to(Access.USERS)
     async def remembered(self, caller: Caller) -> Response:
-        """What was allowed for whole conversations."""
+        """The grants of conversations."""
         result = await _ask("remembered", caller.user_id)
         return JsonResponse({"remembered": result.remembered})
 

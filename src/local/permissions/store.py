@@ -1,4 +1,4 @@
-"""What is asked, decided and remembered: the latest of it in memory, all of it on record first."""
+"""The approvals and grants: recorded first, and the latest in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from local.core.errors import BadRequest
 from local.permissions.messages import ApprovalRequest, Decision, RememberedGrant
 from local.permissions.policy import JudgedCall
 
-# The questions, what was decided of them, and what is remembered for a conversation, in one SQLite file.
+# The requests, their decisions, and the grants of conversations, in one SQLite file.
 
 KEPT_SECONDS = 30 * 24 * 3600.0
 KEPT_ROWS = 10_000
@@ -62,8 +62,9 @@ _MIGRATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class StoredApproval:
-    """One question as it is stored. `body` is the message that asks it, None once it is decided; `digest` is of the
-    arguments; `mode` how the rest of a turn runs whose plan was approved. Times are seconds since 1970."""
+    """One request as it is stored. `body` is the message with it, None once it is decided; `digest` is of the
+    arguments; `mode` how the rest of a turn with an approved plan runs. Times are seconds since 1970.
+    """
 
     key: str
     query_id: str
@@ -98,8 +99,8 @@ class SessionGrant:
 
 
 class ApprovalStore(OwnedDatabase):
-    """The SQLite file of questions and decisions. Use as `async with`. Whoever opened the file last is its owner; what
-    was asked 30 days before that is forgotten.
+    """The SQLite file of requests and decisions. Use as `async with`. The process that opened the file last is its
+    owner; requests from 30 days before that are deleted.
 
     Every coroutine returns after its commit; raises `StoreFailed`, `StoreFull`, `StoreFenced`.
     """
@@ -121,7 +122,7 @@ class ApprovalStore(OwnedDatabase):
         return await self.run(work)
 
     async def remembered(self) -> list[SessionGrant]:
-        """What is allowed for whole sessions, the oldest first."""
+        """Return the grants for whole sessions, the oldest first."""
 
         def work(db: sqlite3.Connection) -> list[SessionGrant]:
             return [_grant(row) for row in db.execute("SELECT * FROM remembered ORDER BY leave_id")]
@@ -141,8 +142,9 @@ class ApprovalStore(OwnedDatabase):
         await self.write(lambda db: db.execute(sql, fields).rowcount)
 
     async def decide(self, decided: StoredApproval, grant: SessionGrant | None = None) -> SessionGrant | None:
-        """Note what was decided, unless something was before, and what is remembered of it; returns that under its
-        id. Nothing is kept of the arguments of a question that is decided."""
+        """Store the first decision, and its grant, if any; returns the grant with its id. The arguments of a decided
+        request are not kept.
+        """
         sql = (
             "UPDATE approvals SET decision = ?, decided_by = ?, answer = ?, decided_at = ?, mode = ?, body = NULL"
             " WHERE key = ? AND decision IS NULL"
@@ -157,7 +159,7 @@ class ApprovalStore(OwnedDatabase):
         return await self.write(work)
 
     async def mark_published(self, key: str) -> None:
-        """Everybody can know what was decided."""
+        """Note that the decision is published."""
         await self.write(lambda db: db.execute("UPDATE approvals SET is_told = 1 WHERE key = ?", (key,)).rowcount)
 
     async def take_back(self, grant_id: int) -> None:
@@ -165,7 +167,7 @@ class ApprovalStore(OwnedDatabase):
         await self.write(lambda db: db.execute("DELETE FROM remembered WHERE leave_id = ?", (grant_id,)).rowcount)
 
     async def forget(self, column: str, value: str) -> None:
-        """Remove for good what belongs to a session or a query: `column` is session_id or query_id."""
+        """Delete permanently what belongs to a session or a query: `column` is session_id or query_id."""
 
         def work(db: sqlite3.Connection) -> None:
             for table in ("approvals", "remembered"):
@@ -208,7 +210,7 @@ OF_FILES: frozenset[Category] = frozenset({"read", "write"})
 
 
 class NotWaiting(BadRequest):
-    """The error that what was to be decided is not open: somebody else was first, or nobody asks for it."""
+    """The error that a request is not open: it was decided already, or does not exist."""
 
     kind = "conflict"
 
@@ -219,7 +221,7 @@ def key_of(call_id: str, respondent_id: str) -> str:
 
 
 def scope_of(args: Mapping[str, Any], safety: Safety, category: Category) -> dict[str, Any]:
-    """What "in this conversation" is about: these arguments, or of a tool for files that file."""
+    """Return the scope of a grant "in this conversation": these arguments, or of a tool for files that file."""
     path = args.get("path")
     if safety == "L1" and category in OF_FILES and isinstance(path, str):
         return {"path": path}
@@ -237,7 +239,7 @@ class ApprovalQueue:
         self._remembered: dict[tuple[str, str, str], SessionGrant] = {}
 
     async def load(self) -> None:
-        """Read what is on record."""
+        """Read the record."""
         for approval in await self._store.all():
             self._known[approval.key] = replace(approval, body=None)
             if approval.decision is None and approval.body is not None:
@@ -246,11 +248,11 @@ class ApprovalQueue:
             self._remembered[grant.session_id, grant.tool, grant.digest] = grant
 
     def get(self, key: str) -> StoredApproval | None:
-        """What was asked about a call, if anything."""
+        """Return the request about a call, if any."""
         return self._known.get(key)
 
     def waiting(self, user_id: str | None = None) -> Iterator[tuple[StoredApproval, ApprovalRequest]]:
-        """What waits for a decision, the oldest first; with `user_id` only what is that user's."""
+        """Return the open requests, the oldest first; with `user_id` only that user's."""
         for key, request in self._waiting.items():
             if user_id is None or self._known[key].user_id == user_id:
                 yield self._known[key], request
@@ -269,11 +271,11 @@ class ApprovalQueue:
         return next((each for each in plans if each.query_id == query_id and each.key.startswith(ours)), None)
 
     def unpublished(self) -> list[StoredApproval]:
-        """What is decided, and not yet known to be on the bus."""
+        """Return the decisions that are not known to be published."""
         return [each for each in self._known.values() if each.decision is not None and not each.is_published]
 
     async def ask(self, request: ApprovalRequest, user_id: str | None) -> StoredApproval:
-        """Note a question, unless it is asked already; returns what is on record of it."""
+        """Store a request, unless it exists already; returns its record."""
         key = key_of(request.call_id, request.respondent_id)
         async with self._lock:
             if (known := self._known.get(key)) is not None:
@@ -305,7 +307,7 @@ class ApprovalQueue:
             return decided
 
     async def mark_published(self, key: str) -> None:
-        """Everybody can know what was decided."""
+        """Note that the decision is published."""
         await self._store.mark_published(key)
         if key in self._known:
             self._known[key] = replace(self._known[key], is_published=True)
@@ -313,14 +315,15 @@ class ApprovalQueue:
     # What is remembered
 
     def allows(self, session_id: str, call: JudgedCall) -> bool:
-        """Whether a call was allowed for the whole session. What was allowed of a file before untrusted content
-        came in does not hold afterwards: what is written there is another question then."""
+        """Whether a call is granted for the whole session. A grant for a file from before untrusted content does not
+        hold afterwards: the content to write may differ.
+        """
         scope = scope_of(call.args, call.safety, call.category)
         grant = self._remembered.get((session_id, call.tool, arguments_digest(scope)))
         return grant is not None and (grant.is_tainted or not call.tainted or scope == dict(call.args))
 
     def remembered(self, user_id: str | None = None) -> list[RememberedGrant]:
-        """All of it, the oldest first; with `user_id` what is that user's."""
+        """Return all of them, the oldest first; with `user_id` that user's."""
         return [
             RememberedGrant(
                 grant_id=grant.grant_id,

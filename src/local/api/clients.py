@@ -115,7 +115,9 @@ class ClientTools:
         return {schema.tool: schema for schema in (await self._ask("list", LIST_SECONDS, Trace(new_id()))).tools}
 
     async def call(self, tool: str, args: Mapping[str, Any], query_id: str, client: str) -> ToolResult:
-        """Return the result of a call; when cancelled, it stops the call. The same `query_id` again is the same call."""
+        """Return the result of a call; when cancelled, it stops the call. The same `query_id` again is the same
+        call.
+        """
         if tool not in await self.offered():
             text = f"programs are not offered a tool {tool[:80]!r} here; `client_tools` in api.yaml lists more of them"
             raise ParticipantRefused(ErrorInfo(kind="not_found", message=text))

@@ -1,4 +1,6 @@
-"""The context of every route: the parts of the API that received the request. The routes are made once for a process."""
+"""The context of every route: the parts of the API that received the request. The routes are made once for a
+process.
+"""
 
 from __future__ import annotations
 

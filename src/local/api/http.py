@@ -250,7 +250,9 @@ KEEP_ALIVE = b": keep-alive\n\n"
 
 
 class ServerEvent(NamedTuple):
-    """One event before it is written: `data` is one line of JSON, `number` the name by which a client may refer to it."""
+    """One event before it is written: `data` is one line of JSON, `number` the name by which a client may refer
+    to it.
+    """
 
     name: str
     data: bytes

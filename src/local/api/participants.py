@@ -109,7 +109,9 @@ class ParticipantTable:
         return any(beat.status.state == "ready" for beat in self._beats.values() if beat.status.name == name)
 
     def is_expected(self, name: str, now: float) -> bool:
-        """Whether a participant of that name is ready or will be: the supervisor starts it, or restarts a silent one."""
+        """Whether a participant of that name is ready or will be: the supervisor starts it, or restarts a
+        silent one.
+        """
         is_kept = any(child.name == name and child.state in KEPT for child in self._children)
         return is_kept or self.lives(name, now)
 

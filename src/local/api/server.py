@@ -370,7 +370,9 @@ def require_token(address: str, token: str | None) -> None:
 
 
 def require_free(bus: BusAddress) -> None:
-    """Raise `ConfigError` if another program listens on the proxy's addresses. Sockets of ipc:// are locked elsewhere."""
+    """Raise `ConfigError` if another program listens on the proxy's addresses. Sockets of ipc:// are locked
+    elsewhere.
+    """
     for address in (bus.publish_to, bus.subscribe_to):
         if address.startswith("tcp://"):
             host, _, port = address.removeprefix("tcp://").rpartition(":")

@@ -38,7 +38,7 @@ class BlobStore:
         name = hashlib.sha256(data).hexdigest()
         try:
             try:
-                os.utime(self._path(name))  # it is needed again: nobody is to take it for a left-over
+                os.utime(self._path(name))  # it is needed again and must not be cleared as a left-over
             except FileNotFoundError:
                 self._write(self._path(name), data)
         except OSError as error:
@@ -46,7 +46,7 @@ class BlobStore:
         return name
 
     def get(self, name: str) -> bytes:
-        """The content. Raises `MalformedFrame` if there is no such blob or it is damaged."""
+        """Return the content. Raises `MalformedFrame` if there is no such blob or it is damaged."""
         try:
             data = self._path(name).read_bytes()
         except (OSError, ValueError):
@@ -76,7 +76,7 @@ class BlobStore:
         return path if path.is_file() else None
 
     def remove(self, name: str) -> None:
-        """Delete a blob; nothing if there is none of that name."""
+        """Delete a blob; without effect if there is none of that name."""
         self._path(name).unlink(missing_ok=True)
 
     def older_than(self, seconds: float) -> set[str]:

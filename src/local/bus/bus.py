@@ -45,7 +45,7 @@ class Delivered(NamedTuple):
 class Consumer(Protocol):
     """One process's subscription to a named durable consumer. It receives the messages that the consumer has not
     acknowledged, in order within a session. A message that stays unacknowledged for too long is delivered again; the
-    subscription keeps the messages in hand alive until `acknowledge` or `release`.
+    subscription keeps the messages in flight alive until `acknowledge` or `release`.
     """
 
     def start(self) -> None:
@@ -69,7 +69,7 @@ class Consumer(Protocol):
         """
 
     async def close(self) -> None:
-        """Accept no more messages and return those in hand."""
+        """Accept no more messages and return those in flight."""
 
 
 class DurableBus(Protocol):
@@ -191,7 +191,7 @@ def _masked(payload: bytes) -> bytes:
     return secret_mask.payload(payload) if secret_mask.names else payload
 
 
-# What a bus says to itself through the proxy, to learn that it is heard.
+# A bus's probes to itself through the proxy, which prove that its subscriptions are in place.
 
 
 class Probes:
@@ -416,7 +416,7 @@ class Bus:
         lane_width: int = 1,
         linger_ms: int = 0,
     ) -> Consumer:
-        """Serve a durable consumer, as `Durability.consume` has it. Raises `NoJournal` where there is none."""
+        """Serve a durable consumer, as `Durability.consume` does. Raises `NoJournal` without durability."""
         if self._durability is None:
             raise NoJournal(name)
         limits = {"max_in_flight": max_in_flight, "lane_width": lane_width, "linger_ms": linger_ms}
@@ -492,12 +492,13 @@ class Bus:
         envelope_id: str | None = None,
         on_sent: Callable[[], object] = lambda: None,
     ) -> M:
-        """Publish a request and wait `timeout` seconds at most for its answer; on silence the same envelope goes again.
+        """Publish a request and wait `timeout` seconds at most for its answer; without an answer the same envelope is
+        sent again.
 
-        With `envelope_id` it is known for the same request when it is made again, perhaps by another process.
-        `on_sent` is called once, when the request has left for the first time.
-        Raises `RequestTimeout`, also when there was no connection all the while; otherwise as `publish`, and
-        `MalformedFrame` for an answer that is none. An answer that comes later is counted and dropped.
+        With `envelope_id` a repeated request, perhaps of another process, counts as the same one. `on_sent` is called
+        once, when the request has left for the first time. Raises `RequestTimeout`, also if there was no connection all
+        the time; otherwise as `publish`, and `MalformedFrame` for an invalid answer. A later answer is counted and
+        dropped.
         """
         subject = message.routing_key
         reply_subject = reply.subject + subject.removeprefix(message.subject) if reply.family_key else reply.subject

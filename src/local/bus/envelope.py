@@ -90,7 +90,7 @@ class Envelope(NamedTuple):
         return Trace(self.correlation_id, self.id, self.session_id, self.user_id)
 
     def header(self) -> dict[str, Any]:
-        """The envelope without its payload and without what is null."""
+        """Return the envelope without its payload and without null fields."""
         header: dict[str, Any] = {
             "v": self.v, "id": self.id, "subject": self.subject, "sender": self.sender, "instance": self.instance,
             "seq": self.seq, "correlation_id": self.correlation_id, "sent_at": self.sent_at,
@@ -187,7 +187,7 @@ def _parse_header(data: bytes) -> dict[str, Any]:
 
 
 def _explain(data: bytes, error: ValidationError) -> NoReturn:
-    """Return what is wrong with a header: its JSON, its version, or one of its fields."""
+    """Return the error in a header: its JSON, its version, or one of its fields."""
     version = parse_object(data, "header").get("v")
     if type(version) is int and version != VERSION:
         raise UnsupportedVersion(version, VERSION)

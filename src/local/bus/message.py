@@ -65,7 +65,7 @@ class Message(Data):
     family_key: ClassVar[str] = ""
     is_request: ClassVar[bool] = False
     answered_by: ClassVar[str] = ""  # of a request: the participant that answers it
-    hurried: ClassVar[bool] = True  # of a confirmed one: whether somebody's answer waits for its commit
+    hurried: ClassVar[bool] = True  # whether an answer to a user waits for the commit of a confirmed one
     _holds_anything: ClassVar[bool] = False  # a field of free form, which may be nested to any depth
 
     @classmethod
@@ -79,7 +79,7 @@ class Message(Data):
 
     @property
     def whom(self) -> str:
-        """The name of who is asked by a request, for people; empty where that is not known."""
+        """Return the name of the asker in a request, for people; empty if unknown."""
         return self.answered_by
 
     def encode(self) -> bytes:
@@ -104,7 +104,7 @@ class Message(Data):
             if known_depth and cls.__pydantic_serializer__.to_json(message, by_alias=True) == payload:
                 return message
         except (ValidationError, PydanticSerializationError):
-            pass  # the exact reading says what is wrong with it
+            pass  # the exact reading raises the error
         return cls._decode_exactly(payload)
 
     @classmethod
@@ -145,7 +145,7 @@ def parse_object(data: bytes, what: str) -> dict[str, Any]:
 
 
 def _json_fault(said: str) -> str:
-    """Return the parser's message, or a clearer one where it does not say what was expected."""
+    """Return the parser's message, or a clearer one if it does not name what was expected."""
     fault, _, place = said.rpartition(" at ")
     if fault.endswith("hex escape"):
         return rf"half of a surrogate pair, as \ud83d without \ude00, at {place}: write both, or the character itself"
@@ -243,7 +243,7 @@ def __getattr__(name: str) -> str:
     raise AttributeError(f"no message has the subject {name}")
 
 
-# Every message there is, and which delivery class a subject has: what a journal has to keep.
+# All messages, and the delivery class of each subject: what a journal has to store.
 
 
 @cache
@@ -283,7 +283,7 @@ def _is_message(value: type) -> bool:
     return issubclass(value, Message) and "subject" in vars(value)
 
 
-# The whole of a text that was too long to be told.
+# The whole of a text that was too long for the message.
 
 KeptText = dict[str, str | int]
 """A reference to the complete text of a shortened one: `$blob` is the name of the blob, `size` its bytes in UTF-8,

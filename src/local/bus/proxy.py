@@ -26,7 +26,7 @@ from local.core.errors import LocalError, MalformedFrame
 
 log = logging.getLogger(__name__)
 
-PROXY = "proxy"  # as which it signs samples of what it has refused
+PROXY = "proxy"  # its name as the sender of samples of refused frames
 FRAMES_AT_A_TURN = 256
 MAX_FAULTS = 256  # each reported once
 FIGURE_BYTES = 8
@@ -143,7 +143,7 @@ class Proxy:
         """
         if not self._thread.is_alive():
             raise ProxyFailed("the forwarding loop has ended")
-        while self._control.poll(0):  # an answer to an earlier question is no proof
+        while self._control.poll(0):  # an answer to an earlier request proves nothing
             self._control.recv_multipart()
         self._control.send(b"STATISTICS")
         if not self._control.poll(CONTROL_MS):
@@ -231,5 +231,5 @@ class _Authenticator(ThreadAuthenticator):
         return self._keyring.name_of(key.decode()) is not None
 
     def curve_user_id(self, client_public_key: bytes) -> str:
-        """Called by pyzmq for a client that was let in, with its key as it is on the wire."""
+        """Return the user id of an admitted client, with its key as on the wire; called by pyzmq."""
         return self._keyring.name_of(z85.encode(client_public_key).decode()) or ""

@@ -93,7 +93,7 @@ class Dispatcher:
         self._sender, self._instance, self._counters, self._rejects = sender, instance, counters, rejects
         self._settle, self._probe_returned, self._guard = settle, probe_returned, guard
         self._faults: set[str] = set()
-        self.on_newcomer: list[Callable[[], object]] = []  # called when somebody is heard who was not known
+        self.on_newcomer: list[Callable[[], object]] = []  # called at the first message of an unknown one
         self._routes = RoutingTable()
         self.heard = self._routes.wanted
         self.losses = Losses(sender, counters)
@@ -149,7 +149,7 @@ class Dispatcher:
                 self.reject(str(error), frame)
 
     def reject(self, reason: str, data: bytes) -> None:
-        """Count and sample something that is not what the protocol says."""
+        """Count and sample a frame that violates the protocol."""
         self._counters["malformed"] += 1
         if self._rejects is not None:
             self._rejects.add(self._sender, reason, data)
@@ -241,7 +241,9 @@ class Losses:
         self._note(envelope.instance, envelope.subject, 1)
 
     def dropped(self, instance: str, missed: Mapping[str, int]) -> None:
-        """An instance has given up, by subject, so many recorded messages that the journal may not have."""
+        """Note that an instance has given up, by subject, so many recorded messages, which may be missing in the
+        journal.
+        """
         for subject, count in missed.items():
             self._note(instance, subject, count)
 
@@ -276,8 +278,8 @@ class GapTracker:
         """`on_gap(instance, subject, missed)` is called for each gap found."""
         self._on_gap = on_gap
         self._last: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._holes: OrderedDict[tuple[str, str], list[range]] = OrderedDict()  # what is missing below the last
-        self._beaten: OrderedDict[str, None] = OrderedDict()  # instances whose beat we have heard
+        self._holes: OrderedDict[tuple[str, str], list[range]] = OrderedDict()  # numbers missing below the last one
+        self._beaten: OrderedDict[str, None] = OrderedDict()  # instances whose status has arrived
 
     def observe(self, instance: str, subject: str, seq: int) -> bool:
         """Note one arrival; False if this number was seen already. One that was missed and is sent again is news."""

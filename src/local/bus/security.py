@@ -1,5 +1,5 @@
-"""The authentication of senders: each participant's declaration of what it may publish, and the check that received
-messages keep to it.
+"""The authentication of senders: each participant's declaration of what it may publish, and the check of received
+messages against it.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _read(path: Path, least: int) -> list[str]:
 MAX_PROCESSES = 4096
 MAX_SUBJECTS = 4096  # of one process
 RESPONDENT = "respondent_id"
-UNKNOWN_SECONDS = 1.0  # before a name that nobody has declared is looked up again
+UNKNOWN_SECONDS = 1.0  # before an undeclared name is looked up again
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,8 @@ class Declaration:
 
     @classmethod
     def decode(cls, text: str, name: str) -> Self:
-        """Parse the output of `encode` for that name. Raises `ValueError`, `KeyError` or `TypeError` for anything
-        else.
+        """Parse the output of `encode` for that name. Raises `ValueError`, `KeyError` or `TypeError` for
+        invalid text.
         """
         value = json.loads(text)
         if value["name"] != name:
@@ -234,7 +234,9 @@ class SenderGuard:
         return None
 
     def may_publish(self, sender: str, instance: str, subject: str) -> bool:
-        """Whether a process may publish on a subject. A probe is of use to its own bus alone, so anybody may."""
+        """Whether a process may publish on a subject. Probes, which only their own bus uses, are open to
+        every process.
+        """
         known = self._processes.get((sender, instance)) or self._look_up(sender, instance)
         if known is None:
             return subject.startswith(BusProbe.subject)
@@ -247,7 +249,7 @@ class SenderGuard:
         return verdict
 
     def may_serve(self, sender: str, instance: str, consumer: str) -> bool:
-        """Whether a process may take and acknowledge what a durable consumer is given."""
+        """Whether a process may receive and acknowledge the messages of a durable consumer."""
         known = self._processes.get((sender, instance)) or self._look_up(sender, instance)
         return known is not None and consumer in known[0].serves
 

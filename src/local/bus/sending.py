@@ -177,7 +177,7 @@ class SendQueue:
         self._counters["resent"] += self.try_send(frame)
 
     def resend_first(self, frame: bytes) -> None:
-        """Send once more what had left, now or not at all, ahead of what waits: it had left before those came."""
+        """Send a frame again, now or not at all, ahead of waiting ones: it was first sent before they came."""
         self._counters["resent"] += not self._closed and self._handshake.is_ready and self._hand_over(frame)
 
     async def send(self, frame: bytes, subject: str, seconds: float | None) -> None:
@@ -219,7 +219,7 @@ class SendQueue:
             if not self._waiting:  # every publisher gave up meanwhile
                 return
             sent, frame = next(iter(self._waiting.items()))
-            if sent.done():  # its publisher gave up and has not yet been here to say so
+            if sent.done():  # its publisher gave up and has not removed it yet
                 del self._waiting[sent]
                 self._counters["dropped"] += 1
             elif self._hand_over(frame):

@@ -9,7 +9,7 @@ from typing import Final, Literal
 USER: Final = "user"
 SCHEDULE: Final = "schedule"  # a job of `cron`, at its time
 AGENT: Final = "agent"  # a model, that has an agent do a task
-BACKGROUND: Final = frozenset({SCHEDULE})  # nobody waits for these answers, so that every user's turn goes first
+BACKGROUND: Final = frozenset({SCHEDULE})  # no user waits for these answers, so every user's turn goes first
 
 Safety = Literal["L0", "L1", "L2"]
 """L0 reads only; L1 changes what can be undone, in the workspace; L2 is everything else, and whatever is undeclared."""
@@ -35,10 +35,10 @@ MEMORY_TOOLS: Final = ("search_memory", "memory_write", "memory_edit")
 """The tools that read what is remembered, or change it."""
 
 
-# The names of the tools that a turn has by itself. Terminals read them, too, so this file imports nothing.
+# The names of the built-in tools. The terminal uses them, too, so this file imports nothing.
 
 CLARIFICATION = "request_clarification"  # by which a model asks its user something
-TODO_LIST = "todo"  # by which it keeps the list of what it has to do
+TODO_LIST = "todo"  # the tool by which a model keeps its to-do list
 PROPOSE_PLAN = "propose_plan"  # by which it asks for approval of a plan
 PLAN_STEP = "plan_step"  # by which it says how far that is
 TOOL_SEARCH = "tool_search"  # by which it finds tools that it is not offered

@@ -1,9 +1,9 @@
-"""The ZeroMQ transport: an XPUB to send, a SUB to listen, both read on their file descriptors.
+"""The ZeroMQ transport: an XPUB to send, a SUB to receive, both read on their file descriptors.
 
-Facts behind the settings (libzmq 4.3.5): a PUB loses what it sends before the subscription arrives and never says so,
-an XPUB hears of it; XPUB_NODROP turns a full queue into EAGAIN instead of silence, though POLLOUT stays set; a SUB with
-the default marks keeps only 1,000 subscriptions; the file descriptor is edge-triggered, so after any send or receive a
-look at the socket is due, because that call may have swallowed the edge.
+Facts behind the settings (libzmq 4.3.5): a PUB silently loses messages sent before the subscription arrives, an XPUB
+receives the subscription; XPUB_NODROP turns a full queue into EAGAIN instead of silent loss, though POLLOUT stays set;
+a SUB with the default marks keeps only 1,000 subscriptions; the file descriptor is edge-triggered, so after any send or
+receive the socket has to be checked, because that call may have consumed the edge.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ SCHEMES = {
 
 
 class Transport(Protocol):
-    """One participant's end of the connection to the bus. Used from one event loop; `open` comes first,
-    `close` last."""
+    """One participant's connection to the bus. Used from one event loop; `open` comes first, `close` last."""
 
     @property
     def address(self) -> str:
@@ -69,7 +68,7 @@ class Transport(Protocol):
 
 
 def open_transport(address: BusAddress) -> Transport:
-    """One participant's end of the wire at an address, not yet open. Raises `BadBusAddress` for an unknown scheme."""
+    """Return one participant's transport to an address, not yet open. Raises `BadBusAddress` for an unknown scheme."""
     scheme = address.publish_to.partition(":")[0]
     if scheme not in SCHEMES:
         raise BadBusAddress(f"no transport supports {address.publish_to!r}; supported are {', '.join(SCHEMES)}")
@@ -117,7 +116,7 @@ class MemoryHub:
 
 
 class MemoryTransport(Transport):
-    """One participant's end of a `MemoryHub`."""
+    """One participant's connection to a `MemoryHub`."""
 
     address = "memory:"
 
@@ -138,7 +137,7 @@ class MemoryTransport(Transport):
 
     def unsubscribe(self, prefix: bytes) -> None:
         self._prefixes[prefix] -= 1
-        self._prefixes += Counter()  # drops what is at zero
+        self._prefixes += Counter()  # drops entries that are zero
 
     def wants(self, frame: bytes) -> bool:
         """Whether a subscription matches."""
@@ -192,7 +191,7 @@ class ZeroMQTransport(Transport):
         self._context = zmq.Context()
         self._pub = self._socket(zmq.XPUB)
         self._pub.setsockopt(zmq.XPUB_NODROP, 1)
-        self._pub.setsockopt(zmq.IMMEDIATE, 1)  # a lost connection then takes its subscription along, and we hear of it
+        self._pub.setsockopt(zmq.IMMEDIATE, 1)  # a lost connection then removes its subscription, which we receive
         self._pub.setsockopt(zmq.SNDHWM, SEND_HIGH_WATER_MARK)
         self._sub = self._socket(zmq.SUB)
         self._sub.setsockopt(zmq.RCVHWM, 0)
@@ -305,7 +304,7 @@ class ZeroMQTransport(Transport):
                 deliver(receive(zmq.NOBLOCK))
         except zmq.Again:
             more = False
-        finally:  # whatever a receiver raises, the edge that told of the other frames will not come again
+        finally:  # after an exception of a receiver, the edge for the other frames would not come again
             if more:
                 self._drain_sub_soon()
 

@@ -46,7 +46,9 @@ _CONTROLS_ALLOWED = 0.01  # of the first bytes; a text in any charset has next t
 
 
 def kind_of(name: str, data: bytes) -> str:
-    """The media type. Raises `AttachmentRefused` (unsupported_media_type) for what is neither text nor known."""
+    """Return the media type. Raises `AttachmentRefused` (unsupported_media_type) for data that is neither text nor of a
+    known type.
+    """
     if picture := picture_type(data):
         return picture
     if b"%PDF-" in data[:_PDF_WITHIN]:
@@ -71,11 +73,11 @@ def picture_type(data: bytes) -> str | None:
     return next((kind for start, kind in _PICTURES.items() if data.startswith(start)), None)
 
 
-MOST_PIXELS = 100_000_000  # a few kilobytes can be a picture that fills the memory of whoever shows it
+MOST_PIXELS = 100_000_000  # a picture of a few kilobytes can fill the memory of a program that shows it
 
 
 def pixels_of(data: bytes) -> int:
-    """How many pixels a picture has, as its head says; 0 where that is not to be seen."""
+    """Return the number of pixels of a picture, from its header; 0 if that is not readable."""
 
     def number(start: int, end: int, order: Literal["big", "little"] = "little") -> int:
         return int.from_bytes(data[start:end], order)
@@ -125,7 +127,7 @@ class Extract:
 
 
 def extract(name: str, media_type: str, data: bytes, limits: AttachmentLimits) -> Extract:
-    """Read a file that is no picture.
+    """Read a file that is not a picture.
 
     Raises `AttachmentRefused` (invalid) if there is no text in it or it is damaged.
     """
@@ -145,7 +147,7 @@ def extract(name: str, media_type: str, data: bytes, limits: AttachmentLimits) -
     return Extract(text, note)
 
 
-# Where attached files are kept: one file for each, named by the SHA-256 of what is in it, and never changed.
+# The store of attached files: one file for each, named by the SHA-256 of its content, and never changed.
 
 _ID = re.compile(r"[0-9a-f]{64}")
 _OF = ".of."
@@ -154,8 +156,9 @@ UNMARKED = OWNER  # whose a file without a mark is
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """One kept file. `size` is in bytes; `text` is what was read of it, empty for a picture; `note` says what part of
-    it that is, unless it is all."""
+    """One stored file. `size` is in bytes; `text` is the extracted text, empty for a picture; `note` says which part of
+    the text it is, unless it is all.
+    """
 
     id: str
     name: str
@@ -179,7 +182,9 @@ class AttachmentStore:
     def put(
         self, name: str, media_type: str, data: bytes, text: str = "", note: str = "", *, user_id: str = UNMARKED
     ) -> Attachment:
-        """Keep a user's file durably; the same one twice is one, of everybody who sent it. Raises `StoreFailed`."""
+        """Store a user's file durably; a file with equal content is stored once, for all its users. Raises
+        `StoreFailed`.
+        """
         header = to_json({"name": name, "media_type": media_type, "text": text, "note": note})
         content = b"%s\n%s" % (header, data)
         attachment_id = hashlib.sha256(content).hexdigest()
@@ -258,7 +263,7 @@ class AttachmentStore:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One writer at a time, in whichever process."""
+        """Hold the lock that admits one writer at a time, of all processes."""
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         with locked_folder(self._directory):
             yield
@@ -342,8 +347,9 @@ class Attachments:
         self._intake = AttachmentImporter(self._store, AttachmentLimits(max_bytes=max_bytes))
 
     async def add(self, name: str, data: bytes, user_id: str = OWNER) -> FileView:
-        """Read a file and keep it for a user; the same one twice is one, and that of everybody who has sent it. Raises
-        `AttachmentRefused`, `StoreFailed`."""
+        """Read a file and store it for a user; a file with equal content is stored once, for all its users. Raises
+        `AttachmentRefused`, `StoreFailed`.
+        """
         return _view(await self._intake.add(name, data, user_id))
 
     async def look_up(self, attachment_id: str, user_id: str | None = None) -> FileView:
@@ -356,7 +362,7 @@ class Attachments:
         return _view(kept), data
 
     async def delete(self, attachment_id: str, user_id: str | None = None) -> None:
-        """Delete a file permanently; with `user_id` only for that user, so that others who uploaded it keep it."""
+        """Delete a file permanently; with `user_id` only for that user: others who uploaded it keep it."""
         await asyncio.to_thread(self._delete, attachment_id, user_id)
 
     def _get(self, attachment_id: str, user_id: str | None) -> Attachment:

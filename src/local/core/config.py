@@ -25,7 +25,7 @@ from local.core.shipped import shipped_dir
 
 # The files in a settings folder: a file that no participant reads is a mistake.
 
-OF_NO_MODULE = ("api", "journal", "models", "system")  # beside those of whoever can be among the `participants`
+OF_NO_MODULE = ("api", "journal", "models", "system")  # besides those of the possible `participants`
 OF_ANOTHER = ("generator_b",)  # has the settings of the generator
 READ, SIMILAR = ".yaml", (".yaml", ".yml")
 _OURS = ("name", "settings")
@@ -242,17 +242,18 @@ def layers_for(config_dir: Path | None) -> list[Path]:
 
 
 def load_system(layers: Sequence[Path], overrides: Mapping[str, Any], variables: Environment) -> SystemConfig:
-    """`system.yaml`, with OLLAMA_HOST where it names no server, `python_path` counted from the user's folder and
-    everybody who takes part in `participants`. Raises `ConfigError`, also for a file of settings that nobody reads."""
+    """Return `system.yaml`, with OLLAMA_HOST if it names no server, `python_path` relative to the user's folder and
+    every participant in `participants`. Raises `ConfigError`, also for a settings file that no participant reads.
+    """
     system = load("system", SystemConfig, layers, overrides)
     python_path = tuple((layers[-1] / path.expanduser()).resolve() for path in system.python_path)
     entries = tuple(entry.read_from(python_path) for entry in (*system.participants, *system.more_participants))
     _require_one_of_each_name(entries)
     _require_known(system.shared_process, {*participants(), *(entry.name for entry in entries)})
     added = [entry.settings for entry in entries if not entry.is_built_in]
-    if None not in added:  # else nobody knows which file that one reads
+    if None not in added:  # otherwise it is unknown which file that one reads
         ours = {*OF_NO_MODULE, *participants()}.difference(OF_ANOTHER)
-        own = [layer for layer in layers if layer != shipped_dir() / "config"]  # ours may be of what was taken out
+        own = [layer for layer in layers if layer != shipped_dir() / "config"]  # ours may name a removed one
         require_known_files(own, ours.union(filter(None, added)))
     return system.model_copy(
         update={
@@ -283,7 +284,7 @@ def load(name: str, model: type[M], layers: Sequence[Path], overrides: Mapping[s
     """Merge `<name>.yaml` of each layer, weakest first, and then `overrides`, key by key; validate the result.
 
     Mappings are merged at every depth, all else is replaced. An override of None counts as not given. Values must have
-    the declared type as they stand: '5' is no number. Raises ConfigError, one line that names file, line and key.
+    the declared type exactly: '5' is not a number. Raises `ConfigError`, one line that names file, line and key.
     """
     files = [file for layer in layers for file in _files(name, layer)]
     given = {key: value for key, value in (overrides or {}).items() if value is not None}

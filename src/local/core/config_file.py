@@ -1,4 +1,4 @@
-"""One YAML file of settings: its values, and for each key the line on which it stands."""
+"""One YAML file of settings: its values, and the line of each key."""
 
 from __future__ import annotations
 
@@ -60,8 +60,9 @@ def is_cloud(address: str) -> bool:
 
 
 def _plain_number(host: str) -> str | None:
-    """An IPv4 address that is not written as four decimal numbers, as 134744072 or 0x8.010.8, in that form; None for
-    what is no number. By the last part, as resolvers have it: a name's is none."""
+    """Return an IPv4 address in another notation, as 134744072 or 0x8.010.8, as four decimal numbers; None for a name.
+    The last part decides, as in resolvers: that of a name is not a number.
+    """
     if not _NUMBER.fullmatch(host.rpartition(".")[2]):
         return None
     try:
@@ -112,7 +113,7 @@ def parse(path: Path, text: str) -> ConfigFile:
     return _parsed(path, text)
 
 
-@lru_cache(maxsize=64)  # so that what the template has read is parsed in no child
+@lru_cache(maxsize=64)  # so that children need not parse what the template has read
 def _parsed(path: Path, text: str) -> ConfigFile:
     try:
         loader, node = _composed(path, text)
@@ -171,7 +172,9 @@ class _Loader(yaml.SafeLoader):
     _depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """As in SafeLoader, which takes seconds to run out of stack in thousands of brackets. Raises RecursionError."""
+        """Compose a node as SafeLoader does, which takes seconds to exhaust the stack with thousands of brackets.
+        Raises `RecursionError`.
+        """
         if self._depth > 2 * MAX_DEPTH:  # merged settings are nested without a key of their own
             raise RecursionError
         self._depth += 1
@@ -273,7 +276,7 @@ def change(path: Path, values: Mapping[str, Any], without: Collection[str] = ())
     is made. It is the old one or the new one, whatever happens. Raises `ConfigError` for a file that cannot be read or
     written, and `StoreUnwritable` where the disk takes nothing at present."""
     path = path.resolve()  # a link stays a link
-    read(path)  # which says what is wrong with it
+    read(path)  # raises the error in it
     text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
     for key in without:
         text = _without_key(path, text, key)
@@ -310,7 +313,7 @@ def _without_key(path: Path, text: str, key: str) -> str:
     with suppress(ConfigError):
         if parse(path, rest).values == wanted:
             return rest
-    from ruamel.yaml import YAML  # for what is written in one line, or with lines that begin at the margin
+    from ruamel.yaml import YAML  # for content on one line, or with lines that begin at the margin
 
     yaml, written = YAML(), io.StringIO()
     document = yaml.load(text)
@@ -404,7 +407,7 @@ def suggestion(word: str, known: Iterable[str], ending: str = "") -> str:
 
 
 def _place(values: Any, location: KeyPath) -> KeyPath:
-    """The part of a location that leads somewhere: pydantic names in it also types, and what is missing."""
+    """Return the part of a location that exists: pydantic also includes types and missing keys."""
     place: list[str | int] = []
     for part in location:
         if part in (values if isinstance(values, dict) else range(len(values)) if isinstance(values, list) else ()):
@@ -472,7 +475,7 @@ NAMES = "1 to 64 letters, digits and _.-, with a letter or digit first"
 
 
 def name_in(text: str) -> str | None:
-    """The name in `secret:NAME`, even if it is none; None for a value."""
+    """Return the name in `secret:NAME`, even an invalid one; None for a value."""
     return text.removeprefix(MARK) if text.startswith(MARK) else None
 
 

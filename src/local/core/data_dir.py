@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from local.core.config import SystemConfig
 
 
-# One system for each data directory, also when somebody takes the directory or its lock away while it runs.
+# One system for each data directory, also if the directory or its lock is removed while it runs.
 
 
 class DataDirLock:
@@ -126,7 +126,7 @@ def owner_token(data_dir: Path) -> str | None:
 
 
 def make_owner_token(data_dir: Path) -> str:
-    """The owner's token; made, for the eyes of this Unix user alone, if there is none. Raises `OSError`."""
+    """Return the owner's token; if there is none, make one that only this Unix user can read. Raises `OSError`."""
     path = data_dir / FILE_NAME
     if token := owner_token(data_dir):
         if path.exists():
@@ -148,7 +148,7 @@ class HeldFolder:
         while True:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._handle = os.open(path, os.O_RDONLY)
-            with suppress(OSError):  # where folders cannot be locked nobody clears them either
+            with suppress(OSError):  # if folders cannot be locked, no process clears them either
                 fcntl.flock(self._handle, fcntl.LOCK_SH)
             if _has_its_name(self._handle, path):
                 return

@@ -47,7 +47,7 @@ PASSING = (StoreUnwritable, StoreLocked)  # what an opening waits for
 _FULL_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 # What SQLite says, in the lowest byte, where a file system lets it make or change no file, whatever the reason.
 _REFUSED_CODES = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
-# What SQLite says of a file that is broken; anything else (no permission, no space, busy) is no damage.
+# SQLite's errors for a damaged file; any other (no permission, no space, busy) is no damage.
 _DAMAGE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 _UNREADABLE_CODES = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ)
 
@@ -250,8 +250,9 @@ class Database:
         return await self._put(work, is_short=True)
 
     async def run_unsynced(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """As `run_short`, after a commit that is not on the disk yet, where the next synced one brings it: no death of
-        a process undoes it, only one of the whole machine."""
+        """As `run_short`, with a commit that reaches the disk with the next synced one: the death of a process does not
+        undo it, only that of the whole machine.
+        """
         return await self._put(work, is_short=True, is_synced=False)
 
     async def run_with_others(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -371,13 +372,13 @@ class Database:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("PRAGMA temp_store=MEMORY")  # what a savepoint may have to undo would go to a file, else
+        connection.execute("PRAGMA temp_store=MEMORY")  # otherwise the undo data of savepoints goes to a file
         connection.execute("PRAGMA foreign_keys=ON")
-        connection.execute("PRAGMA secure_delete=ON")  # what a user deletes is gone from the file
+        connection.execute("PRAGMA secure_delete=ON")  # deleted content is overwritten in the file
         migrate(connection, self._migrations)
 
     def _commit(self, group: Sequence[_Job[Any]]) -> list[_Outcome]:
-        """All together; where there is no room for all, one by one, as what only reads needs none."""
+        """Commit all together; if there is no room for all, one by one, because reading needs none."""
         outcomes = self._commit_together(group)
         if len(group) > 1 and all(isinstance(failed, StoreFull) for _, _, failed in outcomes):
             return [outcome for job in group for outcome in self._commit_together([job])]
@@ -444,7 +445,7 @@ class Database:
 
 
 def _settle(future: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
-    if future.done():  # the awaiter was cancelled; what was committed stays
+    if future.done():  # the awaiter was cancelled; the commit stays
         return
     if error is not None:
         future.set_exception(error)
@@ -471,7 +472,7 @@ class OwnedDatabase(Database):
     def __init__(self, path: Path, migrations: Sequence[str], role: str = "owner") -> None:
         super().__init__(path, migrations, self._wipe_log)
         self._role, self._token = role, uuid.uuid4().hex
-        self._is_log_to_be_wiped = True  # what a killed process had deleted may still be in it
+        self._is_log_to_be_wiped = True  # it may still contain content that a killed process had deleted
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return `work(connection)` after its commit."""
@@ -490,7 +491,9 @@ class OwnedDatabase(Database):
         return await self.run_unsynced(self._owned(work))
 
     async def erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return `work(connection)` once what it deletes is in no file any more, the write-ahead log included."""
+        """Return `work(connection)` once the content that it deletes is in no file any more, including the write-ahead
+        log.
+        """
 
         def wiped(db: sqlite3.Connection) -> T:
             self._is_log_to_be_wiped = True

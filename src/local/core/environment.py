@@ -57,7 +57,7 @@ def environment(variables: Mapping[str, str] = os.environ) -> Environment:
 
 
 def _completed_words(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """As typer's scripts for shells give them; an empty word at the end is one that is about to begin."""
+    """Return the words as typer's shell scripts pass them; an empty last word is one that is about to begin."""
     if not variables.get("_LOCAL2_COMPLETE"):
         return ()
     line = variables.get("COMP_WORDS") or variables.get("_TYPER_COMPLETE_ARGS") or ""

@@ -198,7 +198,7 @@ class JournalGone(JournalFull):
 
 
 class ModelError(LocalError):
-    """The model server failed or cannot do what was asked; the text says what to do about it."""
+    """The model server failed or cannot do what was requested; the text says what to do about it."""
 
     kind = "model_error"
 
@@ -304,8 +304,7 @@ class SetUpFailed(LocalError):
 class NoAnswer(LocalError):
     """A system did not answer, or answered with an error; the text is the system's own.
 
-    `status` is the HTTP status and `retry_after` the seconds after which it may be asked again, None where there is
-    none.
+    `status` is the HTTP status and `retry_after` the seconds to wait before the next request, None if there is none.
     """
 
     def __init__(self, kind: str, message: str, status: int | None = None, retry_after: float | None = None) -> None:
@@ -325,7 +324,7 @@ class BadQuestion(BadRequest):
     kind = "bad_question"
 
 
-# What can go wrong with what is kept.
+# Errors of stores.
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -347,7 +346,7 @@ class StoreUnwritable(StoreFailed):
 
 
 class StoreFull(StoreUnwritable):
-    """The disk has no room for what was to be written."""
+    """The disk has no room for a write."""
 
     kind = "store_full"
 

@@ -36,7 +36,7 @@ def part_end(text: str, start: int, limit: int) -> int:
 
 
 def next_start(text: str, end: int) -> int | None:
-    """Where the part after one that ended at `end` begins: at the next character that is not white space."""
+    """Return where the part after one that ended at `end` begins: at the next character that is not white space."""
     return next((index for index in range(end, len(text)) if not text[index].isspace()), None)
 
 
@@ -59,10 +59,10 @@ def _continues(text: str, index: int) -> bool:
 
 
 def excerpt(text: str, question: str, limit: int) -> str:
-    """At most `limit` characters of the text, in its order, each cut marked with what is left out.
+    """Return at most `limit` characters of the text, in its order, each cut marked with the length left out.
 
-    Paragraphs are ranked by BM25 (Robertson and Zaragoza, 2009) against the question's words. If the limit is too
-    small for any text, the result is only the mark, which may be longer.
+    Paragraphs are ranked by BM25 (Robertson and Zaragoza, 2009) against the question's words. If the limit is too small
+    for any text, the result is only the mark, which may be longer.
     """
     if len(text) <= limit:
         return text

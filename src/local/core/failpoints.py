@@ -26,21 +26,21 @@ NAMES = frozenset(
         "api.answer_heard",  # before it is written to the client
         "critic.judged",  # not published yet
         "critic.told",  # the judgement is confirmed, before the answer is acknowledged
-        "cron.decided",  # the run is stored, nobody is asked yet
+        "cron.decided",  # the run is stored, its query is not published yet
         "cron.asked",  # its query is on record, which is not stored here
         "cron.answered",  # its end is known, and not stored here
         "cron.kept",  # its state is stored, not published yet
-        "files.kept",  # what the file held is kept, nothing is noted
+        "files.kept",  # the file's content is stored, the change is not noted
         "files.begun",  # the change is noted, nothing is written
         "files.written",  # beside the file, under another name
         "files.changed",  # the file is changed, before that is noted
         "files.undone",  # the file is as it was, before that is noted
-        "gatekeeper.asked",  # the question is stored, nobody has heard it
+        "gatekeeper.asked",  # the request is stored, but not published
         "gatekeeper.decided",  # the decision is stored, not published yet
         "gatekeeper.grants",  # before a grant is signed
         "generator.heard_live",  # a live copy, nothing is computed
         "generator.speculated",  # the model is asked ahead of the record
-        "generator.adopted",  # the journal has delivered what was computed, nothing is released
+        "generator.adopted",  # the journal has delivered the computed turn, nothing is released
         "generator.delivered",  # the query is delivered, nothing is stored
         "generator_b.delivered",  # the first answer is delivered, nothing is stored
         "generator_b.answered",  # the second answer is confirmed, before the first is acknowledged
@@ -48,14 +48,14 @@ NAMES = frozenset(
         "heartbeat.checked",  # its result is stored, not published yet
         "journal.received",  # in the batch, before its commit
         "journal.committed",  # before it is confirmed
-        "journal.confirmed",  # told, before it is delivered
-        "journal.acknowledged",  # the acknowledgement is heard, before it is stored
+        "journal.confirmed",  # confirmed, but not delivered yet
+        "journal.acknowledged",  # the acknowledgement has arrived, but is not stored
         "memory.stored",  # the exchange is stored, not published yet
         "memory.told",  # before the answer is acknowledged
         "observer.handled",  # its effect is stored, before its acknowledgement
-        "reward.stored",  # the rating is stored, the respondent is not told yet
+        "reward.stored",  # the rating is stored, but not published
         "reward.told",  # the reward is confirmed, before that is noted
-        "swarm.stored",  # the tasks are stored, nobody is asked yet
+        "swarm.stored",  # the tasks are stored, their queries are not published yet
         "swarm.asked",  # the task's query is on record
         "tool.before_run",
         "tool.after_run",  # the effect is done, before its record

@@ -32,7 +32,7 @@ class Backoff:
 
 
 CONTAINED_ID = "64729"  # a number that no other program's sandboxes use; outside it maps to LoCAL2's user
-MOST_OF_OWNERS_TEXT = 32_000  # bytes of LOCAL2.md, SOUL.md and the like, which stand in every prompt
+MOST_OF_OWNERS_TEXT = 32_000  # bytes of LOCAL2.md, SOUL.md and the like, which are in every prompt
 _PROC = Path("/proc")
 
 
@@ -49,7 +49,7 @@ def contained_processes() -> set[int]:
 
 
 def is_held_by(inode: int, *, but: set[int]) -> bool:
-    """Whether a process that we may look into, and is none of these, holds the socket of that number."""
+    """Whether a process that we may inspect, other than these, holds the socket of that number."""
     socket = f"socket:[{inode}]"
     for name in _processes():
         if int(name) not in but:
@@ -102,7 +102,7 @@ def locked_folder(path: Path) -> Iterator[None]:
 
 # Small files for the eyes of this Unix user alone.
 
-OWNER = "owner"  # the user_id of whom the system belongs to
+OWNER = "owner"  # the user_id of the system's owner
 OWNER_ONLY = 0o600
 
 
@@ -124,8 +124,9 @@ _EARLY = 1e-3  # of a period, by which a timer that was set for a tick may go of
 
 
 def tick_number(now: float, seconds: float) -> int:
-    """How many whole periods of so many seconds the clock has behind it. `now` is of `time.monotonic`, the clock of
-    event loops, too, which all processes share."""
+    """Return how many whole periods of so many seconds the clock has counted. `now` is of `time.monotonic`, also the
+    clock of event loops, which all processes share.
+    """
     return math.floor(now / seconds + _EARLY)
 
 

@@ -1,4 +1,4 @@
-"""Makes the environment and installs the locks into it: with uv when it can be had, else with pip."""
+"""Makes the environment and installs the locks into it: with uv if available, else with pip."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from local.core.environment import environment_with
 from local.core.errors import SetUpFailed
 from local.core.setup import SIGNALS, PythonEnvironment, arrive
 
-# A tool ignores the variables that its version does not know. uv trusts only the certificates it brings along unless
-# told otherwise, which fails behind a company's proxy; pip cannot install "for the user" inside an environment.
+# A tool ignores variables that its version does not know. uv trusts only its own certificates by default, which fails
+# behind a company's proxy; pip cannot install "for the user" inside an environment.
 TOOL_SETTINGS = {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1", "PIP_USER": "0", "PIP_NO_INPUT": "1"}
 ENDS_WITHIN = 2.0  # seconds until a tool that was asked to end is killed
 
@@ -29,14 +29,14 @@ class _CommandFailed(Exception):
 
 
 class Installer:
-    """The installer of one environment: installs into it what the locks list."""
+    """The installer of one environment: installs the packages listed in the locks."""
 
     def __init__(self, environment: PythonEnvironment) -> None:
         self._environment = environment
         self._log = environment.folder / "set-up.log"
 
     def bring_up_to_date(self, locks: Sequence[str]) -> None:
-        """Install what the last finished set-up lacks of `locks`. Raises SetUpFailed, OSError."""
+        """Install the packages of `locks` that the last finished set-up lacks. Raises `SetUpFailed`, `OSError`."""
         environment = self._environment
         with self._only_one():
             if environment.is_current(locks):
@@ -89,7 +89,7 @@ class Installer:
         import venv
 
         self._empty()
-        # Without pip: making it costs seconds, Debian leaves it out, and who has uv does not need it.
+        # Without pip: making it costs seconds, Debian leaves it out, and uv does not need it.
         venv.EnvBuilder(symlinks=True, with_pip=False).create(self._environment.folder)
 
     def _empty(self) -> None:
@@ -130,11 +130,11 @@ class Installer:
             raise SetUpFailed(f"{failure} - {advice} More in {self._log}; the same command tries again") from None
 
     def _install_with(self, tool: str, command: Sequence[str], locks: Sequence[str], *, with_local2: bool) -> None:
-        alone = [*command, "--no-deps"]  # a lock is complete: what is not in it was left out on purpose
+        alone = [*command, "--no-deps"]  # a lock is complete: other packages are left out on purpose
         for lock in locks:
             lines = (self._environment.root / lock).read_text(encoding="utf-8").splitlines()
             count = sum(line[:1].isalnum() for line in lines)
-            # Only wheels: what has to be built runs its own code, and wants compilers.
+            # Only wheels: building a package runs its code, and needs compilers.
             wheels = [*alone, "--only-binary", ":all:", "--require-hashes", "-r", lock]
             what = f"about {count} packages" if count > 1 else lines[0].partition(" ")[0].replace("==", " ")
             self._run(f"installing {what} with {tool}", wheels)

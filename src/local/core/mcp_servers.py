@@ -18,7 +18,7 @@ from local.core.errors import ConfigError
 from local.core.files import write_private
 
 FILE_NAME = "mcp.json"
-FOLDER = "mcp"  # in the data directory: what was approved of each server, and the folder that it works in
+FOLDER = "mcp"  # in the data directory: the approved state of each server, and its working folder
 SERVERS = "mcpServers"
 
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # which no program can be given
@@ -147,7 +147,7 @@ def _parts(url: str) -> SplitResult | None:
 
 
 def participant_name(server: str) -> str:
-    """What the participant is called that has a server's tools."""
+    """Return the name of the participant that has a server's tools."""
     return f"mcp_{server}"
 
 
@@ -187,7 +187,7 @@ def require_server(folder: Path, name: str, known: Mapping[str, Any]) -> None:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    load_mcp_servers(folder)  # which says what is wrong with it
+    load_mcp_servers(folder)  # raises the error in it
     path = folder / FILE_NAME
     read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return read

@@ -1,4 +1,4 @@
-"""How many files and sockets a process may have open: the soft limit, which may be raised up to the hard one."""
+"""The limit of open files and sockets of a process: the soft limit, which may be raised up to the hard one."""
 
 from __future__ import annotations
 

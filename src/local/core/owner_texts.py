@@ -1,4 +1,4 @@
-"""What the model is told in every conversation of the owner: the instructions and the soul."""
+"""The owner's texts in every prompt of the owner: the instructions and the soul."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class SourcedText(NamedTuple):
     text: str
 
 
-# What the model is told in every conversation of the owner: LOCAL2.md of the settings and of a trusted workspace,
-# and SOUL.md. Looked at when a question is prepared, and read only where something has changed.
+# The owner's texts in every prompt: LOCAL2.md of the settings and of a trusted workspace, and SOUL.md. They are checked
+# when a question is prepared, and read only if they have changed.
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _Seen = tuple[tuple[int, ...] | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class StandingTexts:
-    """`problems` says in a line each what is left out, and why."""
+    """The owner's texts; `problems` has a line for each text that is left out, with the reason."""
 
     instructions: tuple[SourcedText, ...] = ()
     soul: SourcedText | None = None
@@ -66,7 +66,7 @@ class StandingTextFiles:
         return self.texts
 
     def read(self) -> None:
-        """Read them anew, and say what cannot be told."""
+        """Read the texts again, and log those that cannot be used."""
         seen = self._now()  # before: what changes meanwhile is read again
         before, self.texts = self.texts, self._fit(self._read())
         self._seen = seen

@@ -1,4 +1,4 @@
-"""The text of a PDF file, page by page, read by the package pypdf in a process of its own."""
+"""The text of a PDF file, page by page, read by the package pypdf in a separate process."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ WORKER = (sys.executable, "-I", str(Path(__file__).with_name("pdf_worker.py")))
 
 
 def pdf_pages(name: str, data: bytes, max_pages: int, max_characters: int, seconds: float) -> tuple[list[str], str]:
-    """The texts of the first pages, as far as the limits go, and a note on what they left out, if anything. Blocks.
+    """Return the texts of the first pages, within the limits, and a note on what was left out, if anything. Blocks.
 
-    Raises `AttachmentRefused`: unsupported_media_type without the package pypdf, invalid for a file that it cannot
-    read within so many seconds.
+    Raises `AttachmentRefused`: unsupported_media_type without the package pypdf, invalid for a file that it cannot read
+    within so many seconds.
     """
     if not _is_installed():
         reason = "PDF files are read with the package pypdf, which is not installed; attach the text instead"
@@ -50,5 +50,5 @@ def too_slow(name: str, seconds: float) -> AttachmentRefused:
 def _is_installed() -> bool:
     try:
         return find_spec("pypdf") is not None
-    except ValueError:  # somebody has taken it out of this process
+    except ValueError:  # removed from this process meanwhile
         return False

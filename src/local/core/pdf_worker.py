@@ -18,8 +18,9 @@ MEMORY_BYTES = 1024**3
 
 
 def read(data: bytes, max_pages: int, max_characters: int) -> dict[str, Any]:
-    """The texts of the first pages, as far as the limits go, and a note on what they left out; or why there are
-    none."""
+    """Return the texts of the first pages, within the limits, and a note on what was left out; or why there
+    are none.
+    """
     import pypdf
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it complains about files that it can read
@@ -42,7 +43,7 @@ def main() -> None:
     """Read the file on standard input."""
     header, _, data = sys.stdin.buffer.read().partition(b"\n")
     limits = json.loads(header)
-    seconds = int(limits.pop("seconds")) + 1  # of processor time: whoever waits may have died
+    seconds = int(limits.pop("seconds")) + 1  # of processor time: the parent may have died
     for kind, value in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_DATA, MEMORY_BYTES)):
         with suppress(OSError, ValueError):
             resource.setrlimit(kind, (value, value))

@@ -18,7 +18,7 @@ from local.core.front_matter import split_front_matter
 from local.core.trust import AGENTS, FOLDER, MOST_PROFILES, SUFFIX, TrustRegistry
 from local.core.versioned_text import read_text
 
-# What an assistant of one kind is for, and what it may use of what there is: Markdown with settings before it.
+# A profile of the assistant, with the tools that it may use: Markdown with settings before it.
 
 EVERY_TOOL = "*"
 MOST_TOOLS = 128
@@ -57,7 +57,7 @@ class AssistantProfile:
 
 
 def parse_profile(path: Path, text: str) -> AssistantProfile:
-    """A profile as it stands in a file. Raises `ConfigError`, one line that names file, line, key and fault."""
+    """Return a profile from a file's text. Raises `ConfigError`, one line that names file, line, key and fault."""
     front = split_front_matter(path, text)
     try:
         said = ProfileSettings.model_validate_json(json.dumps(front.settings.values, default=str), strict=True)
@@ -143,7 +143,7 @@ class Profiles:
     problems: tuple[str, ...] = ()
 
     def find(self, name: str) -> AssistantProfile:
-        """The one of that name, else of the name that this is another one for. Raises `NoSuchProfile`."""
+        """Return the profile of that name, else the one with that alias. Raises `NoSuchProfile`."""
         found = self.by_name.get(name) or self.by_name.get(ALIASES.get(name, ""))
         if found is None:
             known = [*self.by_name, *ALIASES]
@@ -159,8 +159,9 @@ class ProfileRegistry:
         self._settings, self._workspace, self._trust = settings / AGENTS, workspace, TrustRegistry(settings)
 
     def read(self, *, of_owner: bool = True) -> Profiles:
-        """All that there are; for others than the owner without those of the workspace. The owner's come first, and
-        may take the place of one that is built in; a workspace's may not."""
+        """Return all profiles; for others than the owner without those of the workspace. The owner's come first, and
+        may replace a built-in one; a workspace's may not.
+        """
         found: dict[str, AssistantProfile] = {}
         problems: list[str] = []
         built_in = {profile.name: profile for profile in BUILT_IN}

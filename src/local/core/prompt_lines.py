@@ -13,7 +13,7 @@ _MARKUP = re.compile(r"(?:-{2,}|[-+•](?=\s)|[#>*=_~`|\s])+")
 
 
 def presentable(lines: Iterable[str]) -> tuple[str, ...]:
-    """The first of them, as many as there is room for, none of which can pass for a heading or crowd out the rest."""
+    """Return the first lines, as many as fit, changed so that none passes for a heading or displaces the rest."""
     kept: list[str] = []
     for line in filter(None, map(plain, lines)):
         if not fits([*kept, line]):
@@ -28,7 +28,9 @@ def fits(lines: Sequence[str]) -> bool:
 
 
 def plain(text: str, ending: str = "") -> str:
-    """One line of plain text, empty if nothing is left. What is too long is cut, before the `ending`, and says so."""
+    """Return one line of plain text, empty if nothing is left. Too long text is cut with a mark, before the
+    `ending`.
+    """
     text = " ".join("".join(" " if _is_invisible(character) else character for character in text).split())
     text = text[leading.end() :] if (leading := _MARKUP.match(text)) else text
     room = MAX_LINE_CHARACTERS - len(ending)

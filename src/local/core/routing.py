@@ -28,7 +28,7 @@ _KEYS: Mapping[str, frozenset[str]] = {
 
 
 class Provider(Settings):
-    """One model server; the comments in the file say what each key means."""
+    """One model server; the comments in models.yaml explain each key."""
 
     kind: Kind
     url: str | None = None
@@ -61,9 +61,9 @@ class Provider(Settings):
 
 
 class Chains(Settings):
-    """For each role the models that are asked, as provider/model, each when those before it could not answer.
+    """For each role the models to ask, as provider/model, each if those before it could not answer.
 
-    A chain follows its first model: a call of that model asks them all.
+    A chain is that of its first model: a call of that model may reach them all.
     """
 
     chat: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Chains(Settings):
 
 
 class MaxTools(Settings):
-    """How many tools a model of each tier is offered at most; None is no limit."""
+    """The greatest number of tools offered to a model of each tier; None is no limit."""
 
     small: int | None = Field(10, ge=0)
     mid: int | None = Field(32, ge=0)
@@ -180,20 +180,23 @@ class Routing(Settings):
         return model if is_plain else f"{provider}/{model}"
 
     def serves(self, name: str) -> bool:
-        """Whether `provider/model` can be asked without another start, as far as the settings tell."""
+        """Whether `provider/model` can be asked without a restart, as far as the settings show."""
         provider, slash, model = name.partition("/")
         endpoint = self.endpoints.get(provider)
         return bool(slash) and endpoint is not None and endpoint.only_model in (None, model)
 
     def stated_size(self, name: str) -> float | TierName | None:
-        """What the owner says of a model's size, in billions of parameters or as a tier: by its name, with or without
-        its provider, or by the provider's name for all of its models; None where nothing is said."""
+        """Return the owner's statement of a model's size, in billions of parameters or as a tier: by its name, with or
+        without its provider, or by the provider's name for all of its models; None if there is none.
+        """
         provider, model = self.locate(name)
         sizes = self.config.sizes
         return next((sizes[key] for key in (f"{provider}/{model}", model, provider) if key in sizes), None)
 
     def most_tools(self, tier: TierName) -> int:
-        """How many tools a model of that tier is offered at most; as many as there can be where there is no limit."""
+        """Return the greatest number of tools offered to a model of that tier; the greatest possible one without a
+        limit.
+        """
         most: int | None = getattr(self.config.max_tools, tier)
         return sys.maxsize if most is None else most
 

@@ -19,7 +19,7 @@ from local.core.errors import BadRequest
 MOST_CHARACTERS = 200
 LEAST_SECONDS = 60
 MOST_SECONDS = 366 * 24 * 3600
-COUNTED = 10_000  # moments that were missed, for a cron expression: beyond that nobody counts
+COUNTED = 10_000  # missed times of a cron expression that are counted at most
 FIELDS = 5
 NAMED: Final = {
     "@hourly": "0 * * * *",
@@ -44,7 +44,7 @@ class Schedule(Protocol):
     """A schedule: a series of times in whole seconds since 1970."""
 
     def after(self, moment: int) -> int | None:
-        """The first one after that; None if there is none."""
+        """Return the first time after that; None if there is none."""
 
     def last(self, after: int, until: int) -> tuple[int | None, int]:
         """The last one after the one time and not after the other, and how many there are between."""
@@ -164,7 +164,7 @@ def read_schedule(text: str, zone: ZoneInfo, now: float) -> Schedule:
 
 
 def require_future(schedule: Schedule, now: float) -> int:
-    """The first time at which a job that is made now is due. Raises `BadSchedule` if there is none."""
+    """Return the first time at which a new job is due. Raises `BadSchedule` if there is none."""
     if isinstance(schedule, OneShot) and schedule.at <= now:
         raise BadSchedule("schedule: that time has passed")
     try:
@@ -213,7 +213,7 @@ _FOLDER = "zoneinfo"
 
 
 def time_zone(name: str) -> ZoneInfo:
-    """The zone of that name, such as Europe/Berlin. Raises `BadSchedule`."""
+    """Return the zone of that name, such as Europe/Berlin. Raises `BadSchedule`."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

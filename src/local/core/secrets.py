@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import nacl.secret
 
 
-# Keeps the secrets that a process knows out of what it says: on the bus, in its log, in the results of its tools.
+# Removes a process's secrets from its output: on the bus, in its log, in the results of its tools.
 
-LEAST_CHARACTERS = 8  # a shorter one could not be told from words that have nothing to do with it
+LEAST_CHARACTERS = 8  # a shorter one could not be distinguished from other words
 
 
 class SecretMask:
@@ -39,7 +39,7 @@ class SecretMask:
     def __init__(self) -> None:
         self.names: set[str] = set()
         self._hidden: dict[str, str] = {}  # the name by the value
-        # The longest first. One pattern for all would be slower: each by itself is found by how it begins.
+        # The longest first. One pattern for all would be slower: each is searched for by its beginning.
         self._patterns: list[tuple[re.Pattern[str], str]] = []
 
     def hide(self, name: str, value: str) -> None:
@@ -74,7 +74,7 @@ class SecretMask:
 
 
 def _written(value: str) -> str:
-    """A pattern for a value in all its forms; backslashes in a row count as one, of which there may be any number."""
+    """Return a pattern for a value in all its forms; any number of consecutive backslashes matches as one."""
     once = re.sub(r"\\+", r"\\", value)
     return _forms(once[0]) + "".join(map(_behind_backslashes, once[1:]))
 
@@ -106,7 +106,7 @@ secret_mask = SecretMask()
 """Of this process."""
 
 
-# A text stream that says no secret of this process: for what a tool prints.
+# A text stream for the output of tools that masks the secrets of this process.
 
 
 class MaskedStream:
@@ -260,7 +260,7 @@ class SecretStore:
             named, value = json.loads(self._box().decrypt(base64.b64decode(kept.box)))
         except (ValueError, TypeError, nacl.exceptions.CryptoError):
             named, value = "", ""
-        if named != name:  # a box that was moved under another name is no good either
+        if named != name:  # a box that was moved to another name is invalid, too
             text = f"the secret {name} cannot be opened with {self.folder / KEY}"
             raise ConfigError(f"{text}; set it again with 'local2 secret set {name}'")
         return str(value)

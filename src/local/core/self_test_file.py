@@ -16,8 +16,8 @@ FOLDER = "self_tests"  # in the data directory
 
 
 class SelfTestFile:
-    """The stored result of one test of one model. `key` names what the result depends on: the model, how it is asked,
-    the test set.
+    """The stored result of one test of one model. `key` names the inputs of the result: the model, its prompts, the
+    test set.
     """
 
     def __init__(self, data_dir: Path, test: str, key: Sequence[str]) -> None:
@@ -26,7 +26,7 @@ class SelfTestFile:
         self._path = data_dir / FOLDER / f"{test}-{digest}.json"
 
     def read(self) -> dict[str, Any] | None:
-        """The result, None where there is none that can be read."""
+        """Return the result, None if there is no readable one."""
         try:
             stored = json.loads(self._path.read_text("utf-8"))
         except (OSError, ValueError):

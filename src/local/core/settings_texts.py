@@ -44,6 +44,6 @@ def paragraphs(lines: Sequence[str]) -> Iterator[str]:
 
 
 def texts_of(file: Path) -> tuple[list[str], dict[str, list[str]]]:
-    """What a file of defaults says of itself and of each of its keys, in paragraphs; nothing where there is none."""
+    """Return a defaults file's comments on itself and on each of its keys, in paragraphs; empty if there are none."""
     head, keys = comments(file.read_text("utf-8")) if file.is_file() else ([], [])
     return list(paragraphs(head)), {name: list(paragraphs(comment)) for names, comment in keys for name in names}

@@ -1,5 +1,5 @@
-"""The Python environment that LoCAL2 runs in: `.venv` in a checkout, a folder beside the package where a wheel has
-been installed. It holds what the locks say, whatever else is installed around it.
+"""The Python environment that LoCAL2 runs in: `.venv` in a checkout, a folder beside the package of an installed wheel.
+It contains the packages of the locks, independent of others.
 
 Standard library only, and little of it: this runs at every start, and nearly always finds nothing to do.
 """
@@ -61,7 +61,7 @@ class PythonEnvironment:
         return any(file.is_file() for file in known) or (self.folder.is_dir() and not any(self.folder.iterdir()))
 
     def make_marker(self) -> None:
-        """Write the marker where there is none."""
+        """Write the marker if there is none."""
         if not self.marker.exists():
             self.marker.write_text(MARK, encoding="utf-8")
 
@@ -135,7 +135,7 @@ class PythonEnvironment:
             return []
 
     def expected_stamp(self, locks: Sequence[str]) -> list[str]:
-        """One line for what the whole environment hangs on, then one with a digest for each lock in turn.
+        """Return one line for what the whole environment depends on, then one with a digest for each lock in order.
 
         An environment cannot be moved, so its folder counts as much as its Python. Each digest includes the locks
         before it, because a lock is installed on top of those.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def shipped_dir() -> Path:
-    """The folder with `config`, `stories` and the locks: the checkout, or what a wheel carries of it."""
+    """Return the folder with `config`, `stories` and the locks: the checkout, or the wheel's copy of them."""
     package = Path(__file__).resolve().parents[1]
     carried = package / "shipped"
     return carried if carried.is_dir() else package.parents[1]

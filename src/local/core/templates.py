@@ -2,8 +2,8 @@
 earlier messages.
 
 A program that keeps a conversation outside of LoCAL2 sends one text as the user's, made by a template: "use the
-following context", then what a search has found, then what the user has typed. Nobody can tell for certain which part
-is whose, so a text with such marks counts as untrusted as a whole. The marks are those of common templates (Open WebUI,
+following context", then search results, then the user's words. It cannot be decided for certain which part is the
+user's, so a text with such marks counts as untrusted as a whole. The marks are those of common templates (Open WebUI,
 LangChain, LlamaIndex, Haystack, ChatML). A false alarm costs little: addresses in that message are not the user's.
 """
 
@@ -48,5 +48,5 @@ _NUMBERED = re.compile(r"^[ \t>]*(?:\[\d+\]|【\d+】)[ \t]*\S", re.MULTILINE)
 
 
 def has_template_marks(text: str) -> bool:
-    """Whether a program has put other text into a message, as far as its form tells."""
+    """Whether a program has put other text into a message, judged by its form."""
     return any(mark.search(text) is not None for mark in _MARKS) or len(_NUMBERED.findall(text)) > 1

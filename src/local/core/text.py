@@ -20,7 +20,7 @@ from local.core.errors import BadRequest
 STANDARD_INPUT = "the standard input"
 _WORD_BEGIN = re.compile(r'[^\s"]*\Z')
 _WORD_END = re.compile(r'[^\s"]*')
-_MOST_SHOWN = 60  # characters on each side of what is no UTF-8
+_MOST_SHOWN = 60  # characters on each side of an invalid UTF-8 byte
 
 
 class NotUtf8(BadRequest):
@@ -62,7 +62,7 @@ def _with_bytes(text: str) -> str:
     return "".join(f"\\x{ord(each) - 0xDC00:02x}" if "\udc80" <= each <= "\udcff" else each for each in text)
 
 
-# Secrets that a user or a page lets slip: found by their pattern and replaced by a word that says what was there.
+# Secrets in a text of a user or a page: found by their pattern and replaced by a word for their kind.
 
 _TOKEN = r"[A-Za-z0-9_\-]"
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -164,7 +164,7 @@ def quoted(text: str) -> str:
 
 
 def harmless(line: str) -> str:
-    """One line without what hides in it, its marks defused."""
+    """Return one line without hidden characters, its marks defused."""
     return _defused(_visible(line)).rstrip()
 
 
@@ -194,7 +194,7 @@ def _folded(word: str) -> str:
     return "".join(char for char in plain if char.isalnum() or char == "_")
 
 
-AROUND = 60  # characters on each side of what was found
+AROUND = 60  # characters on each side of a hit
 MOST_HITS = 1000
 _ESCAPED = str.maketrans({"\\": "\\\\", "%": "\\%", "_": "\\_"})
 
@@ -292,7 +292,7 @@ _ASCII_SPACE = re.compile(r"[^\S\x00-\x7f]")  # white space outside ASCII, such 
 
 
 def visible(text: str) -> str:
-    """One line without control characters: escapes, line ends, direction marks and the like show as `\\x1b`."""
+    """Return one line without control characters: escapes, line ends, direction marks and the like show as `\\x1b`."""
     if text.isprintable():
         return text
     spaced = _ASCII_SPACE.sub(" ", text)
@@ -301,22 +301,23 @@ def visible(text: str) -> str:
 
 # The bytes that a command has written, as text that can be read and shown anywhere.
 
-# What would move a terminal's cursor, ring its bell or be told it as a command; line ends and tabs stay.
+# Characters that would move a terminal's cursor, ring its bell or be commands to it; line ends and tabs stay.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 # What makes a line look other than it is: marks and overrides of the writing direction.
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-BINARY_SHARE = 0.1  # of a text so many characters are no control characters
+BINARY_SHARE = 0.1  # the share of control characters above which data is not text
 
 
 def readable_output(data: bytes) -> str:
-    """The text with nothing lost: a byte that is no UTF-8 and a control character show as \\x and two digits, a mark of
-    the writing direction as \\u and four."""
+    """Return the text without loss: an invalid UTF-8 byte and a control character show as \\x and two digits, a
+    direction mark as \\u and four.
+    """
     text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", data.decode("utf-8", "backslashreplace"))
     return _DIRECTION.sub(lambda found: f"\\u{ord(found[0]):04x}", text).replace("\r\n", "\n")
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether bytes are no text, by the first 4,096 of them."""
+    """Whether bytes are not text, by the first 4,096 of them."""
     start = data[:4096]
     return bool(start) and (
         b"\0" in start or len(_CONTROL.findall(start.decode("latin-1"))) > BINARY_SHARE * len(start)

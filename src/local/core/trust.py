@@ -15,7 +15,7 @@ from pathlib import Path
 from local.core.errors import ConfigError
 from local.core.files import MOST_OF_OWNERS_TEXT, locked_folder, write_private
 
-# What a workspace tells the assistant to do: the file `.local2/LOCAL2.md` in it.
+# The instructions of a workspace to the assistant: the file `.local2/LOCAL2.md` in it.
 
 FOLDER, FILE = ".local2", "LOCAL2.md"
 _AS_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -24,8 +24,9 @@ _AS_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceInstructions:
-    """The instructions of a workspace: the text, empty where there is none; `refused` says why there is no text
-    although there is a file."""
+    """The instructions of a workspace: the text, empty if there is none; `refused` says why there is no text although
+    there is a file.
+    """
 
     text: str = ""
     refused: str = ""
@@ -37,8 +38,9 @@ class WorkspaceInstructions:
 
 
 def read_instructions(workspace: Path) -> WorkspaceInstructions:
-    """The instructions as they stand in the file now, whoever has written them. No link is followed: it could lead to
-    another file at any time."""
+    """Return the instructions that are in the file now, whoever has written them. No link is followed: it could lead to
+    another file at any time.
+    """
     where = workspace / FOLDER / FILE
     try:
         content = _content(workspace)
@@ -59,7 +61,7 @@ def read_instructions(workspace: Path) -> WorkspaceInstructions:
 
 
 def _content(workspace: Path) -> bytes | None:
-    """At most one byte too many; None of what is no regular file."""
+    """Return at most one byte more than allowed; None if it is not a regular file."""
     opened = [os.open(workspace, os.O_RDONLY | os.O_DIRECTORY)]
     try:
         opened.append(os.open(FOLDER, _AS_FOLDER, dir_fd=opened[0]))
@@ -90,12 +92,12 @@ class WorkspaceProfiles:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of all of them; empty where there are none."""
+        """Return the SHA-256 of all of them; empty if there are none."""
         return hashlib.sha256(json.dumps(self.files).encode()).hexdigest() if self.files else ""
 
 
 def read_profiles(workspace: Path) -> WorkspaceProfiles:
-    """The profiles as they stand there now, whoever has written them. No link is followed."""
+    """Return the profiles that are there now, whoever has written them. No link is followed."""
     opened: list[int] = []
     try:
         opened.append(os.open(workspace, os.O_RDONLY | os.O_DIRECTORY))
@@ -143,7 +145,8 @@ VERSION = 1
 @dataclass(frozen=True, slots=True)
 class TrustedFolder:
     """One entry of the registry: when the folder was trusted, and the SHA-256 of the instructions and of the profiles
-    that its owner saw then."""
+    that its owner saw then.
+    """
 
     trusted_at: str
     instructions_sha256: str
@@ -151,8 +154,9 @@ class TrustedFolder:
 
 
 class TrustRegistry:
-    """The folders that the owner trusts: `trusted-workspaces.json` in the folder of settings, looked at as it is now by
-    every method. A folder is meant by the path that it really has, and is trusted without those in it."""
+    """The folders that the owner trusts: `trusted-workspaces.json` in the folder of settings, read again by every
+    method. A folder is identified by its real path, and trusted without its subfolders.
+    """
 
     def __init__(self, settings: Path) -> None:
         self._settings, self._path = settings, settings / FILE_NAME
@@ -162,7 +166,7 @@ class TrustRegistry:
         return str(folder.resolve()) in self.all()
 
     def instructions(self, folder: Path) -> WorkspaceInstructions:
-        """What a folder instructs, if it is trusted and its owner has seen exactly this; else why not."""
+        """Return a folder's instructions, if it is trusted and its owner has seen exactly this text; else why not."""
         found = read_instructions(folder.resolve())
         try:
             kept = self.all().get(str(folder.resolve()))
@@ -198,7 +202,7 @@ class TrustRegistry:
             folders[str(root)] = TrustedFolder(datetime.now(UTC).isoformat(timespec="seconds"), *digests)
 
     def distrust(self, folder: Path) -> None:
-        """No longer. Raises `ConfigError`, also for a folder that was not trusted."""
+        """End the trust in a folder. Raises `ConfigError`, also for a folder that was not trusted."""
         with self._changed() as folders:
             if folders.pop(str(folder.resolve()), None) is None:
                 raise ConfigError(f"{folder} is not trusted")

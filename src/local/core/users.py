@@ -1,4 +1,4 @@
-"""Who may use a system besides its owner: each has a token of their own, of which only the hash is kept."""
+"""The users of a system besides its owner: each has their own token, of which only the hash is stored."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class UserRefused(LocalError):
 
 
 def fault_of_name(name: str) -> str:
-    """What keeps a name from being a user's; empty if nothing does."""
+    """Return why a name cannot be a user's; empty if it can."""
     if not NAME.fullmatch(name):
         return f"{name!r} is no name: expected 1 to 128 letters, digits and ._:~-"
     return f"{name!r} is the owner of the system, who has a token already: take another" if name == OWNER else ""
@@ -48,7 +48,7 @@ class UserEntry(Settings):
 
 
 class UsersConfig(Settings):
-    """`users.yaml` in the data directory: users by their names, which are the user_ids of what is theirs."""
+    """`users.yaml` in the data directory: users by their names, which are also their user_ids."""
 
     users: dict[str, UserEntry] = Field(default_factory=dict)
 
@@ -62,7 +62,7 @@ class UsersConfig(Settings):
 
 
 class Users:
-    """The users of one data directory. Every method looks at the file as it is now."""
+    """The users of one data directory. Every method reads the file again."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir, self._path = data_dir, data_dir / FILE_NAME
@@ -74,8 +74,9 @@ class Users:
         return load("users", UsersConfig, [self._data_dir]).users
 
     def add(self, name: str) -> str:
-        """A new user; returns the token, which nobody can tell later. Raises `UserRefused`, `ConfigError`,
-        `StoreUnwritable`."""
+        """Add a user; returns the token, which is not stored. Raises `UserRefused`, `ConfigError`,
+        `StoreUnwritable`.
+        """
         if fault := fault_of_name(name):
             raise UserRefused("invalid", fault)
         token = new_token()
@@ -87,18 +88,19 @@ class Users:
         return token
 
     def remove(self, name: str) -> None:
-        """End what a token is good for; what the user has asked stays. Raises `UserRefused`, `ConfigError`,
-        `StoreUnwritable`."""
+        """Revoke a user's token; the user's content stays. Raises `UserRefused`, `ConfigError`, `StoreUnwritable`."""
         with self._changed() as users:
             if users.pop(name, None) is None:
                 raise UserRefused("not_found", f"there is no user {name}")
 
     def name_of(self, token: str) -> str | None:
-        """Whose token that is; None for one of nobody, and for all while the file cannot be read."""
+        """Return the holder of that token; None for an unknown one, and for all while the file cannot be read."""
         return self._known().get(_hash(token))
 
     def hash_of(self, name: str) -> str | None:
-        """The hash of a user's token; None if there is no such user, and for all while the file cannot be read."""
+        """Return the hash of a user's token; None if there is no such user, and for all while the file cannot
+        be read.
+        """
         return next((known for known, each in self._known().items() if each == name), None)
 
     def knows(self, name: str) -> bool:
@@ -107,7 +109,7 @@ class Users:
 
     @property
     def are_gone(self) -> bool:
-        """Whether the data directory is away, so that nobody can tell whose a token is."""
+        """Whether the data directory is missing, so that no token can be checked."""
         return not self._data_dir.is_dir()
 
     def _known(self) -> dict[str, str]:
@@ -148,4 +150,4 @@ class Users:
 
 
 def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()  # as slow as a password's need not be: nobody guesses a token
+    return hashlib.sha256(token.encode()).hexdigest()  # unlike a password, a token cannot be guessed: no slow hash

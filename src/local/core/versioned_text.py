@@ -50,7 +50,7 @@ class TextHistory:
         self._path = folder / VERSIONS_FILE
 
     def versions(self) -> Sequence[TextVersion]:
-        """All that are kept, the oldest first. Raises `ConfigError`."""
+        """Return all stored versions, the oldest first. Raises `ConfigError`."""
         try:
             return TypeAdapter(_Kept).validate_json(self._path.read_bytes(), strict=True).versions
         except FileNotFoundError:
@@ -60,7 +60,7 @@ class TextHistory:
             raise ConfigError(f"{self._path} cannot be read: {why}; move it away") from None
 
     def version(self, number: int) -> TextVersion:
-        """The version of that number. Raises `ConfigError`."""
+        """Return the version of that number. Raises `ConfigError`."""
         kept = {version.number: version for version in self.versions()}
         if number not in kept:
             known = f"versions {min(kept)} to {max(kept)} are stored" if kept else "there are no versions yet"
@@ -73,7 +73,7 @@ class TextHistory:
             self._keep(text, by)
 
     def begin(self) -> None:
-        """Keep that there was none, where nothing is kept yet: then one can go back to that. Raises `ConfigError`."""
+        """Store an empty first version, if there is none: it can be restored later. Raises `ConfigError`."""
         if not self.versions():
             self._keep("", BY_HAND)
 
@@ -103,7 +103,7 @@ class TextHistory:
 
 
 def read_text(path: Path) -> tuple[str, str]:
-    """A file's text, without space around it, empty where there is none; and why it cannot be read, if so."""
+    """Return a file's text, without surrounding space, empty if there is none; and the reason if it cannot be read."""
     try:
         with path.open("rb") as file:
             content = file.read(MOST_OF_OWNERS_TEXT + 1)

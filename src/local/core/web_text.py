@@ -61,7 +61,9 @@ class Article:
 
 
 def read_article(document: Document) -> Article:
-    """Decode a document and take out what a person reads. Slow, so it runs in a thread; no content makes it raise."""
+    """Decode a document and extract the content that a person reads. Slow, so it runs in a thread; no content makes it
+    raise.
+    """
     source = decode_page(document.body, document.media_type.charset)
     if not document.media_type.is_html:
         return (document.media_type.name in FEED_TYPES and _feed(source, document.url)) or Article("", _clean(source))
@@ -372,7 +374,7 @@ _CLIPPED = re.compile(r"rect\([01](?:px)?[\s,]|inset\((?:[5-9]\d|100)%|circle\(0
 _HIDING_CLASSES = frozenset({"sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text"})
 _COLOUR = re.compile(r"#([0-9a-f]{3,8})\b|rgba?\(([^()]*)\)|\b(white|black|transparent)\b")
 _COLOUR_NAMES = {"white": "ffffff", "black": "000000", "transparent": "00000000"}
-_SAME = 8  # of 255: what no eye tells apart
+_SAME = 8  # of 255: differences that are not visible
 _STREAMED = re.compile(r"S:[0-9a-f]+")  # what React sends later and its script puts into its place
 _FADES_IN = 0.3  # of a page's text: one that fades in holds more of it in transparent elements, one that hides less
 _OPENED_BY_CLICK = "//*[@role='tab' or @aria-expanded][not(ancestor::nav or ancestor::header)]/@aria-controls"
@@ -436,7 +438,7 @@ def _drop_transparent(tree: HtmlElement, fading: list[HtmlElement]) -> None:
 
 
 def _shown(tree: HtmlElement) -> int:
-    """How many characters of an element are not a program."""
+    """Return how many characters of an element are not code."""
     return sum(
         len(one.text or "") * (one.tag not in ("script", "style")) + len(one.tail or "") for one in tree.iter("*")
     )
@@ -573,7 +575,7 @@ def feed_entries(source: str) -> list[FeedEntry]:
     """The feed itself and then its entries; none if the source is not a feed."""
     from lxml import etree
 
-    # No entity is expanded and nothing is loaded; what is nested deeper than 256 is left out.
+    # No entity is expanded and nothing is loaded; content nested deeper than 256 is left out.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True, remove_comments=True)
     try:
         root = etree.fromstring(_DECLARATION.sub("", source, count=1).strip().encode("utf-8", "replace"), parser)

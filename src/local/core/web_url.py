@@ -137,7 +137,7 @@ def _plain_ipv4(name: str) -> str:
         raise ValueError("its host is a number; write an IPv4 address as four decimal numbers") from None
 
 
-# What may be fetched: the decision, without I/O, at both stages — the written address and what it resolves to.
+# The decision what may be fetched, without I/O, at both stages: the written address and the resolved one.
 
 _V4_BLOCKS = {
     IPv4Network(block): name
@@ -218,7 +218,7 @@ _PRIVATE_SUFFIXES = (
     *("localhost", "local", "localdomain", "internal", "intranet", "private", "corp", "home", "home.arpa", "lan"),
     *("svc", "metadata.goog"),
 )
-# Public names made to point at private addresses. The resolve stage would catch them; here nobody is even asked.
+# Public names that point at private addresses. The resolve stage would catch them; this avoids even the look-up.
 _REBINDING_SUFFIXES = (
     *("nip.io", "sslip.io", "xip.io", "traefik.me", "localtest.me", "lvh.me", "vcap.me", "lacolhost.com", "fuf.me"),
     *("localho.st", "rbndr.us", "1u.ms", "burpcollaborator.net"),
@@ -229,7 +229,7 @@ class AddressGuard:
     """A check that admits only public web addresses and the exceptions in `allow_hosts` ("host" or "host:port")."""
 
     def __init__(self, allow_hosts: Iterable[str] = ()) -> None:
-        """`ConfigError` for an entry that is no host."""
+        """Raise `ConfigError` for an entry that is not a host."""
         self._allowed = frozenset(_allowed_host(entry) for entry in allow_hosts)
 
     def check_url(self, text: str) -> WebUrl:
@@ -279,7 +279,7 @@ def _ends_with(host: str, suffixes: tuple[str, ...]) -> bool:
     return any(host == suffix or host.endswith("." + suffix) for suffix in suffixes)
 
 
-# What kind of document a response is, and its bytes as text: by what is declared, and by looking where that lies.
+# The kind of a response's document, and its bytes as text: by its declaration, and by inspection where that is wrong.
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
@@ -380,7 +380,7 @@ def _label_inside(body: bytes) -> str | None:
 
 
 def _known(label: str | None, body: bytes) -> str:
-    """The Python codec for a label, or "" if there is none to use."""
+    """Return the Python codec for a label, or "" if there is none."""
     try:
         name = codecs.lookup(label or "").name.replace("_", "-")
         b" ".decode(name, "replace")  # refuses codecs that are not text, such as zlib
@@ -395,7 +395,7 @@ def _fits(text: str) -> bool:
 
 
 def _detected(body: bytes) -> str:
-    """What else it may be, and windows-1252 where that is no more than a guess, as browsers have it."""
+    """Return the codec by inspection, windows-1252 as the last resort, as in browsers."""
     if body.isascii():
         return "utf-8"
     import charset_normalizer  # with trafilatura; few pages need it

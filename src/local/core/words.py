@@ -19,7 +19,7 @@ def _set(words: str) -> frozenset[str]:
 
 
 _WORD = re.compile(r"\w+")
-# Scripts without spaces between words: Thai, Lao, Khmer and Myanmar, kana, Han, and what is written beside it.
+# Scripts without spaces between words: Thai, Lao, Khmer and Myanmar, kana, Han, and the marks used with them.
 _UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
@@ -43,7 +43,7 @@ _STOP_WORDS = _set(
     " please tell told know remember remind say said mention mentioned talk talked discuss discussed"
     " s t m re ve ll d don"
 )
-OF_THE_USER = _set(  # words for the user, and for what is known of them: they ask for all of it
+OF_THE_USER = _set(  # words for the user and their data: they match all facts
     "user users fact facts everything anything profile personal information info details learned learnt myself"
     " alles weißt weisst über mich fakten nutzer tout sais tu sur moi faits utilisateur todo sabes sobre mí datos"
     " usuario tutto sai di te cosa tudo você sabe mim wat weet je ik over mij"
@@ -68,7 +68,7 @@ def indexable(text: str) -> str:
 
 
 def terms_of(question: str) -> list[str]:
-    """The words to look for, each once, in order; small words only where there are no others."""
+    """Return the words to search for, each once, in order; small words only if there are no others."""
     words = list(dict.fromkeys(_words(question.lower())))  # not casefold(): the index keeps ß
     return ([word for word in words if _is_telling(word)] or words)[:MAX_TERMS]
 

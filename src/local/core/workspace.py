@@ -58,7 +58,7 @@ def _allowed(named: Path, system: SystemConfig, data_dir: Path, layers: Sequence
 
 
 def _deciding(system: SystemConfig, data_dir: Path, layers: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """What nobody may change who has been told to by a text, and where it lies."""
+    """Return the files that a model must not change, because they decide about permissions, and where they are."""
     yield "what LoCAL2 keeps", data_dir.resolve()
     yield from (("settings", layer.resolve()) for layer in layers)
     yield from (("tools of your own", folder.resolve()) for folder in system.python_path)
@@ -209,7 +209,7 @@ def shown(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """A name as it is, but for what would end a line or move a cursor."""
+    """Return a name with characters escaped that would end a line or move a cursor."""
     return "".join(ascii(each)[1:-1] if unicodedata.category(each) in _NO_TEXT else each for each in text)
 
 
@@ -302,7 +302,7 @@ class Workspace:
         return content
 
     def digest(self, path: WorkspacePath) -> str | None:
-        """The SHA-256 of what a file holds; None if there is nothing of that name."""
+        """Return the SHA-256 of a file's content; None if there is nothing of that name."""
         try:
             with self.file(path) as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
@@ -312,7 +312,7 @@ class Workspace:
             raise
 
     def facts(self, path: WorkspacePath) -> FileFacts:
-        """What is known of a file or folder."""
+        """Return size, kind, time and permissions of a file or folder."""
         if not path.parts:
             with self.folder(path) as folder:
                 return _facts(path, os.fstat(folder))
@@ -320,8 +320,9 @@ class Workspace:
             return _facts(path, os.stat(path.name, dir_fd=folder, follow_symlinks=False))
 
     def entries(self, path: WorkspacePath, depth: int = 1, closed: Collection[str] = ()) -> Iterator[FileFacts]:
-        """What lies in a folder, sorted by name, and in those within it down to a depth, each after its folder. What
-        disappears meanwhile, may not be opened or lies in a folder of a name in `closed` is left out."""
+        """Yield the content of a folder, sorted by name, and of those within it down to a depth, each after its folder.
+        Entries that disappear meanwhile, may not be opened or are in a folder named in `closed` are left out.
+        """
         with self.folder(path) as folder:
             found = sorted(_entries(path, folder), key=lambda entry: (entry.kind != "folder", entry.path))
         for entry in found:
@@ -445,7 +446,7 @@ class CloneSearch:
         return self._workspace.root.joinpath(*path.parts) if is_clone else None
 
     def _is_clone(self, path: WorkspacePath) -> bool | None:
-        """None where there is no repository."""
+        """Whether the repository is a clone; None if there is none."""
         git = WorkspacePath((*path.parts, ".git"))
         try:
             kind = self._workspace.facts(git).kind
@@ -460,7 +461,7 @@ class CloneSearch:
         return _REMOTE.search(settings) is not None or any(self._holds(git, place) for place in _REMOTES)
 
     def _holds(self, git: WorkspacePath, place: str) -> bool:
-        """Whether there is such a file, or such a folder with something in it."""
+        """Whether there is such a file, or such a folder that is not empty."""
         path = WorkspacePath((*git.parts, *place.split("/")))
         try:
             return self._workspace.facts(path).kind != "folder" or any(self._workspace.entries(path))

@@ -1,4 +1,4 @@
-"""The messages about scheduled jobs. A job has one shape here, which is also what the store keeps as a row."""
+"""The messages about scheduled jobs. A job has one shape here, which the store keeps as a row, too."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NewJob(Data):
 
 class CronJobRecord(NewJob):
     """A job as it is stored and shown. Times are seconds since 1970. A job that was made in a conversation with
-    untrusted content is `tainted`, and so are its runs. `enabled` and `next_at` are of the moment: they are not stored.
+    untrusted content is `tainted`, and so are its runs. `enabled` and `next_at` are computed, not stored.
     """
 
     time_zone: str = "UTC"

@@ -54,8 +54,8 @@ class _Jobs:
 
     @open_to(Access.USERS)
     async def times(self, caller: Caller, schedule: Line, time_zone: Line = "") -> Response:
-        """Get the next times of a schedule, without creating a job. For a text that is no schedule, `problem` says
-        what was expected.
+        """Get the next times of a schedule, without creating a job. For a text that is no schedule, `problem` says what
+        was expected.
         """
         order = NewJob(prompt="?", schedule=schedule, time_zone=time_zone or None)
         try:

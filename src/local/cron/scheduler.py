@@ -191,7 +191,7 @@ class JobRegistry:
         return [stored for stored in self._jobs.values() if _is_of(stored, of_user) and stored.state != "removed"]
 
     def get(self, job_id: str, of_user: str | None = None) -> StoredJob:
-        """A job of that user, or of anybody. Raises `NoSuchJob`."""
+        """Return a job of that user, or of any. Raises `NoSuchJob`."""
         stored = self._jobs.get(job_id)
         if stored is None or stored.state == "removed" or not _is_of(stored, of_user):
             raise NoSuchJob(job_id)
@@ -399,7 +399,7 @@ class _Again(Exception):
 
 
 def run_record(run: JobRun) -> CronRunRecord:
-    """A run as it is shown."""
+    """Return a run in the form that is shown."""
     shown = {**asdict(run), "state": run.state.value, "run_id": run.run_id, "query_id": run.query_id}
     return CronRunRecord.model_validate(shown)
 

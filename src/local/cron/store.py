@@ -31,7 +31,7 @@ class RunState(StrEnum):
     ANSWERED = "answered"
     FAILED = "failed"
     CANCELLED = "cancelled"
-    REFUSED = "refused"  # nobody has asked it: the system could not take it in time, or its job's budget was spent
+    REFUSED = "refused"  # not asked: the system could not accept it in time, or its budget was spent
     MISSED = "missed"
 
 
@@ -56,8 +56,9 @@ def day_begins(job: CronJobRecord, now: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """One run of a job, for one time. A run that a person has started is `by_hand`, and its time is the time of that.
-    It is asked again, as the next `attempt`, if its query has ended without a turn."""
+    """One run of a job, for one time. A run that a person has started is `by_hand`, and its time is that of the start.
+    Its query is published again, as the next `attempt`, if it has ended without a turn.
+    """
 
     job_id: str
     scheduled_at: int
@@ -80,9 +81,9 @@ class JobRun:
         return uuid.uuid5(_NAMESPACE, f"{self.run_id}.{self.attempt}").hex
 
 
-# Which runs of a job are due: decided from what is known of it and the time on the wall, and nothing else.
+# The decision which runs of a job are due, from its record and the wall-clock time alone.
 
-ON_TIME_SECONDS = 90  # what was due longer ago was missed
+ON_TIME_SECONDS = 90  # a run that was due longer ago counts as missed
 MOST_AT_ONCE = 100  # runs that are made up for, where each is to be
 
 
@@ -111,9 +112,9 @@ class DueRuns:
 
 
 def due_runs(job: CronJobRecord, progress: JobProgress, now: int) -> DueRuns | None:
-    """What is to be done about a job now; None if nothing is.
+    """Return the actions for a job now; None if there are none.
 
-    A clock that was put back makes times come again: they have been stored under the same ids, and run once.
+    A clock that was set back makes times come again: their runs are stored under the same ids, and run once.
     """
     if progress.is_busy:
         return None
@@ -227,8 +228,9 @@ class JobStore(OwnedDatabase):
         super().__init__(path, _MIGRATIONS)
 
     async def jobs(self) -> list[StoredJob]:
-        """Every job, the oldest first, with those whose removal was not published yet. A damaged row is left out, and
-        the log says so."""
+        """Return every job, the oldest first, with those whose removal was not published yet. A damaged row is left out
+        and logged.
+        """
         found = await self.run(lambda db: [_stored(row) for row in db.execute("SELECT * FROM jobs")])
         return sorted(filter(None, found), key=lambda stored: (stored.job.created_at, stored.job.job_id))
 
@@ -244,7 +246,7 @@ class JobStore(OwnedDatabase):
         await self.write(lambda db: db.execute(sql, (state, decided, job_id)).rowcount)
 
     async def job_published(self, job_id: str, state: JobState) -> None:
-        """That state was published; nothing is kept of a job that is removed."""
+        """Note that a state was published; the row of a removed job is deleted."""
 
         def work(db: sqlite3.Connection) -> None:
             db.execute("UPDATE jobs SET told = state WHERE job_id = ? AND state = ?", (job_id, state))

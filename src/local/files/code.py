@@ -33,13 +33,14 @@ if TYPE_CHECKING:
 # What ignore files say of the files below them: .gitignore and .ignore, as git reads them.
 
 IGNORE_FILES = (".gitignore", ".ignore")
-MOST_BYTES = 200_000  # of one ignore file; what is larger is none
+MOST_BYTES = 200_000  # of one ignore file; a larger one is ignored
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
     """The ignore rules that apply in one folder, those of the nearest ignore file last; each with the path of its
-    folder, which ends with / but for the workspace's own, the empty one."""
+    folder, which ends with / except the workspace's own, the empty one.
+    """
 
     rules: tuple[tuple[str, GitIgnoreSpec], ...] = ()
 
@@ -62,7 +63,7 @@ class IgnoreRules:
 
 
 def _spec(lines: Sequence[str]) -> GitIgnoreSpec:
-    """Of lines that are no patterns, git says nothing."""
+    """Lines that are not patterns are ignored, as by git."""
     try:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError:
@@ -80,17 +81,17 @@ def _is_pattern(line: str) -> bool:
 
 UNREAD = (".git", ".hg", ".svn")  # never looked into
 MOST_DEPTH = 60
-START = 8192  # bytes in which a NUL says that a file is no text
+START = 8192  # bytes in which a NUL means that a file is not text
 
 
 @dataclass(slots=True)
 class CodeFiles:
-    """The text files that a search goes through. Iterates over path and content of each text file below `path`, sorted
-    by name, each folder after the files beside it. `pattern` is for names or paths, `wanted` for names; a file that is
-    named itself is read whatever is ignored.
+    """The text files of a search. Iterates over path and content of each text file below `path`, sorted by name, each
+    folder after the files beside it. `pattern` is for names or paths, `wanted` for names; a file that is named itself
+    is read even if ignored.
 
-    Links are not followed, files of more than `most_bytes` not read; `counted` of each sort were met. `digests` has the
-    SHA-256 of what was `shown`, by path. Raises `ToolError` as `Workspace` does.
+    Links are not followed, files of more than `most_bytes` not read; `counted` are those of each sort. `digests` has
+    the SHA-256 of the `shown` files, by path. Raises `ToolError` as `Workspace` does.
     """
 
     workspace: Workspace
@@ -108,11 +109,13 @@ class CodeFiles:
         yield from self._below(self.path, self._rules_above(), MOST_DEPTH)
 
     def shown(self, path: str, content: bytes) -> None:
-        """Words of this file are told."""
+        """Note that content of this file is in the result."""
         self.digests[path] = hashlib.sha256(content).hexdigest()
 
     def _rules_above(self) -> IgnoreRules:
-        """Those that hold in the folder; none at all if they would leave it out: then it was named on purpose."""
+        """Return the rules that apply in the folder; none if they would exclude the folder itself, which was named on
+        purpose.
+        """
         rules = IgnoreRules()
         for length in range(len(self.path.parts)):
             above = WorkspacePath(self.path.parts[:length])
@@ -145,7 +148,7 @@ class CodeFiles:
         return fits and self.wanted(name)
 
     def _content(self, folder: int, path: WorkspacePath) -> bytes | None:
-        """What a text file holds; None for what is none, is too large or is gone meanwhile."""
+        """Return the content of a text file; None if it is not text, too large or gone."""
         content = _read(folder, path, self.most_bytes + 1)
         if content is None:
             return None
@@ -180,7 +183,7 @@ def _ignore_texts(folder: int, files: set[str]) -> list[bytes]:
 
 
 def _read(folder: int, path: WorkspacePath, most: int) -> bytes | None:
-    """At most so many bytes; of what is no text the beginning alone."""
+    """Return at most so many bytes; of a binary file only the beginning."""
     try:
         with os.fdopen(open_regular(folder, path), "rb", buffering=0) as file:
             start = file.read(min(most, START))
@@ -189,7 +192,7 @@ def _read(folder: int, path: WorkspacePath, most: int) -> bytes | None:
         return None
 
 
-# What a process that looks through programs is asked, and what it answers.
+# The request to a process that searches programs, and its answer.
 
 Verb = Literal["text", "definitions", "structure", "syntax"]
 
@@ -207,8 +210,9 @@ class CodeLimits:
 
 @dataclass(frozen=True, slots=True)
 class CodeJob:
-    """One search, as the worker process is asked for it. `wanted` is a regular expression, a name or a query, by the
-    verb; `path` counts from the workspace `root`; `pattern` is for the names of files."""
+    """One search, as it is sent to the worker process. `wanted` is a regular expression, a name or a query, by the
+    verb; `path` is relative to the workspace `root`; `pattern` is for the names of files.
+    """
 
     verb: Verb
     root: str
@@ -220,14 +224,13 @@ class CodeJob:
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> CodeJob:
-        """One from what JSON has made of it."""
+        """Return a job from its JSON fields."""
         return cls(**{**fields, "path": tuple(fields["path"]), "limits": CodeLimits(**fields["limits"])})
 
 
 @dataclass(frozen=True, slots=True)
 class CodeFindings:
-    """The result of a search: what was found as text, and the SHA-256 of each file whose words stand there, by its
-    path."""
+    """The result of a search: the hits as text, and the SHA-256 of each file with content in it, by path."""
 
     text: str
     digests: dict[str, str]
@@ -241,16 +244,18 @@ COMMAND = (sys.executable, "-I", "-m", "local.files.code_worker")
 
 
 class CodeRunner:
-    """Runs searches in worker processes, at most two at a time; each does one job and ends. A call that is cancelled
-    kills its own."""
+    """Runs searches in worker processes, at most two at a time; each does one job and ends. A cancelled call kills its
+    own.
+    """
 
     def __init__(self, command: tuple[str, ...] = COMMAND, kill_after: float = KILL_AFTER) -> None:
         self._command, self._kill_after = command, kill_after
         self._places = asyncio.Semaphore(AT_ONCE)
 
     async def findings(self, job: CodeJob) -> CodeFindings:
-        """What a job asks for. Raises `ToolError`: bad_pattern, bad_query, not_code, too_slow, and what `Workspace`
-        raises."""
+        """Return the result of a job. Raises `ToolError`: bad_pattern, bad_query, not_code, too_slow, and those of
+        `Workspace`.
+        """
         async with self._places:
             process = await asyncio.create_subprocess_exec(
                 *self._command, cwd="/", env={"LANG": "C.UTF-8"},
@@ -293,7 +298,8 @@ _PLAIN = re.compile(r"[\w \"'/:;,=<>@#%&!~`-]+")
 @dataclass(frozen=True, slots=True)
 class LineSearch:
     """A search for lines by a regular expression, with at most so many hits in so many seconds; a search that stops
-    early says so."""
+    early has a note.
+    """
 
     pattern: str
     ignore_case: bool
@@ -323,7 +329,7 @@ class LineSearch:
         return "\n".join([_heading(files, hits, stopped), *lines])
 
     def _quick(self) -> Callable[[bytes], bool]:
-        """Whether a file may hold what is looked for, where that is words: most files are not looked into further."""
+        """Whether a file may contain the wanted words: most files are not searched further."""
         needle = self.pattern.encode()
         if not _PLAIN.fullmatch(self.pattern) or (self.ignore_case and not self.pattern.isascii()):
             return lambda content: True
@@ -378,10 +384,10 @@ def _heading(files: CodeFiles, hits: int, stopped: str) -> str:
     return heading
 
 
-# Finds where classes, functions and the like are defined, and tells what a folder of programs is made of.
+# Finds the definitions of classes, functions and the like, and describes a folder of programs.
 
 MOST_NEAR = 20
-MOST_CHARS = 12_000  # of what a folder is made of
+MOST_CHARS = 12_000  # of a folder's description
 
 
 @dataclass(slots=True)
@@ -394,7 +400,7 @@ class SymbolSearch:
     _stopped: str = ""
 
     def definitions(self, name: str, files: CodeFiles) -> str:
-        """Where `name`, or `Class.method`, is defined; where it is not, what is called like it."""
+        """Return where `name`, or `Class.method`, is defined; if it is not, similar names."""
         wanted = name.strip().casefold()
         last = wanted.rpartition(".")[2]
         exact, near = list[str](), list[str]()
@@ -459,9 +465,9 @@ def _suffix(path: str) -> str:
     return PurePosixPath(path).suffix.lower()
 
 
-# Finds what a query of tree-sitter fits.
+# Finds the matches of a tree-sitter query.
 
-MOST_TEXT = 120  # characters of what a capture holds
+MOST_TEXT = 120  # characters of a capture's text
 
 
 @dataclass(slots=True)
@@ -540,7 +546,7 @@ class CodeTool(FileTool):
     async def found(
         self, verb: Verb, wanted: str, path: str, *, pattern: str = "", ignore_case: bool = False
     ) -> ToolOutput:
-        """What there is below a path, and whether a stranger's words are in it."""
+        """Return the hits below a path, and whether they contain untrusted content."""
         config = self._files.config
         limits = CodeLimits(
             config.max_read_bytes, config.max_symbol_files, config.max_search_hits, config.search_seconds
@@ -586,7 +592,7 @@ class FindSymbolTool(CodeTool):
         return await self.found("definitions", name, path)
 
 
-# The tool that tells what a folder of programs is made of.
+# The tool that describes a folder of programs.
 
 
 class GetStructureTool(CodeTool):

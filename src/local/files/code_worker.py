@@ -13,12 +13,12 @@ from local.core.errors import ToolError
 from local.core.workspace import Workspace, WorkspacePath
 from local.files.code import CodeFiles, CodeFindings, CodeJob
 
-SLACK_SECONDS = 15  # of processor time beyond a job's own: whoever waits for it may have died
+SLACK_SECONDS = 15  # of processor time beyond a job's own: the parent may have died
 MEMORY_BYTES = 1024**3
 
 
 def findings(job: CodeJob) -> CodeFindings:
-    """What a job asks for. Raises `ToolError`."""
+    """Return the result of a job. Raises `ToolError`."""
     from local.files.code import LineSearch, SymbolSearch, SyntaxSearch
     from local.files.outlines import is_code
 

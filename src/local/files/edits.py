@@ -62,10 +62,11 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A change that one call has made to one file. `before` and `after` are the SHA-256 of what it held, None where
-    there was nothing of that name; `mode` are its permissions before, `folders` how many folders were made on the way
-    to it, `part` the name under which it is half written, `at` seconds since 1970. `is_own`: all that the file holds
-    then was written here in untainted turns."""
+    """A change of one file by one call. `before` and `after` are the SHA-256 of its content, None if it did not exist;
+    `mode` are its permissions before, `folders` how many parent folders were made for it, `part` the name under which
+    it is written until it is complete, `at` seconds since 1970. `is_own`: its whole content then was written here in
+    untainted turns.
+    """
 
     root: str
     path: str
@@ -108,7 +109,7 @@ class ChangeStore(OwnedDatabase):
         self.clock = clock
 
     async def begin(self, change: FileChange) -> FileChange:
-        """Note what is about to be changed; returns it with its number and time."""
+        """Note a change that is about to be made; returns it with its number and time."""
         noted = replace(change, at=self.clock())
         values = [getattr(noted, name) for name in _COLUMNS.split(", ")]
         sql = f"INSERT INTO changes ({_COLUMNS}) VALUES ({', '.join('?' * len(values))})"
@@ -187,12 +188,12 @@ class ChangeStore(OwnedDatabase):
         return await self.run_short(lambda db: db.execute(sql).fetchone() is not None)
 
     async def forget(self, *, session_id: str | None = None, query_id: str | None = None) -> None:
-        """Remove permanently what was noted of a session or of a query; whose words a file holds stays."""
+        """Remove permanently the notes of a session or of a query; the origin of files' content stays."""
         column, key = ("session_id", session_id) if session_id is not None else ("query_id", query_id)
         await self.erase(lambda db: db.execute(f"DELETE FROM changes WHERE {column} = ?", (key,)).rowcount)
 
     async def forget_before(self, at: float) -> None:
-        """Remove what was noted before a time."""
+        """Remove the notes from before a time."""
         await self.erase(lambda db: db.execute("DELETE FROM changes WHERE at < ?", (at,)).rowcount)
 
     async def forget_oldest(self) -> int:
@@ -209,7 +210,7 @@ class ChangeStore(OwnedDatabase):
 def _mark(
     db: sqlite3.Connection, change: FileChange, *, is_tainted: bool, digest: str | None, is_own: bool = False
 ) -> None:
-    """A file, and the folders that were made for it: what is in their names, is seen in lists."""
+    """Mark a file and the folders made for it: content may be in their names, which lists show."""
     sql = "INSERT OR IGNORE INTO" if is_tainted else "DELETE FROM"
     where = "VALUES (?, ?)" if is_tainted else "WHERE root = ? AND path = ?"
     folders = list(PurePosixPath(change.path).parents)[: change.folders]
@@ -243,7 +244,7 @@ class ContentStore:
         self.size = 0
 
     def open(self) -> None:
-        """Make the folder, and clear away what a killed process has left half written."""
+        """Make the folder, and remove the unfinished files of a killed process."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for path in self._folder.glob(f"*{_PART}"):
             path.unlink(missing_ok=True)
@@ -269,14 +270,14 @@ class ContentStore:
                 part.unlink(missing_ok=True)
 
     def get(self, digest: str) -> BinaryIO:
-        """What was kept. Raises `ToolError` (not_kept)."""
+        """Return stored content. Raises `ToolError` (not_kept)."""
         try:
             return (self._folder / digest).open("rb")
         except OSError:
             raise ToolError("what was there before is not kept any more", kind="not_kept") from None
 
     def drop_all_but(self, digests: Collection[str]) -> None:
-        """Remove what nobody refers to."""
+        """Remove content without references."""
         for path in self._files():
             if path.name not in digests:
                 self.size -= path.stat().st_size
@@ -314,9 +315,9 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileWriter:
-    """Writes and removes files of a workspace, each at one moment. Each method says what it expects to find by its
-    SHA-256, None for nothing of that name, and raises `ToolError` (changed) where it finds something else; otherwise as
-    `Workspace` does."""
+    """Writes and removes files of a workspace, each atomically. Each method receives the SHA-256 of the expected
+    present content, None for no file, and raises `ToolError` (changed) for any other; otherwise as `Workspace` does.
+    """
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -365,7 +366,7 @@ class FileWriter:
                 return
 
     def drop_part(self, path: WorkspacePath, part: str) -> None:
-        """Remove what a killed process has left half written beside a file."""
+        """Remove the unfinished file that a killed process has left beside a file."""
         with suppress(ToolError), self._workspace.folder(path.folder) as folder:
             os.unlink(part, dir_fd=folder)
 
@@ -379,7 +380,7 @@ class FileWriter:
             raise
 
     def _require(self, folder: int, path: WorkspacePath, expected: str | None) -> None:
-        """That what is there now is what was expected."""
+        """Raise `ToolError` unless the present content is the expected one."""
         try:
             with os.fdopen(open_regular(folder, path), "rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -407,10 +408,10 @@ class FileUndo:
 
 
 def undo_plan(changes: Iterable[FileChange], root: str, present: Callable[[str], str | None]) -> list[FileUndo]:
-    """What undoes those changes, by file. `present` tells the SHA-256 of what a file holds now.
+    """Return the changes that undo those changes, by file. `present` returns the SHA-256 of a file's present content.
 
-    Raises `ToolError`: changed, where a file holds something else than the last of its changes left or was changed by
-    somebody else between two of them; elsewhere, where they were made in another workspace.
+    Raises `ToolError`: changed, if a file's content is not that of its last change or was changed by another program
+    between two of them; elsewhere, if they were made in another workspace.
     """
     by_path: defaultdict[str, list[FileChange]] = defaultdict(list)
     for change in sorted(changes, key=lambda change: change.number):
@@ -461,11 +462,12 @@ class Retention:
 
 
 class WorkspaceEditor:
-    """Changes files of a workspace and undoes the changes. Use as `async with`. One change at a time: what a file holds
-    is kept, then noted, then changed at one moment. A process that is killed in between leaves what the next one finds
-    out about.
+    """Changes files of a workspace and undoes the changes. Use as `async with`. One change at a time: the present
+    content is stored, then the change is noted, then made atomically. The next process repairs the state after a
+    process was killed in between.
 
-    Raises `ToolError` for what cannot be done, `StoreFailed` where nothing can be noted, and then nothing is changed.
+    Raises `ToolError` for what cannot be done, `StoreFailed` if the note cannot be written, and then nothing is
+    changed.
     """
 
     def __init__(
@@ -478,7 +480,7 @@ class WorkspaceEditor:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Self]:
-        """Hold the record, after finding out what a killed process has left."""
+        """Hold the record, after repairing the state that a killed process has left."""
         async with self.changes:
             await asyncio.to_thread(self._contents.open)
             for change in await self.changes.unfinished(str(self.workspace.root)):
@@ -498,12 +500,12 @@ class WorkspaceEditor:
         return await self._in_turn(written)
 
     async def delete(self, path: WorkspacePath, cause: ChangeCause) -> FileChange:
-        """Take a file away; what it held is kept."""
+        """Delete a file; its content is stored."""
 
         async def deleted() -> FileChange:
             expected = await asyncio.to_thread(self.workspace.digest, path)
             if expected is None:
-                await asyncio.to_thread(self.workspace.facts, path)  # says what is near
+                await asyncio.to_thread(self.workspace.facts, path)  # the error names similar files
             change = await self._begun(path, None, cause, expected, keeps_taint=True)
             return await self._make(change, partial(self._writer.remove, path, change.before or ""))
 
@@ -527,7 +529,7 @@ class WorkspaceEditor:
         return await self._in_turn(undone)
 
     def texts(self, change: FileChange) -> tuple[bytes, bytes]:
-        """What a file held before and after a change; nothing where there was none. Raises `ToolError` (not_kept)."""
+        """Return a file's content before and after a change; empty if there was none. Raises `ToolError` (not_kept)."""
         return self._kept(change.before), self._kept(change.after)
 
     async def is_tainted(self, paths: Sequence[str], digests: Collection[str] = ()) -> bool:
@@ -535,7 +537,7 @@ class WorkspaceEditor:
         return await self.changes.tainted(str(self.workspace.root), paths, digests)
 
     async def is_own(self, paths: Collection[str], digests: Collection[str] = ()) -> bool:
-        """Whether all of it was written here in untainted turns, and by nobody else since."""
+        """Whether all of it was written here in untainted turns, and not changed by others since."""
         return await self.changes.own(str(self.workspace.root), paths, digests)
 
     async def forget(self, *, session_id: str | None = None, query_id: str | None = None) -> None:
@@ -552,7 +554,7 @@ class WorkspaceEditor:
         *,
         keeps_taint: bool,
     ) -> FileChange:
-        """The change on record, with what it takes to undo it."""
+        """Return the recorded change, with the data to undo it."""
         before, mode = await asyncio.to_thread(self._keep_present, path)
         if before != expected:
             raise ToolError(f"{shown(str(path))} was changed by somebody else meanwhile", kind="changed")
@@ -580,7 +582,7 @@ class WorkspaceEditor:
         return await self.changes.begin(change)
 
     async def _in_turn(self, work: Callable[[], Coroutine[None, None, T]]) -> T:
-        """What `work` returns, alone. It runs to its end even if the caller stops waiting."""
+        """Return the result of `work`, run alone. It runs to its end even if the caller stops waiting."""
 
         async def alone() -> T:
             async with self._turn:
@@ -606,7 +608,7 @@ class WorkspaceEditor:
         self._writer.put(path, content, change.before, change.part, change.mode)
 
     def _keep_present(self, path: WorkspacePath) -> tuple[str | None, int]:
-        """The digest of what a file holds, which is kept from now on, and its permissions."""
+        """Store a file's present content; returns its digest and the file's permissions."""
         try:
             facts = self.workspace.facts(path)
             with self.workspace.file(path) as file:
@@ -692,7 +694,9 @@ NO_NEWLINE = "\\ No newline at end of file"
 
 
 def text_diff(path: str, before: bytes, after: bytes) -> str:
-    """The lines that differ, with three around them; in words for what is no text or too long to compare."""
+    """Return the lines that differ, with three around them; a sentence for binary content or one too long to
+    compare.
+    """
     if len(before) + len(after) > MOST_BYTES:
         return f"{path}: {len(before)} bytes became {len(after)}, too much to compare"
     try:

@@ -23,20 +23,21 @@ from local.core.workspace import Workspace, WorkspacePath
 from local.sandbox.process import MB, PATH, ContainedCommand, Launch, LaunchGate, SandboxLimits
 from local.sandbox.sandbox import Bubblewrap, SandboxView
 
-# A folder for git that has the objects, branches and index of a repository, and nothing that lies in its settings.
+# A git folder with the objects, branches and index of a repository, and without its settings.
 
 MOST_BYTES = 1_000_000  # of the settings or of HEAD
-# What git has to find of a repository beside its index: where that is no settings, and names no program.
+# The files of a repository that git needs besides its index: none of them are settings or name a program.
 LINKED = (
     "objects", "refs", "packed-refs", "shallow", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "info/exclude",
 )  # fmt: skip
-# The settings of a repository without which its files and objects would be read wrongly; of all others git never hears.
+# The settings of a repository that are needed to read its files and objects correctly; all others are withheld from
+# git.
 KEPT = (
     "core.repositoryformatversion", "core.filemode", "core.ignorecase", "core.symlinks", "core.precomposeunicode",
     "core.autocrlf", "core.eol", "extensions.objectformat",
 )  # fmt: skip
 _VALUE = re.compile(r"[A-Za-z0-9]{0,20}")
-# Nobody has set anything else: this says once more what could run a program, or write to or read from elsewhere.
+# All other settings are defaults: this repeats those that could run a program, or write to or read from elsewhere.
 OURS = """\
 [core]
 	bare = false
@@ -76,8 +77,9 @@ _ELSEWHERE = {
 
 @dataclass(frozen=True, slots=True)
 class GitFolder:
-    """A temporary git folder with settings of our own for one repository. `path` is what git is told is its folder,
-    `index` the repository's own one; `head` is what HEAD says."""
+    """A temporary git folder with our own settings for one repository. `path` is the folder given to git, `index` the
+    repository's own one; `head` is the content of HEAD.
+    """
 
     path: Path
     index: Path
@@ -85,12 +87,12 @@ class GitFolder:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What git has to be told beside its folder."""
+        """Return git's environment variables besides its folder."""
         return {"GIT_INDEX_FILE": str(self.index)}
 
     @property
     def branch(self) -> str:
-        """The branch that is checked out, with refs/heads/; empty where there is none."""
+        """Return the checked-out branch, with refs/heads/; empty if there is none."""
         return self.head.removeprefix("ref:").strip() if self.head.startswith("ref:") else ""
 
     def keep(self, settings: Mapping[str, str]) -> None:
@@ -144,7 +146,7 @@ def _require_repository(workspace: Workspace) -> None:
 
 
 def _kind(workspace: Workspace, name: str) -> str | None:
-    """What there is of that name in .git; None for nothing."""
+    """Return the kind of that entry of .git; None if there is none."""
     try:
         return workspace.facts(_path(name)).kind
     except ToolError as error:
@@ -184,14 +186,14 @@ ENVIRONMENT: Mapping[str, str] = {
 
 
 class GitProgram:
-    """The installed git, run in a sandbox. `closed` are folders of which nothing may be seen by what it runs."""
+    """The installed git, run in a sandbox. `closed` are folders that its processes cannot see."""
 
     def __init__(self, workspace: Path, closed: tuple[Path, ...] = ()) -> None:
         self._workspace, self._closed = workspace, closed
 
     @staticmethod
     def installed() -> str | None:
-        """Where git is; None if it is not installed."""
+        """Return the path of git; None if it is not installed."""
         return shutil.which("git")
 
     async def run(
@@ -203,9 +205,10 @@ class GitProgram:
         *,
         writes: bool = False,
     ) -> bytes:
-        """What git writes to its standard output, given `said` as its input and `folder` as its own folder, called with
-        each of these arguments in turn until a call fails: all in one sandbox, as each costs more than git itself. Only
-        what `writes` may change the workspace. Raises `ToolError`: git_missing, git_failed, too_slow."""
+        """Return git's standard output, given `said` as its input and `folder` as its own folder, called with each of
+        these arguments in turn until a call fails: all in one sandbox, because each costs more than git itself. The
+        workspace is writable only with `writes`. Raises `ToolError`: git_missing, git_failed, too_slow.
+        """
         if (program := self.installed()) is None:
             raise ToolError(GET_IT, kind="git_missing")
         where = {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(self._workspace)}
@@ -220,7 +223,7 @@ class GitProgram:
         return output
 
     async def of_owner(self) -> dict[str, str]:
-        """What the settings of the owner of this machine's account say of them: user.name and user.email."""
+        """Return user.name and user.email from the settings of the machine account's owner."""
         arguments = (self.installed() or "git", "config", "--global", "-z", "--get-regexp", r"^user\.(name|email)$")
         try:
             process = await asyncio.create_subprocess_exec(
@@ -260,7 +263,7 @@ def settings_of(listed: bytes) -> dict[str, str]:
 
 
 async def _ran(launch: Launch, environment: dict[str, str], said: bytes, folder: Path) -> tuple[int, bytes, bytes]:
-    """The exit code, and what was written to both streams."""
+    """Return the exit code, and the output on both streams."""
     gate = LaunchGate() if launch.reports else None
     process: asyncio.subprocess.Process | None = None
     try:
@@ -307,7 +310,7 @@ async def _communicated(process: asyncio.subprocess.Process, said: bytes) -> tup
 
 
 async def _git_program_read(stream: asyncio.StreamReader, most: int) -> bytes:
-    """The first bytes of a stream; the rest of it is left to whoever ends the writer."""
+    """Return the first bytes of a stream; the caller ends the writer."""
     read = bytearray()
     while len(read) < most and (data := await stream.read(READ_BYTES)):
         read += data
@@ -319,14 +322,14 @@ PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=al
 LOG_FORMAT = "%h %ad %an: %s%d%w(0,4,4)%+b"
 NOBODY = "LoCAL2"
 NO_MAIL = "local2@localhost"
-HEAD = ("rev-parse", "--revs-only", "HEAD^{commit}", "HEAD^{tree}")  # of which a new repository has none
+HEAD = ("rev-parse", "--revs-only", "HEAD^{commit}", "HEAD^{tree}")  # none in a new repository
 STATUS = (
     "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all", "--",
 )  # fmt: skip
 ADD = ("update-index", "--add", "--remove", "-z", "--stdin")
 UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 CONFLICTS = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
-_MOST_HEAD = 10_000  # bytes of what git says of an object
+_MOST_HEAD = 10_000  # bytes of git's description of an object
 _IDS = re.compile(rb"([0-9a-f]{40,})\n([0-9a-f]{40,})\n")  # no line of a status begins like that
 
 
@@ -349,16 +352,17 @@ class NewCommit:
 
 
 class GitRepository:
-    """The repository of the workspace. Each call looks again at what is there. Raises `ToolError`: no_repository,
-    elsewhere, git_failed, too_slow."""
+    """The repository of the workspace. Each call checks again what is there. Raises `ToolError`: no_repository,
+    elsewhere, git_failed, too_slow.
+    """
 
     def __init__(self, workspace: Workspace, program: GitProgram) -> None:
         self.workspace = workspace
         self._program = program
-        self._read: tuple[bytes, dict[str, str]] | None = None  # settings, and what they say
+        self._read: tuple[bytes, dict[str, str]] | None = None  # the settings' text and their values
 
     async def branch(self) -> str:
-        """What is checked out, for a person."""
+        """Return the checked-out branch or commit, for a person."""
         async with self._opened() as folder:
             return folder.branch.removeprefix("refs/heads/") or f"no branch, at {folder.head[:12]}"
 
@@ -368,8 +372,9 @@ class GitRepository:
             return await self._status(folder, paths)
 
     async def diff(self, paths: Sequence[str], *, staged: bool = False, revision: str = "") -> str:
-        """How files differ from the last commit, or what is staged of that; or what a commit has changed, or one
-        against another, as in `a..b`."""
+        """Return how files differ from the last commit, or the staged part of that; or the changes of a commit, or of
+        one against another, as in `a..b`.
+        """
         async with self._opened() as folder:
             if ".." in revision:
                 arguments = ["diff", *PLAIN, "--end-of-options", _sane(revision)]
@@ -381,8 +386,7 @@ class GitRepository:
             return _text(await self._git(folder, [*arguments, "--", *paths]))
 
     async def earlier_digests(self, paths: Sequence[str], *, staged: bool) -> set[str] | None:
-        """The SHA-256 of what those files hold in the last commit, and in what is `staged`; None if that cannot be
-        told."""
+        """Return the SHA-256 of those files' content in the last commit, and in the `staged` state; None if unknown."""
         places = ("HEAD", "") if staged else ("HEAD",)
         if any("\n" in path for path in paths):
             return None
@@ -396,7 +400,7 @@ class GitRepository:
         return _digests_of(told)
 
     async def log(self, paths: Sequence[str], *, revision: str = "", most: int = 20, words: str = "") -> str:
-        """The latest commits, with what was said of each."""
+        """Return the latest commits with their messages."""
         async with self._opened() as folder:
             found = [f"--grep={words}", "--fixed-strings", "--regexp-ignore-case"] if words else []
             arguments = ["log", f"--max-count={most}", f"--format={LOG_FORMAT}", "--date=short", "--no-color",
@@ -440,7 +444,9 @@ class GitRepository:
         return _text(await self._git(folder, [*arguments, await self._empty_tree(folder), "--", *paths]))
 
     async def _is_without_commits(self, folder: GitFolder, error: ToolError) -> bool:
-        """Whether git has failed because there is no HEAD: asked afterwards, as each question takes a sandbox."""
+        """Whether git has failed because there is no HEAD: checked afterwards, because each question takes a
+        sandbox.
+        """
         return error.kind == "git_failed" and not await self._git(folder, HEAD)
 
     async def _committed(self, folder: GitFolder, tree: str, parent: str, message: str, listed: bytes) -> str:
@@ -480,7 +486,7 @@ class GitRepository:
         raise ToolError(text, kind="under_way")
 
     def _of_branch(self, folder: GitFolder) -> bytes | None:
-        """What the branch's own file holds; None where it has none: a packed branch, or a new one."""
+        """Return the content of the branch's own file; None if it has none: a packed branch, or a new one."""
         try:
             return self.workspace.read(self.workspace.path(f".git/{folder.branch}"), 1000)
         except ToolError as error:
@@ -492,7 +498,7 @@ class GitRepository:
         return _entries(await self._git(folder, [*STATUS, *paths]))
 
     async def _head_and_status(self, folder: GitFolder, paths: Sequence[str]) -> tuple[str, str, list[GitEntry]]:
-        """The last commit and its tree, both empty where there is none; and the files that are not as in it."""
+        """Return the last commit and its tree, both empty if there is none; and the files that differ from it."""
         told = await self._git(folder, HEAD, [*STATUS, *paths])
         if (found := _IDS.match(told)) is None:
             return "", "", _entries(told)
@@ -502,13 +508,16 @@ class GitRepository:
         return (await self._git(folder, ["hash-object", "-t", "tree", "/dev/null"])).decode().strip()
 
     async def _identity(self, folder: GitFolder) -> tuple[str, str]:
-        """Who commits: as the repository says, whose settings are read and not obeyed, else as its owner says."""
+        """Return the committer: from the repository's settings, which are read but not obeyed, else from its
+        owner's.
+        """
         settings = {**await self._program.of_owner(), **await self._settings(folder)}
         return settings.get("user.name") or NOBODY, settings.get("user.email") or NO_MAIL
 
     async def _settings(self, folder: GitFolder) -> dict[str, str]:
-        """What stands in the repository's settings, the last of each key; what they include is not read. Git is asked
-        once for the same text: each time takes a sandbox."""
+        """Return the repository's settings, the last of each key, without included files. Git is asked once for the
+        same text, because each time takes a sandbox.
+        """
         text = folder.their_settings.read_bytes()
         if self._read is None or self._read[0] != text:
             arguments = ["config", "--file", str(folder.their_settings), "--no-includes", "--list", "-z"]
@@ -539,7 +548,7 @@ def _entries(told: bytes) -> list[GitEntry]:
 
 
 def _digests_of(told: bytes) -> set[str] | None:
-    """The SHA-256 of each object that `git cat-file --batch` has told; None if that was cut off."""
+    """Return the SHA-256 of each object in the output of `git cat-file --batch`; None if that was cut off."""
     found, at = set[str](), 0
     while at < len(told):
         head, _, _ = told[at : at + _MOST_HEAD].partition(b"\n")

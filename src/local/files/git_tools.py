@@ -33,7 +33,7 @@ class GitTool(FileTool):
         self.max_result_chars = config.max_part_chars
 
     def paths(self, path: str) -> list[str]:
-        """What git is to look at, none for everything; also whether this user may. Raises `ToolError`."""
+        """Return the paths for git, none for everything; checks that this user may use them. Raises `ToolError`."""
         where = self._files.path(self, path)
         return [str(where)] if where.parts else []
 
@@ -96,7 +96,7 @@ class GitCommitTool(GitTool):
         return replace(self.as_text(text, await self._files.taint_of(names)), undoable=True)
 
 
-# The tool that tells how files differ.
+# The tool that shows how files differ.
 
 
 class GitDiffTool(GitTool):
@@ -115,7 +115,7 @@ class GitDiffTool(GitTool):
         """The changes as a diff. Files that git does not know yet are named."""
         paths = self.paths(path)
         text = await self._repository.diff(paths, staged=staged, revision=commit)
-        if commit:  # whoever may have made it
+        if commit:  # another person may have made it
             return self.as_text(text or "no difference", FileTaint(tainted=True))
         entries = await self._repository.status(paths)
         unknown = [entry.path for entry in entries if entry.letters == "??"]
@@ -136,7 +136,7 @@ class GitDiffTool(GitTool):
         return digests is None or await self._files.editor.is_tainted((), digests)
 
 
-# The tool that tells of commits.
+# The tool that shows commits.
 
 
 class GitLogTool(GitTool):
@@ -158,7 +158,7 @@ class GitLogTool(GitTool):
         return self.as_text(found or "no such commit", FileTaint(tainted=True))
 
 
-# The tool that tells what differs from the last commit.
+# The tool that shows the differences from the last commit.
 
 
 class GitStatusTool(GitTool):

@@ -1,4 +1,4 @@
-"""What files of the workspace were changed, asked by doors, and undone."""
+"""The messages about changes of workspace files: listing, and undoing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ ChangeVerb = Literal["list", "show", "undo"]
 
 
 class ChangedFile(Data):
-    """One file that one call of a tool has changed: made, written, edited or deleted. `undone` says that this was taken
-    back; `diff` is in the unified form, in results of show and undo, and empty for what is no text."""
+    """One change of a file by one call of a tool: made, written, edited or deleted. `undone` says that it was undone;
+    `diff` is in the unified form, in results of show and undo, and empty for binary content.
+    """
 
     path: str
     what: Literal["made", "changed", "deleted"]
@@ -27,8 +28,9 @@ class ChangedFile(Data):
 
 
 class ChangeRequest(Message):
-    """A frontend that lists the changes of files, shows them with diffs, or undoes them: of a call, of a query, or
-    between two times. Not on record, because what it asks for may be deleted."""
+    """A frontend's request to list the changes of files, show them with diffs, or undo them: of a call, of a query, or
+    between two times. Not recorded, because its subject may be deleted.
+    """
 
     subject = "change.request."
     delivery = Delivery.EPHEMERAL
@@ -44,7 +46,7 @@ class ChangeRequest(Message):
 
 
 class ChangeResult(Message):
-    """`files`, to that: the changes, the latest first; of undo those that were undone now."""
+    """The answer to that: the changes, the latest first; of undo those that were undone now."""
 
     subject = "change.result."
     delivery = Delivery.EPHEMERAL

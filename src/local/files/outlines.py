@@ -1,4 +1,4 @@
-"""What a file is made of: headings, definitions, keys, columns, with their lines."""
+"""The outline of a file: headings, definitions, keys, columns, with their lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
 
-# What a file is made of: named parts with their lines, and how that is told within a budget of characters.
+# The outline of a file: named parts with their lines, and its text within a budget of characters.
 
 MOST_TITLE = 120
 MOST_INDENT = 4
@@ -33,8 +33,9 @@ MOST_INDENT = 4
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """One part of a file: a heading, a symbol or a key with the lines that belong to it, the first line being 1. Parts
-    of level 2 lie within one of level 1."""
+    """One part of a file: a heading, a symbol or a key with its lines, counted from 1. Parts of level 2 are within one
+    of level 1.
+    """
 
     title: str
     start: int
@@ -44,8 +45,9 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The parts of one file and the facts about it. `kind` is what sort of file that is, `facts` are lines about it as
-    a whole. `lines` are the text that the parts count in: that of the file, or what was read out of it."""
+    """The parts of one file and the facts about it. `kind` is the sort of file, `facts` are lines about it as a whole.
+    `lines` are the text whose lines the parts count: that of the file, or the text extracted from it.
+    """
 
     kind: str
     lines: Sequence[str]
@@ -102,7 +104,7 @@ def blocks(lines: Sequence[str], length: int = 60) -> list[FilePart]:
 
 
 def _words(title: str) -> set[str]:
-    """The names that stand in a title such as `class Foo(Bar)`."""
+    """Return the names in a title such as `class Foo(Bar)`."""
     return set("".join(each if each.isalnum() or each in "_-$." else " " for each in title).split())
 
 
@@ -169,7 +171,7 @@ class CodeSymbol:
 
 
 def is_code(name: str) -> bool:
-    """Whether a file of that name is a program whose symbols can be told."""
+    """Whether a file of that name is a program whose symbols can be listed."""
     return PurePosixPath(name).suffix.lower() in LANGUAGES
 
 
@@ -190,7 +192,7 @@ def code_symbols(suffix: str, content: bytes) -> list[CodeSymbol]:
 
 @cache
 def grammar(language: CodeLanguage) -> Language:
-    """What tree-sitter parses a language by."""
+    """Return the tree-sitter grammar of a language."""
     from tree_sitter import Language
 
     return Language(getattr(importlib.import_module(language.package), language.function)())
@@ -211,7 +213,7 @@ def _symbols(node: Node, language: CodeLanguage, level: int, around: str) -> Ite
 
 
 def _name(node: Node) -> str:
-    """What a symbol is called: by its grammar the name, the type of an implementation, or what a declarator holds."""
+    """Return a symbol's name: by its grammar the name, the type of an implementation, or that in a declarator."""
     for role in ("name", "type", "declarator", "key"):
         named = node.child_by_field_name(role)
         if named is not None and (role != "type" or node.type == "impl_item"):
@@ -240,7 +242,7 @@ def _with_decorators(node: Node) -> Node:
 
 
 def _signature(node: Node) -> str:
-    """What stands before the body, on one line."""
+    """Return the text before the body, on one line."""
     body = node.child_by_field_name("body")
     whole = node.text or b""
     head = whole[: body.start_byte - node.start_byte] if body is not None else whole.split(b"\n")[0]
@@ -248,7 +250,7 @@ def _signature(node: Node) -> str:
     return text if len(text) <= MOST_SIGNATURE else f"{text[:MOST_SIGNATURE]}…"
 
 
-# Outlines of data: the keys of JSON, the columns of a table, and what a log repeats.
+# Outlines of data: the keys of JSON, the columns of a table, and repeated lines of a log.
 
 MOST_LINE = 2000  # characters; JSON with longer lines is reformatted, one value a line
 MOST_COLUMNS, MOST_VALUE, MOST_SAMPLE = 60, 60, 100_000
@@ -260,7 +262,7 @@ _VARIES = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+(?:[.:]\d+)*|\"[^\"]*\"|'[^']
 
 
 def json_outline(text: str, lines: Sequence[str]) -> Outline | None:
-    """The keys down to the third level, and how long lists are; None for what is no JSON."""
+    """Return the keys down to the third level, and the lengths of lists; None if it is not JSON."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -288,7 +290,7 @@ def _shape(value: Any) -> str:
 
 
 def table_outline(text: str, lines: Sequence[str], delimiter: str | None = None) -> Outline:
-    """The columns with what is in them, and the first rows."""
+    """Return the columns with their kinds of content, and the first rows."""
     try:
         chosen = delimiter or csv.Sniffer().sniff(text[:4096], ",;\t|").delimiter
     except csv.Error:
@@ -352,7 +354,7 @@ MOST_CLASSES, MARKUP_OUTLINE_MOST_TITLE = 15, 80
 
 
 def markup_outline(text: str, lines: Sequence[str]) -> Outline:
-    """Headings count as parts of the landmark that they stand in."""
+    """Return the outline; headings count as parts of their landmark."""
     reader = _MarkupReader()
     reader.feed(text)
     reader.close()
@@ -438,7 +440,7 @@ def _uncommented(line: str, *, in_comment: bool) -> tuple[str, bool]:
 
 
 def picture_facts(content: bytes) -> str:
-    """A picture's format and its size in pixels; nothing for what is no picture that is known here."""
+    """Return a picture's format and its size in pixels; empty for an unknown format."""
     if content.startswith(b"\x89PNG\r\n\x1a\n") and len(content) >= 24:
         return _described("PNG", *struct.unpack(">II", content[16:24]))
     if content[:6] in (b"GIF87a", b"GIF89a") and len(content) >= 10:
@@ -451,7 +453,7 @@ def picture_facts(content: bytes) -> str:
 
 
 def _of_jpeg(content: bytes) -> str:
-    """The size stands in the frame's header (ITU T.81, B.2.2)."""
+    """Return the size from the frame's header (ITU T.81, B.2.2)."""
     at = 2
     while at + 9 < len(content) and content[at] == 0xFF:
         marker, length = content[at + 1], struct.unpack(">H", content[at + 2 : at + 4])[0]
@@ -478,7 +480,7 @@ SETTINGS = (".toml", ".ini", ".cfg", ".conf", ".yaml", ".yml")
 
 
 def text_outline(suffix: str, lines: Sequence[str]) -> Outline:
-    """The outline of a text, by what the name of the file ends with; a text without headings in blocks of lines."""
+    """Return the outline of a text, by the suffix of the file's name; a text without headings in blocks of lines."""
     if suffix in MARKDOWN:
         kind, headings = "Markdown", list(_markdown(lines))
     elif suffix in SETTINGS:
@@ -505,7 +507,7 @@ def _markdown(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
 
 
 def _is_title(lines: Sequence[str], index: int) -> bool:
-    """Whether a line may be the text of an underlined heading: a paragraph of its own, no list and no table."""
+    """Whether a line may be the text of an underlined heading: a separate paragraph, not a list or a table."""
     text = lines[index].strip()
     alone = index == 0 or not lines[index - 1].strip()
     return bool(text) and alone and text[0] not in "#>|-*+`"
@@ -538,7 +540,7 @@ def _settings(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
             yield number, 1, (mark[1] or mark[2]).strip()
 
 
-# The outline of any file, by its name and by what it holds.
+# The outline of any file, by its name and its content.
 
 MARKUP = (".html", ".htm", ".xhtml", ".svg", ".xml", ".vue")
 TABLES = {".csv": None, ".tsv": "\t"}
@@ -547,7 +549,7 @@ PDF_SECONDS = 20.0  # less than the tool has
 
 
 def file_outline(name: str, content: bytes) -> Outline:
-    """What that file is made of. Raises `ToolError` (not_text) for what nothing can be told of."""
+    """Return the outline of a file. Raises `ToolError` (not_text) for a format without one."""
     suffix = PurePosixPath(name).suffix.lower()
     if content.startswith(b"%PDF-"):
         return _of_pdf(name, content)
@@ -563,14 +565,14 @@ def file_outline(name: str, content: bytes) -> Outline:
 def _of_text(suffix: str, content: bytes, text: str) -> Outline:
     lines = text.splitlines()
     if suffix in LANGUAGES:
-        with suppress(RecursionError):  # nested a thousand deep: nobody has written that as a program
+        with suppress(RecursionError):  # nested a thousand deep: it is not a real program
             return code_outline(suffix, content, lines)
     if suffix in MARKUP:
         return markup_outline(text, lines)
     if suffix in (".css", ".scss", ".less"):
         return style_outline(lines)
     if suffix in TABLES:
-        with suppress(csv.Error):  # a field of more than 128 kB: it is no table
+        with suppress(csv.Error):  # a field of more than 128 kB: it is not a table
             return table_outline(text, lines, TABLES[suffix])
     if (suffix in (".json", ".ipynb", ".geojson") or text[:1] in "{[") and (found := json_outline(text, lines)):
         return found

@@ -81,7 +81,7 @@ class FileTools(ToolGroup):
 
     @classmethod
     def build(cls, config: FilesConfig, resources: Resources) -> FileTools:
-        """With the workspace, and what is kept of its files in the data directory."""
+        """Build it with the workspace, and the stored file contents in the data directory."""
         trust = TrustRegistry(resources.layers[-1]) if resources.layers else None
         files = WorkspaceFiles(config, editor_of(config, resources), trust)
         runner = CodeRunner()
@@ -116,7 +116,7 @@ class FileTools(ToolGroup):
         return [tool for name, tool in self._tools.items() if name not in idle]
 
     async def announce(self) -> None:
-        """As any group, after a look at what there is."""
+        """Announce the tools as any group does, after a look at the workspace."""
         await asyncio.to_thread(self._contents.look)
         changed = await self._skills.look() if self._skills else None
         await super().announce()
@@ -124,7 +124,7 @@ class FileTools(ToolGroup):
             await self.bus.publish(changed)
 
     async def call(self, request: ToolRequest, envelope: Envelope) -> Message | None:
-        """One call of one of the tools, after which there may be something for others: nobody waits for that look."""
+        """Call one of the tools, then look for new content in the background."""
         result = await super().call(request, envelope)
         if not self._contents.is_complete():
             self._tasks.create_task(self._look_again())
@@ -154,12 +154,12 @@ class FileTools(ToolGroup):
         return answer
 
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
-        """Nobody is to keep anything of a session: what it has changed cannot be undone any more."""
+        """Delete the stored contents of a deleted session: its changes cannot be undone any more."""
         await super().forget_session(deleted, envelope)
         await self._editor.forget(session_id=deleted.deleted_session_id)
 
     async def forget_query(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
-        """What one query has changed cannot be undone any more."""
+        """Delete the stored contents of one query: its changes cannot be undone any more."""
         await super().forget_query(deleted, envelope)
         await self._editor.forget(query_id=deleted.query_id)
 
@@ -170,7 +170,7 @@ class FileTools(ToolGroup):
         return super().error_reply(message, error)
 
     def details(self) -> dict[str, str]:
-        """Which folder that is, and why nothing can be told of its repository, if so."""
+        """Return the workspace's folder, and why its repository cannot be used, if so."""
         off = {} if GitProgram.installed() else {"git": f"off: {GET_IT}"}
         return {"workspace": str(self._editor.workspace.root), **off}
 
@@ -212,7 +212,7 @@ class FileTools(ToolGroup):
 
 
 def editor_of(config: FilesConfig, resources: Resources) -> WorkspaceEditor:
-    """Changes files of the workspace; what it takes to undo that is kept in the data directory."""
+    """Return the editor of the workspace's files; the data to undo changes is in the data directory."""
     folder = resources.data_dir / "changes"
     retention = Retention(config.keep_days, int(config.keep_megabytes * MEGABYTE))
     contents = ContentStore(folder / "contents", int(config.keep_file_megabytes * MEGABYTE))

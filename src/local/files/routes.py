@@ -1,4 +1,4 @@
-"""What tools have changed in the workspace: look at it, and take it back."""
+"""HTTP routes for the changes of tools in the workspace: show and undo them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from local.files.messages import ChangeRequest, ChangeResult
 SECONDS = 30.0  # to read and to restore files
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
-FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(9998, 12, 31)  # whose seconds since 1970 a machine can tell
+FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(9998, 12, 31)  # those that a machine can express in seconds since 1970
 
 
 class UndoBody(BaseModel):

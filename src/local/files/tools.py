@@ -1,4 +1,4 @@
-"""The tools that read and change files of the workspace, and what they share."""
+"""The tools that read and change files of the workspace, and their common parts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class WorkspaceFiles:
 
     @property
     def workspace(self) -> Workspace:
-        """Where the files are."""
+        """Return the workspace."""
         return self.editor.workspace
 
     def path(self, tool: Tool, text: str) -> WorkspacePath:
@@ -89,8 +89,9 @@ class WorkspaceFiles:
         return await self.editor.write(path, content, cause_of(tool), expected, keeps_taint=keeps_taint)
 
     async def taint_of(self, paths: Iterable[str], digests: Collection[str] = ()) -> FileTaint:
-        """Whether one of those files, or one of their names, may hold untrusted text. `digests` are the SHA-256
-        of what they hold: a copy of an untrusted file is untrusted, too."""
+        """Whether one of those files, or one of their names, may contain untrusted text. `digests` are the SHA-256 of
+        their content: a copy of an untrusted file is untrusted, too.
+        """
         named, root = list(paths), str(self.workspace.root)
         trusted = await asyncio.to_thread(self._trusted_folders)
         if not await self._is_untrusted(named, digests, trusted):
@@ -112,7 +113,7 @@ class WorkspaceFiles:
         return self.config.strange_folders and not self._are_in_trusted_folder(paths, trusted)
 
     def _trusted_folders(self) -> Collection[str]:
-        """The paths of the folders that the owner trusts; none where nobody can know."""
+        """Return the paths of the folders that the owner trusts; none if unknown."""
         try:
             return self._trust.all() if self._trust is not None else ()
         except ConfigError:
@@ -139,7 +140,7 @@ class FileTaint:
 
 
 def _folders_of(root: Path, path: str) -> Iterator[Path]:
-    """What lies at a path below the workspace, and the folders that it lies in, up to the workspace."""
+    """Return the entry at a path below the workspace, and its parent folders, up to the workspace."""
     place = root / path
     yield place
     yield from (folder for folder in place.parents if folder.is_relative_to(root))
@@ -153,7 +154,7 @@ def cause_of(tool: Tool) -> ChangeCause:
 
 
 def text_of(path: WorkspacePath, content: bytes) -> str:
-    """What a text file says, with its line ends as they are. Raises `ToolError` (not_text)."""
+    """Return the text of a file, with its line ends unchanged. Raises `ToolError` (not_text)."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -169,14 +170,14 @@ TAIL_SHARE = 4  # a quarter of a result that is cut off is from the end
 class FileTool(Tool):
     """A tool that works on files of the workspace; each one declares its own safety level."""
 
-    trusted = True  # and says where it shows a stranger's words
+    trusted = True  # each result is marked if it shows untrusted content
 
     def __init__(self, config: FilesConfig, files: WorkspaceFiles) -> None:
         super().__init__(config)
         self._files = files
 
     def as_text(self, text: str, taint: FileTaint) -> ToolOutput:
-        """A result of which, where it is too long, the beginning and the end are shown."""
+        """Return a result, of which only the beginning and the end are shown if it is too long."""
         tail = self.max_result_chars // TAIL_SHARE
         return ToolOutput(text, tainted=taint.tainted, folder=taint.folder, tail=tail)
 
@@ -260,7 +261,9 @@ def replaced(path: WorkspacePath, text: str, old: str, new: str) -> str:
 
 
 def _near(text: str, old: str) -> str:
-    """What the model may have meant: the same text with other blanks, or the line that is most like its first one."""
+    """Return what the model may have meant: the same text with other white space, or the line that is most like its
+    first one.
+    """
     lines = text.splitlines()
     wanted = next((line for line in old.splitlines() if line.strip()), "").strip()
     for number, line in enumerate(lines, start=1):
@@ -277,7 +280,7 @@ def _cut(line: str) -> str:
     return line if len(line) <= SHOWN_CHARS else f"{line[:SHOWN_CHARS]}…"
 
 
-# What sorts of things there are in a workspace, so that nobody is offered tools for what is not there.
+# The sorts of content of a workspace, so that tools without use in it are not offered.
 
 MOST_ENTRIES = 1000  # that are looked at
 MOST_DEPTH = 4
@@ -286,8 +289,9 @@ CLOSED = (".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv")  # not 
 
 
 class WorkspaceContents:
-    """A record of what kinds of things the workspace holds. `kinds` are those found so far: files, programs,
-    repository. What has gone since counts as there."""
+    """A record of the kinds of content in the workspace. `kinds` are those found so far: files, programs, repository.
+    Kinds that have disappeared since still count.
+    """
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -298,14 +302,16 @@ class WorkspaceContents:
         return self.kinds == KINDS
 
     def look(self) -> bool:
-        """Look for what was not there yet; whether something is new. Blocks; nothing is looked for twice."""
+        """Look for kinds that were not there yet; returns whether there is a new one. Blocks; nothing is looked for
+        twice.
+        """
         before = len(self.kinds)
         try:
             if "repository" not in self.kinds and GitProgram.installed() and is_repository(self._workspace):
                 self.kinds.add("repository")
             if "programs" not in self.kinds:
                 self._look_at_files()
-        except ToolError:  # the workspace is gone: each call says so
+        except ToolError:  # the workspace is gone: each call reports it
             return False
         return len(self.kinds) > before
 
@@ -319,7 +325,7 @@ class WorkspaceContents:
                     return
 
 
-# The tool that lists what lies in a folder.
+# The tool that lists the content of a folder.
 
 
 class ListFilesTool(FileTool):
@@ -379,7 +385,7 @@ def size_of(size: int) -> str:
     return f"{size} B"
 
 
-# The tool that tells what is known of a file without reading it out.
+# The tool that describes a file without its content.
 
 
 class FileStatsTool(FileTool):
@@ -420,7 +426,7 @@ def _permissions(facts: FileFacts) -> str:
     return f"{facts.mode:o}"
 
 
-# The tool that reads a file: small ones whole, of large ones first what they are made of, then any part.
+# The tool that reads a file: small ones whole, of large ones first their outline, then any part.
 
 OUTLINE_SHARE = 8  # an outline has at most the eighth part of a file's characters,
 LEAST_OUTLINE, MOST_OUTLINE = 1500, 8000  # within these
@@ -453,7 +459,7 @@ class ReadFileTool(FileTool):
             text = outline_text(
                 where, outline, part, (start, end), len(content), config.whole_file_chars, config.max_part_chars
             )
-        except ToolError as error:  # it may repeat what a PDF says
+        except ToolError as error:  # it may repeat content of a PDF
             raise ToolError(str(error), kind=error.kind, tainted=taint.tainted, folder=taint.folder) from None
         return ToolOutput(text, tainted=taint.tainted, folder=taint.folder)
 
@@ -467,8 +473,9 @@ def outline_text(
     whole_chars: int,
     part_chars: int,
 ) -> str:
-    """What the model reads of a file that has `size` bytes; `lines` are the first and the last one that are wanted.
-    Raises `ToolError` (no_such_part, bad_argument)."""
+    """Return the text for the model of a file that has `size` bytes; `lines` are the first and the last one that are
+    wanted. Raises `ToolError` (no_such_part, bad_argument).
+    """
     chars = sum(len(line) + 1 for line in outline.lines)
     heading = f"{path}: {outline.kind}, {len(outline.lines)} lines, {size_of(size)}"
     if part:

@@ -63,9 +63,7 @@ class FactsCache:
         """`ask(user)` has the lines from the memory, None if it does not say before a user would notice the wait."""
         self._ask, self._clock = ask, clock
         self._lines: dict[str, FactLines] = {}
-        self._ask_at: dict[
-            str, float
-        ] = {}  # when a user's lines must be fetched again; infinite while they are current
+        self._ask_at: dict[str, float] = {}  # when to fetch a user's lines again; infinite while they are current
         self._days: dict[str, str] = {}  # on which a user's lines were fetched: a flight on Friday is over on Saturday
         self._changes: Counter[str] = Counter()  # of facts, by user
         self._presence, self._memory, self._is_coming = Presence(MEMORY, clock), "", False

@@ -294,15 +294,7 @@ MOST_DENIALS = 3  # of one tool in a turn: after that no person is asked about i
 DENIED_BEFORE = "earlier"  # in `denied_by`: a decision about an earlier call of the turn
 DENIED_ENDS = 2  # rounds of calls that were denied before: then the model has to answer in words
 DO_NOT_ASK = "do not ask again; answer in words"
-TARGETS = (
-    "path",
-    "file_path",
-    "command",
-    "script",
-    "url",
-    "uri",
-    "address",
-)  # arguments that name the target of a call
+TARGETS = ("path", "file_path", "command", "script", "url", "uri", "address")  # arguments with the target of a call
 
 
 def denial_key(call: PlannedCall) -> str:

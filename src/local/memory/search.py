@@ -349,7 +349,9 @@ class _Scale:
         return min(1.0, candidate.coverage + self.weights.context * candidate.context)
 
     def meaning(self, cosine: float | None, words: float) -> float:
-        """Return a cosine on a scale that is the same for all models. Without a vector the score of the words is used."""
+        """Return a cosine on a scale that is the same for all models. Without a vector the score of the words
+        is used.
+        """
         if cosine is None:
             return words
         return max(0.0, 1 - (1 - cosine) * (1 - RELATED) / (1 - min(self.relevance_floor, 0.99)))

@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 0.5
 SILENT_SECONDS = 2.5  # a claim is repeated twice a second
-SETTLE_SECONDS = 1.0  # where quiet counts, a line that was empty grants nothing before everybody can have told of turns
+# If quiet counts, a queue that was empty grants nothing before every process can have reported its turns.
+SETTLE_SECONDS = 1.0
 ASK_AGAIN_SECONDS = 60.0  # a server that could not be asked about its cache
 
 
@@ -42,8 +43,9 @@ class ArbiterConfig(Settings):
 
 
 class Arbiter(Participant):
-    """The participant that grants leases: it keeps a line of background calls for each model server. It has no state to
-    lose: every process repeats what it wants."""
+    """The participant that grants leases: it keeps a queue of background calls for each model server. It has no state
+    to lose: every process repeats its claims.
+    """
 
     name = "arbiter"
     kind = Kind.SERVICE
@@ -56,14 +58,14 @@ class Arbiter(Participant):
         self._settings, self._routing = config, routing
         self._begun = time.monotonic()
         self._lines: dict[str, ModelLine] = {}
-        self._ask_at: dict[str, float] = {}  # when to ask a server that has not told yet what it keeps
+        self._ask_at: dict[str, float] = {}  # when to ask a server that has not yet reported what it caches
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._told: dict[str, LeaseState] = {}
         self._beat: asyncio.TimerHandle | None = None
 
     @classmethod
     def build(cls, config: ArbiterConfig, resources: Resources) -> Self:
-        """With the model servers, because what a background call does to their caches matters."""
+        """Build it with the model servers, because the effect of a background call on their caches matters."""
         return cls(config, resources.routing)
 
     @asynccontextmanager
@@ -94,7 +96,7 @@ class Arbiter(Participant):
         self._keep_beating()
 
     def metrics(self) -> dict[str, int]:
-        """How many users' turns are under way, how many background calls run, and how many wait."""
+        """Return the numbers of users' turns under way, of running background calls, and of waiting ones."""
         lines = self._lines.values()
         return {
             "turns": sum(line.turns for line in lines),
@@ -117,7 +119,7 @@ class Arbiter(Participant):
         return line
 
     async def _ask(self, server: str) -> None:
-        """Ask a server what it keeps; until it has answered the worst is assumed."""
+        """Ask a server what it caches; until it has answered the worst is assumed."""
         assert self._routing is not None
         loses = await loses_prefix(self._routing, server)
         if loses is None:
@@ -139,7 +141,7 @@ class Arbiter(Participant):
         self._keep_beating()
 
     def _publish(self, server: str) -> None:
-        """Nobody needs to hear of a line that no lease is in, but for the one time when the last has left."""
+        """Publish the state of a queue; one without leases only once, when the last has left."""
         state, told = _state(server, self._lines[server]), self._told.get(server)
         self._told[server] = state
         if state.is_used or (told is not None and told.is_used):
@@ -154,14 +156,14 @@ class _Claimant:
 
 
 class ModelLine:
-    """The line of calls for one model server, which serves `slots` calls at once. Users' turns come first; leases get
-    the places that are left.
+    """The queue of calls for one model server, which serves `slots` calls at once. Users' turns come first; leases get
+    the remaining places.
 
-    A lease holds a place from the moment it is granted until its owner says that it does not run any more: revoking
-    alone frees nothing. The same claims give the same line, in whatever order they arrive after a restart.
+    A lease holds a place from the moment it is granted until its owner reports its end: revoking alone frees nothing.
+    The same claims make the same queue, in whatever order they arrive after a restart.
 
-    With `quiet_seconds` a lease that is patient begins only when its model had no user's turn for that long, and is
-    revoked by one. `begun` is when the arbiter started: turns before that are unknown, so it counts as a turn.
+    With `quiet_seconds` a patient lease begins only when its model had no user's turn for that long, and is revoked by
+    one. `begun` is when the arbiter started: turns before that are unknown, so it counts as a turn.
     """
 
     def __init__(self, slots: int, quiet_seconds: float = 0.0, begun: float = 0.0) -> None:
@@ -210,7 +212,7 @@ class ModelLine:
         self._grant()
 
     def forget_silent(self, now: float) -> None:
-        """Drop the claims of processes that were not heard for 2.5 s. Quiet may have come meanwhile, too."""
+        """Drop the claims of processes that have been silent for 2.5 s. Quiet may have begun meanwhile, too."""
         self._now = now
         silent = [name for name, claimant in self._claimants.items() if now - claimant.heard_at > SILENT_SECONDS]
         for instance in silent:
@@ -234,7 +236,7 @@ class ModelLine:
 
     @property
     def revoked(self) -> tuple[str, ...]:
-        """Leases that have to stop, the youngest: their places are needed, or a conversation goes on."""
+        """Return the leases that have to stop, the youngest: their places are needed, or a conversation continues."""
         granted = self.granted
         return tuple(lease for lease in self._holding if lease not in granted)
 
@@ -259,7 +261,7 @@ class ModelLine:
                 self._holding.append(lease)
 
     def _is_disturbed(self, lease: str) -> bool:
-        """Whether a conversation goes on whose prefix this lease would evict."""
+        """Whether a conversation continues whose prefix this lease would evict."""
         turn_at = self._turn_at.get(self._patient.get(lease, ""))
         return turn_at is not None and self._now - turn_at < self.quiet_seconds
 
@@ -300,7 +302,7 @@ def _in_words(line: ModelLine) -> str:
     return f"{line.slots} at once; users' turns: {line.turns}, {leases}{quiet}"
 
 
-# When to begin what nobody waits for: a moment after the last answer, for all answers together.
+# When to begin background work: a moment after the last answer, for all answers together.
 
 QUIET_SECONDS = 0.5
 LONGEST_SECONDS = 2.0

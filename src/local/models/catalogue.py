@@ -40,7 +40,7 @@ class NotForChat(BadRequest):
 
 
 class CannotHold(BadRequest):
-    """The error for a model whose server decides alone what it has in memory."""
+    """The error for a model whose server alone decides what it has in memory."""
 
     kind = "bad_model"
 
@@ -53,7 +53,7 @@ class ServerSilent(LocalError):
 
 @dataclass(slots=True)
 class _Seen:
-    """What one server has last said, and what was wrong the last time."""
+    """One server's latest answer, and its latest problem."""
 
     records: Sequence[ModelRecord] = ()
     problem: str = ""
@@ -61,8 +61,9 @@ class _Seen:
 
 @dataclass(slots=True)
 class ModelCatalogue:
-    """The models of all servers. It asks the servers each time and keeps the answers: a server that does not answer has
-    what it had. All models can chat but those for embeddings and those made for judging."""
+    """The models of all servers. It asks the servers each time and keeps the answers, for servers that do not answer.
+    All models can chat except those for embeddings and those made for judging.
+    """
 
     stock: ModelStock
     routing: Routing
@@ -73,7 +74,7 @@ class ModelCatalogue:
     _looked_at: float = float("-inf")
 
     async def look(self) -> tuple[list[ModelRecord], str]:
-        """All models that are here, and what a person should know of servers that could not be asked."""
+        """Return all available models, and a note for a person on servers that could not be asked."""
         self.default.refresh()
         (stocked, note), _ = await asyncio.gather(self.stock.models(), self._ask_servers())
         self._looked_at = time.monotonic()

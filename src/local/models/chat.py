@@ -20,21 +20,21 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ThinkingDelta:
-    """A piece of what the model thinks, in order."""
+    """A piece of the model's thinking, in order."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ContentDelta:
-    """A piece of what the model says, in order."""
+    """A piece of the model's content, in order."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call the model wants made. `id` is the server's and may be empty."""
+    """One call that the model requests. `id` is the server's and may be empty."""
 
     name: str
     arguments: Json
@@ -43,7 +43,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one model call cost. Tokens are counted, durations are seconds, both as the server reports them."""
+    """The usage of one model call. Tokens are counted, durations are seconds, both as the server reports them."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -78,7 +78,7 @@ class CannotThink(Degraded):
 
 @dataclass(frozen=True, slots=True)
 class AwayDelta(Degraded):
-    """The note that nobody answers for now: the call waits until somebody does, or has waited for too long."""
+    """The note that no server answers: the call waits for one, up to its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class RestartDelta(AwayDelta):
 
 @dataclass(frozen=True, slots=True)
 class TokenScore:
-    """One generated token, and the natural logarithms of the probabilities of what might have stood in its place."""
+    """One generated token, and the natural logarithms of the probabilities of its alternatives."""
 
     text: str
     alternatives: Mapping[str, float]
@@ -104,8 +104,9 @@ class TokenScores:
 
 @dataclass(frozen=True, slots=True)
 class ProgressDelta:
-    """How far the model has read its prompt: `done` of `total` tokens, of which `cached` were read before. Only where a
-    server tells it."""
+    """The model's progress with its prompt: `done` of `total` tokens, of which `cached` were read before. Only from
+    servers that report it.
+    """
 
     done: int
     total: int
@@ -116,7 +117,7 @@ Delta = ThinkingDelta | ContentDelta | ToolCall | TokenScores | ProgressDelta | 
 
 
 async def whole_reply(stream: AsyncGenerator[Delta, None]) -> tuple[str, Usage]:
-    """All that is said in a message, and the tokens that it took."""
+    """Return the whole content of a message, and its tokens."""
     said, usage = list[str](), Usage()
     async with aclosing(stream):
         async for delta in stream:
@@ -132,8 +133,9 @@ async def whole_reply(stream: AsyncGenerator[Delta, None]) -> tuple[str, Usage]:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What a server says of one model. `capabilities`: completion, tools, thinking, vision, embedding …; `parameters`
-    are billions, None where the server does not say."""
+    """A server's description of one model. `capabilities`: completion, tools, thinking, vision, embedding …;
+    `parameters` are billions, None if the server does not report them.
+    """
 
     name: str
     capabilities: frozenset[str]
@@ -159,19 +161,19 @@ class ChatModel(Protocol):
         connection, which stops the model; a bare `break` leaves that to the garbage collector.
 
         `messages` are Ollama's: {"role": system|user|assistant|tool, "content": str, "thinking"?, "tool_calls"?
-        [{"id"?, "function": {"name", "arguments": object}}], "tool_name"?, "tool_call_id"?}. `tools` are
-        {"type": "function", "function": {"name", "description", "parameters": JSON Schema}}. `format` is a JSON Schema
-        that the content follows; `logprobs` asks for `TokenScores`. Both are left out, and told as `Degraded`, where a
-        server refuses them, and may be ignored by one that does not know them.
+        [{"id"?, "function": {"name", "arguments": object}}], "tool_name"?, "tool_call_id"?}. `tools` are {"type":
+        "function", "function": {"name", "description", "parameters": JSON Schema}}. `format` is a JSON Schema that the
+        content follows; `logprobs` requests `TokenScores`. Both are left out, with a `Degraded`, if a server refuses
+        them, and may be ignored by one that does not know them.
         """
         ...
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text, in order."""
+        """Return one vector for each text, in order."""
         ...
 
     async def show(self, model: str) -> ModelInfo:
-        """What the server knows of a model; `ModelError(kind="model_missing")` if it does not have it."""
+        """Return the server's description of a model; `ModelError(kind="model_missing")` if it does not have it."""
         ...
 
     async def load(self, model: str, options: Mapping[str, Any]) -> None:
@@ -191,7 +193,7 @@ _BUSY = ("overloaded", "rate_limit")
 
 
 class ErrorClass(StrEnum):
-    """What a caller can do about a failure, whichever server it came from."""
+    """The class of a failure, by what a caller can do about it, for all kinds of servers."""
 
     TIMEOUT = "timeout"
     RATE_LIMIT = "rate_limit"
@@ -230,9 +232,9 @@ class ErrorTemplate:
 
 @dataclass(frozen=True, slots=True)
 class ServerErrors:
-    """The errors of one server. `name` is what it is called, `kin` what it should be, `start` what to do if it is away.
+    """The errors of one server. `name` is its name, `kin` the expected kind, `start` what to do if it is away.
 
-    The first of `by_text` that matches decides, then `by_status`. `secret` is struck out of whatever the server says.
+    The first of `by_text` that matches decides, then `by_status`. `secret` is removed from the server's text.
     """
 
     server: str
@@ -245,9 +247,10 @@ class ServerErrors:
     limit: str = ""  # the setting that says how long the server may be silent
 
     def explain(self, body: Any, *, status: int | None, model: str, retry_after: float | None = None) -> ModelError:
-        """The error for an HTTP error body, or for an error told in a stream under status 200 (then `status` is None).
+        """Return the error for an HTTP error body, or for an error in a stream under status 200 (then `status` is
+        None).
 
-        `retry_after` is the seconds for which the server does not want to be asked.
+        `retry_after` are the seconds for which the server does not want another request.
         """
         text = self.hidden(error_text(body))
         searched = f"{text} {error_codes(body)}"
@@ -317,7 +320,7 @@ def error_codes(body: Any) -> str:
 
 
 def error_object(body: Any) -> Mapping[str, Any]:
-    """The object that describes the error in a body; empty if there is none."""
+    """Return the object that describes the error in a body; empty if there is none."""
     if isinstance(body, str | bytes):
         try:
             body = from_json(body)
@@ -332,7 +335,7 @@ def error_object(body: Any) -> Mapping[str, Any]:
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """The Retry-After header in seconds; a date counts from the server's own Date. None if there is no such wish."""
+    """Return the Retry-After header in seconds; a date counts from the server's own Date. None if there is none."""
     wish = headers.get("retry-after", "").strip()
     try:
         return max(0.0, float(wish))

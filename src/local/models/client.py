@@ -27,25 +27,25 @@ from local.core.errors import ModelError
 from local.models.chat import CannotThink, Degraded, Delta, Done, Json, ServerErrors, ToolCall, Usage
 from local.models.http import AnswerStream, M, ModelHttp, StreamedAnswer, Wait, encoded
 
-# How long a model may be silent before its first word, where its server tells no progress. No I/O and no clock.
+# The time limit of a model's first token, if its server reports no progress. No I/O and no clock.
 
-_TIMES = 4.0  # what it took before, as a busy machine is slower
+_TIMES = 4.0  # times the earlier duration, because a busy machine is slower
 _AFTER_A_TIMEOUT = 2.0
 _MOST_SECONDS = 3600.0
 _FADES = 0.98  # of the slowest that is remembered, with every call
 
 
 class FirstTokenLimit:
-    """What one model needed in earlier calls: seconds to load, and seconds for each byte of a request that it read.
+    """The times of one model in earlier calls: seconds to load, and seconds for each byte of a request that it read.
 
-    A limit that was not enough is doubled for the next call, until one succeeds.
+    A limit that was too short is doubled for the next call, until one succeeds.
     """
 
     def __init__(self) -> None:
         self._load = self._per_byte = self._at_least = 0.0
 
     def seconds(self, size: int) -> float:
-        """How long the model may be silent after a request of `size` bytes; 0 while nothing is known."""
+        """Return how long the model may be silent after a request of `size` bytes; 0 while nothing is known."""
         return min(max(_TIMES * (self._load + size * self._per_byte), self._at_least), _MOST_SECONDS)
 
     def learn(self, size: int, usage: Usage) -> None:
@@ -56,12 +56,11 @@ class FirstTokenLimit:
         self._per_byte = max(read / size if size else 0.0, self._per_byte * _FADES)
 
     def in_vain(self, seconds: float) -> None:
-        """The model was waited for that long, and gave no sign of life."""
+        """Note that the model gave no sign of life for that long."""
         self._at_least = seconds * _AFTER_A_TIMEOUT
 
 
-# What the clients of all kinds of model servers do alike: ask, read the answer while it comes, go without what is
-# refused.
+# The common part of all clients of model servers: requests, streamed answers, and refused optional fields.
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +94,9 @@ class ConnectionLimits(TypedDict):
 
 
 class ModelClient(Generic[K]):
-    """The base of the clients: a `ChatModel` on one server. A subclass knows its API, `K` what is known of a model."""
+    """The base of the clients: a `ChatModel` on one server. A subclass implements its API; `K` is its description of a
+    model.
+    """
 
     chat_path: ClassVar[str]
 
@@ -133,7 +134,7 @@ class ModelClient(Generic[K]):
         format: Json | None = None,
         logprobs: bool = False,
     ) -> AsyncGenerator[Delta, None]:
-        """See `ChatModel.chat`. What the model or its server cannot do is left out and told as `Degraded`."""
+        """See `ChatModel.chat`. What the model or its server cannot do is left out, with a `Degraded`."""
         known = await self._look(model)
         body, notes = self._request(known, messages, tools=tools, think=think, options=options)
         wishes = {"form": self._form(format), "progress": self._progress(known)}
@@ -177,7 +178,7 @@ class ModelClient(Generic[K]):
         return max(self._first_token_seconds, self._first_limits[model].seconds(size))
 
     def _sign_of_life(self, model: str, wait: Wait) -> None:
-        """The model gives a sign of life: the calls that wait in line, while it works for another, go on waiting."""
+        """Note a sign of life of the model: calls that wait in its queue while it serves another may wait longer."""
         unheard = self._unheard[model]
         unheard.discard(wait)
         now = time.monotonic()
@@ -202,7 +203,7 @@ class ModelClient(Generic[K]):
 
     @abstractmethod
     async def _look(self, model: str) -> K:
-        """What is known of a model, asked for once."""
+        """Return the description of a model, requested once."""
 
     @abstractmethod
     def _request(
@@ -226,7 +227,9 @@ class ModelClient(Generic[K]):
 
     @abstractmethod
     def _answer(self, model: str, content_type: str) -> AnswerStream:
-        """The reader of an answer. Raises `ModelError(kind="bad_stream")` for a type that is none of the server's."""
+        """Return the reader of an answer. Raises `ModelError(kind="bad_stream")` for a content type that the server
+        does not use.
+        """
 
     async def _call(self, method: str, path: str, answer: type[M], body: Json | None = None) -> M:
         model = str((body or {}).get("model", ""))
@@ -234,12 +237,12 @@ class ModelClient(Generic[K]):
 
 
 class OptionalFields:
-    """What one call may go without: the form of the reply, the probabilities of its tokens, and the progress of reading
-    the prompt, which is dropped only by a refusal that names it.
+    """The optional fields of one call: the form of the reply, the probabilities of its tokens, and the progress of
+    reading the prompt, which is dropped only by a refusal that names it.
 
-    `fields` are those of the request that are still asked for. Servers differ in which of them they know, and say so
-    with a refusal: the call is then repeated without, and `learned`, which all calls of one model share, remembers it
-    once that has helped. A server that ignores an unknown field is not noticed.
+    `fields` are those that are still requested. Servers differ in which of them they know, and refuse the others: the
+    call is then repeated without them, and `learned`, which all calls of one model share, remembers it if that has
+    helped. A server that ignores an unknown field is not noticed.
     """
 
     def __init__(self, learned: set[str], *, form: Json, logprobs: bool, progress: Json | None = None) -> None:
@@ -256,8 +259,9 @@ class OptionalFields:
         return {key: value for fields in left for key, value in fields.items()}
 
     def refused(self, error: ModelError) -> Degraded | None:
-        """What is left out from now on, because of that refusal; None if the failure has nothing to do with these
-        fields."""
+        """Return the field to leave out from now on because of that refusal; None if the failure is unrelated to these
+        fields.
+        """
         left = [name for name in self._wanted if name not in self._dropped]
         if not left or error.status not in _REFUSALS:
             return None
@@ -270,7 +274,7 @@ class OptionalFields:
         return _note(name)
 
     def accepted(self) -> None:
-        """The server has taken the request with what is left of the fields."""
+        """Note that the server has accepted the request with the remaining fields."""
         self._learned |= self._dropped
 
 
@@ -288,7 +292,7 @@ def _note(name: str) -> Degraded:
     return Degraded(f"the model's server does not take {name}; it answers without")
 
 
-# Nobody writes a longer call as text, and reading it costs.
+# A longer text is never a call, and reading it costs time.
 _LONGEST_CONTENT = 32_000
 # How much of the content must be calls. What explains a call, or shows one in passing, is an answer.
 _NEARLY_ALL = 0.8
@@ -335,7 +339,7 @@ Read = tuple[str, Json, bool]  # name, arguments, and whether it can be nothing 
 
 
 def _readings(content: str, *, may_announce: bool) -> Iterator[tuple[list[Read], bool]]:
-    """Each way to read all of `content` as calls, and whether there is no word beside them."""
+    """Yield each way to read all of `content` as calls, and whether there are no other words."""
     bare = _bare(content)
     for text in dict.fromkeys((bare, _without_doubled_braces(bare))):
         if (found := _json_calls(text)) is None:
@@ -360,16 +364,17 @@ def _bare(text: str) -> str:
 
 
 def _without_doubled_braces(text: str) -> str:
-    """The text with single braces, but for those in its texts in quotes."""
+    """Return the text with single braces, except within its quoted texts."""
     if re.search(r"\{\{\s*[\"{]", text) is None:
         return text
     return _TEXT_OR_DOUBLED.sub(lambda match: match[1] or match[0][0], text)
 
 
 def _json_calls(text: str) -> tuple[list[Read], str, str] | None:
-    """The calls in the JSON values of a text, the words before and between them, and those behind; None if there are no
-    calls, or if one of the values is none. The last call may be cut off, where nothing but calls stands before it: then
-    it is left out."""
+    """Return the calls in the JSON values of a text, the words before and between them, and those after; None if there
+    are no calls, or if one of the values is not a call. The last call may be cut off if only calls precede it: then it
+    is left out.
+    """
     calls, words, at = list[Read](), list[str](), 0
     while (match := _OPENING.search(text, at)) is not None:
         if len(words) >= _MOST_VALUES:
@@ -425,7 +430,7 @@ def _named(value: Any) -> list[Read] | None:
     return [(name.strip(), arguments, value.keys() <= _FORMAL_KEYS)]
 
 
-# How a call may begin, for whoever has only its beginning
+# The possible beginnings of a call, for streamed text
 
 _BEGINNINGS = ("<tool_call>", "<|tool_call>", "<function_call>", "<json>", "<tools>", "call:")
 _FIRST_KEYS = (*_NAME_KEYS, "tool_calls", "tool_call", "type", "id", "arguments", "parameters")
@@ -472,7 +477,9 @@ def _may_be_json_call(text: str, names: Sequence[str]) -> bool:
 
 
 def _text_at(text: str) -> tuple[str | None, str | None]:
-    """The text in quotes at the beginning, and what follows; the second None if it goes on, both if there is none."""
+    """Return the quoted text at the beginning, and what follows; the second is None if it is unfinished, both if there
+    is none.
+    """
     if not text.startswith('"'):
         return None, None
     said, end, rest = text[1:].partition('"')

@@ -82,14 +82,14 @@ def use(model: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -> 
 
 
 def _choose_in_running(model: str, data_dir: Path | None) -> str:
-    """What came of the choice in the system that runs here; empty if none does that could be asked."""
+    """Return a message on the change in the running system; empty if none answers."""
     try:
         client = running_system(None, data_dir)
         found = client.request("PUT", "/models/current", {"name": _whole_path(model)})
     except (NotRunning, NoApi):
         return ""
     except NoAnswer as error:
-        if error.status is None or error.status in (401, 503):  # it ends, or has nobody for that
+        if error.status is None or error.status in (401, 503):  # it is ending, or has no model manager
             return ""
         raise
     name = visible(str(found["current"]))
@@ -116,7 +116,7 @@ async def pull_and_show(stock: ModelStock, model: str, show: Callable[[str], obj
 
 
 def describe(step: PullStep) -> str:
-    """One line for a step: `pulling 3fa… 45 % of 8.1 GB`."""
+    """Return one line for a step: `pulling 3fa… 45 % of 8.1 GB`."""
     if not step.total:
         return step.status
     return f"{step.status} {100 * (step.completed or 0) // step.total} % of {sized(step.total)}"

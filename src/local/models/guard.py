@@ -1,8 +1,8 @@
 """Runs a server for as long as its own standard input stays open: `python guard.py SECONDS COMMAND…`.
 
-A program of its own, without our package, so that the server ends with whoever started it, even if that is killed: the
-kernel closes the pipe. The server gets SIGTERM then, and SIGKILL after that many seconds, with all of its process
-group. The exit status is the server's, 128 + n if signal n ended it.
+A separate program, without our package, so that the server ends with the process that started it, even if that is
+killed: the kernel closes the pipe. The server then gets SIGTERM, and SIGKILL after that many seconds, with all of its
+process group. The exit status is the server's, 128 + n if signal n ended it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ CANNOT_RUN = 127
 
 def run(grace_seconds: float, command: Sequence[str]) -> int:
     """Serve until standard input ends or the server does; gives the exit status."""
-    # Whoever stops the whole system by its signals wants the server to end in the same order as ever. Handlers, because
-    # what is ignored would be ignored by the server, too.
+    # A signal to the whole process group must end the server in the usual order. Handlers, because the server would
+    # inherit ignored signals.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     try:
@@ -31,7 +31,7 @@ def run(grace_seconds: float, command: Sequence[str]) -> int:
         return CANNOT_RUN
     threading.Thread(target=_end_with_stdin, args=(server, grace_seconds), daemon=True).start()
     status = server.wait()
-    _signal(server, signal.SIGKILL)  # what it has started itself
+    _signal(server, signal.SIGKILL)  # its own child processes
     return status if status >= 0 else 128 - status
 
 

@@ -1,5 +1,5 @@
-"""The body of a streamed answer, bytes in and deltas out, as far as all kinds of servers are alike; thinking that
-leaks into the content between tags is told apart. No I/O.
+"""The body of a streamed answer, bytes in and deltas out, as far as all kinds of servers are alike; thinking that leaks
+into the content between tags is separated. No I/O.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class LineBuffer:
 
 
 class AnswerStream:
-    """One assistant message while it comes. `heard` once the model has said something more, until the reader takes note
-    of it; `finished` once the model has told why it stopped, after which only the usage may follow; `done` once `Done`
-    was given."""
+    """One assistant message while it arrives. `heard` is set by new output until the reader resets it; `finished` once
+    the model has given a reason to stop, after which only the usage may follow; `done` once `Done` was returned.
+    """
 
     def __init__(self, model: str, errors: ServerErrors) -> None:
         self.heard = self.finished = self.done = False
@@ -77,10 +77,10 @@ class AnswerStream:
 
     @abstractmethod
     def feed(self, data: bytes) -> Iterator[Delta]:
-        """The deltas completed by `data`; what precedes a failure is yielded before it is raised.
+        """Yield the deltas completed by `data`; those before a failure are yielded before it is raised.
 
-        Raises `ModelError`: bad_stream for what is not in the server's format, bad_call for a call that cannot be
-        understood, filtered for an answer that the server suppressed, and the kind that fits for an error told in it.
+        Raises `ModelError`: bad_stream for data that is not in the server's format, bad_call for a call that cannot be
+        understood, filtered for an answer that the server suppressed, and the kind that fits for an error within it.
         """
 
     @abstractmethod
@@ -117,8 +117,8 @@ def json_object(line: bytes, errors: ServerErrors) -> Json:
 
 
 def read_call(name: Any, arguments: Any, call_id: Any, model: str) -> ToolCall:
-    """Missing arguments are none and a JSON string is read; a call that stays unclear is never guessed at, since a
-    tool called with other arguments than the model meant may do harm. Raises `ModelError(kind="bad_call")`.
+    """Return a call. Missing arguments are empty and a JSON string is read; an unclear call is never guessed, because a
+    tool with wrong arguments may do harm. Raises `ModelError(kind="bad_call")`.
     """
     if not isinstance(name, str) or not name:
         raise unclear(f"{model} made a tool call without a name (arguments {arguments!r:.200})")
@@ -143,9 +143,9 @@ def _object(name: str, arguments: Any, model: str) -> dict[str, Any]:
 
 
 def token_scores(holder: Any, key: str) -> Iterator[TokenScores]:
-    """The scores under that key of an object: `[{"token", "logprob", "top_logprobs": [{"token", "logprob"}]}]`.
+    """Return the scores under that key of an object: `[{"token", "logprob", "top_logprobs": [{"token", "logprob"}]}]`.
 
-    None where there are none. They are an extra: what is not in that form is left out and breaks no answer.
+    None if there are none. They are optional: entries in another form are left out and break no answer.
     """
     entries = holder.get(key) if isinstance(holder, dict) else None
     if isinstance(entries, list) and entries:
@@ -172,7 +172,7 @@ class ThinkTagSplitter:
     """
 
     def __init__(self) -> None:
-        self._held = ""  # the beginning of what may become a tag
+        self._held = ""  # the beginning of a possible tag
         self._closing = ""  # the tag that ends the block of thinking we are in
         self._unclosed: list[str] = []  # that block, if it opened within an answer
         self._backticks = 0
@@ -190,7 +190,7 @@ class ThinkTagSplitter:
         return pieces
 
     def close(self) -> list[Piece]:
-        """What was held back. Call it once, at the end of the content."""
+        """Return the held text. Call it once, at the end of the content."""
         pieces: list[Piece] = []
         self._split("", pieces, final=True)
         if self._closing and self._unclosed:
@@ -228,7 +228,7 @@ class ThinkTagSplitter:
         return end + len(tag)
 
     def _next_tag(self, text: str, at: int, final: bool) -> tuple[int, str]:
-        """Where the content stops: at the tag returned, or (with no tag) at what must be held back."""
+        """Return where the content stops: at the returned tag, or (without a tag) at the text to hold back."""
         while (start := text.find("<", at)) >= 0:
             self._backticks += text.count("`", at, start)
             at = start + 1
@@ -267,7 +267,7 @@ def _tag_at(text: str, start: int, final: bool) -> str | None:
 
 
 def _overlap(text: str, tag: str) -> int:
-    """How many characters at the end of `text` may be the beginning of `tag`."""
+    """Return how many characters at the end of `text` may be the beginning of `tag`."""
     return next((size for size in range(len(tag) - 1, 0, -1) if text.endswith(tag[:size])), 0)
 
 
@@ -327,7 +327,7 @@ class ModelHttp:
     async def call(
         self, method: str, path: str, answer: type[M], body: Json | None = None, *, model: str = "", seconds: float
     ) -> M:
-        """What one request is answered with, within `seconds`."""
+        """Return the answer to one request, within `seconds`."""
         wait = Wait(self.errors, path, seconds)
         response = await wait.until(self._client.send(self._request(method, path, body)))
         if not response.is_success:
@@ -354,8 +354,9 @@ class ModelHttp:
             await response.aclose()
 
     async def _begin(self, path: str, content: bytes) -> httpx.Response:
-        """Send a request and return its answer with the body unread. A server may close a connection that it has kept
-        in the moment in which it is used again: that is no failure of its, and it is asked on another one."""
+        """Send a request and return its answer with the body unread. A server may close an idle connection in the
+        moment in which it is used again: that is no failure, and the request is sent on a new one.
+        """
         try:
             return await self._post(path, content)
         except httpx.RemoteProtocolError as error:
@@ -367,7 +368,7 @@ class ModelHttp:
         if self._direct is None:
             request = self._client.build_request("POST", path, content=content)
             return await self._client.send(request, stream=True)
-        # Without the client's redirects, cookies and hooks, of which a local server has none, and with an address that
+        # Without the client's redirects, cookies and hooks, which a local server does not use, and with an address that
         # is parsed once, a turn takes a tenth less.
         url = self._urls.get(path) or self._urls.setdefault(path, httpx.URL(self._server + path))
         request = httpx.Request("POST", url, headers=self._headers, content=content, extensions=_TIMEOUTS)
@@ -414,7 +415,7 @@ class StreamedAnswer:
 
     async def drain(self) -> None:
         """Read the end of a body that has nothing more to say, so that its connection can be used again."""
-        # If there is no end, that costs one new connection.
+        # A missing end costs one new connection.
         self.allow(_DRAIN_SECONDS)
         await self.rest()
 
@@ -429,14 +430,14 @@ class Wait:
         self.allow(seconds)
 
     def allow(self, seconds: float) -> None:
-        """Set the deadline, of what is awaited now, too."""
+        """Set the deadline, also for the current wait."""
         self._seconds, self._deadline = seconds, self._time() + seconds
         if self._step is not None and not self._step.expired():
             self._step.reschedule(self._deadline)
 
     @property
     def seconds(self) -> float:
-        """How long the silence may last that is waited through now."""
+        """Return the permitted silence of the current wait."""
         return self._seconds
 
     async def until(self, step: Awaitable[T]) -> T:
@@ -446,7 +447,7 @@ class Wait:
                 return await step
         except TimeoutError as error:
             raise self._errors.silent(self._path, self._seconds) from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:  # the second one of a redirect to what is no address
+        except (httpx.HTTPError, httpx.InvalidURL) as error:  # the second one for a redirect to an invalid address
             raise self._errors.from_transport(error) from error
         finally:
             self._step = None

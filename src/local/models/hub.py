@@ -34,7 +34,8 @@ from local.models.settings import is_loopback
 @dataclass(frozen=True, slots=True)
 class HubFile:
     """One file of a hub, as the hub describes it. `name` is that of the file alone; `size` in bytes and `sha256` in
-    hexadecimal digits are known if the hub says them."""
+    hexadecimal digits are known if the hub reports them.
+    """
 
     name: str
     url: str
@@ -51,8 +52,9 @@ _FILE = re.compile(rf"({_NAME}/{_NAME})/(?:(?:resolve|blob)/([\w.-]+)/)?((?:[\w.
 
 @dataclass(frozen=True, slots=True)
 class HubReference:
-    """What a user calls a GGUF file elsewhere: an `url`, or a `repo` ("owner/name") with a `file` in it or else a
-    `quant` such as Q4_K_M, if any."""
+    """A user's name for a GGUF file elsewhere: a `url`, or a `repo` ("owner/name") with a `file` in it or else a
+    `quant` such as Q4_K_M, if any.
+    """
 
     repo: str = ""
     file: str = ""
@@ -62,9 +64,10 @@ class HubReference:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """`hf.co/owner/repo[:quant]`, `owner/repo/file.gguf`, the address of either, or that of a GGUF file elsewhere.
+        """Parse `hf.co/owner/repo[:quant]`, `owner/repo/file.gguf`, the address of either, or that of a GGUF file
+        elsewhere.
 
-        None for what is none of these, such as a name of Ollama's. Raises `NoSuchModel` for an address without a GGUF.
+        None for other names, such as Ollama's. Raises `NoSuchModel` for an address without a GGUF.
         """
         text = text.strip()
         scheme, separator, rest = text.partition("://")
@@ -138,7 +141,7 @@ class Hub:
         return tuple(self._file(reference, there[path]) for path in _parts(chosen, there))
 
     def headers_for(self, url: str) -> dict[str, str]:
-        """What goes with a request to an address."""
+        """Return the headers of a request to an address."""
         own = self._token and urlsplit(url).netloc == urlsplit(self._url).netloc
         return {"Authorization": f"Bearer {self._token}"} if own else {}
 
@@ -170,14 +173,14 @@ class Hub:
 
 
 def unreachable(url: str, error: Exception) -> ModelError:
-    """Nobody answers, or not in time."""
+    """Return the error that no answer came in time."""
     host = urlsplit(url).netloc.rpartition("@")[2]
     why = str(error) or type(error).__name__
     return ModelError(f"{host} cannot be reached ({why}); {OFFLINE}", kind="unreachable")
 
 
 def refused(response: httpx.Response, what: str) -> ModelError:
-    """The answer of a hub that does not give what it was asked for."""
+    """Return the error for a hub's refusal."""
     host, status = response.url.host, response.status_code
     if status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
         how = f"look at https://{host}/{what}, accept its terms, and set HF_TOKEN to a token of yours"
@@ -244,9 +247,10 @@ class ModelFolder:
         return [model_at(file) for file in files if file.is_file() and _is_first(file.name)]
 
     def find(self, name: str) -> StockedModel | None:
-        """A model by its name, with `.gguf` or without; or by the path of a file anywhere. None if there is none.
+        """Return a model by its name, with `.gguf` or without; or by the path of a file anywhere. None if there is
+        none.
 
-        Raises `NoSuchModel` for a file that is no GGUF.
+        Raises `NoSuchModel` for a file that is not GGUF.
         """
         for model in self.models():
             if name in (model.name, f"{model.name}{SUFFIX}"):
@@ -255,7 +259,7 @@ class ModelFolder:
             path = Path(name).expanduser()
             if not path.is_file():
                 return None
-        except (OSError, RuntimeError):  # too long for a file, behind what is closed, or in a home that nobody has
+        except (OSError, RuntimeError):  # the path is too long, not accessible, or in an unknown home directory
             return None
         require_gguf(path)
         return model_at(path.resolve())
@@ -293,8 +297,9 @@ TRIES = 5  # one after the other without a byte
 
 
 class GgufDownload:
-    """The download of one file to `target`. Until the file is complete and is what the hub has described, it is stored
-    beside it as `<name>.<identity>.part`, and another attempt resumes there."""
+    """The download of one file to `target`. Until the file is complete and matches the hub's description, it is stored
+    beside it as `<name>.<identity>.part`, and another attempt resumes there.
+    """
 
     def __init__(self, hub: Hub, file: HubFile, target: Path) -> None:
         self._hub, self._file, self._target = hub, file, target
@@ -449,7 +454,7 @@ class ModelStock:
         self._ollama_url, self._hub_url, self._hub_token = ollama_url, hub_url, hub_token
 
     async def models(self) -> tuple[list[StockedModel], str]:
-        """All that is here, and a sentence for a person where Ollama could not be asked, else an empty one."""
+        """Return all available models, and a sentence for a person if Ollama could not be asked, else an empty one."""
         files = {model.path.resolve(): model for model in self.folder.models() if model.path}
         for path in self._used():
             if path.is_file():

@@ -70,7 +70,7 @@ class ModelManager(Participant):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Cancel the pulls at the end; what they have downloaded is kept."""
+        """Cancel the pulls at the end; their downloaded parts are kept."""
         try:
             yield
         finally:
@@ -103,7 +103,7 @@ class ModelManager(Participant):
         return ModelResult(verb=message.verb, error=ErrorInfo.of(error))
 
     def details(self) -> dict[str, str]:
-        """What is being pulled."""
+        """Return the pulls under way."""
         return {name: _in_words(pull) for name, pull in self._pulls.items() if pull.state == "running"}
 
     async def _list(self) -> ModelResult:
@@ -151,7 +151,7 @@ class ModelManager(Participant):
         return found
 
     async def _run(self, name: str) -> None:
-        """One pull, told as it goes on; its end is told however it comes."""
+        """Run one pull, publish its progress, and in any case its end."""
         latest, told_at = self._pulls[name], 0.0
         try:
             async for step in self._stock.pull(name):
@@ -177,7 +177,7 @@ class ModelManager(Participant):
 
 
 def _answering(resources: Resources) -> str:
-    """Of the stand-in it is what Ollama would be asked for, were it there."""
+    """Return the answering model; for the stand-in the one that Ollama would be asked for."""
     if resources.routing is None:
         return ""
     provider, model = resources.routing.locate(resources.routing.first("chat", resources.chat_model))

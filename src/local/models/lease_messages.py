@@ -9,8 +9,9 @@ from local.bus.message import Data, Delivery, Message
 
 
 class Lease(Data):
-    """One background call of a model: it waits, or it is `running`. The id is its purpose and a random part. One that
-    is `patient` waits until no conversation with its `model` goes on, where it would evict that one's prefix."""
+    """One background call of a model: it waits, or it is `running`. The id is its purpose and a random part. A
+    `patient` one waits until no conversation with its `model` continues whose prefix it would evict.
+    """
 
     id: str
     running: bool = False
@@ -19,10 +20,11 @@ class Lease(Data):
 
 
 class LeaseClaim(Message):
-    """All that one process wants of a model server, published at each change and twice a second while there is
-    anything. `turns` are users' turns under way, which wait for nobody: they are announced at once if a lease is in
-    line, else if they last. `last_turns` are the seconds since the last user's turn ended, by the server's name of the
-    model, 0 for one under way. A lease that is missing from `leases` has ended."""
+    """The claims of one process on a model server, published at each change and twice a second while there are any.
+    `turns` are users' turns under way, which never wait: they are announced at once if a lease is in the queue, else if
+    they last. `last_turns` are the seconds since the last user's turn ended, by the server's name of the model, 0 for
+    one under way. A lease that is missing from `leases` has ended.
+    """
 
     subject = "model.lease.claim"
     delivery = Delivery.EPHEMERAL

@@ -25,12 +25,12 @@ from local.swarm.messages import AgentTask
 T = TypeVar("T")
 
 BEAT_SECONDS = 0.5
-ALONE_SECONDS = 3.0  # without a word from an arbiter, before a background call goes ahead by itself
+ALONE_SECONDS = 3.0  # without a message from an arbiter, before a background call proceeds by itself
 LINGER_SECONDS = 0.1  # a place is kept so long for the next turn or call
 TENURE_SECONDS = 1.0  # a lease that others wait for is not handed on after that
 GRACE_SECONDS = 0.03  # the first in line gives users' turns so long to say that they are there
 AGENTS = "agents"
-# Users have ordered these calls: they wait for turns, but not until a conversation is over, and the first come first.
+# Calls that users have requested: they wait for turns, but not until a conversation is over, and are served in order.
 ORDERED = frozenset({SCHEDULE, AGENTS})
 
 
@@ -50,11 +50,11 @@ class _Lease:
 
 
 class Leases:
-    """All that one process wants of model servers. `locate(model)` gives the server, and the model's name there.
+    """The claims of one process on model servers. `locate(model)` returns the server, and the model's name there.
 
-    A turn is not announced while the line is empty, unless it lasts. The arbiter hears of everything else at each
-    change and twice a second, so that a lost message does no harm and a process that has died loses its leases. Until
-    `are_open` is entered, everything goes ahead at once.
+    A turn is not announced while the queue is empty, unless it lasts. All other claims are published at each change and
+    twice a second, so that a lost message does no harm and a process that has died loses its leases. Until `are_open`
+    is entered, every call proceeds at once.
     """
 
     publishes = (LeaseClaim, ModelUsed)
@@ -91,7 +91,7 @@ class Leases:
 
     @contextmanager
     def users_turn(self, model: str) -> Iterator[None]:
-        """A user waits for what is done inside: it needs no lease, and background calls make room.
+        """The context of a user's turn: it needs no lease, and background calls make room.
 
         The place is kept a moment longer: if the next turn follows at once, nothing has to be published.
         """
@@ -115,11 +115,11 @@ class Leases:
                 self._beat = None
 
     async def in_background(self, model: str, purpose: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What `work()` returns or raises, as soon as the model's server has a place for it.
+        """Return the result of `work()`, run as soon as the model's server has a place for it.
 
         The call is cancelled when a user's turn needs the place, and repeated as soon as there is a place again: `work`
-        has to bear that. If no arbiter is heard for three seconds, it goes ahead without. `purpose` is a word for
-        people who watch the line; calls of one purpose hand their lease on to each other.
+        has to allow that. Without a message from an arbiter for three seconds, it proceeds without a lease. `purpose`
+        is a word for people who watch the queue; calls of one purpose hand their lease on to each other.
         """
         if self._bus is None:
             return await work()
@@ -140,7 +140,7 @@ class Leases:
             self._end(lease)
 
     def report_use(self, purpose: str, model: str, used: Usage, begun: float) -> None:
-        """Report what a call for that purpose has cost; `begun` is when it began, of `time.monotonic`."""
+        """Report the usage of a call for that purpose; `begun` is its start, of `time.monotonic`."""
         if self._bus is not None:
             seconds = round(time.monotonic() - begun, 3)
             tokens = {"prompt_tokens": used.prompt_tokens, "completion_tokens": used.completion_tokens}
@@ -154,7 +154,7 @@ class Leases:
         return lease
 
     def _lingering(self, server: str, purpose: str) -> _Lease | None:
-        """A lease whose call has ended, and that nobody else has needed since."""
+        """Return a lease whose call has ended, and whose place has not been needed since."""
         for lease in self._of(server, purpose):
             if lease.granted.is_set() and lease.timer is not None:
                 _stop_timer(lease)
@@ -162,7 +162,7 @@ class Leases:
         return None
 
     def _end(self, lease: _Lease) -> None:
-        """The call is over: another call of the purpose has the place, at once or within a moment, or nobody has."""
+        """End a call: the place goes to another call of the purpose, at once or within a moment, or is released."""
         lease.call = None
         is_to_end = not lease.granted.is_set() or lease.revoked or self._is_due_to_others(lease)
         if is_to_end or self._bus is None:
@@ -311,8 +311,9 @@ class Leases:
 
 @dataclass(frozen=True, slots=True)
 class Priority:
-    """The place of one turn in the line. A user's turn needs no lease, and others make room for it. Each call of a turn
-    with a `purpose`, which nobody waits for, takes a lease and gives it up when a user's turn needs the model."""
+    """The place of one turn in the queue. A user's turn needs no lease, and others make room for it. Each call of a
+    turn with a `purpose`, for which no user waits, takes a lease and releases it when a user's turn needs the model.
+    """
 
     leases: Leases
     model: str
@@ -323,12 +324,14 @@ class Priority:
         return nullcontext() if self.purpose else self.leases.users_turn(self.model)
 
     async def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What `work()`, one call of the model, returns or raises. For a purpose it may be cut off and called again."""
+        """Return the result of `work()`, one call of the model. With a purpose it may be interrupted and
+        called again.
+        """
         return await (self.leases.in_background(self.model, self.purpose, work) if self.purpose else work())
 
 
 def purpose_of(origin: str, task: AgentTask | None) -> str:
-    """The purpose of a turn for a query of that origin, or for that task of an agent; none where somebody waits."""
+    """Return the purpose of a turn for a query of that origin, or for that task of an agent; none if a person waits."""
     if origin in BACKGROUND:
         return origin
     return AGENTS if task is not None and task.in_background else ""
@@ -341,12 +344,12 @@ def _stop_timer(lease: _Lease) -> None:
 
 
 def _is_cancelled() -> bool:
-    """Whether somebody wants the task itself to end, and not only the call that it waits for."""
+    """Whether the task itself was cancelled, and not only the call that it waits for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
-# Whether a call of a model server evicts what the server keeps of a conversation: its prompt cache.
+# Whether a call of a model server evicts the server's prompt cache of a conversation.
 
 SECONDS = 5.0
 _STAND_IN = "stand_in"
@@ -354,12 +357,12 @@ _CACHE, _SLOTS = ("--cache-ram", "-cram"), ("--parallel", "-np")
 
 
 async def loses_prefix(routing: Routing, provider: str) -> bool | None:
-    """Whether a call in between makes the next turn of a conversation evaluate all of it again; None where the server
-    could not be asked.
+    """Whether a call in between makes the next turn of a conversation evaluate all of its prompt again; None if the
+    server could not be asked.
 
-    It does on a server of one slot without a memory cache. That is known of a server that LoCAL2 starts by its `args`
-    in models.yaml; llama.cpp tells how many slots it has; of others at home, such as Ollama, the worst is assumed, and
-    of servers on the internet that it does not matter.
+    It does on a server of one slot without a memory cache. For a server that LoCAL2 starts, the `args` in models.yaml
+    show it; llama.cpp reports its number of slots; for other local servers, such as Ollama, the worst is assumed, and
+    for servers on the internet that it does not matter.
     """
     endpoint = routing.endpoints[provider]
     if provider == _STAND_IN or is_cloud(endpoint.url):
@@ -377,7 +380,7 @@ async def loses_prefix(routing: Routing, provider: str) -> bool | None:
 
 def _by_args(settings: Provider) -> bool | None:
     cache, slots = _number(settings.args, _CACHE), _number(settings.args, _SLOTS)
-    if cache or (slots or 0) > 1:  # a limit of -1 is none
+    if cache or (slots or 0) > 1:  # a limit of -1 means none
         return False
     return True if slots == 1 else None
 
@@ -394,7 +397,7 @@ def _number(args: Sequence[str], names: Sequence[str]) -> int | None:
 
 
 async def _slots(url: str) -> int | None:
-    """How many slots a server of llama.cpp has; 1 for one that does not tell, None if it does not answer."""
+    """Return the number of slots of a llama.cpp server; 1 if it does not report it, None if it does not answer."""
     import httpx  # the arbiter has no other use for it
 
     try:

@@ -11,11 +11,12 @@ ModelVerb = Literal["list", "find", "pull", "stop", "use", "load", "unload"]
 
 
 class ModelRecord(Data):
-    """A model that is here. `id` is the name to choose it by, `provider` its server's name in the settings, `server`
-    the kind of that server, `size` in bytes where it is known, `path` that of its GGUF file. `capabilities` are empty
-    and `loaded` is None where the server does not say; `memory` is what a loaded one takes there, in bytes. `chat`
-    says that a query can choose it; if not, `unfit` is a sentence that says why. The `default` one answers where a
-    query chooses none, the `current` one does so from the next start on."""
+    """An available model. `id` is the name to choose it by, `provider` its server's name in the settings, `server` the
+    kind of that server, `size` in bytes if known, `path` that of its GGUF file. `capabilities` are empty and `loaded`
+    is None if the server does not report them; `memory` is that of a loaded one, in bytes. `chat` says that a query can
+    choose it; if not, `unfit` is a sentence with the reason. The `default` one answers if a query chooses none, the
+    `current` one does so from the next start on.
+    """
 
     name: str
     server: Literal["ollama", "llama_server", "openai"]

@@ -1,4 +1,4 @@
-"""The model server we expect by default: Ollama 0.12 or newer, spoken to over its own HTTP API.
+"""The client of the default model server: Ollama 0.12 or newer, over its HTTP API.
 
 Chats are our own requests, because those of the `ollama` package drop tool-call ids, strip nested tool schemas and know
 no `truncate` (0.6.3); the package does the rest (`ollama_calls.py`).
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from ollama import AsyncClient, ShowResponse
 
 
-# What is asked of Ollama by its own package: which models there are, what they can do, their vectors, and to get
-# one.
+# Requests to Ollama by its own package: its models, their capabilities, their vectors, and downloads.
 
 T = TypeVar("T")
 
@@ -55,7 +54,7 @@ class LoadedModel:
 
 
 class OllamaCalls:
-    """One server, asked by the `ollama` package, which is imported with the first call.
+    """One server, accessed by the `ollama` package, which is imported with the first call.
 
     Every failure is a `ModelError`. `timeout_seconds` limits each call, and each silence while a model is pulled.
     """
@@ -72,13 +71,13 @@ class OllamaCalls:
             await self._client.close()  # type: ignore[no-untyped-call]
 
     async def embed(self, model: str, texts: Sequence[str], keep_alive: str | int | None) -> list[list[float]]:
-        """One vector for each text, in order."""
+        """Return one vector for each text, in order."""
         client = await self._opened()
         answer = await self._within("/api/embed", model, client.embed(model, list(texts), keep_alive=keep_alive))
         return [list(map(float, vector)) for vector in answer.embeddings]
 
     async def show(self, model: str) -> ShowResponse:
-        """What the server knows of a model."""
+        """Return the server's description of a model."""
         return await self._within("/api/show", model, (await self._opened()).show(model))
 
     async def pulled(self) -> dict[str, int | None]:
@@ -120,7 +119,9 @@ class OllamaCalls:
         return await self._explained(model, Wait(self._errors, path, self._timeout_seconds).until(call))
 
     async def _explained(self, model: str, call: Awaitable[T]) -> T:
-        """What a call returns. The package's errors become ours: a refusal, nobody there, and no answer of Ollama's."""
+        """Return the result of a call. The package's errors become ours: a refusal, no server, and an answer that is
+        not Ollama's.
+        """
         ollama = importlib.import_module("ollama")
         try:
             return await call
@@ -157,7 +158,9 @@ class OllamaModel(ModelClient[ModelInfo]):
         self._calls = OllamaCalls(self._errors, timeout_seconds=seconds, transport=transport)
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text, in order. Ollama embeds the beginning of a text that exceeds the context."""
+        """Return one vector for each text, in order. Of a text that exceeds the context, Ollama embeds the
+        beginning.
+        """
         if not texts:
             return []
         vectors = await self._calls.embed(model, texts, self._keep_alive.get("keep_alive"))
@@ -166,7 +169,7 @@ class OllamaModel(ModelClient[ModelInfo]):
         return vectors
 
     async def show(self, model: str) -> ModelInfo:
-        """What the server knows of a model; `ModelError(kind="model_missing")` if it does not have it."""
+        """Return the server's description of a model; `ModelError(kind="model_missing")` if it does not have it."""
         answer = await self._calls.show(model)
         about = answer.modelinfo or {}
         length = about.get(f"{about.get('general.architecture')}.context_length")
@@ -331,7 +334,7 @@ def _done(chunk: Json) -> Done:
 
 
 def _number(chunk: Json, key: str) -> int:
-    # Ollama leaves out what is zero.
+    # Ollama leaves out zeros.
     value = chunk.get(key)
     return value if isinstance(value, int) else 0
 

@@ -32,7 +32,7 @@ from local.models.client import ConnectionLimits, ModelClient
 from local.models.http import AnswerStream, json_object, read_call, token_scores, unclear
 from local.models.settings import authorisation
 
-# How OpenAI-compatible servers differ: how each is recognised, and what it takes beyond OpenAI's own API. No I/O.
+# The differences of OpenAI-compatible servers: how each is recognised, and its fields beyond OpenAI's own API. No I/O.
 
 # Ollama's name of an option, which our agents use, to OpenAI's.
 _OPTIONS = {name: name for name in ("temperature", "top_p", "seed", "stop", "presence_penalty", "frequency_penalty")}
@@ -42,10 +42,10 @@ _LIMIT = {"num_predict": "max_tokens"}
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What one kind of server takes.
+    """The capabilities of one kind of server.
 
-    `thinks` and `thinks_not` are the fields that turn thinking on and off; without them the server decides. What the
-    model thought goes back under `thinking_keys`. `names_tools`: a tool message may carry the tool's name.
+    `thinks` and `thinks_not` are the fields that turn thinking on and off; without them the server decides. The model's
+    thinking is sent back under `thinking_keys`. `names_tools`: a tool message may carry the tool's name.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Dialect:
 _ON: Json = {"chat_template_kwargs": {"enable_thinking": True}}
 _OFF: Json = {"chat_template_kwargs": {"enable_thinking": False}}
 
-# A stranger gets nothing but what OpenAI's API has had from the beginning: strict servers refuse unknown fields.
+# An unknown server gets only the oldest fields of OpenAI's API: strict servers refuse unknown ones.
 UNKNOWN = Dialect("unknown")
 OPENAI = Dialect("openai", options=_OPTIONS | {"num_predict": "max_completion_tokens"})
 GOOGLE = Dialect("google", names_tools=True)
@@ -116,13 +116,13 @@ class Known:
 
 
 def find(listed: list[Json], model: str) -> Json | None:
-    """The entry of /v1/models for that name; Google puts `models/` before it, Ollama `:latest` after it."""
+    """Return the entry of /v1/models for that name; Google puts `models/` before it, Ollama `:latest` after it."""
     names = (model, f"models/{model}", f"{model}:latest")
     return next((entry for name in names for entry in listed if entry.get("id") == name), None)
 
 
 def known(model: str, entry: Json, props: Json) -> Known:
-    """What an entry of /v1/models, and of llama-server the body of /props, say of a model."""
+    """Return the description of a model from its entry of /v1/models, and for llama-server from the body of /props."""
     if isinstance(entry.get("supported_parameters"), list):
         return _from_openrouter(model, entry)
     dialect = _BY_OWNER.get(str(entry.get("owned_by")), UNKNOWN)
@@ -151,7 +151,7 @@ def _llama_capabilities(props: Json) -> frozenset[str]:
         "completion": True,
         "tools": caps.get("supports_tools") is True,
         "vision": _object(props, "modalities").get("vision") is True,
-        # Not said anywhere, but a template cannot turn on or off what it does not mention.
+        # Not reported anywhere, but a template cannot turn on or off what it does not mention.
         "thinking": any(word in template for word in ("enable_thinking", "reasoning_content", "<think>")),
     }
     return frozenset(capability for capability, there in has.items() if there)
@@ -182,12 +182,11 @@ class _Open:
 
 
 def to_openai(messages: Sequence[Json], dialect: Dialect) -> list[Json]:
-    """The conversation as /v1/chat/completions takes it.
+    """Return the conversation in the form of /v1/chat/completions.
 
     Strict servers refuse a call without a result, a result without its call, and ids that are long (OpenAI: 40
-    characters) or not nine letters and digits (Mistral). So each call gets an id made of its place in the
-    conversation, its result the same; a call that never got one is said to have none, and a result whose call is gone
-    is told as the user's text.
+    characters) or not nine letters and digits (Mistral). So each call gets an id made of its place in the conversation,
+    its result the same; a call without a result gets a note, and a result whose call is gone becomes a user's text.
     """
     return list(_Translation(dialect).run(messages))
 
@@ -282,9 +281,9 @@ _NOT_OURS = frozenset({"num_ctx"})
 def chat_request(
     known: Known, messages: Sequence[Json], *, tools: Sequence[Json], think: bool, options: Mapping[str, Any] | None
 ) -> tuple[Json, list[Degraded]]:
-    """The body for what this model can do and this server takes, and what had to be left out.
+    """Return the body for this model's and this server's capabilities, and what had to be left out.
 
-    A server that does not say what the model can do is asked for everything. `options` have Ollama's names.
+    A server that does not report the model's capabilities is asked for everything. `options` have Ollama's names.
     """
     model, capabilities, dialect = known.info.name, known.info.capabilities, known.dialect
     body: Json = {
@@ -312,7 +311,7 @@ def chat_request(
 
 
 def _wanted(option: str, value: Any, known: Mapping[str, str]) -> bool:
-    # A negative num_predict means no limit, which here is no field.
+    # A negative num_predict means no limit: the field is omitted.
     return option in known and not (option == "num_predict" and value < 0)
 
 
@@ -382,7 +381,7 @@ class OpenAIStream(AnswerStream):
             yield from self._finish()
 
     def _payload(self, line: bytes) -> bytes:
-        """What an event says, empty for a line that says nothing. Each line is an event: JSON needs no second one."""
+        """Return an event's data, empty for a line without any. Each line is an event: JSON needs no second one."""
         name, _, value = line.partition(b":")
         if name == b"data":
             return value.strip()
@@ -445,13 +444,13 @@ class OpenAIStream(AnswerStream):
         yield Done(usage, reason=self._reason or "stop", model=self._answers_as)
 
     def _durations(self) -> dict[str, float]:
-        """Seconds by Ollama's names; only llama-server tells them."""
+        """Return the seconds by Ollama's names; only llama-server reports them."""
         names = {"prompt_eval": "prompt_ms", "eval": "predicted_ms"}
         told = {ours: self._timings[theirs] for ours, theirs in names.items() if theirs in self._timings}
         return {name: value / _MILLISECONDS for name, value in told.items() if isinstance(value, int | float)}
 
     def _check(self, part: Json) -> None:
-        """Raise the error that a chunk or choice tells; vLLM once sent it without an envelope."""
+        """Raise the error in a chunk or choice; vLLM once sent it without an envelope."""
         if not part.get("error") and part.get("object") != "error":
             return
         code = error_object(part).get("code")
@@ -512,7 +511,7 @@ class CallAssembler:
         self._slots: list[_Slot] = []
 
     def add(self, fragment: Any) -> None:
-        """One fragment. Raises `ModelError(kind="bad_call")` for what belongs to no call."""
+        """Add one fragment. Raises `ModelError(kind="bad_call")` for one that belongs to no call."""
         function = fragment.get("function") if isinstance(fragment, dict) else None
         if not isinstance(fragment, dict) or not isinstance(function or {}, dict):
             raise unclear(f"{self._model} made a tool call that is no object: {fragment!r:.200}")
@@ -568,8 +567,8 @@ class OpenAIModel(ModelClient[Known]):
     """A `ChatModel` on the server whose API begins at `base_url` (see `normalise_base_url`).
 
     `api_key` is sent as a bearer token and shown nowhere. Every failure is a `ModelError` of the kinds that
-    `OllamaModel` has, or of rate_limit, quota or filtered; `ModelBusy` says when to come back. Raises `ConfigError` for
-    a key that is none.
+    `OllamaModel` has, or of rate_limit, quota or filtered; `ModelBusy` says when to retry. Raises `ConfigError` for an
+    invalid key.
     """
 
     chat_path = "/chat/completions"
@@ -580,7 +579,7 @@ class OpenAIModel(ModelClient[Known]):
         self._root = base_url.removesuffix("/v1")
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text, in order."""
+        """Return one vector for each text, in order."""
         if not texts:
             return []
         body = {"model": model, "input": list(texts), "encoding_format": "float"}
@@ -590,7 +589,7 @@ class OpenAIModel(ModelClient[Known]):
         return [entry.embedding for entry in sorted(entries, key=lambda entry: entry.index)]
 
     async def show(self, model: str) -> ModelInfo:
-        """What the server says of a model: no capabilities and no context length mean that it does not say.
+        """Return the server's description of a model; empty capabilities and context length are unknown ones.
 
         Raises `ModelError(kind="model_missing")` if the server does not list it.
         """
@@ -613,12 +612,14 @@ class OpenAIModel(ModelClient[Known]):
         return [str(entry.get("id")) for entry in (await self._call("GET", "/models", _Models)).data]
 
     async def listed(self) -> list[ModelInfo]:
-        """What the server's list says of all models that it offers."""
+        """Return the server's list of its models."""
         entries = (await self._call("GET", "/models", _Models)).data
         return [known(str(entry["id"]), entry, {}).info for entry in entries if entry.get("id")]
 
     async def _look(self, model: str) -> Known:
-        """What is known of a model. Lists may be incomplete or absent: whether the model is there, its answer tells."""
+        """Return the description of a model. Lists may be incomplete or absent: only an answer shows whether the model
+        exists.
+        """
         if model not in self._known:
             try:
                 await self.show(model)
@@ -629,7 +630,7 @@ class OpenAIModel(ModelClient[Known]):
         return self._known[model]
 
     async def _props(self, model: str) -> Json:
-        """What llama-server says of itself; a gateway may keep it from us, and then we know less."""
+        """Return llama-server's description of itself; a gateway may block it, and then less is known."""
         path = str(httpx.URL(self._root + "/props", params={"model": model}))
         try:
             return (await self._call("GET", path, _Props)).model_dump()

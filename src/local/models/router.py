@@ -37,7 +37,7 @@ LONGEST_WAIT = 5.0
 # For so long a model that failed is asked after all others of its chain: where the failure stays, and where it passes.
 SHUNNED_SECONDS = 60.0
 SHUNNED_SHORTLY_SECONDS = 15.0
-# Failures that lie in what was asked say nothing about the next call.
+# Failures due to the request itself have no effect on later calls.
 _OF_THE_REQUEST = frozenset({"bad_request", "bad_call", "filtered", "unsupported"})
 # Who failed so is away for a while, as a server is that is restarted or loads its model.
 _AWAY = frozenset({"unreachable", "stream_cut", "overloaded"})
@@ -50,7 +50,8 @@ _NO_RETRY = (ErrorClass.PERMANENT, ErrorClass.TIMEOUT)
 @dataclass(frozen=True, slots=True)
 class FallbackPolicy:
     """The settings of a chain: `max_retries` counts for each model, `max_wait_seconds` for one call with all its
-    attempts. With `waits_for_return` models that are away are asked again until then."""
+    attempts. With `waits_for_return` models that are away are asked again until then.
+    """
 
     fallback_on_rate_limit: bool = True
     fallback_on_error: bool = True
@@ -70,7 +71,7 @@ class Attempt:
 
 
 class Pauses:
-    """What failures of models mean for later calls: which to ask last, and which not before when.
+    """The effect of models' failures on later calls: which to ask last, and which not before what time.
 
     Times are seconds of one monotonic clock that the caller reads.
     """
@@ -99,9 +100,9 @@ class Pauses:
 class Attempts:
     """The attempts of one call at a chain of models, which share `pauses` with all other calls.
 
-    A rate limit leads to the next model, a failure that passes to another try and then to the next, one that stays to
-    the next at once; what does not fit the context is for the caller, who can shorten it. When the next may not be
-    asked, or nobody is left, or it would take longer than allowed, that is the end; but those that are away are asked
+    A rate limit leads to the next model, a temporary failure to a retry and then to the next, a permanent one to the
+    next at once; a prompt that exceeds the context is left to the caller, who can shorten it. The call fails when no
+    model is left, the next may not be asked, or it would take longer than allowed; but models that are away are asked
     again for as long as is allowed.
     """
 
@@ -114,12 +115,12 @@ class Attempts:
         self._failing_since: float | None = None
 
     def first(self, now: float) -> Attempt:
-        """Whom to ask first. One that must still be waited for, for longer than allowed, may say so itself."""
+        """Return the first model to ask. One that must be waited for longer than allowed may report that itself."""
         target = self._left[0]
         return self._attempt(target, min(self._pauses.wait(target, now), self._policy.max_wait_seconds))
 
     def after(self, error: ModelError, now: float) -> Attempt | None:
-        """What comes after a failure; None: nothing, the failure is the outcome."""
+        """Return the next attempt after a failure; None: the failure is the result."""
         target, kind = self._left[0], classify(error)
         self._note(target, error, now)
         if kind is ErrorClass.CONTEXT_OVERFLOW:
@@ -144,8 +145,9 @@ class Attempts:
         return self._attempt(following, self._pauses.wait(following, now))
 
     def after_a_beginning(self, error: ModelError, now: float) -> Attempt | None:
-        """What comes after a failure in the middle of an answer: another try at all of it where the server has died,
-        for as long as is allowed, counted from the first failure; else nothing."""
+        """Return the next attempt after a failure in the middle of an answer: a retry of the whole answer if the server
+        has died, for as long as is allowed, counted from the first failure; else None.
+        """
         failing_since = now if self._failing_since is None else self._failing_since
         is_late = now - failing_since > self._policy.max_wait_seconds
         if error.kind not in _DIED or is_late or not self._policy.max_retries:
@@ -174,7 +176,7 @@ class Attempts:
         return Attempt(target, wait, is_return=True)
 
     def _delay(self, error: ModelError) -> float:
-        """What the server wishes, else 0.5 s and double from one try to the next."""
+        """Return the server's requested delay, else 0.5 s, doubled with each retry."""
         wish = error.retry_after if isinstance(error, ModelBusy) else None
         return float(FIRST_WAIT * 2**self._retries) if wish is None else wish
 
@@ -203,7 +205,7 @@ class NoModelLeft(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One model on one server. `name` is how people know it, `provider/model`."""
+    """One model on one server. `name` is its name for people, `provider/model`."""
 
     name: str
     model: str
@@ -211,8 +213,9 @@ class Target:
 
 
 class ChainCall:
-    """One call through a chain: it waits as `Attempts` decides, and remembers what went wrong. `notes` are to be told
-    with the answer."""
+    """One call through a chain: it waits as `Attempts` decides, and remembers the failures. `notes` are added to the
+    answer.
+    """
 
     def __init__(
         self,
@@ -238,7 +241,7 @@ class ChainCall:
         return self._targets[self._next.target]
 
     def take_unreported(self) -> Sequence[Degraded]:
-        """What is to be told before `next` waits, once."""
+        """Return, once, the notes to publish before `next` waits."""
         unreported, self._unreported = self._unreported, []
         return unreported
 
@@ -247,7 +250,7 @@ class ChainCall:
         self._follow(error, self._attempts.after(error, self._clock()))
 
     def cut_off(self, error: ModelError) -> None:
-        """As `failed`, in the middle of an answer: what was said of it does not count any more."""
+        """As `failed`, in the middle of an answer: its earlier output is discarded."""
         name = self._next.target
         following = self._attempts.after_a_beginning(error, self._clock())
         if following is not None:
@@ -285,11 +288,12 @@ def outcome(failures: Mapping[str, ModelError]) -> ModelError:
 
 
 class Router:
-    """Asks the targets that `find` gives for a name, the best first. See `Attempts` for when it goes on to the next.
+    """Asks the targets that `find` returns for a name, the best first. `Attempts` decides when it continues with the
+    next.
 
-    An answer that has begun is begun again, with a `RestartDelta`, where its server has died; any other failure of it
-    is the caller's. That another model answers is told as `Degraded`. When nobody can, and there was more than one to
-    ask, it is `NoModelLeft`.
+    An answer that has begun is repeated, with a `RestartDelta`, if its server has died; any other failure of it is
+    raised. An answer of another model is marked by a `Degraded`. If no model can answer, of several, it raises
+    `NoModelLeft`.
     """
 
     def __init__(
@@ -367,7 +371,7 @@ class Router:
                 call.failed(error)
 
     async def show(self, model: str) -> ModelInfo:
-        """What the server knows of the first model that is there; asked once, and again after a failure."""
+        """Return the server's description of the first available model; requested once, and again after a failure."""
         failures: dict[str, ModelError] = {}
         for target in self._targets(model):
             try:

@@ -66,7 +66,7 @@ class _Models:
 
     @open_to(Access.TOKEN)
     async def stop(self, request: Request) -> Response:
-        """Pull a model no longer; what has come of it is kept, and the next pull goes on from there."""
+        """Stop pulling a model; its downloaded part is kept, and the next pull resumes there."""
         asked = await read_body(request, ModelBody)
         found = await _ask("stop", asked.name)
         return JsonResponse({"pull": found.pulls[0]})

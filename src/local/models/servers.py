@@ -1,4 +1,4 @@
-"""What it takes to run a model server, decided before anything is started. Imports next to nothing."""
+"""The requirements of a model server, decided before anything is started. Imports next to nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_KEYS, _MOST_BYTES = 10_000, 64 * 1024 * 1024
 
 
 def context_length(path: Path) -> int | None:
-    """The tokens that the model was trained to hold; None where the file does not say, or is no GGUF file."""
+    """Return the model's trained context length in tokens; None if the file does not contain it, or is not GGUF."""
     try:
         with path.open("rb") as file:
             return _find(file, ".context_length")
@@ -88,7 +88,7 @@ def _length(file: BinaryIO) -> int:
 
 PACKAGE = "xllamacpp"
 INSTALL = "`local2 model try` installs it with a small model; or pip install xllamacpp"
-CONTEXT_TOKENS = 32_000  # or what the model has, if that is less
+CONTEXT_TOKENS = 32_000  # or the model's own limit, if that is less
 # The tokens that a server reads before it can stop: about two seconds of a small model on a busy processor. A graphics
 # card reads more in that time, and is faster with more.
 BATCH_TOKENS, GPU_BATCH_TOKENS = 64, 512
@@ -115,12 +115,12 @@ class ServerSpec:
 
     @property
     def program(self) -> str:
-        """What runs, for a person."""
+        """Return the program's name, for a person."""
         return f"the package {PACKAGE}" if self.command[0] == sys.executable else self.command[0]
 
     @property
     def cache_mib(self) -> str:
-        """How much memory llama-server may use for prompts that it has read, in MiB; empty where it is not said."""
+        """Return the memory that llama-server may use for cached prompts, in MiB; empty if not set."""
         value = ""
         for option, following in zip(self.command, (*self.command[1:], ""), strict=True):
             name, equals, same = option.partition("=")
@@ -137,10 +137,11 @@ def ollama_spec(name: str, program: str, url: str) -> ServerSpec:
 
 
 def llama_server_spec(name: str, provider: Provider) -> ServerSpec:
-    """llama-server with its one model, on a port that is free now. The owner's `args` come last, so they override ours.
-    Raises `ConfigError` for what is missing."""
+    """Return the specification of llama-server with its one model, on a port that is free now. The owner's `args` come
+    last, so they override ours. Raises `ConfigError` for missing files or programs.
+    """
     program, model = require_program(name, provider), require_model(name, provider)
-    is_package = program[-1].endswith(f"{PACKAGE}_server.py")  # of which it tells no build
+    is_package = program[-1].endswith(f"{PACKAGE}_server.py")  # whose build is not reported
     port = provider.port or _free_port()
     command = (
         *program, "--model", str(model), "--alias", model.stem, "--host", "127.0.0.1", "--port", str(port),
@@ -168,8 +169,9 @@ def _our_args(model: Path, args: Sequence[str], *, is_package: bool) -> tuple[st
 
 
 def require_program(name: str, provider: Provider) -> tuple[str, ...]:
-    """How llama-server is started: the program that is named, else the one on the path, else the package `xllamacpp`.
-    Raises `ConfigError`."""
+    """Return how to start llama-server: the configured program, else the one on the path, else the package `xllamacpp`.
+    Raises `ConfigError`.
+    """
     program = provider.program or "llama-server"
     found = shutil.which(str(Path(program).expanduser()))
     if found is not None:
@@ -204,9 +206,9 @@ _LAST_LINES = 3
 
 
 class LogFile:
-    """Appends to `path`; what is older goes to `<name>.1` when that is full, and what was there is forgotten.
+    """Appends to `path`; when that is full, it becomes `<name>.1`, which is replaced.
 
-    Blocks for the disk. Raises OSError where the file cannot be written.
+    Blocks for the disk. Raises `OSError` if the file cannot be written.
     """
 
     def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
@@ -215,7 +217,7 @@ class LogFile:
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
 
     def write(self, data: bytes) -> None:
-        """Append what the server has said."""
+        """Append output of the server."""
         lines = (line.strip() for line in data.decode(errors="replace").splitlines())
         self._last.extend(line for line in lines if line)
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -226,13 +228,13 @@ class LogFile:
 
     @property
     def last_words(self) -> str:
-        """The end of what this process has written, on one line."""
+        """Return the end of this process's output, on one line."""
         return " | ".join(self._last) or "nothing"
 
 
 log = logging.getLogger(__name__)
 
-GRACE_SECONDS = 5.0  # shorter than what the supervisor gives to us
+GRACE_SECONDS = 5.0  # shorter than the time that the supervisor allows us
 _CHUNK_BYTES = 65_536
 
 
@@ -257,7 +259,7 @@ class ServerProcess:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """End the server; the guard sees to it that this takes no longer than `grace_seconds`."""
+        """End the server; the guard limits this to `grace_seconds`."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         await self._end
@@ -274,13 +276,13 @@ class ServerProcess:
         return self.has_ended
 
     def how_it_ended(self) -> str:
-        """For a person: its exit status or signal and its last words, and where there are more."""
+        """Return for a person its exit status or signal and its last output, and where the rest is."""
         status = self._end.result()
         how = f"was killed by {signal.Signals(status - 128).name}" if status > 128 else f"ended with status {status}"
         return f"{self._spec.name} {how}; it said last: {self._log_file.last_words} (all of it: {self._log_file.path})"
 
     async def _follow(self) -> int:
-        """Write down what it says until it has ended; gives its exit status."""
+        """Write its output to the log until it has ended; returns its exit status."""
         assert self._process.stdout is not None
         complained = False
         while data := await self._process.stdout.read(_CHUNK_BYTES):
@@ -302,7 +304,7 @@ _TELL_SECONDS = 10.0
 
 
 class ModelServerFailed(LocalError):
-    """A model server that we run has ended, hangs or cannot begin; the text tells its last words."""
+    """A model server that we run has ended, hangs or cannot begin; the text contains its last output."""
 
     kind = "model_server_failed"
 
@@ -351,7 +353,7 @@ async def _run(
     await _until_ready(spec, client, process)
     if spec.minimum_build is not None:
         require_build(spec, (await client.get("/props")).json())
-    if process.has_ended:  # then somebody else has answered
+    if process.has_ended:  # then another program has answered
         raise ModelServerFailed(process.how_it_ended())
     on_ready()
     heard_at = time.monotonic()
@@ -383,7 +385,7 @@ async def _answers(spec: ServerSpec, client: httpx.AsyncClient) -> bool:
 
 
 def require_build(spec: ServerSpec, props: Any) -> None:
-    """Raises `ConfigError` unless /props tells of a build that is new enough: "build_info": "b8681-d2ba7a9"."""
+    """Raise `ConfigError` unless /props reports a build that is new enough: "build_info": "b8681-d2ba7a9"."""
     told = str(props.get("build_info", "")) if isinstance(props, dict) else ""
     build = re.match(r"b(\d+)", told)
     if build is None:

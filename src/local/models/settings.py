@@ -44,7 +44,7 @@ def load_models(layers: Sequence[Path], overrides: Mapping[str, Any] | None = No
 
 
 def ollama_url(system: SystemConfig, models: ModelsConfig, name: str = "ollama") -> str:
-    """Where a provider of kind ollama listens. Raises `ConfigError`."""
+    """Return the address of a provider of kind ollama. Raises `ConfigError`."""
     provider = models.providers[name]
     url = provider.url or (system.ollama_url if name == "ollama" else None) or f"http://127.0.0.1:{DEFAULT_PORT}"
     base_url = normalise_host(url)  # which does not repeat a password
@@ -54,7 +54,7 @@ def ollama_url(system: SystemConfig, models: ModelsConfig, name: str = "ollama")
 
 
 def any_ollama_url(system: SystemConfig, models: ModelsConfig) -> str:
-    """Where Ollama would be, whether it is used or not; empty if the settings do not allow it."""
+    """Return Ollama's address, whether it is used or not; empty if the settings do not allow it."""
     try:
         return ollama_url(system, models) if "ollama" in models.providers else ""
     except ConfigError:
@@ -73,7 +73,7 @@ def is_made_for_judging(name: str) -> bool:
     return any(word in name.lower() for word in MADE_FOR_JUDGING)
 
 
-# Which model answers by default, as the user's models.yaml says it: the one place for that choice.
+# The default model, as set in the user's models.yaml: the only place for that choice.
 
 FILE = "models.yaml"
 
@@ -84,10 +84,10 @@ def choose_model(
     layers: Sequence[Path], kind: Kind, model: str, file: Path | None = None, provider: str | None = None
 ) -> Path:
     """Put a model of a server of this kind at the head of the chain for chat; `file` is the GGUF for llama-server,
-    `provider` the server's name in the settings, without which it is the first of its kind.
+    `provider` the server's name in the settings, by default the first of its kind.
 
-    What stood there makes room, further models of the chain stay. Returns the file that was written. Raises
-    `ConfigError`, also where another setting would keep the model from answering.
+    It replaces the former head; further models of the chain stay. Returns the written file. Raises `ConfigError`, also
+    if another setting would keep the model from answering.
     """
     config = load_models(layers)
     backend = load("system", SystemConfig, layers).backend
@@ -106,7 +106,7 @@ def choose_model(
 
 
 def chosen_model(layers: Sequence[Path]) -> str:
-    """What the settings say now, as provider/model: the head of the chain for chat; empty if they name none."""
+    """Return the present choice, as provider/model: the head of the chain for chat; empty if there is none."""
     return next(iter(load_models(layers).roles.chat), "")
 
 
@@ -123,7 +123,7 @@ def answering_model(layers: Sequence[Path]) -> str:
 
 
 def _provider(config: ModelsConfig, kind: Kind) -> str:
-    """The first provider of a kind, by name; the kind's own name where there is none."""
+    """Return the first provider of a kind, by name; the kind's own name if there is none."""
     return next((name for name, provider in config.providers.items() if provider.kind == kind), kind)
 
 
@@ -156,7 +156,7 @@ class DefaultModel:
         return name != before
 
     def _state(self) -> object:
-        """What changes with the file; None where it is not looked at."""
+        """Return the state that changes with the file; None if it is not watched."""
         if self._routing.is_fixed or not self._layers:
             return None
         try:
@@ -170,7 +170,7 @@ class DefaultModel:
 
 
 class Tier(StrEnum):
-    """What a model can be trusted with: how long its prompt is and how many tools it is offered."""
+    """The class of a model's size, which sets the length of its prompt and the number of its tools."""
 
     SMALL = "small"
     MID = "mid"
@@ -200,20 +200,21 @@ class ModelSizes:
     """Asks the server of each model once for its size. Nothing is read from a name."""
 
     def __init__(self, model: ChatModel | None = None, stated: Callable[[str], float | str | None] = _nothing) -> None:
-        """`stated(name)` is what the owner says of a model, in billions of parameters or as a tier, which comes before
-        what its server says."""
+        """`stated(name)` returns the owner's statement of a model's size, in billions of parameters or as a tier, which
+        overrides the server's.
+        """
         self._model, self._stated = model, stated
         self._known: dict[str, float | None] = {}
 
     def tier(self, name: str) -> Tier:
-        """The tier of a model by what is known now; small until its server has answered."""
+        """Return the tier of a model by what is known now; small until its server has answered."""
         stated = self._stated(name)
         if isinstance(stated, str):
             return Tier(stated)
         return tier_of(self._known.get(name) if stated is None else stated)
 
     def is_known(self, name: str) -> bool:
-        """Whether the owner or the server has said something of that model, be it that the size is unknown."""
+        """Whether the owner or the server has described that model, even with an unknown size."""
         return self._stated(name) is not None or name in self._known
 
     def learn(self, name: str, info: ModelInfo) -> None:
@@ -321,7 +322,7 @@ def normalise_base_url(value: str) -> str:
 
 
 def authorisation(api_key: str) -> dict[str, str]:
-    """The header that shows the key, none without one. Raises `ConfigError`, which does not tell the key."""
+    """Return the header with the key, none without one. Raises `ConfigError`, which does not contain the key."""
     if not api_key:
         return {}
     if not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
@@ -339,7 +340,7 @@ Names = Callable[[], Awaitable[Sequence[str]]]
 
 
 def is_blind(info: ModelInfo) -> bool:
-    """Whether a model cannot look at pictures. One whose server does not say what it can do may be able to."""
+    """Whether a model cannot see pictures. One whose server does not report its capabilities may be able to."""
     return bool(info.capabilities) and "vision" not in info.capabilities
 
 

@@ -1,7 +1,7 @@
-"""llama.cpp's own server out of the package `xllamacpp`: `python xllamacpp_server.py --model FILE --port N …`.
+"""llama.cpp's own server from the package `xllamacpp`: `python xllamacpp_server.py --model FILE --port N …`.
 
-A program of its own, without our package, for who has no `llama-server`. It takes the options of that which are asked
-for most, with the same names and meanings; where a model cannot be loaded it ends with status 1 and says why.
+A separate program, without our package, for machines without `llama-server`. It accepts that program's most used
+options, with the same names and meanings; if a model cannot be loaded it ends with status 1 and prints the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CANNOT_SERVE = 1
 
 
 class Pooling(StrEnum):
-    """How the vectors of a text's tokens become one."""
+    """The reduction of a text's token vectors to one."""
 
     NONE = "none"
     MEAN = "mean"
@@ -63,7 +63,7 @@ def serve(
 
 
 def _parameters(library: Any, given: dict[str, Any]) -> Any:
-    """What the library is told. Nobody is to read prompts in its slots, and no web page to call it."""
+    """Return the library's parameters. Its slots do not expose prompts, and no web page can call it."""
     told = library.CommonParams()
     told.model.path, told.hostnames, told.port = str(given["model"]), [given["host"]], given["port"]
     told.n_ctx, told.n_parallel, told.use_jinja = given["ctx_size"], given["parallel"], True

@@ -16,7 +16,7 @@ from local.api.security import UPLOAD_PATH, Access, Caller, open_to
 FileId = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$")]
 FileName = Annotated[str, Query(min_length=1, max_length=255)]
 HINT = f"send the file itself as the body: curl --data-binary @FILE 'http://…{UPLOAD_PATH}?name=FILE'"
-ANY_FILE = "application/octet-stream"  # of which no browser makes a page
+ANY_FILE = "application/octet-stream"  # which no browser shows as a page
 ANY_BODY = {"requestBody": {"required": True, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}}
 
 

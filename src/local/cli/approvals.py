@@ -129,8 +129,9 @@ def question_of(asked: Json) -> str:
 
 
 def call_told(asked: Json, most: int) -> str:
-    """Return a call that needs approval as lines, with at most so many characters of each argument. What is left out is
-    from the middle of an argument, and is said."""
+    """Return a call that needs approval as lines, with at most so many characters of each argument. Longer arguments
+    are cut in the middle, with a note.
+    """
     sources = asked.get("sources") or ()
     whose = f"The agent {visible(asked['agent'])}: " if asked.get("agent") else ""
     head = f"{whose}{visible(asked['tool'])} ({asked.get('level', 'L2')}) needs approval."
@@ -144,7 +145,7 @@ def call_told(asked: Json, most: int) -> str:
 
 
 def _answer_to(asked: Json, line: str) -> Json | None:
-    """The body of the decision; None for a line that is none."""
+    """Return the body of the decision; None for an invalid line."""
     if asked["tool"] == PROPOSE_PLAN:
         return _answer_to_plan(line)
     if asked["tool"] != CLARIFICATION:

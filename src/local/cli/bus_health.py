@@ -16,7 +16,7 @@ from local.core.data_dir import RunDirectory
 from local.core.errors import MalformedFrame
 from local.runtime.runner import LOOK_SECONDS
 
-LISTEN_SECONDS = 1.5 * LOOK_SECONDS  # a newcomer hears from everybody alive within one look
+LISTEN_SECONDS = 1.5 * LOOK_SECONDS  # a new participant receives a status of every living one within one look
 SUPERVISOR = "supervisor"
 SAYS = Declaration(frozenset({ParticipantStatus.subject}))
 
@@ -46,7 +46,7 @@ async def health_on_bus(data_dir: Path) -> dict[str, Any]:
 
 
 def health_of(heard: Collection[ParticipantStatus]) -> dict[str, Any]:
-    """The health of a system, from what everybody has said last: the supervisor of its children, and each of itself."""
+    """Return the health of a system, from the latest statuses: the supervisor's on its children, and their own."""
     supervisor = next((status for status in heard if status.name == SUPERVISOR), None)
     if supervisor is None:
         return {"status": "degraded", "problem": "its supervisor says nothing", "participants": []}

@@ -206,7 +206,7 @@ def _export(chat: Chat, argument: str) -> None:
 
 
 def _think(chat: Chat, argument: str) -> None:
-    """show, fold or hide: what the model thinks"""
+    """show, fold or hide: the model's thinking"""
     if argument not in ("show", "fold", "hide"):
         raise BadCommand("/think show, /think fold or /think hide")
     chat.options.think = argument  # type: ignore[assignment]
@@ -341,7 +341,7 @@ class Chat:
             self.print_note(f"… {turns[-1]['query']}\n\n{turns[-1]['answer']}\n")
 
     def _print_goals(self) -> None:
-        with suppress(LocalError):  # the next question says what is wrong
+        with suppress(LocalError):  # the next question reports the error
             client = self.system.find()
             for line in goal_words(client, client.health()):
                 self.print_note(line)

@@ -200,7 +200,7 @@ class SystemClient:
         return self._request(method, path, body, also)
 
     def request(self, method: str, path: str, body: Json | bytes | None = None, also: Sequence[int] = ()) -> Json:
-        """One request and its answer as JSON; those with a status in `also` count as answers."""
+        """Send one request and return its answer as JSON; those with a status in `also` count as answers."""
         if method == "GET":
             return self.insist(method, path, also=also)
         return self._request(method, path, body, also)
@@ -299,7 +299,7 @@ def _parsed(response: http.client.HTTPResponse) -> Iterator[StreamEvent]:
 
 # The system that answers: the one that runs on the data directory, or else one that is started for a while.
 
-LOOK_SECONDS = 0.05  # between two looks at a system that somebody else is starting
+LOOK_SECONDS = 0.05  # between two looks at a system that another process is starting
 
 
 def running_system(api: str | None, directory: Path | None) -> SystemClient:
@@ -470,7 +470,7 @@ def open_page(api: ApiOption = None, data_dir: DataDir = None) -> None:
     client.health()
     address = f"{client.url}/"
     try:
-        # Other users of this machine see what a browser is started with: a link's code works for this user alone.
+        # Other users of this machine see a browser's command line: a link's code works for this user alone.
         link = client.sign_in_link()
     except NoAnswer as error:
         if error.status != UNAUTHORIZED:

@@ -29,7 +29,7 @@ class _Sections(TyperGroup):
     """The group of all commands; its help shows them under the headings of `Section`."""
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-        """One list for each section that has a command."""
+        """Write one list for each section that has a command."""
         widest = max(map(len, COMMANDS))
         for section in Section:
             rows = [(name.ljust(widest), each.summary) for name, each in COMMANDS.items() if each.section is section]
@@ -124,8 +124,9 @@ def _add(name: str, app: typer.Typer) -> bool:
 
 
 def function_of(group: str, name: str) -> Callable[..., Any]:
-    """The function of one command of a group, for another command that ends with it. Raises `ConfigError` where the
-    capability with that group was taken out."""
+    """Return the function of one command of a group, for another command that ends with it. Raises `ConfigError` if the
+    capability of that group was removed.
+    """
     if group not in COMMANDS:
         raise ConfigError(f"this needs `local2 {group}`, which this LoCAL2 was built without")
     module, _, attribute = COMMANDS[group].target.partition(":")

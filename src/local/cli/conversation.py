@@ -91,7 +91,7 @@ def is_worth_a_retry(error: NoAnswer) -> bool:
     return is_passing(error) or error.status in (429, 507)
 
 
-# A query as it is shown where questions to a person come in between.
+# A query as it is shown with questions to a person in between.
 
 ASKING = ("approval", "decision")
 
@@ -244,7 +244,7 @@ def _status(progress: QueryProgress, interrupts: Interrupts, say: Callable[[str]
     return ExitStatus.TRY_AGAIN if error.get("kind") in RETRY_KINDS else ExitStatus.FAILED
 
 
-# The folder in which a command was typed: whether it is what the assistant is to work in.
+# Whether the folder in which a command was typed is to be the assistant's workspace.
 
 
 def trusted_current_folder(say: Callable[[str], object]) -> Path | None:

@@ -14,7 +14,7 @@ from local.core.errors import StartInterrupted
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point. Exit status 2, with one line, for whatever the user can mend."""
     _open_missing_streams()
-    os.umask(0o077)  # what is written is for this user's eyes; the template and all children inherit it
+    os.umask(0o077)  # files are for this user alone; the template and all children inherit it
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["run"]:
         _end_when_told()

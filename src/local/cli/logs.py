@@ -76,7 +76,7 @@ def _follow(follower: LogFollower, selection: LogSelection, *, as_json: bool) ->
         while True:
             write_lines(_texts(filter(selection.wants, follower.news()), as_json=as_json))
             sys.stdout.flush()
-            time.sleep(LOOK_SECONDS)  # a file tells nobody that it has grown
+            time.sleep(LOOK_SECONDS)  # a file does not notify of its growth
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 

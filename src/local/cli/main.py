@@ -102,10 +102,10 @@ def write_listed(lines: Iterable[str], nothing: str) -> None:
 
 
 def write_lines(lines: Iterable[str], file: Path | int = STANDARD_OUTPUT) -> None:
-    """Write lines that must all arrive: a slow reader is waited for, where a tap drops. Raises `OutputFailed`.
+    """Write lines that must all arrive: a slow reader is waited for, while a tap drops lines. Raises `OutputFailed`.
 
-    A reader that has seen enough ends the writing quietly. A file is made for its owner alone: it holds what was
-    talked about.
+    A reader that closes early ends the writing without an error. A file is readable by its owner alone: it contains
+    conversations.
     """
     try:
         with (
@@ -124,9 +124,9 @@ def write_lines(lines: Iterable[str], file: Path | int = STANDARD_OUTPUT) -> Non
 
 EXIT_BAD_USE = 2
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what writing to the standard output fails with
-_NO_UTF8 = "surrogates not allowed"  # with which Python refuses to encode what was no UTF-8 on the command line
+_NO_UTF8 = "surrogates not allowed"  # Python's message when the command line contained invalid UTF-8
 
-_UsageError: Any = typer.BadParameter.__bases__[0]  # click's; typer brings a copy of its own
+_UsageError: Any = typer.BadParameter.__bases__[0]  # click's; typer contains a copy of its own
 
 
 def new_app(**options: Any) -> typer.Typer:
@@ -157,7 +157,9 @@ def exit_status(app: typer.Typer, arguments: Sequence[str], program: str) -> int
 
 
 def _place(error: OSError) -> str:
-    """Return what the operating system has refused: a file's name or number, the output, or an unnamed operation."""
+    """Return the object of the operating system's error: a file's name or number, the output, or an unnamed
+    operation.
+    """
     if isinstance(error.filename, int):
         return f"the open file number {error.filename}"
     if error.filename is not None:
@@ -235,8 +237,8 @@ class BadMoment(LocalError):
 
 
 def moment(text: str, option: str, now: float) -> float:
-    """Seconds since 1970: of an ISO 8601 date or time, local unless it names its zone, or of "2h" before `now`; 0 for
-    what was earlier.
+    """Return seconds since 1970: of an ISO 8601 date or time, local unless it names its zone, or of "2h" before `now`;
+    0 for earlier times.
 
     Raises `BadMoment`, which names the option.
     """
@@ -300,7 +302,7 @@ class Flags:
 
 
 def repeated_lines(repeated: Sequence[str] | None) -> Iterator[str]:
-    """What a deletion leaves: the engrams that may repeat what was deleted; None if nobody could tell."""
+    """Return the rest after a deletion: the engrams that may repeat deleted content; None if they are unknown."""
     if repeated is None:
         yield "whether others repeat it the memory was not there to tell"
     elif repeated:

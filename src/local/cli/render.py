@@ -52,7 +52,7 @@ class MarkdownBlocks:
         self._rest = ""
         self._fence = ""  # the mark that closes the code we are in
         self._language = ""
-        self._in_list = self._in_code = self._in_paragraph = False  # what the last block was a part of
+        self._in_list = self._in_code = self._in_paragraph = False  # the kind of the last block
 
     @property
     def rest(self) -> str:
@@ -91,7 +91,7 @@ class MarkdownBlocks:
         stripped = line.strip()
         if stripped.startswith(self._fence) and not stripped.strip(self._fence[0]):
             self._fence, self._in_code = "", False
-            return Block("", True)  # the mark, which nobody sees
+            return Block("", True)  # the mark, which is not visible
         block, self._in_code = Block(line, self._in_code, self._language), True
         return block
 
@@ -113,7 +113,7 @@ class MarkdownBlocks:
         return block
 
     def _blank(self, text: str) -> tuple[int, bool]:
-        """How many characters of blank lines there are at the beginning, and whether code begins after them."""
+        """Return the number of characters of blank lines at the beginning, and whether code begins after them."""
         first = 0
         for line in text.splitlines(keepends=True):
             if line.strip():
@@ -257,8 +257,9 @@ class LiveArea:
 
 
 def fitted(text: str, width: int) -> str:
-    """A line of text that takes fewer columns than the terminal has, with an ellipsis where it was cut: a character in
-    the last column would be a line of its own on some terminals."""
+    """Return a line of text that takes fewer columns than the terminal has, with an ellipsis where it was cut: some
+    terminals wrap after a character in the last column.
+    """
     room = max(1, width - 1)
     return text if cell_len(text) <= room else set_cell_size(text, room - 1).rstrip() + "…"
 
@@ -274,7 +275,7 @@ WHEEL = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class TerminalRenderer(Renderer):
-    """The renderer for a terminal of `width()` columns, to which it writes by `write`."""
+    """The renderer for a terminal of `width()` columns; `write` writes to it."""
 
     def __init__(
         self, write: Callable[[str], object], width: Callable[[], int], style: BlockStyle, *,
@@ -283,7 +284,7 @@ class TerminalRenderer(Renderer):
         self._width, self._style, self._thinking, self._quiet, self._clock = width, style, thinking, quiet, clock
         self._area = LiveArea(write)
         self._blocks = MarkdownBlocks()
-        self._fed = ""  # of what is said since the last call
+        self._fed = ""  # the text since the last call
         self._thought = 0  # characters of the thinking that are printed
         self._began = self._thinking_since = clock()
         self._is_thinking = False
@@ -411,7 +412,7 @@ class TerminalRenderer(Renderer):
 
 
 def _wrapped(line: str, width: int) -> list[str]:
-    """A line as a terminal of that width would show it, broken at spaces, with the last column free."""
+    """Return a line as a terminal of that width would show it, broken at spaces, with the last column free."""
     pieces = []
     while len(head := _head(line, max(1, width - 1))) < len(line):
         pieces.append(head.rstrip())
@@ -438,14 +439,14 @@ def _last_lines(progress: QueryProgress) -> list[str]:
     return lines[-OUTPUT_LINES:]
 
 
-# A query shown with all that leads to its answer: what the model thinks, whole calls and results, states, costs.
+# A query shown with every step to its answer: thinking, whole calls and results, states, costs.
 
 _AFTER_THINKING = ("token", "tool_call", "response", "error")
 
 
 class VerboseRenderer(Renderer):
-    """A renderer that wraps another one and prints by `tell`, line by line, what that one omits. Events in the middle
-    of a text are printed after it.
+    """A renderer that wraps another one and prints, with `print_note`, the lines that it omits. Events in the middle of
+    a text are printed after it.
     """
 
     def __init__(self, renderer: Renderer, print_note: Callable[[str], object]) -> None:
@@ -538,8 +539,9 @@ _ON_PATH, _BESIDE, _GOES_ON = "█", "░", "…"
 
 
 def waterfall(trace: Json) -> Iterator[str]:
-    """A line for each span of what `GET /query/{id}/trace` gives, the earliest first, and what they come to. Bars are
-    full where the answer had to wait."""
+    """Return a line for each span of the result of `GET /query/{id}/trace`, the earliest first, and their sums. Bars
+    are full where the answer had to wait.
+    """
     spans = trace["spans"]
     if not spans:
         yield "no messages of it are in the journal any more"

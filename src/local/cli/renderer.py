@@ -16,7 +16,7 @@ from local.cli.main import visible
 
 Json = dict[str, Any]
 ENDS = ("response", "error")
-MOST_OUTPUT = 4000  # characters that are known of what a running call has written
+MOST_OUTPUT = 4000  # the last characters of a running call's output that are kept
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class QueryProgress:
         return [call for call in self.calls.values() if not is_settled(call)]
 
     def output_of(self, call_id: str) -> str:
-        """The end of what a call without a result has written so far."""
+        """Return the end of the output so far of a call without a result."""
         return self._outputs.get(call_id, "")
 
     def _receive_output(self, data: Json) -> bool:

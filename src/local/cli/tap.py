@@ -54,7 +54,7 @@ class View(ABC, Generic[T]):
 
     @abstractmethod
     def lines(self, item: T, now: float) -> Iterable[str]:
-        """The lines to print for an item, and for what it ends."""
+        """Return the lines to print for an item, and for the lines that it ends."""
 
     def due(self, now: float) -> Iterable[str]:
         """Lines of earlier items that have been held back long enough."""
@@ -103,10 +103,9 @@ class FieldView(View[Envelope]):
 
 
 def read_payload(payload: bytes, blobs: BlobStore | None = None) -> dict[str, Any] | str:
-    """The object in a payload, with large fields fetched from `blobs`; as text if the payload is no JSON object.
+    """Return the object in a payload, with large fields fetched from `blobs`; as text if the payload is no JSON object.
 
-    Lenient, because a tap shows what others may have got wrong: a reference to a blob that is not in the store stays
-    as it is.
+    Lenient, because a tap also shows invalid messages: a reference to a blob that is not in the store stays unchanged.
     """
     try:
         value = parse_object(payload, "payload")
@@ -121,7 +120,7 @@ def read_payload(payload: bytes, blobs: BlobStore | None = None) -> dict[str, An
 
 
 def _document(envelope: Envelope, blobs: BlobStore | None) -> dict[str, Any]:
-    """An envelope as one object; a payload that is no JSON object is a string in it."""
+    """Return an envelope as one object; a payload that is no JSON object is a string in it."""
     return {**envelope.header(), "payload": read_payload(envelope.payload, blobs)}
 
 
@@ -143,7 +142,7 @@ def _text(value: Any) -> str:
     return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-# Prints in a thread of its own, so that a slow terminal or pipe never holds up the reading of the bus.
+# Prints in a separate thread, so that a slow terminal or pipe never delays the reading of the bus.
 
 MAX_ITEMS = 10_000
 MAX_BYTES = 32 * 1024 * 1024
@@ -275,7 +274,7 @@ class Printer(Generic[T]):
         _write(self._out, chosen)
 
     def _write_notes(self, notes: list[str]) -> None:
-        with suppress(OSError):  # a reader of the errors that has gone is no reason to stop
+        with suppress(OSError):  # a closed error output is no reason to stop
             _write(self._err, [visible(note) for note in notes])
 
 
@@ -408,7 +407,7 @@ TAP = "tap"
 READY_SECONDS = 5.0
 TICK_SECONDS = 1.0
 
-_REFUSED = {  # by what the bus counts, in words
+_REFUSED = {  # by the bus's counters, in words
     "malformed": "that are not messages of this protocol",
     "refused": "that their sender has not declared",
 }
@@ -683,7 +682,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-# `local2 tap`: everything that is said, as it is said.
+# `local2 tap`: all messages of the bus, as they are published.
 
 
 def echo(

@@ -27,7 +27,7 @@ from local.core.data_dir import SENDERS
 from local.core.environment import data_dir as find_data_dir
 from local.core.errors import LocalError, MalformedFrame
 
-# `local2 tap hz`: how often and how regularly something is said.
+# `local2 tap hz`: the rate and regularity of messages.
 
 WINDOW = 1_000
 
@@ -79,7 +79,7 @@ class ArrivalRate:
         return f"average rate: {rate}  {spread} window: {len(gaps)}"
 
 
-# `local2 tap bw`: how many bytes are said in a second.
+# `local2 tap bw`: the bytes of messages in a second.
 
 
 def bw(
@@ -128,7 +128,7 @@ class Bandwidth:
         return f"average: {rate}  mean: {mean} min: {sized(min(sizes))} max: {sized(max(sizes))} window: {len(sizes)}"
 
 
-LISTEN_SECONDS = 6.0  # everybody says every five how it is
+LISTEN_SECONDS = 6.0  # every participant publishes its status every five seconds
 Text = Callable[["BusGraph"], str]
 
 Seconds = Annotated[
@@ -180,7 +180,9 @@ class Arrow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BusMember:
-    """A participant of the bus: what it may send, and what it receives, with the name of its durable consumer."""
+    """A participant of the bus: the subjects that it may publish, and those that it receives, with the name of its
+    durable consumer.
+    """
 
     kind: str
     says: frozenset[str]
@@ -251,7 +253,7 @@ class BusGraph:
         return "\n".join([*lines, "}"])
 
     def as_json(self) -> str:
-        """participants[{name, kind, says, hears}] and arrows[{subject, sender, receiver, consumer}]."""
+        """Return participants[{name, kind, says, hears}] and arrows[{subject, sender, receiver, consumer}]."""
         members = [
             {"name": name, "kind": each.kind, "says": sorted(each.says), "hears": each.hears}
             for name, each in sorted(self.members.items())
@@ -328,7 +330,7 @@ class Delays:
         return f"average delay: {statistics.fmean(delays):.2f} ms  {spread} window: {len(delays)}"
 
 
-# `local2 tap info`: what a subject is for, and who says and hears it.
+# `local2 tap info`: the description of a subject, with its publishers and receivers.
 
 
 class UnknownSubject(LocalError):
@@ -368,7 +370,9 @@ class SubjectInfo:
         ]
 
     def text(self, *, as_json: bool) -> str:
-        """For people, or as one JSON object: subject, messages, senders[], receivers[{name, consumer}]."""
+        """Return the description for people, or as one JSON object: subject, messages, senders[], receivers[{name,
+        consumer}].
+        """
         if as_json:
             receivers = [{"name": name, "consumer": consumer or None} for name, consumer in self._receivers]
             told = {"subject": self._subject, "messages": list(map(_described, self._kinds))}

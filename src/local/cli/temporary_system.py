@@ -71,8 +71,9 @@ class TemporarySystem:
         self._end()
 
     def begin(self, arguments: Sequence[str], starter: int) -> subprocess.Popen[str]:
-        """The process of `local2` with these arguments: in a session of its own, what it says to be read, and the pipe
-        `starter` open in it under the same number."""
+        """Start `local2` with these arguments: in a new session, with a pipe for its output, and the pipe `starter`
+        open in it under the same number.
+        """
         return subprocess.Popen(
             [sys.executable, "-m", "local.cli.entry", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True, pass_fds=(starter,),
@@ -111,7 +112,7 @@ class TemporarySystem:
         with suppress(subprocess.TimeoutExpired):
             self.end()
         with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)  # whatever did not end by itself
+            os.killpg(self.process.pid, signal.SIGKILL)  # everything that did not end by itself
         self.process.wait()
         os.close(self._held)
         self._reader.join(STOP_SECONDS)

@@ -22,7 +22,7 @@ def history_lines(kept: Sequence[TextVersion]) -> Iterator[str]:
 
 
 def proposal_lines(proposal: TextProposal) -> Iterator[str]:
-    """The lines that would go and come, after who has proposed them."""
+    """Return the lines that would be removed and added, after the author of the proposal."""
     yield f"proposed by {visible(proposal.by)}, {proposal.proposed_at}"
     yield from map(visible, proposal.diff())
 

@@ -59,7 +59,7 @@ from local.models.settings import MADE_FOR_JUDGING
 from local.runtime.machine import Machine, Table, TransitionLog
 from local.runtime.participant import Kind, Participant, Resources, on
 
-# Grades and compares answers, and tells of it: once each, whatever dies in between.
+# Grades and compares answers, and publishes the results: once each, whatever dies in between.
 
 AGENT = "CriticAgent"
 UNFIT = "judge_unfit"
@@ -282,7 +282,7 @@ log = logging.getLogger(__name__)
 CONSUMER = "critic"
 SECOND_RESPONDENT = "B"
 ANSWERS_AT_ONCE = 64  # they wait for quiet together, and for the model one by one
-COMPARISONS_AT_ONCE = 16  # more than those that nobody waits for, which stay in line for the model meanwhile
+COMPARISONS_AT_ONCE = 16  # more than those without a waiting user, which are in the model's queue meanwhile
 COMPARISON_SECONDS = 120.0  # a user waits for it
 HOUR = 3600.0
 
@@ -347,7 +347,7 @@ class CriticAgent(Participant):
             signs_as="stand-in" if is_stand_in else None,
             successor=None if chooser is None else partial(_successor, config, chooser),
         )
-        # The stand-in counts words, and says so with each grade: a test of knowledge has nothing to tell of it.
+        # The stand-in counts words, and says so with each grade: a test of knowledge would mean nothing for it.
         fitness = None if is_stand_in else JudgeFitness(judge, resources.data_dir, lambda name: routing.locate(name)[1])
         return cls(config, judge, fitness)
 

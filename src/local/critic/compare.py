@@ -51,7 +51,7 @@ class CompareAnswersTool(Tool):
         """Which is better, and why."""
         texts = {"question": question, "answer_a": answer_a, "answer_b": answer_b}
         _check(texts)
-        if not await self._critic.lives_within(PRESENCE_SECONDS):  # nobody is to wait two minutes for it then
+        if not await self._critic.lives_within(PRESENCE_SECONDS):  # so that no call waits two minutes for it then
             raise ToolError("no critic runs that could compare answers; decide yourself", kind="unavailable")
         request = ComparisonRequest(**texts, respondent_id=self.asked_for())
         try:

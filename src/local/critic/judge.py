@@ -37,7 +37,7 @@ class JudgingStatus(StrEnum):
     """The outcome of a judgement."""
 
     GRADED = "graded"
-    UNPARSED = "unparsed"  # no reply said in the agreed form what the judge decided; there is no score
+    UNPARSED = "unparsed"  # no reply stated the judge's decision in the agreed form; there is no score
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class JudgeRequest:
 
 
 class JudgeQuestion(Generic[T]):
-    """One question to a judge, repeated until a reply can be read: `ask` is the next request, None at the end; `hear`
-    receives the reply. `reading` is None until a reply could be read.
+    """One question to a judge, repeated until a reply can be read: `ask` is the next request, None at the end;
+    `receive` takes the reply. `reading` is None until a reply could be read.
     """
 
     def __init__(self, prompt: JudgePrompt, read: Callable[[str], Reading[T] | None]) -> None:
@@ -83,7 +83,7 @@ class JudgeQuestion(Generic[T]):
         self.reading = self._read(generated)
 
 
-MIN_MASS = 0.5  # of the probability that has to lie on what can be said there, or it is another place
+MIN_MASS = 0.5  # of the probability that must be on the valid choices, or the place is not the decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def expected_score(tokens: Sequence[Token], generated: str, at: int | None) -> f
 
 
 def preference(tokens: Sequence[Token], generated: str, at: int | None) -> float | None:
-    """How probable it was that the judge names A and not B, at the token that wrote the letter; None as above."""
+    """Return the probability that the judge names A and not B, at the token that wrote the letter; None as above."""
     masses = _masses(tokens, generated, at, "AB")
     return None if masses is None else masses["A"]
 
@@ -152,8 +152,8 @@ class Verdict:
 
 
 class Grading:
-    """The grading of one answer: `ask` is the next request, `hear` receives the reply; when `ask` is None, `verdict`
-    is set.
+    """The grading of one answer: `ask` is the next request, `receive` takes the reply; when `ask` is None, `verdict` is
+    set.
     """
 
     def __init__(self, profile: Profile, case: Case, rubric: Rubric) -> None:
@@ -197,8 +197,8 @@ class ComparisonOutcome:
     one order had no verdict.
 
     `order_consistent` says whether the judge preferred the same answer in both orders; if not, it is a tie, unless the
-    probabilities are known: `preferred` is that of A, the mean over both orders, and decides then. `feedback` is what
-    it said in the order A, B.
+    probabilities are known: `preferred` is that of A, the mean over both orders, and decides then. `feedback` is the
+    judge's text in the order A, B.
     """
 
     status: JudgingStatus
@@ -210,12 +210,12 @@ class ComparisonOutcome:
     preferred: float | None = None
 
 
-MARGIN = 0.1  # from one half: what is nearer to it is a tie
+MARGIN = 0.1  # from one half: a smaller distance is a tie
 
 
 class Comparison:
-    """The comparison of two answers in both orders: `ask` is the next request, `hear` receives the reply; when `ask`
-    is None, `outcome` is set.
+    """The comparison of two answers in both orders: `ask` is the next request, `receive` takes the reply; when `ask` is
+    None, `outcome` is set.
     """
 
     def __init__(self, profile: Profile, pair: Pair, rubric: Rubric) -> None:
@@ -225,7 +225,7 @@ class Comparison:
 
     @property
     def ask(self) -> JudgeRequest | None:
-        """What to ask next; None when this is done, which it is, too, as soon as one order has no verdict."""
+        """Return the next request; None at the end, which is reached early if one order has no verdict."""
         return self._current.ask
 
     def receive(self, generated: str, tokens: Sequence[Token] = ()) -> None:
@@ -252,7 +252,7 @@ class Comparison:
         return ComparisonOutcome(JudgingStatus.GRADED, winner, consistent, first.feedback, *counts, preferred)
 
     def _preference(self) -> float | None:
-        """The mean over both orders, in which a liking for the first or the second place is no longer."""
+        """Return the mean over both orders, in which a preference for the first or the second place cancels out."""
         forward, backward = self._preferences
         return None if forward is None or backward is None else (forward + 1 - backward) / 2
 
@@ -267,8 +267,7 @@ def _winner(preferred: float) -> Winner:
     return Winner.A if preferred > 0.5 else Winner.B
 
 
-# From answers to what a judge is shown of them, and from what a judge said, or why it said nothing, to the messages
-# that tell of it. No I/O.
+# From answers to the judge's cases, and from its verdicts or failures to messages. No I/O.
 
 C = TypeVar("C", Case, Pair)
 
@@ -282,12 +281,12 @@ def used_tools(answers: Iterable[ResponseGeneration], rubrics: Mapping[str, str]
 
 
 def case_of(answer: ResponseGeneration) -> Case:
-    """One answer with what its tools returned."""
+    """Return one answer with the results of its tools."""
     return Case(answer.query, answer.answer, _evidence([answer]))
 
 
 def pair_of(answer_a: ResponseGeneration, answer_b: ResponseGeneration) -> Pair:
-    """Two answers to one query with what the tools of either returned, each result once."""
+    """Return two answers to one query with the results of the tools of either, each once."""
     return Pair(answer_a.query, answer_a.answer, answer_b.answer, _evidence([answer_a, answer_b]))
 
 
@@ -320,7 +319,7 @@ def critique(answer: ResponseGeneration, rubric: str, judge: str, end: Verdict |
 
 
 def unfit_critique(answer: ResponseGeneration, rubric: str, judge: str, why: str) -> CritiqueResult:
-    """That the judge of an answer has failed its self-test."""
+    """Return the message that the judge of an answer has failed its self-test."""
     common = {"respondent_id": answer.respondent_id, **_common([answer], rubric, judge)}
     return CritiqueResult(score=None, status="judge_unfit", feedback=why, **common)
 
@@ -328,19 +327,19 @@ def unfit_critique(answer: ResponseGeneration, rubric: str, judge: str, why: str
 def unfit_comparison(
     answer_a: ResponseGeneration, answer_b: ResponseGeneration, rubric: str, judge: str, why: str
 ) -> PairwiseResult:
-    """That the judge of two answers has failed its self-test."""
+    """Return the message that the judge of two answers has failed its self-test."""
     common = _common([answer_a, answer_b], rubric, judge)
     return PairwiseResult(winner=None, status="judge_unfit", feedback=why, **common)
 
 
 def left_out(answer: ResponseGeneration, reason: str) -> CritiqueResult:
-    """That an answer is not graded, and why."""
+    """Return the message that an answer is not graded, and why."""
     of = {"query_id": answer.query_id, "respondent_id": answer.respondent_id, "session_id": answer.session_id}
     return CritiqueResult(score=None, status="skipped", feedback=reason, **of)
 
 
 def not_compared(answer: ResponseGeneration, reason: str) -> PairwiseResult:
-    """That an answer is not compared with its rival, and why."""
+    """Return the message that an answer is not compared with its rival, and why."""
     of = {"query_id": answer.query_id, "session_id": answer.session_id}
     return PairwiseResult(winner=None, status="skipped", feedback=reason, **of)
 
@@ -382,12 +381,12 @@ def no_comparison(kind: str, message: str) -> ComparisonResult:
 
 
 def is_same_model(one: str, other: str) -> bool:
-    """Whether two names mean one model; `:latest` is what Ollama takes a name without a tag for."""
+    """Whether two names mean one model; Ollama reads a name without a tag as `:latest`."""
     return bool(one) and one.removesuffix(":latest") == other.removesuffix(":latest")
 
 
 def _fitting(evidence: Sequence[Evidence], topic: str, room: int) -> tuple[Evidence, ...]:
-    """As many as can be shown in part, the short ones whole."""
+    """Return as many as can be shown in part, the short ones whole."""
     kept = list(evidence[: max(1, room // LEAST_CHARACTERS)])
     limits: dict[int, int] = {}
     for place, index in enumerate(sorted(range(len(kept)), key=lambda index: len(kept[index].text))):
@@ -420,10 +419,10 @@ TEST_PURPOSE = "judge_test"
 MOST_CHARACTERS = 16_000  # put before the judge at once; it reads them for each answer, while others wait
 REPLY_TOKENS = 1024  # feedback and verdict; a judge that has not come to it by then never will
 TEST_REPLY_TOKENS = 200  # in the self-test, of a judge that replies in JSON; its questions are short
-WAITS = (5.0, 30.0)  # seconds before the second and the third time; the router has had its own tries each time
+WAITS = (5.0, 30.0)  # seconds before the second and the third time; the router has retried each time, too
 PAUSE_SECONDS = 300.0  # where only a person can help, such as for a model that is not there
 SHORT_PAUSE_SECONDS = 60.0
-# Failures that lie in what was asked: another answer may be judged all the same.
+# Failures due to one request: other answers may be judged all the same.
 _OF_THE_REQUEST = frozenset({"bad_request", "bad_call", "filtered", "context_overflow"})
 
 
@@ -449,8 +448,9 @@ class CircuitBreaker:
             raise JudgeAway(f"the judge was not asked because it has just failed: {self.problem}", kind=self._kind)
 
     def after(self, error: ModelError, failures: int, now: float) -> float | None:
-        """The model has failed so many times in a row at one question: seconds to wait before it is asked again, or
-        None, which is the end of it."""
+        """Return the seconds to wait after so many consecutive failures at one question before the model is asked
+        again; None if it is not.
+        """
         if error.kind in _OF_THE_REQUEST:
             return None
         is_permanent = classify(error) is ErrorClass.PERMANENT
@@ -464,7 +464,7 @@ class CircuitBreaker:
         return None
 
     def answered(self) -> None:
-        """The model has answered: whatever was wrong is over."""
+        """Note an answer of the model, which ends the problem."""
         if self.problem:
             log.info("the judge answers again")
         self.problem, self._until = "", float("-inf")
@@ -568,7 +568,9 @@ class Judge:
         return await self._fitting(lambda room: self._compare(shortened(pair, room), rubric, self._in_background))
 
     async def compare_now(self, pair: Pair, rubric: Rubric) -> tuple[str, ComparisonOutcome]:
-        """Which of two answers is better, for a user whose turn waits: as a part of that turn it waits for no other."""
+        """Return which of two answers is better, for a user whose turn waits: as a part of that turn it waits for no
+        other.
+        """
         with self.leases.users_turn(self._model_name):
             return await self._fitting(lambda room: self._compare(shortened(pair, room), rubric, self._call))
 
@@ -577,8 +579,9 @@ class Judge:
         await self._model.close()
 
     async def settle(self) -> None:
-        """Let the one who is to judge in its place take over, if there is one; asked once a minute until that is known,
-        for it takes as long as a short reply does."""
+        """Let the successor of this judge take over, if there is one; checked once a minute until that is known,
+        because it takes as long as a short reply.
+        """
         async with self._settling:
             if self._successor is None or self._clock() < self._settle_at:
                 return
@@ -683,7 +686,7 @@ class Judge:
 
 
 def tokens_of(text: str, scores: Sequence[TokenScore]) -> tuple[Token, ...]:
-    """The tokens of that text, without those of thinking before it and of the end after it."""
+    """Return the tokens of that text, without those of thinking before it and of the end after it."""
     begin = "".join(score.text for score in scores).rfind(text)
     end = begin + len(text)
     tokens, at = [], 0
@@ -713,7 +716,7 @@ PROFILES: Mapping[ProfileName, Profile] = {
 
 NUM_CTX = 8192
 SECONDS = 5.0
-LOADED_PER_BYTE = 1.2  # what a model of so many bytes takes once it is loaded, with its window
+LOADED_PER_BYTE = 1.2  # the memory of a loaded model with its window, by its size
 SPARE_BYTES = 2_000_000_000  # for everything else that this machine is used for
 HOW_ELSE = "`model` in critic.yaml decides otherwise"
 
@@ -789,21 +792,21 @@ def choose_judge(
 
 
 def _free_memory() -> int:
-    """In bytes, on this machine."""
+    """Return the free memory of this machine in bytes."""
     import psutil
 
     return int(psutil.virtual_memory().available)
 
 
-# The answers that wait for the judge. Of a long line the newest are judged: a backlog is worth less than what a
-# user has just read, and the judge has to catch up at some time.
+# The answers that wait for the judge. Of a long queue the newest are judged: old ones matter less than what a user has
+# just read, and the judge has to catch up.
 
 MOST = 24  # answers that wait; well below those that the journal gives at once, where the oldest comes first
 REASON = f"not judged: more than {MOST} answers waited for the judge, and it judges the newest"
 
 
 class JudgingLine:
-    """The answers that wait for the judge, the newest first. `is_asked(task)` tells whether the judge reads the answer
+    """The answers that wait for the judge, the newest first. `is_asked(task)` says whether the judge reads the answer
     of a task at this moment: that one is not left out.
     """
 
@@ -823,7 +826,7 @@ class JudgingLine:
         try:
             await task
         except asyncio.CancelledError:
-            task.cancel()  # nobody waits for it any more
+            task.cancel()  # nothing waits for it any more
             waiting = asyncio.current_task()
             if task in self._left_out and not (waiting and waiting.cancelling()):
                 return False
@@ -863,7 +866,7 @@ class Figures:
     a_won: int = 0
 
     def count_verdict(self, verdict: Verdict) -> None:
-        """One answer was graded, or could not be."""
+        """Count one answer that was graded, or could not be."""
         self._count(verdict)
         self.graded += verdict.status is JudgingStatus.GRADED
 
@@ -892,8 +895,9 @@ class Figures:
         }
 
     def _expected(self) -> float | None:
-        """How often the longer answer is the winner if the two are independent: one respondent may win more often, and
-        the same one be longer more often."""
+        """Return how often the longer answer would win if the two were independent: one respondent may win more often,
+        and the same one be longer more often.
+        """
         is_a, a_wins = _share(self.longer_is_a, self.decided), _share(self.a_won, self.decided)
         return None if is_a is None or a_wins is None else is_a * a_wins + (1 - is_a) * (1 - a_wins)
 

@@ -86,7 +86,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two answers to one question. `evidence` is what either of them was based on."""
+    """Two answers to one question. `evidence` is the basis of either of them."""
 
     query: str
     answer_a: str
@@ -160,7 +160,7 @@ def rules(evidence: Sequence[Evidence]) -> tuple[str, ...]:
 
 
 def context(evidence: Sequence[Evidence]) -> tuple[tuple[str, str], ...]:
-    """The section with what the tools returned; no section without evidence."""
+    """Return the section with the results of tools; none without evidence."""
     return ((CONTEXT, returned(evidence)),) if evidence else ()
 
 

@@ -13,9 +13,9 @@ from local.critic.judging import Case, Evidence, JudgePrompt, Pair, Reading, Rub
 # The verdict in a reply of plain text: what follows the judge's mark, alone to the end of its line.
 
 # With anything else on the line ("4 or 5", "4.5", "3-4", "45", "4/10", "4 is too high") there is no verdict: a guess
-# would be a score that the judge did not give. Only a reason may follow, as in "4 because …", without another number.
+# would be a score that the judge has not stated. Only a reason may follow, as in "4 because …", without another number.
 _BEFORE = r"[\s:=*_`\"'(\[]*"
-_NO_WIDTH = r"\u00ad\u200b-\u200d\u2060\ufeff"  # characters that nobody sees
+_NO_WIDTH = r"\u00ad\u200b-\u200d\u2060\ufeff"  # invisible characters
 _UNSEEN = f"[{_NO_WIDTH}]*"
 _AFTER = rf"(?:[^\S\n]|[)\]*_`\"'.!{_NO_WIDTH}])*(?:\n|\Z)"
 _REASON = r"(?:(?:[^\S\n]*[,;:–—-])?[^\S\n]*\(?(?:because|since|as)\b[^\n\d]*)?"
@@ -50,14 +50,16 @@ _FULL_WIDTH = str.maketrans(
 
 
 def plain(text: str) -> str:
-    """What is said, without thoughts and what follows the end, in full width or not; no place in the text moves."""
+    """Return the reply without thinking and without text after the end, in full width or not; no position in the text
+    moves.
+    """
     begin = spoken(text)
     said = _END_OF_TEXT.split(_THOUGHT_BEGINS.split(text[begin:], maxsplit=1)[0], maxsplit=1)[0]
     return " " * begin + said.translate(_FULL_WIDTH)
 
 
 def spoken(text: str) -> int:
-    """Where a reply begins that was thought out loud: no mark counts that was weighed before."""
+    """Return where a reply begins after its thinking: earlier marks do not count."""
     return max((thought.end() for thought in _THOUGHT_ENDS.finditer(text)), default=0)
 
 
@@ -75,8 +77,9 @@ def marked(text: str, mark: re.Pattern[str], form: re.Pattern[str]) -> Reading[s
 
 
 def bare_score(text: str, shown: str) -> Reading[int] | None:
-    """The score of a reply in which no judge's mark was found: "Score: 4", "[SCORE] 4" or "4 because …", if that is all
-    it says of a score. None where what the judge was shown (`shown`) has such a line: the reply may repeat it."""
+    """Return the score of a reply without a judge's mark: "Score: 4", "[SCORE] 4" or "4 because …", if that is its only
+    score. None if the judge's prompt (`shown`) has such a line: the reply may repeat it.
+    """
     reply = plain(text)
     if _OTHER_MARK.search(reply):
         return None
@@ -173,7 +176,7 @@ def _objects(text: str) -> list[Mapping[str, Any]]:
 
 
 def _flat(pairs: Sequence[tuple[str, Any]]) -> Mapping[str, Any]:
-    """An object of plain values, each key once; `ValueError` for any other, which leaves open what was meant."""
+    """Return an object of plain values, each key once; `ValueError` for any other, whose meaning is unclear."""
     found = {name.lower(): value for name, value in pairs}
     if len(found) != len(pairs) or any(isinstance(value, (dict, list)) for value in found.values()):
         raise ValueError("a key that stands twice, or an object within an object")

@@ -1,7 +1,7 @@
 """The self-test of a judge: known pairs of a right and a wrong answer, and the share that it must distinguish.
 
-A model below the size that the task takes gives every answer about the same grade. Nobody sees that from its grades,
-so it is tested before the first one counts. No I/O.
+A model that is too small for the task gives every answer about the same grade. That is not visible in its grades, so it
+is tested before the first one counts. No I/O.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ DIGEST = hashlib.blake2b(repr((ITEMS, RUBRIC, PASS_SHARE, PASS_DIFFERENCE)).enco
 
 @dataclass(frozen=True, slots=True)
 class ItemResult:
-    """A judge's result on one test item: the grades of both answers, None where no reply could be read. For a
-    comparison, `picked` tells whether it preferred the right one, None if neither.
+    """A judge's result on one test item: the grades of both answers, None if no reply could be read. For a comparison,
+    `picked` says whether it preferred the right one, None if neither.
     """
 
     item: TestItem
@@ -99,7 +99,7 @@ class ItemResult:
         return self.picked is True if self.item.compared else (self.difference or 0.0) >= PASS_DIFFERENCE
 
     def in_words(self) -> str:
-        """One line for a person."""
+        """Return the result as one line for a person."""
         if self.item.compared:
             what = f"prefers {({True: 'the right one', False: 'the wrong one', None: 'neither'})[self.picked]}"
         else:
@@ -128,7 +128,7 @@ class SelfTestResult:
         return self.passed >= PASS_SHARE * self.items and self.mean_difference >= PASS_DIFFERENCE
 
     def in_words(self) -> str:
-        """For a person."""
+        """Return the result as text for a person."""
         verdict = "passed" if self.is_fit else "failed"
         needed = f"needed: {PASS_SHARE:.0%} of {self.items}, and {PASS_DIFFERENCE:g}"
         told = f"{self.passed} of {self.asked} right, mean difference {self.mean_difference:.1f}"
@@ -143,7 +143,7 @@ def result_of(results: Sequence[ItemResult]) -> SelfTestResult:
 
 
 def is_decided(results: Sequence[ItemResult]) -> bool:
-    """Whether the test is over: all was asked, or too much was wrong."""
+    """Whether the test is over: all items were asked, or too many were wrong."""
     wrong = sum(not result.passed for result in results)
     return len(results) == len(ITEMS) or len(ITEMS) - wrong < PASS_SHARE * len(ITEMS)
 
@@ -176,8 +176,8 @@ class JudgeFitness:
         return self._results.get(self._judge.identity)
 
     async def checked(self) -> SelfTestResult:
-        """The result, after the test if there is none yet. It is run in the background, one call after the other, and
-        resumes after a failed call. Raises `ModelError`.
+        """Return the result, after the test if there is none yet. It runs in the background, one call after the other,
+        and resumes after a failed call. Raises `ModelError`.
         """
         await self._judge.settle()
         async with self._testing:

@@ -69,7 +69,7 @@ class Hooks(Participant):
 
     @on(HookRequest, concurrency=AT_ONCE)
     async def answer(self, request: HookRequest, envelope: Envelope) -> HookResult | None:
-        """A respondent asks a hook; one that is none of ours answers for itself."""
+        """Run a hook for a respondent; hooks of other participants answer for themselves."""
         hook = self._hooks.get(request.hook)
         if hook is None:
             return None

@@ -13,14 +13,14 @@ HookEvent = Literal[
     "session_start", "before_turn", "before_model", "after_model", "before_tool", "after_tool", "after_turn",
     "session_end",
 ]  # fmt: skip
-TOLD_ONLY = ("after_turn", "session_end")  # events at which nobody waits for an answer
+TOLD_ONLY = ("after_turn", "session_end")  # events at which no answer is waited for
 COMMAND_SLACK = 3.0  # seconds, to start it and to end it
 Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 
 
 class HookSettings(Settings):
-    """One hook: requested under its `name` on the bus; its `command`, if there is one, is run in the sandbox to
-    answer. What it writes counts as untrusted content, as it may repeat what it was shown, unless it is `trusted`.
+    """One hook: requested under its `name` on the bus; its `command`, if there is one, is run in the sandbox to answer.
+    Its output counts as untrusted content, because it may repeat its input, unless it is `trusted`.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")]
@@ -44,7 +44,7 @@ class HookSettings(Settings):
 
     @property
     def wait_seconds(self) -> float:
-        """How long an answer is waited for: a command's own limit comes first."""
+        """Return how long an answer is waited for: a command's own limit comes first."""
         return self.seconds + (COMMAND_SLACK if self.command else 0)
 
     def is_for(self, event: HookEvent, tool: str = "") -> bool:

@@ -1,4 +1,4 @@
-"""What the owner tells the model: instructions, soul, profiles, and which folders are trusted."""
+"""The owner's texts for the model: instructions, soul, profiles, and which folders are trusted."""
 
 from local.core.capability import Capability, Command, Section
 

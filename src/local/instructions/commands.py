@@ -21,14 +21,14 @@ from local.core.trust import AGENTS, FILE, FOLDER, TrustRegistry, read_instructi
 from local.core.versioned_text import Soul, TextProposals
 from local.core.workspace import WORKSPACE
 
-# `local2 profiles …`: which kinds of assistant there are, and what each is told and may use.
+# `local2 profiles …`: the kinds of assistant, each with its text and its tools.
 
 profile_app = typer.Typer(help="Kinds of assistants: list, show.")
 
 
 @profile_app.command("list")
 def list_profiles(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
-    """List them, and a line for each file that is no good."""
+    """List the profiles, and a line for each invalid file."""
     found = _found(config_dir, data_dir)
     if as_json:
         listed = [asdict(profile) for profile in found.by_name.values()]
@@ -42,7 +42,7 @@ def list_profiles(as_json: JsonOption = False, config_dir: ConfigDir = None, dat
 
 @profile_app.command()
 def show(name: str, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
-    """Print what one is told, and what it may use.
+    """Print a profile's text and tools.
 
     Example: local2 profiles show code
     """
@@ -71,7 +71,7 @@ def _found(config_dir: Path | None, data_dir: Path | None) -> Profiles:
 # The lines in which a text's versions and its proposed change are shown at a terminal.
 
 
-# `local2 soul …`: the assistant's character and what it knows of its user, version by version.
+# `local2 soul …`: the owner's text on the assistant's character, version by version.
 
 Number = Annotated[int, typer.Argument(metavar="VERSION", help="As `local2 soul history` numbers them.", min=1)]
 
@@ -84,7 +84,7 @@ def soul_commands_show(
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Print what the model is told, as it is now or was.
+    """Print the text, in its present or an earlier version.
 
     Example: local2 soul show --version 2
     """
@@ -112,7 +112,7 @@ def history(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir:
 
 @soul_app.command()
 def revert(number: Number, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
-    """Go back to a version; what there is now stays one.
+    """Restore a version; the present text stays as one.
 
     Example: local2 soul revert 2
     """
@@ -129,7 +129,7 @@ def proposal(
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what the dreamer would change, if anything; approve it, or reject it.
+    """Show the change that the dreamer proposes, if any; approve it, or reject it.
 
     Example: local2 soul proposal --approve
     """
@@ -157,8 +157,9 @@ def trust(
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Trust a folder: `local2 ask` and `chat` work in it where they start a system, its files count as yours even if it
-    was cloned, and what it instructs in .local2/LOCAL2.md counts, as it is now."""
+    """Trust a folder: `local2 ask` and `chat` work in it when they start a system from there, its files count as yours
+    even if it was cloned, and the present instructions in its .local2/LOCAL2.md are used.
+    """
     if listing and remove:
         raise BadQuestion("give one of --list and --remove")
     registry = TrustRegistry(settings_dir(config_dir))

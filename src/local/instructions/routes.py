@@ -17,7 +17,7 @@ def add_routes(routes: APIRouter) -> None:
     @routes.get("/profiles")
     @open_to(Access.USERS)
     async def listing(caller: Caller) -> Response:
-        """Every profile that a query may name, what each is for and may use, and a line for each that is no good."""
+        """The profiles that a query may name, each with its purpose and tools, and a line for each invalid one."""
         found = await profiles_for(caller)
         listed = [
             {

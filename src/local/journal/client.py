@@ -88,7 +88,7 @@ class JournalConsumers:
             self._attach_in(until_next_tick(self.clock().time(), ATTACH_SECONDS))
 
     def watch_in_flight(self) -> None:
-        """A consumer was given a message: if it is still held in a while, that is said."""
+        """Note a delivered message: if it is still in flight after a while, that is reported."""
         if self._working is None:
             self._working = self.clock().call_later(WORKING_SECONDS, self._report_in_flight)
 
@@ -124,7 +124,7 @@ class JournalConsumer:
         self._receive, self._replaced = receive, replaced
         self.claim = claim
         self.attempts: dict[int, int] = {}  # of the messages in flight
-        self._said: dict[int, int] = {}  # what was in flight at the last beat: only what takes longer is worth a word
+        self._said: dict[int, int] = {}  # in flight at the last report: only what takes longer is reported
         self._done: OrderedDict[int, None] = OrderedDict()
         self._unacknowledged: list[int] = []  # of these, those reported to the journal with the next batch
         self._closed = False
@@ -377,7 +377,7 @@ class RecordedBuffer:
         self._retries, self._dropped = retries, dropped
         self._max_count, self._max_bytes = max_count, max_bytes
         self._kept: OrderedDict[str, _Kept] = OrderedDict()  # by envelope id, oldest first
-        self._outside: deque[str] = deque()  # the window; what was confirmed meanwhile is skipped
+        self._outside: deque[str] = deque()  # the window; messages confirmed meanwhile are skipped
         self._bytes = self._inside = 0
 
     def __len__(self) -> int:
@@ -428,8 +428,9 @@ MOST = 1000  # of several queries: as many as fit into an answer
 
 
 async def entries_on_record(bus: Bus, request: JournalRead, seconds: float) -> AsyncIterator[JournalEntry]:
-    """Every entry that a request asks for, page by page, at most so many as its `limit` in each; `seconds` are for each
-    page. Raises `RequestTimeout` while there is no journal, and `RecordUnreadable`."""
+    """Yield every entry that a request asks for, page by page, at most its `limit` in each; `seconds` are for each
+    page. Raises `RequestTimeout` while there is no journal, and `RecordUnreadable`.
+    """
     while True:
         page = await bus.request(request, JournalEntries, seconds)
         if page.error is not None:
@@ -445,8 +446,8 @@ async def entries_on_record(bus: Bus, request: JournalRead, seconds: float) -> A
 async def read_on_record(
     bus: Bus, query_ids: str | Sequence[str], subjects: Iterable[str], seconds: float
 ) -> AsyncIterator[tuple[Envelope, bool]]:
-    """Every message on these subjects that belongs to a query, or to one of at most 100, oldest first, and whether its
-    payload was removed.
+    """Return every message on these subjects that belongs to a query, or to one of at most 100, oldest first, and
+    whether its payload was removed.
 
     `seconds` are for each page. Raises `RequestTimeout` while there is no journal, and `RecordUnreadable`.
     """
@@ -477,9 +478,10 @@ async def messages_on_record(
 
 
 async def redact_on_record(bus: Bus, what: JournalRedact, seconds: float) -> int:
-    """Have the journal remove payloads permanently; returns how many. Can be repeated when it has failed.
+    """Have the journal remove payloads permanently; returns how many. Can be repeated after a failure.
 
-    Raises `RequestTimeout` while there is no journal, and `RecordNotRedacted`, which puts a durable handler's work off.
+    Raises `RequestTimeout` while there is no journal, and `RecordNotRedacted`, which postpones a durable handler's
+    work.
     """
     answer = await bus.request(what, JournalRedacted, seconds)
     if answer.error is not None:

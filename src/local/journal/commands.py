@@ -101,7 +101,7 @@ class JournalRecord(NamedTuple):
         return None if self.redacted else read_payload(self.envelope.payload, blobs)
 
     def as_json(self, blobs: BlobStore | None) -> str:
-        """One line, ASCII only: nothing in it can control a terminal."""
+        """Return one line, ASCII only: nothing in it can control a terminal."""
         return json.dumps(
             {
                 "number": self.number,
@@ -134,7 +134,7 @@ def _as_bytes(content: object) -> bytes:
     raise TypeError(f"payload: expected an object or a string, found {type(content).__name__}")
 
 
-# `local2 journal play`: an export is said again on the bus of a running system, in the player's name.
+# `local2 journal play`: publish an export again on the bus of a running system, in the player's name.
 
 SENDER = "player"
 STANDARD_INPUT = 0
@@ -251,7 +251,7 @@ class EnvelopeRewriter:
 
 
 async def until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
-    """Do `work` until it is done or `stop` is set. Raises what it raises."""
+    """Do `work` until it is done or `stop` is set. Raises its errors."""
     working, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -288,7 +288,7 @@ def spaced(rate: float) -> Pace:
 
 
 def stepwise(descriptor: int = STANDARD_INPUT) -> Pace:
-    """One message for each line of input, until its end."""
+    """Yield one message for each line of input, until its end."""
     loop, enters = asyncio.get_running_loop(), asyncio.Queue[bool]()
 
     def listen() -> None:
@@ -363,11 +363,11 @@ def open_source(data_dir: Path | None) -> Iterator[JournalSource]:
         yield JournalSource(journal, BlobStore(folder / "blobs"))
 
 
-# What of an export may be said again on a living bus. Plain code.
+# The messages of an export that may be published again on a running bus. Plain code.
 
-# Said again, these would have the system work: ask its model, run its tools, stop a turn, change what it remembers.
+# Published again, these would have the system work: ask its model, run its tools, stop a turn, change its memory.
 WORK = Selection(("query.received", "query.cancel", "*.request.*", "user.feedback", "config.changed"))
-# Said again, these would tell something untrue of the running system itself: who lives, what there is, what is safe.
+# Published again, these would be false statements about the running system: its participants, tools and safety levels.
 MACHINERY = Selection(("journal.", "bus.", "participant.status", "tool.schema", "tool.schema.request"))
 
 
@@ -416,10 +416,10 @@ class NotRedelivered(LocalError):
 def redeliver(
     numbers: Sequence[int], consumer: str | None, *, data_dir: Path | None, addresses: str | None
 ) -> Iterator[str]:
-    """Have dead letters given again; a line for each consumer that gets some.
+    """Have dead letters delivered again; returns a line for each consumer that gets some.
 
     `addresses` is "PUB,SUB"; without it, the system that runs on the data directory. Raises `LocalError`: no such
-    system, no such consumer, a number that is no dead letter (the others are given again).
+    system, no such consumer, a number that is no dead letter (the others are delivered again).
     """
     request = JournalRedeliver(consumer=consumer, numbers=tuple(numbers))
     given = asyncio.run(_ask(request, find_data_dir(data_dir), addresses))
@@ -447,7 +447,7 @@ async def _ask(request: JournalRedeliver, data_dir: Path, addresses: str | None)
     return answer.numbers
 
 
-# `local2 journal list` and `show`: sessions and queries, as the journal alone tells of them.
+# `local2 journal list` and `show`: sessions and queries, from the journal alone.
 
 REMOVED = "(removed)"  # in place of a redacted text
 MAX_OUTCOME = 1000  # characters of a tool's result
@@ -472,7 +472,7 @@ def list_sessions(source: JournalSource, width: int | None) -> Iterator[str]:
 
 
 def list_dead_letters(source: JournalSource) -> Iterator[str]:
-    """A whole line for each message that a consumer was given up with, below a heading; none where there is none."""
+    """Yield a line for each dead letter, below a heading; nothing if there are none."""
     form = "{:>8}  {:<19}  {:<16}  {:<24}  {:<32}  {}"
     for index, dead in enumerate(source.journal.dead_letters()):
         if not index:

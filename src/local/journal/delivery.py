@@ -264,7 +264,9 @@ class Suspects:
         self._running.pop(number, None)
 
     def died(self, in_flight: Collection[int]) -> int | None:
-        """The process has died with these messages in hand: the suspect of which that is proven to be a death."""
+        """Return the suspects for which the death of the process, with these messages in flight, is proven to be their
+        fault.
+        """
         if not self._running:
             return None
         number = next(reversed(self._running))
@@ -280,8 +282,9 @@ class Suspects:
         self.ready.clear()
 
     def settled(self, ended: int, *, is_culprit: bool) -> list[int]:
-        """A message has ended, or was given up as a culprit: the suspects of which that proves a death, once for each
-        such death."""
+        """Return the suspects for which a death is proven by a message that has ended or was given up as a culprit,
+        once for each such death.
+        """
         self.known.pop(ended, None)
         self.ready.discard(ended)
         self.stopped(ended)
@@ -447,7 +450,7 @@ class DurableConsumer:
         return self._deliver(now)
 
     def hasten(self, due: float) -> None:
-        """Deliveries may have been lost: end the silence on what is in flight at `due`, if not before."""
+        """Deliver again at `due`, if not before, what is in flight, because deliveries may have been lost."""
         for entry in self._in_flight.values():
             entry.due = min(entry.due, due)
 
@@ -568,7 +571,8 @@ class DurableConsumer:
         return any(self._entries[number].is_suspect for number in lane.window)
 
 
-# What the journal does about each event: what it commits next, whom it confirms what, which consumer is given what.
+# The journal's reaction to each event: what it commits next, what it confirms to whom, and what it delivers to which
+# consumer.
 
 MAX_CONFIRMED = 4096  # ids in one message
 MAX_BATCH = 512  # messages in one commit
@@ -718,7 +722,7 @@ class CommitQueue:
     """
 
     def __init__(self, is_hurried: Callable[[str], bool]) -> None:
-        """`is_hurried` tells whether an answer waits for the commit of messages on a subject."""
+        """`is_hurried` says whether a user waits for the commit of messages on a subject."""
         self._is_hurried = is_hurried
         self._waiting: deque[Envelope] = deque()
         self._bytes = 0

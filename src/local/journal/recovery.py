@@ -53,7 +53,7 @@ from local.journal.schema import (
     write_state,
 )
 
-# Is a journal what it was when it was last acknowledged? Reads only; the file and its WAL stay as they are.
+# Whether a journal is in the state that was last acknowledged. Reads only; the file and its WAL stay unchanged.
 
 TAIL = 20_000  # more entries than a WAL holds between two checkpoints
 _MAGIC = b"SQLite format 3\0"
@@ -137,9 +137,9 @@ def _numbers(db: sqlite3.Connection, first: int) -> Iterator[int]:
         yield number
 
 
-# A journal file from scratch: empty, or with what is sound in a broken one.
+# A new journal file: empty, or with the sound rows of a damaged one.
 
-UNKNOWN_TAIL = 2**20  # numbers skipped where nobody can say how many had been given out
+UNKNOWN_TAIL = 2**20  # numbers skipped if it is unknown how many had been assigned
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +152,10 @@ class Built:
 
 
 def build_journal(path: Path, broken: Path | None, mark: JournalState | None) -> Built:
-    """Write a journal at `path`, over a half-made one, from what is sound in `broken`, which may be missing.
+    """Write a journal at `path`, over an unfinished one, from the sound rows of `broken`, which may be missing.
 
-    `mark` is the broken one's high-water mark, None where it could not be read. The file is on the disk, complete and
-    in WAL mode, when this returns. Raises `sqlite3.Error` and `OSError` where it cannot be written.
+    `mark` is the broken one's high-water mark, None if it could not be read. The file is on the disk, complete and in
+    WAL mode, when this returns. Raises `sqlite3.Error` and `OSError` if it cannot be written.
     """
     for half_made in path.parent.glob(f"{path.name}*"):
         half_made.unlink()
@@ -164,8 +164,8 @@ def build_journal(path: Path, broken: Path | None, mark: JournalState | None) ->
         if source:
             source.execute("PRAGMA writable_schema=ON")  # the tables can be read though an index is described badly
         db = stack.enter_context(closing(sqlite3.connect(path, isolation_level=None)))
-        # No crash needs undoing in a file that nobody uses before it is complete.
-        db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # or what is removed would leave the file as large as it was
+        # A crash needs no rollback in a file that is not used before it is complete.
+        db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # otherwise the file would keep its size after removals
         db.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA secure_delete=ON")
         migrate(db, MIGRATIONS)
         db.execute("BEGIN")
@@ -265,7 +265,7 @@ def highest_number(db: sqlite3.Connection) -> int:
 
 
 def _has_entries(db: sqlite3.Connection) -> bool:
-    """Whether there is such a table at all; if not, every number would fail in the same way."""
+    """Whether the table exists at all; if not, every number would fail in the same way."""
     try:
         with naming_damage():
             return bool(db.execute("SELECT number FROM entries LIMIT 0").description)
@@ -277,7 +277,7 @@ def _entries_above(db: sqlite3.Connection, number: int) -> sqlite3.Cursor:
     return db.execute(f"SELECT {COLUMNS['entries']} FROM entries WHERE number > ? ORDER BY number", (number,))
 
 
-# What can be found where a journal is to be opened, and what is done about each: one table.
+# The possible states of a journal at its opening, and the action for each: one table.
 
 
 class Salvage(StrEnum):
@@ -364,7 +364,7 @@ class _Row:
 
 
 _MARKED = (Mark.UNUSED, Mark.USED)
-TABLE = (  # of every situation one row holds; what a row does not name may be anything
+TABLE = (  # exactly one row fits each situation; fields that a row does not name may have any value
     _Row(OpeningAction.RESUME, salvage=[Salvage.INTERRUPTED]),
     _Row(OpeningAction.REFUSE, file=[File.NEWER]),
     _Row(OpeningAction.CREATE, file=[File.ABSENT], mark=[Mark.ABSENT, Mark.UNUSED]),

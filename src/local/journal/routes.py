@@ -100,7 +100,7 @@ class _Journal:
 
     @open_to(Access.OWNER)
     async def span(self) -> Response:
-        """The time of the first and of the last recorded message, in seconds since 1970; null where there is none."""
+        """The times of the first and of the last recorded message, in seconds since 1970; null if there is none."""
         first, last = await _one(JournalRead(after=0, limit=1)), await _one(JournalRead(before=END, limit=1))
         return JsonResponse({
             "first_at": first and first.entry.committed_at,

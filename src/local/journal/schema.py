@@ -226,11 +226,11 @@ class JournalState(NamedTuple):
     digest: bytes = bytes(DIGEST_BYTES)
 
     def changed(self) -> Self:
-        """One change later."""
+        """Return the state after one change."""
         return self._replace(changes=self.changes + 1)
 
     def appended(self, seal: bytes) -> Self:
-        """One entry later, of which `seal` is the checksum."""
+        """Return the state after one more entry, with the checksum `seal`."""
         digest = hashlib.blake2b(self.digest + seal, digest_size=DIGEST_BYTES).digest()
         return self._replace(changes=self.changes + 1, last_number=self.last_number + 1, digest=digest)
 

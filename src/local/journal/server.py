@@ -47,7 +47,7 @@ from local.runtime.participant import Kind, Participant, Resources, on
 # What was deleted leaves the record: payloads, and the large fields that lie outside them.
 
 PAGE = 20
-# They say what is deleted, perhaps to somebody who has not heard it yet.
+# They report deletions, possibly to a participant that has not received them yet.
 NOTICES = (MemoryDeleted.subject, SessionDeleted.subject)
 YOUNG_SECONDS = 60.0  # what refers to a large field is on record by then, or was never to be
 
@@ -72,7 +72,7 @@ class JournalRedaction:
             count += await self._redact_mentions(request.mentioned, large)
         await self._remove_unused(large)
         if self._rejects is not None:
-            self._rejects.clear()  # nobody can tell whose words are in the samples
+            self._rejects.clear()  # it is unknown whose content the samples contain
         return count
 
     async def sweep(self, age_seconds: float) -> None:
@@ -135,7 +135,7 @@ def _references(page: list[Stored]) -> set[str]:
 log = logging.getLogger(__name__)
 
 DAY = 24 * 60 * 60.0
-READ_BYTES = 48 * 1024  # of frames in one answer: more would travel as a file of its own
+READ_BYTES = 48 * 1024  # of frames in one answer: a larger one would travel in a separate file
 HOUSEKEEPING_SECONDS = 600.0
 MOST_DEAD = 200  # in one answer
 LONGEST_REASON = 500  # characters
@@ -198,7 +198,7 @@ class Journal(Participant):
             await self.bus.ready()
             working = [tasks.create_task(self._writer.run()), tasks.create_task(self._keep_house())]
             yield
-            await self._writer.catch_up()  # what is committed has to be told: cancelled in between, it would not be
+            await self._writer.catch_up()  # a commit must be reported: cancelling in between would prevent that
             for task in working:
                 task.cancel()
             await asyncio.wait(working)

@@ -41,10 +41,10 @@ from local.journal.schema import (
     write_state,
 )
 
-# Durable consumers in SQL: who is registered, what happens to each, what none needs any more. In the caller's
+# Durable consumers in SQL: their registration, the state of each, and entries that none needs any more. In the caller's
 # transaction.
 
-AGAIN = ""  # in the place of the reason: what was a dead letter is to be given again
+AGAIN = ""  # instead of the reason: a former dead letter to be delivered again
 
 
 def register(db: sqlite3.Connection, name: str, subjects: Sequence[str], floor: int) -> ConsumerState:
@@ -98,7 +98,7 @@ def consumer(db: sqlite3.Connection, name: str) -> ConsumerState:
 
 
 def consumer_names(db: sqlite3.Connection) -> list[str]:
-    """All that are registered."""
+    """Return the names of all registered consumers."""
     return sorted(name for name, *_ in rows(db, "consumers"))
 
 
@@ -130,7 +130,7 @@ def apply(db: sqlite3.Connection, changes: Mapping[str, ConsumerChanges]) -> Non
         if change.served_by:
             _put_servers(db, name, change.served_by)
     if any(change.is_to_last for change in changes.values()):
-        write_state(db, state.changed())  # not for what is settled: losing that means one more delivery
+        write_state(db, state.changed())  # not for settled numbers: losing that means one more delivery
 
 
 def first_needed(db: sqlite3.Connection, known: ConsumerState, last: int, settled: Collection[int] = ()) -> int:
@@ -154,8 +154,9 @@ def lowest_needed(db: sqlite3.Connection, name: str, last: int) -> int:
 
 
 def _put_deliveries(db: sqlite3.Connection, name: str, change: ConsumerChanges, last: int) -> None:
-    """A number that is not given out yet is no message, and nothing to settle; nor is one below the floor, unless it
-    is given again."""
+    """Store changes of deliveries. A number that is not assigned yet is not a message, so it is not stored; nor is one
+    below the floor, unless it is delivered again.
+    """
     known = registration(db, name)
     for number in change.again:
         put(db, "deliveries", (name, number, 0, *change.deaths.get(number, DeliveryFailures()), AGAIN))
@@ -213,10 +214,10 @@ _ENTRY_OVERHEAD = 500  # bytes of header columns and indexes
 def remove_slice(
     db: sqlite3.Connection, committed_before: float, max_bytes: int, weigh: Callable[[bytes], int]
 ) -> tuple[int, int]:
-    """Remove the oldest entries that are too old or too many, at most `SLICE` of them; returns how many, and how many
-    bytes lie elsewhere for them, as `weigh` tells of each frame.
+    """Remove the oldest entries that are too old or too many, at most `SLICE` of them; returns how many, and the bytes
+    stored elsewhere for them, as `weigh` returns for each frame.
 
-    Always a prefix, up to the first that is needed, so that a number missing in the middle is damage and nothing else.
+    Always a prefix, up to the first that is needed, so that a number missing in the middle is always damage.
     """
     state = read_state(db)
     last = state.last_number
@@ -329,8 +330,9 @@ class JournalStore:
         return await self._database.run(lambda db: list(entries.read(db, sql, parameters)))
 
     async def recovery(self, subjects: Sequence[str], after: int, limit: int) -> list[Header]:
-        """At most `limit` entries with higher numbers than `after`, in order: what a consumer of these subjects may
-        need. Quick, because checksums stay unverified; the frame is read, and verified, when it is delivered."""
+        """Return at most `limit` entries with higher numbers than `after`, in order, which a consumer of these subjects
+        may need. Quick, because checksums stay unverified; the frame is read, and verified, when it is delivered.
+        """
 
         def work(db: sqlite3.Connection) -> list[Header]:
             found = of_subjects(db, ", ".join(Header._fields), subjects, after)
@@ -367,7 +369,7 @@ class JournalStore:
         return await self._database.run(consumer_names)
 
     async def dead_letters(self) -> list[DeadLetterRecord]:
-        """Every message that some consumer has been given up with, in order."""
+        """Return every dead letter of any consumer, in order."""
         return await self._database.run(_dead_letters)
 
     async def redact_session(self, session_id: str) -> int:
@@ -395,11 +397,11 @@ class JournalStore:
     async def retain(
         self, max_age_seconds: float, max_bytes: int, elsewhere: int = 0, weigh: Callable[[bytes], int] = _weightless
     ) -> int:
-        """Remove the oldest entries that are older, or that make too much of the file's used part and the `elsewhere`
-        bytes that lie beside it, of which `weigh` tells how many are a frame's. Give the space of the file back;
-        returns how many.
+        """Remove the oldest entries that are older, or that exceed the limit on the file's used part and the
+        `elsewhere` bytes beside it, of which `weigh` returns those of a frame. Return the space to the file system;
+        returns how many were removed.
 
-        Stops at the first entry that a registered consumer has neither acknowledged nor had as a dead letter.
+        Stops at the first entry that a registered consumer has neither acknowledged nor given up.
         """
         oldest = self._clock() - max_age_seconds
         removed = 0
@@ -529,7 +531,7 @@ class JournalView:
             return list(read(self._db, sql, parameters))
 
     def read_all(self, **filters: Unpack[Filters]) -> Iterator[Stored]:
-        """All entries that match, a slice at a time, up to what is there when the last slice is read."""
+        """Yield all matching entries, a slice at a time, up to those that exist when the last slice is read."""
         found = self.read(limit=VIEW_SLICE, **filters)
         while found:
             yield from found
@@ -559,7 +561,7 @@ class JournalView:
         return sorted(found)[:most]
 
     def dead_letters(self) -> list[DeadLetterRecord]:
-        """Every message that some consumer has been given up with, in order; not those that are too old to be kept."""
+        """Return every dead letter of any consumer, in order; not those that are too old to be kept."""
         with self._reporting():
             return _dead_letters(self._db)
 

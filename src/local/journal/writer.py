@@ -145,7 +145,9 @@ def _chosen(numbers: Iterable[int], request: JournalRedeliver) -> tuple[int, ...
 
 
 def _again(state: ConsumerState, numbers: Iterable[int]) -> ConsumerChanges:
-    """One that has killed processes runs alone, and may do so as often as the first time."""
+    """Return a former dead letter's count of deaths. One that has killed processes runs alone, and may fail as often as
+    the first time.
+    """
     deaths = {number: DeliveryFailures(state.deaths.get(number, DeliveryFailures()).total, 0) for number in numbers}
     return ConsumerChanges(again=set(numbers), deaths=deaths)
 
@@ -157,7 +159,7 @@ NOT_GIVEN = (BlobNotStored, FrameTooLarge, PublishTimeout, StoreLocked, StoreUnw
 
 
 def consumers_of(message: ConsumerMessage) -> Collection[str]:
-    """The durable consumers in whose name something is said."""
+    """Return the durable consumers named in a message."""
     if isinstance(message, JournalAttach):
         return [claim.name for claim in message.consumers]
     return message.attempts if isinstance(message, JournalWorking) else [message.consumer]
@@ -256,11 +258,11 @@ class JournalDeliveries:
         self._news = asyncio.Event()
         self._is_reading = False
         self._lingering: list[JournalDeliver] = []
-        self._hurried: list[JournalFlushed] = []  # what they wait for has arrived
+        self._hurried: list[JournalFlushed] = []  # their consumers have been sent everything before
         self._reported_when_read: list[JournalFlushed] = []  # it is on record
 
     def deliver(self, delivery: Deliver, frame: bytes | None) -> None:
-        """Send a message; `frame` is None where it is not at hand."""
+        """Send a message; `frame` is None if it is not in memory."""
         if failpoints.is_lossy() and delivery.attempt > 1:
             return
         if frame is None or self._from_disk or self._is_reading or len(frame) > FIELD_LIMIT // 2:
@@ -337,8 +339,8 @@ def _message(delivery: Deliver, frame: bytes) -> JournalDeliver:
     )
 
 
-GROUP_COMMIT_SECONDS = 0.05  # messages for which nobody waits wait so long for others to share a commit with
-CONFIRM_SECONDS = 0.05  # what nobody waits for is confirmed so much later, that of several commits in one message
+GROUP_COMMIT_SECONDS = 0.05  # messages for which no user waits are held so long to share a commit with others
+CONFIRM_SECONDS = 0.05  # how long confirmations are held, to join those of several commits, if no user waits
 TICK_SECONDS, LONGEST_TICK_SECONDS = 0.1, 1.0
 RETRY_SECONDS = 1.0
 RECONNECT_SECONDS = 0.15  # until the others have found the new proxy, too
@@ -377,7 +379,7 @@ class JournalWriter:
         """Subscribe to everything that is recorded, and to the messages of consumers."""
         for subject in kept_subjects():
             self._bus.subscribe(subject, self._take, repeats=True)
-        # True from one of these: what is to be done now does not wait for company in a commit
+        # True if one of these is waiting: it does not wait for others to share its commit
         heard: dict[type[ConsumerMessage], Callable[[Any, str], bool | None]] = {
             JournalAttach: self._admission.attach,
             JournalDetach: self._admission.detach,
@@ -390,7 +392,7 @@ class JournalWriter:
             self._bus.subscribe(kind.subject, partial(self._receive, kind, hear))
 
     def reconnected(self) -> None:
-        """Deliver again soon what was under way to consumers, because it may be lost."""
+        """Deliver again soon the messages in flight to consumers, because they may be lost."""
         self._core.hasten(self._clock() + RECONNECT_SECONDS)
         self._in(RECONNECT_SECONDS, self._tick)
 
@@ -505,7 +507,7 @@ class JournalWriter:
         if self._core.has_unconfirmed:
             self._in(CONFIRM_SECONDS, self._confirm_recorded)
         for letter in letters:
-            with suppress(PublishTimeout):  # nobody hears it live then; it is on record
+            with suppress(PublishTimeout):  # then it is not received live, but it is recorded
                 await self._bus.send(letter)
 
     def _cannot_write(self, batch: Batch, error: StoreUnwritable) -> None:

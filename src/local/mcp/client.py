@@ -80,7 +80,7 @@ class ApprovedTool:
 
 
 def digest_of(told: Mapping[str, Any]) -> str:
-    """The SHA-256 of everything that is said of a tool."""
+    """Return the SHA-256 of everything in a tool's announcement."""
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
@@ -157,7 +157,7 @@ class RemoteLogin:
         return dict(self._kept().get("client", {}))
 
     def authority(self) -> Json:
-        """What the server that gave the tokens has said of itself: with its address for new ones; empty if unknown."""
+        """Return the authorization server's metadata, with its address for new tokens; empty if unknown."""
         return dict(self._kept().get("authority") or {})
 
     @property
@@ -240,7 +240,7 @@ class RemoteServer:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the server was there, and is no more."""
+        """Whether the server was connected and is not any more."""
         return self._lost.done()
 
     def lose(self, why: str) -> None:
@@ -350,7 +350,9 @@ class MCPConnection:
         return self._unavailable()
 
     async def _session(self) -> MCPSession:
-        """That with the server, which is started if it does not run. One that has just failed is left alone a while."""
+        """Return the session with the server, which is started if it does not run. One that has just failed is not
+        retried for a while.
+        """
         if self._serving is None or self._serving.done():
             if time.monotonic() < self._again_at:
                 raise self._unavailable()
@@ -408,7 +410,7 @@ class MCPConnection:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what went wrong first."""
+    """Return the first line of the first error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return (str(error) or type(error).__name__).partition("\n")[0]
@@ -447,8 +449,9 @@ Written = MemoryObjectSendStream[SessionMessage]
 
 @asynccontextmanager
 async def streams_of(server: ContainedServer) -> AsyncIterator[tuple[Read, Written]]:
-    """A transport of the SDK. A line that is no message is an exception in the stream, which the SDK passes over; the
-    end of the server is that of the stream."""
+    """Return a transport of the SDK. An invalid line is an exception in the stream, which the SDK passes over; the end
+    of the server is that of the stream.
+    """
     heard, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     written, to_send = anyio.create_memory_object_stream[SessionMessage](0)
 
@@ -479,7 +482,7 @@ def _message(line: bytes) -> SessionMessage | Exception:
 
 # How the SDK logs in at a remote server, and renews its tokens: OAuth 2.1 with PKCE.
 
-NO_REDIRECT = "http://127.0.0.1/callback"  # of a client whom nobody sends back
+NO_REDIRECT = "http://127.0.0.1/callback"  # for a client without a redirect
 
 
 class _Storage:

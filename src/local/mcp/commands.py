@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from local.mcp.client import MCPConnection
 
 
-# What a server says of its tools now, for an owner who is to approve it.
+# A server's present tools, for an owner who is to approve it.
 
 
 async def list_tools(connection: MCPConnection) -> list[dict[str, Any]]:
-    """The tools as the server tells them; the server is ended then. Raises `ToolError`."""
+    """Return the tools of a server, which is ended then. Raises `ToolError`."""
     try:
         return await connection.tools()
     finally:
@@ -43,7 +43,7 @@ async def list_tools(connection: MCPConnection) -> list[dict[str, Any]]:
 Json = dict[str, Any]
 
 
-# `local2 mcp login | logout`: at a server elsewhere that lets in who has logged in.
+# `local2 mcp login | logout`: at a remote server that requires a login.
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the server in mcp.json.")]
 

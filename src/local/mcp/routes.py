@@ -204,7 +204,7 @@ class _Servers:
 
     @open_to(Access.TOKEN)
     async def review(self, name: ServerName) -> Response:
-        """Contact a server and show what it says of its tools now, compared with what was approved."""
+        """Contact a server and show its present tools, compared with the approved ones."""
         book = await ServerBooks.here().book()
         return JsonResponse(await contacted(book.review({name: await asyncio.to_thread(book.server, name)})))
 

@@ -41,7 +41,7 @@ class ReviewOutdated(LocalError):
 
 @dataclass(frozen=True, slots=True)
 class ToolReview:
-    """The tools of one server as its owner was shown them. `told` says what changed since the last approval, by the
+    """The tools of one server as they were shown to its owner. `told` are the changes since the last approval, by the
     tool's name; `refused` says why some cannot be used.
     """
 
@@ -128,7 +128,7 @@ class MCPServerBook:
         return known[name]
 
     async def review(self, servers: Mapping[str, MCPServerConfig]) -> Json:
-        """Contact servers and return what they say of their tools now, with the id under which that is approved."""
+        """Contact servers and return their present tools, with the id under which they are approved."""
         reviews = []
         for name, server in servers.items():
             told = await self._list_tools(name, server, None)
@@ -142,7 +142,7 @@ class MCPServerBook:
         return {"review_id": review_id, "servers": [each.shown() for each in reviews]}
 
     def reviewed(self, review_id: str) -> list[ToolReview]:
-        """What was shown under that id. Raises `ReviewOutdated`."""
+        """Return the review of that id. Raises `ReviewOutdated`."""
         if review_id not in self._reviews:
             raise ReviewOutdated
         return self._reviews[review_id]

@@ -34,7 +34,7 @@ class MCPSession:
     @classmethod
     @asynccontextmanager
     async def opened(cls, server: ContainedServer | RemoteServer, name: str) -> AsyncIterator[MCPSession]:
-        """Begin one; `name` is what `mcp.json` calls the server. Raises whatever the SDK does with a bad server."""
+        """Begin a session; `name` is the server's name in `mcp.json`. Raises the SDK's errors for a bad server."""
         if isinstance(server, RemoteServer):
             async with Client(remote_streams(server), cache=None) as client:
                 yield cls(client, name, server.lose)

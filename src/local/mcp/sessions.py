@@ -122,7 +122,7 @@ class MCPSessions:
         self._manager = server.session_manager
 
     async def serve(self, ready: asyncio.Event, stopping: asyncio.Event) -> None:
-        """Until it is to stop; then every session ends."""
+        """Serve until it is to stop; then every session ends."""
         async with self._manager.run():
             ready.set()
             await stopping.wait()

@@ -195,7 +195,7 @@ def _follow(query: FollowedQuery, told: Told) -> Json:
     return progress.end.data
 
 
-# An MCP server with tools of its own, and beside them those of a running system, as they are at each request.
+# An MCP server with its own tools, and those of a running system, as they are at each request.
 
 NAMELESS = "a program over MCP"
 MOST_CHARACTERS = 60  # of the name of a program
@@ -222,12 +222,12 @@ class MCPToolServer(MCPServer):
 
     async def _handle_list_tools(
         self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams | None
-    ) -> ListToolsResult:  # the SDK tells `list_tools` not who asks
+    ) -> ListToolsResult:  # the SDK does not pass the caller to `list_tools`
         own = await self.list_tools()
         names = {tool.name for tool in own}
         try:
             found = await self._client_for(Context(request_context=ctx, mcp_server=self)).tools()
-        except LocalError:  # where no system runs, our own say so
+        except LocalError:  # if no system runs, its own tools report it
             found = []
         return ListToolsResult(tools=[*own, *(_described(each) for each in found if each["tool"] not in names)])
 

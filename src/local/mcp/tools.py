@@ -156,7 +156,7 @@ def connect(
 
 
 def _require_leave(server: str, config: MCPServerConfig, data_dir: Path) -> None:
-    """Raises `ToolError` (not_approved) for a skill's server of which nothing is approved any more."""
+    """Raise `ToolError` (not_approved) for a skill's server without an approval."""
     if config.skill is not None and not approved_file(data_dir, server).exists():
         raise ToolError(f"the tools of the skill {config.skill.name} are no longer approved", kind="not_approved")
 

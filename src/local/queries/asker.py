@@ -39,12 +39,12 @@ from local.runtime.participant import Inbox, Publications
 
 # Whether one more query is taken on: not while those asked before it keep LoCAL2 itself busy for too long.
 
-FEW = 10  # so many waiting queries are no line, and so few begun ones say nothing of its speed
+FEW = 10  # so few waiting queries are no queue, and so few begun ones are no measure of its speed
 MANY = 50  # so many that have begun are a line by themselves, if they wait for a busy process
 LEAST_SECONDS, MOST_SECONDS = 1.0, 10.0  # over which the speed is measured; over more only while few have begun
 SAMPLE_SECONDS = 0.1
-PRUDENCE = 0.6  # of the limit: the speed falls while the line grows, and what was measured of both is late
-BUSY_PERCENT = 80  # a process that works so much of the time is what its turns wait for
+PRUDENCE = 0.6  # of the limit: the speed falls while the queue grows, and the measurements of both are late
+BUSY_PERCENT = 80  # above that load, the process is the bottleneck of its turns
 
 
 class LineSample(NamedTuple):
@@ -95,7 +95,7 @@ class TurnFigures:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the process is what its turns wait for."""
+        """Whether the process is the bottleneck of its turns."""
         return self.load >= BUSY_PERCENT
 
 
@@ -123,7 +123,7 @@ class AdmissionControl:
         self._turns = turns
 
     def forget(self) -> None:
-        """There is no line now: the next one is measured from its beginning."""
+        """Forget the measurements, because the queue is empty: the next one is measured from its beginning."""
         self._samples.clear()
         self.is_measuring = False
 
@@ -183,7 +183,7 @@ class AdmissionControl:
         return last_at - at, left - (last.running - sample.running) if is_busy else left
 
     def _speed_lately(self, is_busy: bool) -> float:
-        """How many leave in a second, over no longer than it takes to tell, and no less than chance may have hidden."""
+        """Return how many turns begin in a second, measured over the shortest sufficient time, corrected for chance."""
         measured = [self._since(number, is_busy) for number in reversed(range(len(self._samples)))]
         long_enough = ((s, n) for s, n in measured if s >= LEAST_SECONDS and n >= FEW)
         seconds, left = next(long_enough, measured[-1])
@@ -191,15 +191,16 @@ class AdmissionControl:
 
 
 def _most_a_second(begun: int, seconds: float) -> float:
-    """The speed of which no more than so many begin, unless by a rare chance: two standard deviations more, and at
-    least three, as many as may be missing where none is seen."""
+    """Return the greatest speed at which no more than so many would begin, except by rare chance: two standard
+    deviations more, and at least three.
+    """
     return (begun + max(2 * math.sqrt(begun), 3.0)) / seconds
 
 
 # A query that is followed while it happens: the asyncio around its view.
 
 KEPT_ENDED = 128
-OF_AGENTS = frozenset((ApprovalRequest.subject, ApprovalDecision.subject))  # what the user of another query is asked
+OF_AGENTS = frozenset((ApprovalRequest.subject, ApprovalDecision.subject))  # approvals in another query of the session
 
 
 class LiveQuery:
@@ -261,7 +262,7 @@ class LiveQuery:
         self._add_events(self.view.receive(message, envelope, self.heard_at - self.asked_at))
 
     def refuse(self, error: LocalError) -> None:
-        """No answer will come."""
+        """End with an error, because no answer will come."""
         self._add_events(self.view.fail(error))
 
     def close(self) -> None:
@@ -305,7 +306,7 @@ class LiveQuery:
             self._outcome.set_result(self.view.response)
         elif self.view.failure is not None:
             self._outcome.set_exception(self.view.failure)
-            self._outcome.exception()  # nobody has to ask for it
+            self._outcome.exception()  # mark it as retrieved: possibly nothing waits for it
 
     def _wake(self) -> None:
         for changed in self._watchers:
@@ -322,7 +323,7 @@ class LiveQueries:
         self._ended: OrderedDict[str, LiveQuery] = OrderedDict()
         self._followed: WeakValueDictionary[str, LiveQuery] = WeakValueDictionary()  # held by its followers
         self._by_id = (self._open, self._ended, self._followed)
-        self._doomed: WeakSet[LiveQuery] = WeakSet()  # open ones of which nothing is to be kept
+        self._doomed: WeakSet[LiveQuery] = WeakSet()  # open ones that are not kept after their end
         self._put_away = 0  # how many, since the start
         self._asked_by_agents: dict[str, str] = {}  # by call_id: the user's query behind a call that needs approval
 
@@ -363,7 +364,7 @@ class LiveQueries:
     def put_away(self, query: LiveQuery) -> None:
         """Keep an ended query; the oldest ones beyond the limit are dropped."""
         query_id = query.view.query_id
-        if self._open.get(query_id) is not query:  # one that was refused may have been asked again already
+        if self._open.get(query_id) is not query:  # a refused one may have been asked again already
             return
         del self._open[query_id]
         self._put_away += 1
@@ -437,7 +438,9 @@ class Asker:
         hears: Iterable[type[Message]] = EVENT_KINDS,
     ) -> None:
         """With `max_wait_seconds`, a query that would wait longer for LoCAL2 itself is refused (`AdmissionControl`).
-        What it `hears` of queries has to tell of their ends; the fewer, the less others' turns wake this process."""
+        `hears` are the subjects it follows, which must include the ends of queries; the fewer, the less often others'
+        turns wake this process.
+        """
         self._bus, self._timeouts, self._clock = bus, timeouts or AskTimeouts(), clock
         self._queries = LiveQueries()
         self._inbox = Inbox()
@@ -462,7 +465,7 @@ class Asker:
         await asyncio.wait(tasks)
 
     def stop(self) -> None:
-        """Tell everybody who waits here that this process stops, and ask nothing more."""
+        """End all waiting queries with an error, because this process stops, and ask nothing more."""
         self._is_stopping = True
         for query in self._queries.known:
             query.refuse(AskerStopping())
@@ -485,7 +488,7 @@ class Asker:
         job_id: str = "",
         is_on_record: bool = False,
     ) -> LiveQuery:
-        """Begin a query, or join the one of that id. Without a session it is one of its own, under the query's id.
+        """Begin a query, or join the one of that id. Without a session it is a session by itself, under the query's id.
 
         Raises `QueryRefused` for the id of another query (conflict) or one too many (busy), `TooManyQueries`, unless it
         `is_on_record`, and `AskerStopping`.
@@ -526,9 +529,9 @@ class Asker:
                 query.receive(message, envelope)
 
     async def recall(self, query_id: str, seconds: float = 5.0) -> QueryView:
-        """A query as the journal has it on record, or, where that is away or has it no more, the generator.
+        """Return a query as the journal has recorded it, or, if that is away or has deleted it, the generator.
 
-        Raises `QueryRefused` for one that nobody knows, `QueryDeleted` and `RequestTimeout`.
+        Raises `QueryRefused` for an unknown one, `QueryDeleted` and `RequestTimeout`.
         """
         with suppress(RequestTimeout, RecordUnreadable):
             if told := await read_query(self._bus, query_id, seconds):
@@ -586,7 +589,7 @@ class Asker:
             self._queries.put_away(query)
 
     async def _find_answer(self, query: LiveQuery, absence: Unavailable, *, may_be_known: bool) -> None:
-        """Nobody can answer, but an earlier answer may be on record. Raises `NobodyAnswers` if there is none."""
+        """Look for a recorded answer, because no respondent can answer. Raises `NobodyAnswers` if there is none."""
         if may_be_known and absence.participant != JOURNAL:
             await self._look_in_journal(query)
         if not query.view.ended:
@@ -596,13 +599,13 @@ class Asker:
         looked_at, pause = self._clock(), self._timeouts.first_look
         while not await query.ends_within(max(query.heard_at, looked_at) + pause - self._clock()):
             if self._clock() < max(query.heard_at, looked_at) + pause:
-                continue  # something was heard meanwhile
+                continue  # a message arrived meanwhile
             pause = min(pause * 2, self._timeouts.last_look)
             await self._look(query)
             looked_at = self._clock()
 
     async def _look(self, query: LiveQuery) -> None:
-        """See what is on record. Raises `QueryDeleted`, `QueryIdTaken`, `NobodyAnswers`, `GeneratorSilent`."""
+        """Read the record of a query. Raises `QueryDeleted`, `QueryIdTaken`, `NobodyAnswers`, `GeneratorSilent`."""
         timeouts, view = self._timeouts, query.view
         try:
             await self._look_in_journal(query)
@@ -620,8 +623,8 @@ class Asker:
         try:
             known = await look_up(self._bus, "query", query.view.query_id, self._timeouts.last_look)
         except QueryRefused as error:
-            if error.kind != "not_found":  # which is what a generator says that has not been given it yet
-                query.heard_at = self._clock()  # it lives, and cannot read its record now, for want of room perhaps
+            if error.kind != "not_found":  # which a generator answers that has not received it yet
+                query.heard_at = self._clock()  # it lives, but cannot read its record now, possibly on a full disk
             return
         query.heard_at = self._clock()
         query.view.require(known["query"], known.get("user_id"))
@@ -631,7 +634,7 @@ class Asker:
         heard_at = query.heard_at
         for message, envelope in await read_query(self._bus, query.view.query_id, self._timeouts.last_look):
             query.receive(message, envelope)
-        query.heard_at = heard_at  # what is on record is no sign of life
+        query.heard_at = heard_at  # recorded messages are no sign of life
 
     def _arrived(self, envelope: Envelope) -> None:
         is_ours = self.live(envelope.correlation_id) is not None or envelope.subject in OF_AGENTS
@@ -657,7 +660,7 @@ class Asker:
                 continue
             query = self._queries.receiver_of(message, envelope)
             if query is None or envelope.user_id != query.view.user_id:
-                continue  # of nobody here, or of another user's query that has the id already
+                continue  # of an unknown query, or of another user's with the same id
             if kind is ResponseGeneration:
                 failpoints.reach("api.answer_heard")
             query.receive(message, envelope)

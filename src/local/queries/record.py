@@ -155,8 +155,9 @@ class RecordedMessage(NamedTuple):
 
 
 async def read_recorded(bus: Bus, query_id: str, seconds: float) -> list[RecordedMessage]:
-    """Everything on record that belongs to a query, oldest first. Raises `RequestTimeout` while there is no journal,
-    and `RecordUnreadable`."""
+    """Return every recorded message of a query, oldest first. Raises `RequestTimeout` while there is no journal, and
+    `RecordUnreadable`.
+    """
     found: list[RecordedMessage] = []
     async for entry in entries_on_record(bus, JournalRead(correlation_id=query_id, limit=PAGE), seconds):
         found.append(RecordedMessage.of(entry))
@@ -185,11 +186,11 @@ async def _read(bus: Bus, kind: type[Message], envelope: Envelope) -> Message | 
         return None
 
 
-# Which agents a query has had work, as its messages on record tell it.
+# The agents of a query, from its recorded messages.
 
 
 def agents_in(recorded: Iterable[RecordedMessage]) -> dict[str, AgentChanged]:
-    """The latest that was said of each agent that the query has made, by the query of its task, in order."""
+    """Return the latest state of each agent that the query has made, by the query of its task, in order."""
     found: dict[str, AgentChanged] = {}
     for entry, envelope in recorded:
         if envelope.subject != AgentChanged.subject or entry.redacted:
@@ -368,8 +369,9 @@ class UsageLedger:
         self._jobs: dict[str, str] = {}  # by the query_id of a run
 
     def receive(self, envelope: Envelope, payload: Mapping[str, Any], at: float) -> None:
-        """Count one message on record: an answer, what was used beside the answers, or a run of a job; `at` is in
-        seconds since 1970."""
+        """Count one recorded message: an answer, the usage of background work, or a run of a job; `at` is in seconds
+        since 1970.
+        """
         if (used := used_in(envelope, payload, at)) is not None:
             self.add(*used)
         elif (job := job_in(envelope, payload)) is not None:
@@ -418,8 +420,9 @@ def _total(entries: Entries, prices: Mapping[str, ModelPrice]) -> dict[str, Any]
 
 
 def used_in(envelope: Envelope, payload: Mapping[str, Any], at: float) -> tuple[UsageKey, UsageSum] | None:
-    """What an answer, or work beside the answers, has used; None of any other message. `at` is in seconds since
-    1970."""
+    """Return the usage of an answer or of background work; None for any other message. `at` is in seconds
+    since 1970.
+    """
     if envelope.subject == ResponseGeneration.subject:
         return _key(envelope, payload, at), _used(payload.get("usage") or {})
     if envelope.subject == ModelUsed.subject:

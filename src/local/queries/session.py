@@ -28,7 +28,7 @@ from local.queries.record import (
 )
 from local.queries.view import Judgements, QueryTrace, QueryView
 
-DELETE_SECONDS = 15.0  # longer than the generator waits for the journal, so that its reason is heard
+DELETE_SECONDS = 15.0  # longer than the generator waits for the journal, so that its error arrives
 
 
 class LoCALSession(Asker):
@@ -52,7 +52,7 @@ class LoCALSession(Asker):
         return {query_id: judgements.as_json() for query_id, judgements in found.items()}
 
     async def recorded(self, query_id: str) -> tuple[list[RecordedMessage], QueryTrace]:
-        """All that is on record of a query, and what its time went into. Raises as `entries`."""
+        """Return all recorded messages of a query, and how its time was spent. Raises as `entries`."""
         found = await read_recorded(self._bus, query_id, self._timeouts.last_look)
         return found, await trace_of(self._bus, query_id, found)
 
@@ -94,10 +94,10 @@ class LoCALSession(Asker):
     async def rate(
         self, query_id: str, rating: Literal[-1, 1] | None, comment: str = "", respondent_id: str = MAIN_RESPONDENT
     ) -> None:
-        """Put a user's word on an answer on record, or with None take it back.
+        """Record a user's rating of an answer, or with None its withdrawal.
 
-        Raises `QueryRefused` (not_found; conflict where there is no such answer), `AnswerNotOnRecord`, and as
-        `read_query` and `Bus.publish`.
+        Raises `QueryRefused` (not_found; conflict if there is no such answer), `AnswerNotOnRecord`, and as `read_query`
+        and `Bus.publish`.
         """
         trace = await self._trace_of_answer(query_id, respondent_id)
         feedback = UserFeedback(
@@ -106,7 +106,7 @@ class LoCALSession(Asker):
         await self._bus.publish(feedback, trace)
 
     async def _trace_of_answer(self, query_id: str, respondent_id: str) -> Trace:
-        """For what follows from an answer; one that was given here may be on its way to the record yet."""
+        """Return the trace for messages that follow from an answer; one given here may not be recorded yet."""
         live, seconds = self.live(query_id), self._timeouts.last_look
         if live is not None and respondent_id == MAIN_RESPONDENT and respondent_id in live.view.answers:
             return live.view.answers[respondent_id]

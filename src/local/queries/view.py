@@ -1,4 +1,4 @@
-"""One query, computed from the messages that belong to it, live or on record: no I/O and no clock."""
+"""The state of one query, computed from its messages, live or recorded: no I/O and no clock."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ Json = dict[str, Any]
 
 
 class CallLog:
-    """The tool calls of one query, in the order in which they were made. Where a payload was removed, the headers say
-    which result belongs to which request."""
+    """The tool calls of one query, in the order in which they were made. If a payload was removed, the headers show
+    which result belongs to which request.
+    """
 
     def __init__(self) -> None:
         self._calls: dict[str, Json] = {}
@@ -66,7 +67,7 @@ class CallLog:
         return (source for call in self for source in call.get("sources", ()))
 
     def is_removed(self, call: Json) -> bool:
-        """Whether the call's result is no longer on record."""
+        """Whether the call's result was removed from the record."""
         return call["call_id"] in self._removed
 
     def receive(self, message: ToolRequest | ToolResult, envelope: Envelope) -> None:
@@ -145,16 +146,16 @@ def _cut(text: str) -> str:
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 2]} …"
 
 
-# What becomes known of one query: numbered events for those who follow it, and what is said of its answer.
+# The changes of one query: numbered events for its followers, and the judgements of its answer.
 
-# What tells which attempt it belongs to, and is said of it alone.
+# Messages that belong to an attempt, and are valid only for it.
 Attempted = GenerationThinking | GenerationWaiting | GenerationProgress
 Judgement = CritiqueResult | PairwiseResult | UserFeedback
 CRITIQUE, PAIRWISE, FEEDBACK = "critique", "pairwise", "feedback"
 JUDGEMENTS: dict[type[Message], str] = {CritiqueResult: CRITIQUE, PairwiseResult: PAIRWISE, UserFeedback: FEEDBACK}
 
 KEPT_EVENTS = 5_000
-KEPT_PROGRESS_CHARS = 2_000  # of what a call has written since the last event
+KEPT_PROGRESS_CHARS = 2_000  # of a call's output since the last event
 SNAPSHOT = "snapshot"
 EVENT_KINDS: dict[type[Message], str] = {
     QueryAccepted: "accepted",
@@ -180,7 +181,7 @@ EVENT_KINDS: dict[type[Message], str] = {
 
 @lru_cache(1024)
 def kind_of(subject: str) -> type[Message] | None:
-    """The message class of a subject that tells of a query; None for any other subject."""
+    """Return the message class of a subject about a query; None for any other subject."""
     kinds: tuple[type[Message], ...] = (QueryReceived, *EVENT_KINDS)
     return next((kind for kind in kinds if covers(kind.subject, subject)), None)
 
@@ -193,7 +194,7 @@ class QueryDelta(NamedTuple):
 
 
 def news_of(message: Message) -> QueryDelta:
-    """A message as it is; of what a call writes the end, as many of those are kept."""
+    """Return a message unchanged; of a call's output only the end, because many of those are kept."""
     if isinstance(message, ToolProgress):
         message = message.model_copy(update={"text": message.text[-KEPT_PROGRESS_CHARS:]})
     return QueryDelta(EVENT_KINDS[type(message)], message.encode())
@@ -224,7 +225,7 @@ class QueryEvents:
     """
 
     def __init__(self, snapshot: Callable[[], bytes]) -> None:
-        """`snapshot()` is what was said so far, as one line of JSON."""
+        """`snapshot()` returns the state so far, as one line of JSON."""
         self._snapshot = snapshot
         self._events: list[QueryEvent] = []
         self._final = 0  # the number of the event that ended the query
@@ -240,7 +241,9 @@ class QueryEvents:
             del self._events[:-KEPT_EVENTS]
 
     def after(self, number: int | None) -> list[QueryEvent]:
-        """The events after that number; if they are no longer kept, or for None, a snapshot and what it leaves out."""
+        """Return the events after that number; if they are no longer kept, or for None, a snapshot and the events that
+        it omits.
+        """
         before_kept = self.count - len(self._events)
         if number is not None and before_kept <= number <= self.count:
             return self._events[number - before_kept :]
@@ -264,7 +267,7 @@ class Judgements:
         return frozenset(self._latest) | self._ruled_out
 
     def rule_out(self, kind: str) -> None:
-        """None of that kind will come."""
+        """Note that none of that kind will come."""
         self._ruled_out.add(kind)
 
     def receive(self, message: Judgement, envelope_id: str) -> bool:
@@ -280,7 +283,7 @@ class Judgements:
         return True
 
     def as_json(self) -> dict[str, Any]:
-        """The scores of an answer; null is what is not known, a rating also where it was withdrawn."""
+        """Return the scores of an answer; null for unknown ones and withdrawn ratings."""
         feedback = self._latest.get(FEEDBACK)
         return {
             CRITIQUE: self._shown(CRITIQUE),
@@ -294,7 +297,7 @@ class Judgements:
         return None if message is None else message.model_dump(mode="json", exclude=known)
 
 
-# One span of a query's time, and what spans tell together. Decided without I/O or a clock.
+# The spans of a query's time, and their sums. Computed without I/O or a clock.
 
 Kind = Literal["line", "model", "tool", "memory", "critic", "store", "other"]
 FIRST_COUNTS: tuple[Kind, ...] = ("model", "tool", "memory", "line", "store", "critic")
@@ -330,8 +333,9 @@ def critical_path(spans: Sequence[TraceSpan], end: float) -> list[str]:
 
 
 def self_time(spans: Sequence[TraceSpan], start: float, end: float) -> dict[str, float]:
-    """Seconds by kind from `start` to the answer at `end`, each moment counted once: first comes the model, then tools;
-    in what is `other` nothing of that was done."""
+    """Return seconds by kind from `start` to the answer at `end`, each moment counted once: for the model first, then
+    for tools; `other` is the rest.
+    """
     parts = [span for span in _parts(spans) if span.started < end]
     edges = {start, end, *(span.started for span in parts), *(_end_of(span, end) for span in parts)}
     seconds: dict[str, float] = {}
@@ -411,8 +415,9 @@ class _Heard:
             self._since = None
 
     def models(self) -> Iterator[tuple[float, float | None, dict[str, Any]]]:
-        """The calls of the model as the answer tells them, and those that died with their process; as far as there is
-        no answer that does, the times in which the model worked."""
+        """Return the calls of the model from the answer, and those that died with their process; without such an
+        answer, the times in which the model worked.
+        """
         steps = () if self.response is None else self.response.usage.steps
         for step in steps:
             yield step.started, step.ended, step.model_dump(exclude={"started", "ended"})
@@ -436,8 +441,8 @@ class QueryTrace:
         self._calls: dict[str, _Call] = {}  # by the id of the request's envelope
         self._begun: dict[int, float] = {}  # attempts
         self._given_up = ""
-        self._after: list[tuple[Kind, str, float, dict[str, Any]]] = []  # what came of the answer, and when
-        self._later: dict[str, float] = {}  # when somebody began with what follows from the answer, by state
+        self._after: list[tuple[Kind, str, float, dict[str, Any]]] = []  # what followed from the answer, and when
+        self._later: dict[str, float] = {}  # when the work that follows from the answer began, by state
         self._last_at = 0.0
 
     @classmethod
@@ -523,7 +528,7 @@ class QueryTrace:
             if message.error is not None:
                 call.detail["error"] = message.error.model_dump()
 
-    # What it tells
+    # The result
 
     def spans(self) -> list[TraceSpan]:
         """Every span, the earliest first; that of the whole query before all others."""
@@ -591,7 +596,7 @@ class QueryTrace:
             yield _Drawn(kind, name, min(at, began), at, MAIN_RESPONDENT, detail)
 
     def _beginning(self) -> Iterator[_Drawn]:
-        """Until it was on record and delivered, and until its turn came."""
+        """The spans until it was recorded and delivered, and until its turn began."""
         asked, accepted, first = self.asked_at, self._begun.get(1), self._main.first_at
         known = [at for at in (accepted, first) if at is not None]
         if asked is None or not known:
@@ -601,7 +606,7 @@ class QueryTrace:
             yield _Drawn("line", "waits for its turn", accepted, first or self._main.ended_at, MAIN_RESPONDENT, {})
 
 
-# What a model has set itself to do for a query, as the calls of its own tools tell it.
+# The to-do list and plan of a query, from the calls of its built-in tools.
 
 NO_WORK: Final = MappingProxyType[str, Any]({"todo": (), "plan": None})
 
@@ -635,7 +640,7 @@ class QueryView:
         self.query_id, self.session_id, self.respondent_id = query_id, session_id or query_id, respondent_id
         self.query, self._expected, self.user_id = query, query, user_id
         self.response: ResponseGeneration | None = None
-        self.failure: LocalError | None = None  # why there is no response
+        self.failure: LocalError | None = None  # the reason why there is no response
         self.is_outcome_removed = False
         self.answers: dict[str, Trace] = {}  # by respondent, for what follows from an answer
         self.answered_at = 0.0  # seconds since 1970, 0 until there is an answer
@@ -678,12 +683,12 @@ class QueryView:
 
     @property
     def thinking(self) -> str:
-        """The thinking, as far as it is known."""
+        """Return the thinking, as far as it is known."""
         return "".join(self._thinking) if self.response is None else self.response.thinking
 
     @property
     def answer(self) -> str:
-        """The answer, as far as it is known."""
+        """Return the answer, as far as it is known."""
         return "".join(self._answer) if self.response is None else self.response.answer
 
     @property
@@ -726,7 +731,7 @@ class QueryView:
         return [*self._begin_attempt(message), *self._fold(message, envelope)]
 
     def fail(self, error: LocalError) -> list[QueryDelta] | None:
-        """No answer will come. As `receive`."""
+        """End with an error, because no answer will come. Returns as `receive`."""
         if self.ended:
             return None
         self.failure = error
@@ -749,7 +754,7 @@ class QueryView:
         return not isinstance(message, Attempted) or message.attempt >= self._attempt
 
     def _begin_attempt(self, message: Message) -> Iterator[QueryDelta]:
-        """A restarted generator or model says what it was saying again, from the last step that was stored."""
+        """Begin a new attempt: a restarted generator or model repeats its output from the last stored step."""
         if not isinstance(message, QueryAccepted | Attempted) or message.attempt <= self._attempt:
             return
         said = self._thinking or self._answer
@@ -779,7 +784,7 @@ class QueryView:
 
     def _advance(self, change: AgentTransition) -> QueryDelta:
         self.states.append(change)
-        if change.from_state == "IDLE":  # what a later attempt has from an earlier one is not said again
+        if change.from_state == "IDLE":  # a later attempt does not repeat what it has from an earlier one
             self._is_complete = self._attempt == 1
         return QueryDelta("state", change.encode())
 

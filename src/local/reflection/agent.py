@@ -48,7 +48,7 @@ from local.reflection.routine import (
 from local.runtime.participant import Kind, Participant, Resources, on
 from local.skills.messages import SkillDraft
 
-# The routine that looks back over conversations and notes what they say together.
+# The routine that writes notes on past conversations.
 
 log = logging.getLogger(__name__)
 
@@ -88,14 +88,14 @@ class Dreamer(Routine):
         )
         dream = await self.ask(question, _came_of)
         if self.has_forgotten(recent.engram_ids):
-            return self.state.read_until  # what is left is looked back at next time
+            return self.state.read_until  # the next dream reads the rest
         proposed = await asyncio.to_thread(self._proposals.propose, dream.soul, self.name)
         skill = await self._propose_skill(dream.skill, skills)
         await self._publish(recent, dream, proposes_soul=proposed, proposes_skill=skill)
         return recent.until
 
     async def _propose_skill(self, draft: SkillDraft | None, skills: SkillsAtHand | None) -> str:
-        """The name of the skill of which a change waits now, if there was one to propose."""
+        """Propose the change of a skill, if there is one; returns the skill's name."""
         if draft is None or skills is None:
             return ""
         if draft.name in skills.others:
@@ -167,7 +167,7 @@ class InnerMonologue(Routine):
         return recent.until
 
     async def _publish(self, recent: RecentExchanges, thought: str) -> None:
-        """Once for the same exchanges, whatever has died in between."""
+        """Publish a thought once for the same exchanges, whatever has died in between."""
         thought_id = uuid.uuid5(_INNER_MONOLOGUE_NAMESPACE, "\n".join(recent.engram_ids)).hex
         said = MonologueThought(
             thought_id=thought_id, text=thought, sources=recent.engram_ids, left_out=recent.left_out,
@@ -263,7 +263,7 @@ class Reflection(Participant):
         return None
 
     def metrics(self) -> dict[str, int]:
-        """The number of goals of which something was said that the owner has not seen, and how often anything was."""
+        """Return the number of goals with a remark that the owner has not seen, and the number of remarks."""
         return {"goals_unseen": self._heartbeat.book.unseen(), "goals_said": self._heartbeat.said}
 
     def details(self) -> dict[str, str]:

@@ -94,8 +94,9 @@ class Goal:
         return read_schedule(self.schedule, time_zone(self.time_zone), self.created_at)
 
     def due_at(self, now: int) -> int | None:
-        """The latest time at which a check was due and is not decided yet; None if there is none. Of those that have
-        passed meanwhile it is the only one, and a clock that is put back brings none again."""
+        """Return the latest time at which a check was due and is not decided yet; None if there is none. Of several
+        missed times only the latest counts, and setting the clock back brings none again.
+        """
         if self.state is not GoalState.ACTIVE:
             return None
         last, _ = self.times.last(min(self.decided, now), now)
@@ -178,7 +179,7 @@ class GoalFile:
 
 
 def _goals_in(written: bytes) -> tuple[list[Goal], list[str]]:
-    """The goals that can be read and are due at times that there are, and what is wrong with the others."""
+    """Return the readable goals with valid schedules, and the errors of the others."""
     try:
         told = _LIST.validate_json(written)
     except ValidationError as error:
@@ -231,7 +232,7 @@ class GoalStore:
         self._lock = asyncio.Lock()
 
     async def load(self) -> None:
-        """Read what is stored."""
+        """Read the stored goals."""
         self._goals = {goal.goal_id: goal for goal in await asyncio.to_thread(self._file.read)}
 
     def listed(self) -> list[Goal]:
@@ -244,11 +245,11 @@ class GoalStore:
         return [goal for goal in self._goals.values() if goal.due_at(now) is not None]
 
     def unpublished(self) -> list[Goal]:
-        """The goals of which something was said that may not be on record."""
+        """Return the goals with a remark that may not be recorded."""
         return [goal for goal in self._goals.values() if goal.words and not goal.words.is_told]
 
     def unseen(self) -> int:
-        """The number of goals of which something was said that the owner has not seen."""
+        """Return the number of goals with a remark that the owner has not seen."""
         return sum(goal.words is not None and not goal.words.is_seen for goal in self._goals.values())
 
     def get(self, goal_id: str) -> Goal:
@@ -294,7 +295,7 @@ class GoalStore:
         return goal
 
     def record(self, goal: Goal) -> GoalRecord:
-        """A goal as everybody knows it."""
+        """Return a goal as it is published."""
         words = goal.words
         return GoalRecord(
             goal_id=goal.goal_id, text=goal.text, schedule=goal.schedule, time_zone=goal.time_zone,
@@ -321,7 +322,7 @@ def _without_old(goals: Iterable[Goal]) -> list[Goal]:
 
 # What a model is asked when a goal is checked, and how its reply is read.
 
-MOST_GOAL_CHARS = 600  # of what is said
+MOST_GOAL_CHARS = 600  # of a remark
 DONE = "This goal seems to be reached."
 _INSTRUCTIONS = """\
 You are an assistant that checks, while its user asks nothing, how one of the user's goals stands. What you are shown is
@@ -430,7 +431,7 @@ class Heartbeat(Routine):
         return out
 
     async def once(self) -> float:
-        """Check what is due."""
+        """Run the checks that are due."""
         wanted, self._all_now = self._all_now, False
         for goal in self.book.unpublished():
             await self._publish(goal)

@@ -1,4 +1,4 @@
-"""Dreams, thoughts, goals and the routines that make them: what is published, requested and answered."""
+"""The messages about dreams, thoughts, goals and the routines that make them: publications, requests and answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal
 
 from local.bus.message import Data, Delivery, ErrorInfo, Message
 
-# Dreams: what is made of conversations while nobody asks anything.
+# Dreams: notes on conversations, written while the system is idle.
 
 DREAM = "dream"  # the category of the notes
 
@@ -126,7 +126,7 @@ class GoalResult(Message):
     error: ErrorInfo | None = None
 
 
-# What is done while nobody asks anything: how a routine is, and what it thinks.
+# Work while the system is idle: the state of a routine, and its thoughts.
 
 RoutineName = Literal["dreamer", "monologue", "heartbeat"]
 RoutineVerb = Literal["status", "now", "on", "off"]

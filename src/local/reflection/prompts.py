@@ -31,7 +31,7 @@ def asked_again(instructions: str, told: str, unread: Sequence[tuple[str, str]])
 
 # An exchange in the prompt of a model that looks back.
 
-MOST_SIDE_CHARS: Final = 600  # of what was asked, and of what was answered
+MOST_SIDE_CHARS: Final = 600  # of a question, and of an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,5 +193,5 @@ def thought_messages(exchanges: Sequence[ToldExchange], unread: Sequence[tuple[s
 
 
 def read_thought(text: str) -> str:
-    """The thought, in one line; empty if there is none. Raises `UnreadableReply`."""
+    """Return the thought, in one line; empty if there is none. Raises `UnreadableReply`."""
     return " ".join(read_object(_ThoughtPromptReply, text).thought.split())[:MOST_THOUGHT_CHARS]

@@ -33,14 +33,14 @@ from local.reflection.prompts import ToldExchange
 from local.runtime.participant import Publications
 from local.skills.messages import SkillDraft, SkillRequest, SkillResult
 
-# The model, asked for what nobody waits for: its reply is an object of a form, its cost is counted.
+# The model's background questions: the reply is an object of a given form, its cost is counted.
 
 T = TypeVar("T")
 Json = dict[str, Any]
 Unread = tuple[tuple[str, str], ...]  # replies that could not be read, each with the reason
 
 CALLS = 2  # of the model for one question
-CONTEXT_TOKENS = 32_000  # where nobody says how large the window is
+CONTEXT_TOKENS = 32_000  # if the size of the window is unknown
 MAX_TOKENS = 1_500  # of a reply
 
 
@@ -223,8 +223,9 @@ class RoutinePolicy:
 
 
 def what_it_waits_for(state: RoutineState, policy: RoutinePolicy, now: float, idle_seconds: float) -> str:
-    """In a few words; empty if it is time. `now` is in seconds since 1970; a clock that was set back counts as no time
-    that has passed, but not for longer than the pause lasts."""
+    """Return the reason to wait in a few words; empty if it is time. `now` is in seconds since 1970; after the clock
+    was set back no time counts as passed, but for no longer than the pause.
+    """
     if not is_on(state, policy):
         return "it is switched off"
     due = min(state.done_at, now) + policy.every_seconds - now
@@ -281,11 +282,11 @@ class ReflectionConfig(Settings):
         return RoutinePolicy(self.monologue, every, idle, self.monologue_tokens_per_day)
 
     def beating(self) -> RoutinePolicy:
-        """The policy of the heartbeat; each goal has its own schedule."""
+        """Return the policy of the heartbeat; each goal has its own schedule."""
         return RoutinePolicy(self.heartbeat, 0.0, self.heartbeat_idle_minutes * MINUTE, self.heartbeat_tokens_per_day)
 
 
-# For how long nobody has asked anything.
+# The time since the last question.
 
 
 class Silence:
@@ -304,7 +305,7 @@ class Silence:
 
 
 LOOK_SECONDS = 60.0
-UNREADABLE = "unreadable"  # what came of a reply that could not be read
+UNREADABLE = "unreadable"  # the outcome of a reply that could not be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +335,7 @@ class Routine(ABC):
 
     @abstractmethod
     async def once(self) -> float:
-        """Do it, and give the time up to which exchanges are read now. Raises `LocalError`."""
+        """Run once, and return the time up to which exchanges are read now. Raises `LocalError`."""
 
     def waits_for(self) -> str:
         """Return what the routine waits for, in a few words; empty if it may run."""

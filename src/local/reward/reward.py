@@ -26,7 +26,7 @@ from local.critic.messages import CritiqueResult, RewardEvent, UserFeedback
 from local.memory.messages import MemoryDeleted
 from local.runtime.participant import Kind, Participant, Resources, on
 
-# What users and the critic think of each answer, and which rewards are still to be told, in one SQLite file.
+# The users' ratings and the critic's scores of each answer, and the unpublished rewards, in one SQLite file.
 
 Scores = Mapping[int, int]  # how many answers have got each score
 
@@ -130,7 +130,7 @@ class RatingStore(Database):
     commit; raises `StoreFailed`.
 
     The rating of an answer is the one with the latest `rated_at`, in whatever order they come. One that changes it is
-    due until `told`.
+    due until `mark_published`.
     """
 
     def __init__(self, path: Path) -> None:

@@ -131,7 +131,7 @@ def _ollama(name: str, provider: Provider, url: str) -> _Found:
 
 
 def openai_endpoint(name: str, provider: Provider) -> Endpoint:
-    """A server that speaks OpenAI's API. Raises `ConfigError` for an address that is none."""
+    """Return the endpoint of a server with OpenAI's API. Raises `ConfigError` for an invalid address."""
     if not provider.url:
         raise ConfigError(f"where is the model server? Write its address as providers.{name}.url in models.yaml")
     return Endpoint(

@@ -18,9 +18,9 @@ LOOK_SECONDS = 1.0
 class DataDirWatch:
     """A watch on the data directory of a running system.
 
-    It reports with `tell(problem)`, which `/health` shows; an empty text means that the problem is solved. When the
-    directory was replaced, `furnish()` writes the required files into it, again at each check while that fails with a
-    `LocalError`, and `renewed()` is called. `stop()` is called when another system runs on it.
+    It reports with `report_problem(problem)`, which `/health` shows; an empty text means that the problem is solved.
+    When the directory was replaced, `furnish()` writes the required files into it, again at each check while that fails
+    with a `LocalError`, and `renewed()` is called. `stop()` is called when another system runs on it.
     """
 
     def __init__(

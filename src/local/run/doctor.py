@@ -54,7 +54,7 @@ from local.run.backend import google_endpoint, may_stand_in, openai_endpoint, us
 from local.run.overrides import with_mcp_servers
 from local.run.participant import SECRETS, find_class
 
-if TYPE_CHECKING:  # optional capabilities: what was taken out is not checked
+if TYPE_CHECKING:  # optional capabilities: removed ones are not checked
     from local.memory.service import Condition
     from local.web.search import WebSearchConfig
 
@@ -190,7 +190,7 @@ class Installation:
 
     @property
     def observers(self) -> ObserverModels:
-        """The models of everybody beside the generator that no chain in models.yaml names."""
+        """Return the models of all participants except the generator that no chain in models.yaml names."""
         named = {name: getattr(config, "model", None) for name, config in self.configs.items()}
         chained = {name for name, role in _ROLES.items() if getattr(self.models.roles, role)}
         own = {name: model for name, model in named.items() if model and name not in chained | {GeneratorAgent.name}}
@@ -242,7 +242,7 @@ def _running(data_dir: Path) -> RunInfo | None:
     """Return the facts of the running system; a killed system leaves its facts behind, so its process is checked."""
     try:
         facts = RunDirectory(data_dir).facts()
-    except (LocalError, OSError):  # nothing runs, or what is wrong with the run directory is said by its own check
+    except (LocalError, OSError):  # no system runs, or the check of the run directory reports the error
         return None
     return facts if psutil.pid_exists(facts.pid) else None
 
@@ -346,7 +346,7 @@ def check_run_directory(data_dir: Path) -> DoctorFinding:
 
 
 def check_damage(data_dir: Path) -> DoctorFinding | list[DoctorFinding]:
-    """One warning for each folder into which a start has moved a damaged store."""
+    """Return one warning for each folder into which a start has moved a damaged store."""
     folders = sorted(data_dir.glob("*.damaged-*"))
     if not folders:
         return ok("damage", "no damaged store was found")
@@ -382,7 +382,7 @@ def _nearest(path: Path) -> Path:
 
 SECONDS = 2.0
 SERVER = "model server"
-_NAMED_IN = {"generator_b": "--model-b or system.yaml"}  # where not in a page of its own
+_NAMED_IN = {"generator_b": "--model-b or system.yaml"}  # for those without a page of their own
 
 
 async def check_model_servers(
@@ -591,7 +591,7 @@ def _is_among(model: str, there: Sequence[str]) -> bool:
     return model in there or f"{model}:latest" in there
 
 
-# Checks of what takes part: the running system's health, the memory with its embedding model, the search providers.
+# Checks of participants: the running system's health, the memory with its embedding model, the search providers.
 
 RESTART = "stop it with Ctrl-C or SIGTERM and start it again; its log says why"
 MEND = "fix the reported problem; LoCAL2 retries automatically, and the log has details"
@@ -630,7 +630,9 @@ async def _health(api_url: str | None, data_dir: Path | None) -> Any:
 
 
 def check_participants(health: Mapping[str, Any]) -> list[DoctorFinding]:
-    """The participants that do not serve, and why: a failure for one that was given up, else a warning."""
+    """Return the participants that do not serve, with the reason: a failure for one that was given up, else a
+    warning.
+    """
     found = []
     for participant in health.get("participants", ()):
         name, state = participant["name"], participant.get("state", "ready")
@@ -702,7 +704,7 @@ async def check_bundled_model(directory: Path | None = None) -> DoctorFinding:
 
 
 async def check_search(config: WebSearchConfig | None) -> list[DoctorFinding]:
-    """One finding for each provider; one that cannot look is only a warning if another can."""
+    """Return one finding for each provider; one that cannot search is only a warning if another can."""
     if config is None:
         return [ok("search", "web_search is not among the participants")]
     names = dict.fromkeys([config.provider, *config.fallback_providers])
@@ -778,7 +780,7 @@ def check_commands(takes_part: bool) -> DoctorFinding | list[DoctorFinding]:
     return warn("commands", f"the model cannot run commands: {problem.why}", problem.fix)
 
 
-# Runs every check, side by side, tells what each has found, and never lets one of them raise.
+# Runs every check side by side and prints the findings; an error in a check is a finding, too.
 
 EXIT_INTERRUPTED = 130
 ASK_FOR_HELP = "please report this; it is a bug in the doctor"
@@ -798,7 +800,9 @@ def run(*, config_dir: Path | None = None, data_dir: Path | None = None, as_json
 
 
 async def _until_interrupted(examination: Awaitable[list[DoctorFinding]]) -> list[DoctorFinding]:
-    """Ctrl-C ends it at once: a check in a thread would be waited for, and none has anything in hand."""
+    """Run the checks; Ctrl-C ends them at once, because a check in a thread would be waited for, and none has work to
+    finish.
+    """
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, os._exit, EXIT_INTERRUPTED)
     return await examination
 

@@ -103,7 +103,7 @@ async def _classifies(client: Router, model: str, num_ctx: int, data_dir: Path, 
 async def _where(
     layers: Sequence[Path], models: ModelsConfig, stock: ModelStock, name: str
 ) -> tuple[Routing, str, ServerSpec | None]:
-    """How to ask a model, by what name, and the server to start for that, if any."""
+    """Return how to ask a model, its name there, and the server to start for it, if any."""
     provider, slash, rest = name.partition("/")
     settings = models.providers.get(provider) if slash else None
     if settings is not None and settings.kind in ("openai", "google_genai"):

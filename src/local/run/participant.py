@@ -65,7 +65,7 @@ class ParticipantSpec:
     python_path: tuple[Path, ...] = ()
     overrides: Mapping[str, Any] = field(default_factory=dict)
     ollama_debug: bool = False
-    child: str = ""  # what the supervisor calls it
+    child: str = ""  # its name at the supervisor
 
 
 async def run(lifeline: Lifeline, part: ParticipantSpec) -> None:
@@ -92,7 +92,7 @@ async def serve(part: ParticipantSpec, stop: asyncio.Event, on_ready: Callable[[
 
 
 async def _open_patiently(attempt: Callable[[], Bus]) -> Bus:
-    """Wait for room for what a participant declares, as its stores wait for theirs."""
+    """Wait until the disk has room for a participant's declaration, as its stores wait for theirs."""
     waiting = OpeningLog()
     while True:
         try:
@@ -131,7 +131,7 @@ def bus_of(sender: str, address: BusAddress, data_dir: Path, *, journaled: bool 
 
 
 def find_class(target: str, python_path: tuple[Path, ...] = ()) -> type[Participant]:
-    """Import "package.module:Class". Raises `ConfigError` that names what is missing."""
+    """Import "package.module:Class". Raises `ConfigError` that names the missing part."""
     for folder in python_path:
         if str(folder) not in sys.path:
             sys.path.append(str(folder))
@@ -139,7 +139,7 @@ def find_class(target: str, python_path: tuple[Path, ...] = ()) -> type[Particip
     try:
         imported = importlib.import_module(module)
     except Exception as error:  # noqa: BLE001 - a user's module may raise anything while it is imported
-        below = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)  # this call is no news
+        below = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)  # without this call
         raise ConfigError(f"participant {target}: cannot import {module}: {explained(below)}") from None
     found = getattr(imported, name, None)
     if not (isinstance(found, type) and issubclass(found, Participant)):
@@ -148,9 +148,9 @@ def find_class(target: str, python_path: tuple[Path, ...] = ()) -> type[Particip
 
 
 def make(part: ParticipantSpec) -> Participant:
-    """The participant, with its settings read and its services built: here, in its process, the secrets that its own
-    settings name have their values, and for agents and the model keeper the keys of model servers. Raises
-    `ConfigError`."""
+    """Return the participant with its settings and services: in its process, the secrets that its own settings name
+    have their values, and agents and the model manager get the keys of model servers. Raises `ConfigError`.
+    """
     kind = find_class(part.target, part.python_path)
     variables, file = environment(), kind.settings or kind.name
     given = {key: getattr(variables, key) for key in SECRETS if key in kind.Config.model_fields}
@@ -169,7 +169,7 @@ def make(part: ParticipantSpec) -> Participant:
 app = new_app()
 
 EXIT_INTERRUPTED = 130
-LISTEN_SECONDS = 1.5 * LOOK_SECONDS  # a newcomer hears from everybody alive within one look
+LISTEN_SECONDS = 1.5 * LOOK_SECONDS  # a new participant receives a status of every living one within one look
 
 
 class NameTaken(LocalError):
@@ -181,7 +181,7 @@ class NameTaken(LocalError):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until Ctrl-C or SIGTERM. The exit status is 2, with one line, for whatever the user can mend, and 130 for
     Ctrl-C before the participant serves."""
-    os.umask(0o077)  # what it keeps is for this user's eyes
+    os.umask(0o077)  # its files are for this user alone
     return exit_status(app, sys.argv[1:] if arguments is None else arguments, "python -m local.run.participant")
 
 
@@ -256,7 +256,7 @@ async def _run(part: ParticipantSpec, name: str) -> None:
     stop = asyncio.Event()
 
     def begin() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):  # until now they end it at once: it has nothing in hand
+        for number in (signal.SIGINT, signal.SIGTERM):  # until now they end it at once: it has no work to finish
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         log.info("%s serves (Ctrl-C stops it)", name)
 
@@ -265,7 +265,7 @@ async def _run(part: ParticipantSpec, name: str) -> None:
 
 
 async def _refuse_second(part: ParticipantSpec, name: str) -> None:
-    """Listen long enough for every live participant to be heard. Raises `NameTaken`."""
+    """Listen long enough to receive a status of every living participant. Raises `NameTaken`."""
     taken: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def receive(envelope: Envelope) -> None:

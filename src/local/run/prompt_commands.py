@@ -1,4 +1,4 @@
-"""`local2 prompt show`: what the model is told before a question, by a system that runs, else by the settings."""
+"""`local2 prompt show`: the messages before a question, from a running system, else from the settings."""
 
 from __future__ import annotations
 
@@ -53,8 +53,9 @@ def sections(prompt: str | None, profile: str | None, config_dir: Path | None, d
 
 
 def messages(prompt: str | None, session_id: str, config_dir: Path | None, data_dir: Path | None) -> Sequence[Json]:
-    """What the model of the running system gets before the next question of a session; the variant changes the system
-    message. Raises `ConfigError`, `NotRunning`; `NoAnswer` if the system does not know the session."""
+    """Return the messages of the running system before the next question of a session; the variant changes the system
+    message. Raises `ConfigError`, `NotRunning`; `NoAnswer` if the system does not know the session.
+    """
     with _client(data_dir) as client:
         told: list[Json] = client.session(client.whole_id(session_id))["messages"]
     if prompt is None:
@@ -111,7 +112,7 @@ def _as(
 
 
 def _tier(model: str, layers: Sequence[Path]) -> Tier:
-    """The size of a model as the owner states it; nobody is asked here, so that any other is shown as mid-size."""
+    """Return a model's size as the owner states it, else mid-size: no server is asked here."""
     sizes = load_models(layers).sizes
     said = next((sizes[name] for name in (model, model.partition("/")[2]) if name in sizes), "mid")
     return Tier(said) if isinstance(said, str) else tier_of(said)
@@ -123,7 +124,7 @@ def as_text(told: Sequence[Json]) -> str:
 
 
 def in_words(shown: Json) -> str:
-    """A prompt's sections for a person, each with where it is from and what it costs."""
+    """Return a prompt's sections for a person, each with its origin and cost."""
     parts = [
         f"--- {each['name']} · {each['tokens']} tokens · {each['origin']}\n{each['text']}" for each in shown["sections"]
     ]
@@ -155,14 +156,14 @@ def _line_of(tool: type[Tool]) -> ToolLine:
     return ToolLine(tool.name, tool.effect, tool.safety, tool.category, tool.replaces)
 
 
-# `local2 prompt`: what the model is told.
+# `local2 prompt`: the model's prompt.
 
 prompt_app = typer.Typer(help="What the model is told.")
 
 
 @prompt_app.callback()
 def prompt_callback() -> None:
-    """What the model is told."""
+    """Show the model's prompt."""
 
 
 @prompt_app.command("show")
@@ -176,8 +177,9 @@ def show_prompt(
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Print what the model gets before a question, with where it is from and what it costs: of the system that runs,
-    else by the settings. With a session, the messages."""
+    """Print the messages before a question, with their origin and cost: of the running system, else from the settings.
+    With a session, its messages.
+    """
     if session is not None:
         told = messages(prompt, session, config_dir, data_dir)
         typer.echo(json.dumps(list(told), ensure_ascii=False, indent=1) if as_json else as_text(told))

@@ -1,4 +1,4 @@
-"""The settings of every participant and the secrets that they name, what the doctor finds, and backups."""
+"""HTTP routes for the settings of every participant and their secrets, the doctor's findings, and backups."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ class _Settings:
 
     @open_to(Access.OWNER)
     async def show(self, name: PathId) -> Response:
-        """One of them: schema, texts, values with their sources, defaults, the user's file, and whom to restart."""
+        """One settings file: schema, texts, values with their sources, defaults, the user's file, and the participants
+        to restart.
+        """
         return JsonResponse(await _done(_files().show, name))
 
     @open_to(Access.TOKEN)
@@ -127,7 +129,7 @@ async def _done(work: Callable[..., T], *arguments: Any) -> T:
         raise RequestRefused("invalid", str(error)) from None
 
 
-# Upkeep: what the doctor finds, and backups.
+# Upkeep: the doctor's findings, and backups.
 
 DOCTOR_SECONDS = 120.0
 
@@ -149,7 +151,7 @@ def add_upkeep_routes(routes: APIRouter) -> None:
     @routes.get("/doctor")
     @open_to(Access.OWNER)
     async def doctor() -> Response:
-        """What `local2 doctor` finds of this system, with how to fix it."""
+        """The findings of `local2 doctor` for this system, each with its fix."""
         async with _upkeep().doctor:
             return JsonResponse(await _examined())
 
@@ -179,7 +181,9 @@ def add_upkeep_routes(routes: APIRouter) -> None:
 
 
 async def _examined() -> Any:
-    """The findings of the command, in a process of its own: its checks load what the API does without."""
+    """Return the findings of the command, run in a separate process: its checks load modules that the API
+    does without.
+    """
     settings = [("--config-dir", str(folder)) for folder in api().layers[-1:] if folder.is_dir()]
     command = ["doctor", "--json", "--data-dir", str(api().data_dir), *(word for pair in settings for word in pair)]
     process = await asyncio.create_subprocess_exec(

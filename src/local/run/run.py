@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 API = "api"
 NOT_IN_SETTINGS = "it is no longer in the settings"
-NEEDED = frozenset({"proxy", "journal", API})  # without whom nobody could ask for the start
+NEEDED = frozenset({"proxy", "journal", API})  # without these a start could not be requested
 
 
 class StopRefused(LocalError):
@@ -176,7 +176,7 @@ class ChildControl:
     async def _reply(self, reply: Message, envelope: Envelope) -> None:
         try:
             await self._bus.publish(reply, envelope.trace(), in_reply_to=envelope.id)
-        except LocalError as error:  # it is asked again, or does not wait any more
+        except LocalError as error:  # the request is repeated, or no longer waits
             log.warning("the answer to %s could not be sent: %s", envelope.sender, error)
 
     def _runs(self, name: str) -> bool:
@@ -196,7 +196,8 @@ class ChildControl:
         return next((child for child in self._supervisor.children if child.name == name), None)
 
 
-# The supervisor on the bus: what it knows of its children, told at every change and as often as participants do.
+# The supervisor on the bus: the state of its children, published at every change and as often as participants publish
+# theirs.
 
 
 class Announcer:
@@ -224,7 +225,7 @@ class Announcer:
         """
         control = ChildControl(self._bus, supervisor, newcomers, announce=lambda: self._announce(supervisor))
         try:
-            await supervisor.wait_until(_has_bus)  # a start that takes long is no trouble of the bus
+            await supervisor.wait_until(_has_bus)  # a slow start is no problem of the bus
             await self._connect()
             await self._publish(supervisor)
         finally:
@@ -232,7 +233,7 @@ class Announcer:
 
     async def _publish(self, supervisor: Supervisor) -> None:
         self._bus.on_newcomer.append(self._wake.set)
-        self._bus.on_reconnect.append(self._wake.set)  # what was said meanwhile is lost
+        self._bus.on_reconnect.append(self._wake.set)  # messages from meanwhile are lost
         loop = asyncio.get_running_loop()
         while True:
             self._wake.clear()
@@ -262,7 +263,7 @@ def _has_bus(children: tuple[ChildState, ...]) -> bool:
 
 
 def _detail(child: ChildState) -> str:
-    """Return its last end; for a child that was given up, also the time of the next try."""
+    """Return a child's last end; for one that was given up, also the time of the next try."""
     if child.state is not ChildPhase.FAILED:
         return child.detail
     if child.retry_at is None:
@@ -295,13 +296,13 @@ def _status(supervisor: Supervisor, bus: Bus, details: dict[str, str]) -> Partic
     )
 
 
-# What a system does once it runs: it tells others where it is, its user that it is ready, and clears leftovers.
+# A system after its start: it publishes its address, informs its user that it is ready, and clears leftovers.
 
 ROOM_SECONDS = 1.0  # between two looks whether there is room
 
 
 async def introduce(directory: RunDirectory, facts: RunInfo, greet: Callable[[], object]) -> None:
-    """Write down where the system is, as soon as there is room for that, then `greet()`."""
+    """Write the run directory's information, as soon as the disk has room for that, then `greet()`."""
     if not directory.write(facts):
         log.warning("other programs cannot find this system until there is space in %s", directory.path)
     while not directory.write(facts):  # noqa: ASYNC110 - nobody tells when there is room
@@ -346,10 +347,10 @@ def _when_at_its_end(loop: asyncio.AbstractEventLoop, pipe: int, end: Callable[[
         end()
 
     os.set_inheritable(pipe, False)
-    loop.add_reader(pipe, ended)  # nobody ever writes to it
+    loop.add_reader(pipe, ended)  # nothing is ever written to it
 
 
-# What the supervisor and clients of other kinds may say, written down for everybody as soon as there is room.
+# The declarations of the supervisor and of other clients, written as soon as the disk has room.
 
 SUPERVISOR = "supervisor"
 
@@ -393,7 +394,7 @@ class SystemDeclarations:
 API_TARGET = "local.api.app:ApiParticipant"
 JOURNAL = "local.journal.server:Journal"
 EXIT_CONFIG = 2
-SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, and says why
+SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, with the reason
 MISCONFIGURED = f"exit status {EXIT_CONFIG}"
 
 
@@ -452,7 +453,7 @@ def run(flags: Flags) -> int:
             workspace=workspace,
         )
         notice = _rebuild_missing(directory.data_dir, {entry.name for entry in system.participants})
-        with listener or nullcontext():  # who has the lock next has the port, too
+        with listener or nullcontext():  # the holder of the lock also has the port
             return asyncio.run(_supervise(plan, directory, lock, declarations, notice))
 
 
@@ -490,7 +491,7 @@ async def _supervise(
         telling = tasks.create_task(_announce(announcer, supervisor, _newcomers(plan), declarations))
         try:
             async with supervisor:
-                if any(_is_misconfigured(child, plan) for child in supervisor.children):  # it has said what is wrong
+                if any(_is_misconfigured(child, plan) for child in supervisor.children):  # it has reported the error
                     return EXIT_CONFIG
                 supervisor.show_warnings()
                 introducing = tasks.create_task(
@@ -515,7 +516,7 @@ async def _supervise(
 async def _announce(
     announcer: Announcer, supervisor: Supervisor, newcomers: ParticipantReloader, declarations: SystemDeclarations
 ) -> None:
-    await declarations.written()  # before that nobody would hear what it says
+    await declarations.written()  # earlier messages would be refused
     await announcer.run(supervisor, newcomers)
 
 
@@ -601,7 +602,7 @@ def _participant(plan: SystemPlan, name: str, target: str) -> ChildSpec:
     part = ParticipantSpec(
         target, plan.bus, resources, plan.layers, system.python_path, overrides, system.ollama_debug, name
     )
-    outlives = target == JOURNAL  # what the others still have to say at their end is to be on record
+    outlives = target == JOURNAL  # the last messages of the others are to be recorded
     return ChildSpec(
         name,
         PARTICIPANT,

@@ -66,8 +66,9 @@ class SettingsFiles:
         return {name: readers for name, (_, readers) in self._kinds().items()}
 
     def described(self) -> list[Json]:
-        """Every file in the order of its name: who reads it, what it says of itself and of each key, and which keys the
-        user's file has. Raises `ConfigError`."""
+        """Return every file in the order of its name: its readers, its comments on itself and on each key, and the keys
+        in the user's file. Raises `ConfigError`.
+        """
         return [self._described(name, *found) for name, found in sorted(self._kinds().items())]
 
     def _described(self, name: str, kind: type[Settings], readers: Sequence[str]) -> Json:
@@ -166,7 +167,7 @@ class SettingsFiles:
         return folder
 
     def _texts(self, name: str, kind: type[Settings]) -> tuple[list[str], dict[str, list[str]]]:
-        """What the comments of the defaults say, else the descriptions in the class."""
+        """Return the comments of the defaults, else the descriptions in the class."""
         about, texts = texts_of(self._layers[0] / f"{name}.yaml")
         fields = kind.model_fields.items()
         return about, {key: texts.get(key) or [*filter(None, [field.description])] for key, field in fields}
@@ -180,8 +181,9 @@ class SettingsFiles:
         return {}
 
     def _sources(self, name: str, kind: type[Settings], readers: Sequence[str]) -> dict[str, Json]:
-        """Where a value comes from that is not the default: an environment variable, the line of a participant in
-        system.yaml, or a file of the user's."""
+        """Return the source of each value that is not the default: an environment variable, the line of a participant
+        in system.yaml, or a file of the user's.
+        """
         own, variables = self._own(name), environment()
         found: dict[str, Json] = {
             key: {"from": "file", "name": f"{name}.yaml"} for key in own if key in kind.model_fields
@@ -258,7 +260,7 @@ def _secrets(value: object) -> Iterator[str]:
 
 
 def _named(value: object, place: str = "") -> Iterator[tuple[str, str]]:
-    """Where a secret is named, in a setting for one or in a text, as of a model server; and its name."""
+    """Yield where a secret is named, in a setting for one or in a text, such as a model server's; and its name."""
     match value:
         case SecretStr():
             yield from _named(value.get_secret_value(), place)

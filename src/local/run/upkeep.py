@@ -96,7 +96,7 @@ def back_up(data_dir: Path, target: Path) -> int:
 
 
 def backups_folder(data_dir: Path) -> Path:
-    """Where backups are that were made without naming a folder: beside the data directory."""
+    """Return the folder of backups made without naming one: beside the data directory."""
     return data_dir.with_name(f"{data_dir.name}-backups")
 
 
@@ -112,8 +112,8 @@ def made_backups(data_dir: Path) -> list[dict[str, Any]]:
 
 
 def restore(source: Path, data_dir: Path, *, replace: bool = False) -> Path | None:
-    """Put a backup in the place of a data directory on which nothing runs. With `replace` what is there is moved
-    aside; returns whereto. Raises `BackupRefused`, `StoreFailed`.
+    """Restore a backup to a data directory on which no system runs. With `replace` the present content is moved aside;
+    returns whereto. Raises `BackupRefused`, `StoreFailed`.
     """
     if not (source / MANIFEST).exists():
         raise BackupRefused(
@@ -236,7 +236,7 @@ STORES = {name: store for name, store in _OF_ALL.items() if store.owner in parti
 
 
 def missing(data_dir: Path, owners: Collection[str]) -> list[str]:
-    """The names in `STORES` of what these participants miss; none where there is no journal."""
+    """Return the names in `STORES` of the missing stores of these participants; none if there is no journal."""
     if not (data_dir / JOURNAL).exists():
         return []
     stores = {name: store for name, store in STORES.items() if store.owner in owners}
@@ -254,7 +254,7 @@ def _is_empty(path: Path, table: str) -> bool:
                 return True
             return db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None
     except sqlite3.Error:
-        return False  # damaged, or not to be read: its owner says so
+        return False  # damaged, or not readable: its owner reports it
 
 
 # Messages as the journal has them, for stores that are made again from it.
@@ -301,7 +301,7 @@ class _Turn(NamedTuple):
     ended_at: float
 
 
-_Happened = _Turn | Recorded  # the end of a query, or what was said of a session
+_Happened = _Turn | Recorded  # the end of a query, or a change of a session
 
 
 async def _conversation(data_dir: Path, path: Path, respondent_id: str = MAIN_RESPONDENT) -> int:
@@ -377,7 +377,7 @@ def _status(end: ResponseGeneration | QueryFailed) -> TurnStatus:
 
 
 async def _engrams(data_dir: Path, path: Path) -> int:
-    """Every answer, then what was said of it, pins included."""
+    """Yield every answer, then its ratings, grades and pins."""
     from local.memory.service import EngramService
 
     number = 0
@@ -425,7 +425,7 @@ async def _remember(engrams: EngramService, each: Recorded) -> int:
 
 
 async def _ratings(data_dir: Path, path: Path) -> int:
-    """Every rating and every score. Rewards are due again, and told under the ids that the journal knows."""
+    """Yield every rating and every score. Rewards are due again, and published under the ids that the journal knows."""
     from local.reward.reward import RatingStore, rating_of
 
     number = 0
@@ -503,7 +503,7 @@ def has_any(data_dir: Path, name: str) -> bool:
         with closing(recorded(data_dir, *kinds)) as found:
             return any(_is_for(name, each.message) for each in found)
     except LocalError:
-        return False  # the journal's own start says what is wrong with it
+        return False  # the journal's own start reports the error
 
 
 def _is_for(name: str, message: object) -> bool:

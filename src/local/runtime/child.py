@@ -28,10 +28,10 @@ from local.runtime.logs import configure_logging, hold_warnings, one_line, parti
 
 # A child's end of the socket pair that ties it to the supervisor.
 
-READY, BEAT, TERMINATED = b"r", b"b", b"t"  # what a child sends
+READY, BEAT, TERMINATED = b"r", b"b", b"t"  # sent by a child
 TROUBLE = b"e"  # a line of text follows
 MOST_TROUBLE = 500  # characters of it
-STOP, SHOW_WARNINGS = b"s", b"w"  # what the supervisor sends
+STOP, SHOW_WARNINGS = b"s", b"w"  # sent by the supervisor
 BEATS_PER_HANG = 2.5
 EXIT_FAILED, EXIT_CONFIG = 1, 2
 
@@ -81,9 +81,9 @@ class Lifeline:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[asyncio.Event]:
-        """Beat for as long as the block lasts; the event given is set when this process is asked to stop (SIGTERM).
+        """Beat for as long as the block lasts; the yielded event is set when this process is asked to stop (SIGTERM).
 
-        Finish what is in flight inside the block: outside it SIGTERM ends the process at once.
+        Finish the work in flight inside the block: outside it SIGTERM ends the process at once.
         """
         with self.stoppable() as stop:
             beating = asyncio.create_task(self.keep_beating(), name="lifeline")
@@ -181,7 +181,7 @@ class SharedLifeline(Lifeline):
 
 log = logging.getLogger(__name__)
 
-THREADS = min(32, (os.cpu_count() or 1) + 4)  # that a child has at most for what blocks, as asyncio gives one by itself
+THREADS = min(32, (os.cpu_count() or 1) + 4)  # for blocking calls of a child, as many as asyncio has by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ async def _together(specs: Sequence[ChildSpec], socks: Sequence[socket.socket], 
 
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, pass_on_sigterm)
-    loop.set_default_executor(ThreadPoolExecutor(len(specs) * THREADS))  # so that nobody waits for another's threads
+    loop.set_default_executor(ThreadPoolExecutor(len(specs) * THREADS))  # so that no child waits for another's threads
     for task in asyncio.as_completed([member.task for member in members]):
         ended = await task
         members.remove(ended)
@@ -341,7 +341,7 @@ class StartedProcess(Protocol):
         """The exit status of one of its children that is gone; see `ForkedProcess` in template.py."""
 
 
-# One running child process: what it says on its lifeline, its signals, its end.
+# One running child process: its messages on the lifeline, its signals, its end.
 
 # For the exit status of a child whose template has ended.
 STATUS_LOST = 255
@@ -400,7 +400,7 @@ class ChildProcess:
         self._hang_up()
 
     def reap(self) -> int | None:
-        """The exit status of a child that is gone, negative for a signal, `STATUS_LOST` if it is no longer known; None
+        """Return the exit status of an ended child, negative for a signal, `STATUS_LOST` if it is no longer known; None
         if the template does not answer. Blocks.
         """
         return self._process.reap(self._status)
@@ -419,7 +419,7 @@ class ChildProcess:
                 self._hang_up()
 
     def _take(self, said: bytes) -> None:
-        """Signs of life, with lines of text between them, the last of which may not be whole yet."""
+        """Read signs of life, with lines of text between them, the last of which may be incomplete."""
         signs, begin, rest = said.partition(TROUBLE)
         self._heed(signs)
         line, end, others = rest.partition(b"\n")
@@ -474,7 +474,7 @@ class ProcessStart:
 
     def __init__(self, specs: Sequence[ChildSpec], fork: Fork) -> None:
         self._specs, self._fork = specs, fork
-        self._ours: dict[str, socket.socket] = {}  # the ends of lifelines that nobody has taken yet
+        self._ours: dict[str, socket.socket] = {}  # the ends of lifelines that are not taken yet
         self._forking: asyncio.Task[StartedProcess] | None = None
 
     async def take(self, name: str) -> tuple[StartedProcess, socket.socket]:
@@ -482,7 +482,7 @@ class ProcessStart:
         process from starting."""
         if self._forking is None:
             self._forking = asyncio.create_task(self._begin(), name=f"start {name}")
-            # whoever waits may be stopped first, and then nobody asks what came of it
+            # the waiting caller may be stopped first, and then the result is not needed
             self._forking.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             return await asyncio.shield(self._forking), self._ours.pop(name)
@@ -496,7 +496,7 @@ class ProcessStart:
             self._close(name)
 
     async def _begin(self) -> StartedProcess:
-        given_up = set[str]()  # whoever waited for these children was stopped
+        given_up = set[str]()  # whose waiting callers were stopped
         for tries_left in reversed(range(TRIES)):
             theirs = [self._lifeline(spec.name) for spec in self._specs]
             for name in given_up:

@@ -39,7 +39,7 @@ class LogRecord:
         return cls(text, at, level, participant, query_id, "\n".join([message, *lines[1:]]))
 
     def as_json(self) -> dict[str, Any]:
-        """at (seconds since 1970), level, participant, query_id (null where there is none), message."""
+        """Return at (seconds since 1970), level, participant, query_id (null if there is none), message."""
         query_id = self.query_id if self.query_id not in ("", "-") else None
         return {
             "at": self.seconds, "level": self.level or None, "participant": self.participant or None,
@@ -107,7 +107,7 @@ class LogFollower:
         """The records since the last call that are whole: a line without its end waits."""
         yield from _records(self._read())
         if self._was_moved():
-            yield from _records(self._read())  # what was added before it was
+            yield from _records(self._read())  # lines added before it was replaced
             self._open()
             yield from _records(self._read())
 

@@ -34,7 +34,7 @@ _MARK = "__handles__"
 HANDLER_PARAMETERS = 3  # self, message, envelope
 
 
-Publications = tuple[type | str, ...]  # messages, whole subjects, and helpers that have such a list themselves
+Publications = tuple[type | str, ...]  # messages, whole subjects, and helpers with such a list of their own
 
 
 class Kind(StrEnum):
@@ -141,12 +141,12 @@ class Participant:
     journaled: ClassVar[bool] = True
     publishes: ClassVar[Publications | None] = None  # beside what handlers return; see `declaring`
     speaks_as: ClassVar[str | None] = None  # the respondent_id that all it says of a query names, if it answers queries
-    linger_ms: ClassVar[int] = 0  # what the journal gives it may wait so long, to travel together: nobody waits for it
+    linger_ms: ClassVar[int] = 0  # how long deliveries may be held to be sent together, if no user waits
     bus: Bus
 
     def __init__(self, config: Settings) -> None:
         self.config = config
-        self.attempts: dict[str, int] = {}  # of what the journal has given and is not done: how often, by envelope id
+        self.attempts: dict[str, int] = {}  # of unfinished deliveries of the journal, by envelope id
         self.consumers: list[Consumer] = []  # that give it what its durable handlers take
 
     @classmethod
@@ -181,7 +181,9 @@ class Participant:
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Hold what the participant needs while it serves; entered when the bus is ready, left after the last reply."""
+        """Hold the participant's resources while it serves; entered when the bus is ready, left after the
+        last reply.
+        """
         yield
 
     async def announce(self) -> None:
@@ -210,7 +212,7 @@ class Participant:
         return {}
 
 
-# What a participant's class declares that it says: read off its handlers, its own list, or else its code.
+# The publications of a participant's class: from its handlers, its own list, or else its code.
 
 EVERYBODY = (ParticipantStatus, BusGap, BusDead, BusProbe)
 
@@ -355,7 +357,7 @@ class Inbox:
         return len(self._items)
 
     def offer(self, envelope: Envelope) -> bool:
-        """Append; False if there is no room."""
+        """Append; returns False if there is no room."""
         size = len(envelope.payload)
         if len(self._items) >= self._max_envelopes or self._bytes + size > self._max_bytes:
             return False

@@ -63,16 +63,18 @@ def explained(error: BaseException) -> str:
 
 
 def located(error: BaseException) -> str:
-    """The error's name and where it was raised: the innermost place in a user's own file, else in ours, else none. Its
-    text, which may repeat what a user has said, is left out."""
+    """Return the error's name and where it was raised: the innermost place in a user's own file, else in ours, else
+    none. Its text, which may repeat a user's words, is left out.
+    """
     places = list(_places(error))
     place = next((place for place in places if not place[0].startswith(_OURS)), next(iter(places), None))
     return type(error).__name__ + (f" at {_shortened(place[0])}:{place[1]}" if place else "")
 
 
 def _places(error: BaseException) -> Iterator[tuple[str, int]]:
-    """File and line of the calls in no library, the innermost first; then those of the error's cause. Of a module that
-    is no Python the line that is none comes first."""
+    """Yield file and line of the calls outside of libraries, the innermost first; then those of the error's cause. For
+    a module that is not valid Python, its invalid line comes first.
+    """
     if isinstance(error, SyntaxError) and error.filename:
         yield error.filename, error.lineno or 1
     yield from reversed([*_calls(error.__traceback__)])
@@ -130,8 +132,8 @@ class StatusBeat:
 
 
 class Presence:
-    """The presence of one participant, by name, as reported to `heard`. It lives until it has been silent for too
-    long, and only while it reports that it is ready.
+    """The presence of one participant, by name, from the statuses passed to `update`. It lives until it has been silent
+    for too long, and only while it reports that it is ready.
     """
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -149,7 +151,7 @@ class Presence:
 
     @property
     def lives(self) -> bool:
-        """Whether the participant was heard lately."""
+        """Whether a recent status of the participant says that it is ready."""
         return self._clock() - self._heard_at <= SILENT_SECONDS
 
     async def lives_within(self, seconds: float) -> bool:
@@ -167,7 +169,7 @@ class Presence:
 log = logging.getLogger(__name__)
 
 STOP_SECONDS = 10.0
-LOG_AGAIN_SECONDS = 60.0  # why messages are put off, while that stays the same
+LOG_AGAIN_SECONDS = 60.0  # the repeated log of an unchanged reason to postpone messages
 YIELD_EVERY = 128  # messages handled without a pause before the socket's reader gets its turn
 # What a durable handler may raise when its work cannot be done now: it is given the message again.
 NOT_NOW = (BlobNotStored, StoreFailed, NotConfirmed, PublishTimeout, BusClosed, HandedBack)

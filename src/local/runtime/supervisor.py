@@ -62,7 +62,7 @@ def processor_status(pid: int) -> ProcessorStatus:
     """
     ran, waited, is_ready = 0, 0, False
     for thread in Path(f"/proc/{pid}/task").glob("*"):
-        with suppress(OSError, ValueError, IndexError):  # it has ended, or tells otherwise
+        with suppress(OSError, ValueError, IndexError):  # it has ended, or the format is unknown
             run, wait, _ = (thread / "schedstat").read_text().split()
             ran, waited = ran + int(run), waited + int(wait)
             is_ready |= (thread / "stat").read_text().rpartition(")")[2].split()[0] == "R"
@@ -119,7 +119,7 @@ FIRST_WAIT = 0.1
 LONGEST_WAIT = 5.0
 EARLY_SECONDS = 3.0
 MOST_EARLY_DEATHS = 5
-FIRST_RETRY, LONGEST_RETRY = 5.0, 30.0  # of what is given up
+FIRST_RETRY, LONGEST_RETRY = 5.0, 30.0  # of a child that is given up
 
 
 class RestartPolicy:
@@ -170,7 +170,7 @@ log = logging.getLogger(__name__)
 
 LATE_TICKS = 2.0
 TERMINATED_TO_DEATH = describe_end(-signal.SIGTERM)
-GROUP_SIGNAL_SECONDS = 0.25  # within it a signal to everybody has reached everybody
+GROUP_SIGNAL_SECONDS = 0.25  # within it a signal to the process group has reached all processes
 
 
 class ChildPhase(StrEnum):
@@ -202,7 +202,7 @@ class ChildState:
 @dataclass(frozen=True, slots=True)
 class _Death:
     how: str
-    why: str = ""  # what the child itself said last
+    why: str = ""  # the child's own latest message
     lived: float | None = None
     is_hopeless: bool = False  # starting it again at once cannot help
 
@@ -239,7 +239,7 @@ class Watchdog:
         self._deadlines[name] = now + self._allowed[name] / 2
 
     def silent(self, now: float) -> tuple[str, ...]:
-        """The names of which half of the time for a sign of life has gone by."""
+        """Return the names whose sign of life is overdue for half of the permitted time."""
         return tuple(name for name, at in self._deadlines.items() if now >= at - self._allowed[name] / 2)
 
     def forget(self, name: str) -> None:
@@ -297,8 +297,9 @@ class ChildMonitor:
         return not self.spec.required and self.state.restarts > 0
 
     def start(self) -> None:
-        """Begin to keep the child alive, with a clean record, or try at once one that is given up; without effect while
-        it is kept."""
+        """Begin to keep the child alive, with a clean record, or at once retry one that is given up; without effect
+        while it is kept.
+        """
         if self._task is None or self._task.done():
             self._is_stopping = False
             self._task = asyncio.create_task(self._keep(), name=f"keep {self.spec.name}")
@@ -339,7 +340,7 @@ class ChildMonitor:
             self._child.abandon()
 
     def silent(self) -> None:
-        """Look what the child waits for: a sign of life has not come for half of its time."""
+        """Check the processor time of a child whose sign of life is overdue for half of the permitted time."""
         if self._child is not None:
             self._wait.look(self._child.pid, self._now())
 
@@ -362,14 +363,15 @@ class ChildMonitor:
 
     @property
     def _waits_for_something(self) -> bool:
-        """Whether a child that is started again has just said what it waits for, such as a disk that is read-only:
-        killing it would not help. The first start counts as a try, so that the start of the system goes on."""
+        """Whether a restarted child has just reported what it waits for, such as a read-only disk: killing it would not
+        help. The first start counts as a try, so that the start of the system goes on.
+        """
         return self.state.restarts > 0 and self._now() - self._troubled_at < self.spec.ready_seconds / 2
 
     async def _keep(self) -> None:
         while True:
             death = await self._live()
-            if death.how == TERMINATED_TO_DEATH:  # before it could pass that on: it may have been sent to everybody
+            if death.how == TERMINATED_TO_DEATH:  # before it could report a signal to all processes
                 await self._sleep(GROUP_SIGNAL_SECONDS)
             if not self._is_stopping:
                 await self._pause(death)
@@ -380,12 +382,12 @@ class ChildMonitor:
                 self._set(again, restarts=self.state.restarts + 1, retry_at=None)
 
     async def _pause(self, death: _Death) -> None:
-        """Wait until it is time for the next start, or somebody wants the child to start or to stop."""
+        """Wait until it is time for the next start, or the child is asked to start or to stop."""
         self._last_death = death.detail
         seconds = self._policy.died(death.lived, is_hopeless=death.is_hopeless)
         when = f"in {seconds:g} s" if seconds else "at once"
         if self._policy.has_given_up:
-            if not death.is_hopeless:  # else it has said itself what is wrong
+            if not death.is_hopeless:  # otherwise it has reported the error itself
                 told = "%s failed too often (%s) and is tried again %s; everything else keeps running"
                 log.error(told, self.spec.name, death.how, when)
             self._set(ChildPhase.FAILED, pid=None, detail=death.detail, retry_at=self._now() + seconds)
@@ -401,7 +403,7 @@ class ChildMonitor:
             await asyncio.wait_for(self._woken.wait(), seconds)
 
     async def _live(self) -> _Death:
-        """One life of the child, from its start to its end."""
+        """Run one life of the child, from its start to its end."""
         self._ready_at, self._fault = None, ""
         self._wait.end()
         try:
@@ -457,7 +459,7 @@ class ChildMonitor:
             child.ask_to_stop()
 
     def _terminate(self) -> None:
-        self._watchdog.forget(self.spec.name)  # the time to stop is its own limit
+        self._watchdog.forget(self.spec.name)  # the time to stop has its own limit
         self._set(ChildPhase.STOPPING)
         if self._child is not None:
             self._child.ask_to_stop()
@@ -513,7 +515,7 @@ class Supervisor:
         self._watchdog: Watchdog
         self._changed = asyncio.Event()
         self._is_ending = False
-        self._showing: asyncio.TimerHandle | None = None  # of what warnings are held back
+        self._showing: asyncio.TimerHandle | None = None  # for warnings that are held back
 
     @property
     def children(self) -> tuple[ChildState, ...]:
@@ -585,7 +587,8 @@ class Supervisor:
 
     async def start(self, name: str) -> None:
         """Start a child that was added, stopped or given up; returns when it is ready or given up (see `children`).
-        Without effect once the end has begun."""
+        Without effect once the end has begun.
+        """
         monitor = self._monitor(name)
         if self._is_ending:
             return
@@ -622,7 +625,7 @@ class Supervisor:
     async def _watch(self, watchdog: Watchdog, tick: float) -> None:
         while True:
             await asyncio.sleep(until_next_tick(asyncio.get_running_loop().time(), tick))
-            # What the children said meanwhile has been heard: asyncio serves readers before timers.
+            # Messages that the children sent meanwhile have been received: asyncio serves readers before timers.
             now = asyncio.get_running_loop().time()
             overdue = watchdog.overdue(now)
             for name in watchdog.silent(now):

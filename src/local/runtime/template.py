@@ -55,8 +55,8 @@ SEND_SECONDS = 10.0
 START_SECONDS = 1.0
 FORKED_START_SECONDS = 5.0  # of the first child: the machine is busy with the start of the system
 FIRST_START_SECONDS = 60.0  # a new interpreter may still be importing
-REAP_SECONDS, KILLED_SECONDS = 1.0, 4.0  # to tell an exit status, and once more after a kill
-GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)  # which terminals and service managers send to everybody
+REAP_SECONDS, KILLED_SECONDS = 1.0, 4.0  # for an exit status, and again after a kill
+GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)  # sent to the whole process group
 FORK, REAP = b"f", b"r"
 SIZE, NUMBER = struct.Struct("!I"), struct.Struct("!q")
 MOST_SOCKETS = 250  # in one message, which Linux limits to 253
@@ -124,7 +124,7 @@ class TemplateProcess:
         """Fork one process for these children; returns its id. Raises `TimeoutError`, `TemplateEnded`, `OSError` where
         there can be no further process, and what pickle raises."""
         what, sockets = _pickled((specs, lifelines, hang_seconds))
-        data = pickle.dumps((sys.path, what))  # read in two steps: what is to be read may need that path
+        data = pickle.dumps((sys.path, what))  # read in two steps: the second may need that path
         with self._asking:
             self._send(FORK, data, sockets)
             pid = self._answer(self._seconds)
@@ -250,8 +250,9 @@ def import_all(names: Sequence[str]) -> None:
 
 
 def _be_template(control: int, preload: Sequence[str] = ()) -> NoReturn:
-    """Serve requests on the socket of that number until the program has gone; first import `preload` where the program
-    that this was forked from has not. Never returns, neither here nor in a child."""
+    """Serve requests on the socket of that number until the program has ended; first import the modules of `preload`
+    that are missing. Never returns, neither here nor in a child.
+    """
     status = 1
     try:
         _leave_program(control)
@@ -310,7 +311,7 @@ def _serve(control: socket.socket) -> NoReturn:
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)  # what has to be done is done below
-    ended: dict[int, int] = {}  # the exit statuses that nobody has asked for yet
+    ended: dict[int, int] = {}  # exit statuses that were not requested yet
     awaited: int | None = None
     sources: list[Any] = [control, woken]
     while True:
@@ -391,7 +392,7 @@ def _be_child(data: bytes, descriptors: Sequence[int]) -> NoReturn:
 
 
 def _end(status: int) -> NoReturn:
-    """End this process without what the program has left to do at its end."""
+    """End this process without the program's exit handlers."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
@@ -410,9 +411,10 @@ class ForkedProcess:
         self._status: int | None = None
 
     def reap(self, said: int | None) -> int | None:
-        """The exit status of one of its children that is gone, which has `said` it where others go on; negative for a
-        signal, `STATUS_LOST` where its template has ended; None of a template that did not answer and was killed for
-        that. Blocks."""
+        """Return the exit status of one of its ended children, which has sent it itself (`said`) if other children of
+        its process continue; negative for a signal, `STATUS_LOST` if its template has ended; None if the template did
+        not answer and was killed. Blocks.
+        """
         self._children -= 1
         if said is None or not self._children:
             self._wait()
@@ -444,13 +446,14 @@ class Template:
         self._shared |= dict.fromkeys([spec.name for spec in specs], start)
 
     async def start(self, spec: ChildSpec, *callbacks: Callable[[], None]) -> ChildProcess:
-        """Fork the child and call back on this loop for what it says, as `ChildProcess` does. Raises whatever kept it
-        from starting; a template that does not answer is killed, and another one is tried."""
+        """Fork the child and call back on this loop for its messages, as `ChildProcess` does. Raises the error of the
+        start; a template that does not answer is killed, and another one is tried.
+        """
         start = self._shared.pop(spec.name, None) or ProcessStart([spec], self._fork)
         return ChildProcess(*await start.take(spec.name), *callbacks)
 
     async def reap(self, child: ChildProcess) -> int | None:
-        """The exit status of a child that is gone, negative for a signal; None if nobody knows it any more."""
+        """Return the exit status of an ended child, negative for a signal; None if it is no longer known."""
         status = await asyncio.get_running_loop().run_in_executor(self._thread, child.reap)
         if status is None:
             log.error("the template did not report the exit status of process %d, and was killed", child.pid)

@@ -19,6 +19,6 @@ def warm_up() -> None:
 
     import_all(PRELOAD)
     raise_open_files()  # the template and all children inherit it
-    with suppress(OSError):  # the start itself says what is wrong
+    with suppress(OSError):  # the start itself reports the error
         fork_template()
     gc.enable()

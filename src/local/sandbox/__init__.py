@@ -1,1 +1,1 @@
-"""Runs a program so that it can do no more than it was given."""
+"""Runs a program with restricted permissions."""

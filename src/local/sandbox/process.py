@@ -1,4 +1,6 @@
-"""One command while it runs in its sandbox: its output as it comes, its limits, and its end with all it has started."""
+"""One command while it runs in its sandbox: its output as it comes, its limits, and its end with all of its
+processes.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,10 @@ MB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """The resources that one command may use. `memory_bytes` and `processes` are those of all processes of a command
-    together, `file_bytes` of each file that it writes, `scratch_bytes` and `scratch_files` of its /tmp, which lies in
-    memory; `free_bytes` of the workspace's disk stay free, and room for `free_files` on it."""
+    """The limits of one command. `memory_bytes` and `processes` are for all processes of a command together,
+    `file_bytes` for each file that it writes, `scratch_bytes` and `scratch_files` for its /tmp, which is in memory;
+    `free_bytes` of the workspace's disk stay free, and room for `free_files` on it.
+    """
 
     seconds: float = 120.0
     memory_bytes: int = 2048 * MB
@@ -64,7 +67,7 @@ SIGNALS = {
 
 
 class EndedBy(StrEnum):
-    """The reason why a command ended: by itself, because somebody stopped it, or the limit that it had reached."""
+    """The reason why a command ended: by itself, stopped by a request, or at a limit."""
 
     ITSELF = "itself"
     STOPPED = "stopped"
@@ -86,7 +89,7 @@ class CommandOutcome:
     seconds: float
 
     def explained(self, argv: Sequence[str], limits: SandboxLimits) -> str:
-        """One line for the model: how it ended, after how long, and what that means."""
+        """Return one line for the model: how it ended, after how long, and what that means."""
         if self.ended_by is not EndedBy.ITSELF:
             return f"{_by_limit(self.ended_by, limits)}, after {self.seconds:.1f} s; all of its processes have ended"
         meaning = _meaning(self.code or 0, PurePath(argv[0]).name if argv else "")
@@ -185,22 +188,23 @@ class Launch:
         self._files.close()
 
 
-# The kernel's own count of what one command and all that it starts take, where we may ask for one.
+# The kernel's own count of the resources of one command and its processes, if available.
 
 ROOT, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 PREFIX = "local2-"
 SPARE = 2  # bubblewrap's own processes
 MORE_MEMORY = (
-    1.25  # so that a command that grows slowly is ended as a whole, and told why, before the kernel ends a part
+    1.25  # so that a slowly growing command is ended as a whole, with its reason, before the kernel ends a part of it
 )
 _numbers = itertools.count(1)
-_in_use: set[Path] = set()  # folders of which some process was still about to end
+_in_use: set[Path] = set()  # folders with a process that was still ending
 
 
 class ControlGroup:
-    """The kernel's limits for one command, as far as they can be had: a folder in each hierarchy of control groups, of
-    version 2 below the group of this process or beside it, or of version 1. None of it can be had by most users on a
-    desktop; root, and a service of systemd with `Delegate`, get it."""
+    """The kernel's limits for one command, as far as available: a folder in each hierarchy of control groups, of
+    version 2 below the group of this process or beside it, or of version 1. Most users on a desktop cannot use them;
+    root, and a service of systemd with `Delegate`, can.
+    """
 
     def __init__(self, folders: list[Path]) -> None:
         self._folders = folders
@@ -233,7 +237,7 @@ class ControlGroup:
                 (folder / "cgroup.procs").write_text(str(pid))
 
     def held_bytes(self) -> int | None:
-        """How much memory the kernel counts, without the cache of files; None where it counts none."""
+        """Return the memory counted by the kernel, without the cache of files; None if it is not counted."""
         for folder in self._folders:
             with suppress(OSError, ValueError):
                 counted = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
@@ -242,7 +246,9 @@ class ControlGroup:
         return None
 
     def close(self) -> None:
-        """Nothing of it runs any more; a folder that is in use a moment longer goes when the next one is made."""
+        """Remove the folder after the end of all processes; one that is in use a moment longer is removed with the next
+        one.
+        """
         for folder in self._folders:
             _in_use.add(folder)
             with suppress(OSError):
@@ -269,7 +275,7 @@ def _counts(group: Path) -> bool:
 
 
 def _clear(parent: Path) -> None:
-    """Remove what processes have left that are no more."""
+    """Remove the folders of processes that have ended."""
     for old in parent.glob(f"{PREFIX}*"):
         pid = old.name.removeprefix(PREFIX).partition("-")[0]
         if not Path(f"/proc/{pid}").exists():
@@ -277,7 +283,7 @@ def _clear(parent: Path) -> None:
                 old.rmdir()
 
 
-# Holds a sandbox back until its limits are set, and hears from it how its command has ended.
+# Holds a sandbox back until its limits are set, and receives the exit code of its command.
 
 READ_BYTES = 64 * 1024
 
@@ -286,7 +292,7 @@ class LaunchGate:
     """Holds one bubblewrap back until its limits are set, by two pipes: it reports on the first and waits on the
     second.
 
-    Both ends of the second go along: without this process nobody gives leave, and the command never begins.
+    It inherits both ends of the second: if this process ends, the command never begins.
     """
 
     def __init__(self) -> None:
@@ -297,14 +303,15 @@ class LaunchGate:
         self.options = ("--json-status-fd", str(self._reporting), "--block-fd", str(self._leave))
 
     def started(self) -> None:
-        """The program has its ends: what it reports ends when it does."""
+        """Close our copies of the program's ends: its reports then end with it."""
         os.close(self._reporting)
         self._reporting = -1
 
     def open(self, limits: SandboxLimits) -> None:
-        """Set the limits on the process in the sandbox, from which all others inherit them, and give it leave. Blocks
-        until it is there. Without limits there is no leave; one that has failed already will say why. Raises `OSError`
-        where limits cannot be set."""
+        """Set the limits on the process in the sandbox, from which all others inherit them, and let the command begin.
+        Blocks until the process exists. Without limits the command does not begin; a failed start reports its own
+        error. Raises `OSError` if limits cannot be set.
+        """
         said = b""
         while not said.endswith(b"\n") and (more := os.read(self._report, READ_BYTES)):
             said += more
@@ -318,11 +325,11 @@ class LaunchGate:
         os.write(self._giving, b"!")
 
     def held_bytes(self) -> int | None:
-        """How much memory the kernel counts; None where it counts none."""
+        """Return the memory counted by the kernel; None if it is not counted."""
         return self._group.held_bytes()
 
     def exit_code(self) -> int | None:
-        """The exit code of the command, once all is over; None if it never began."""
+        """Return the exit code of the command after its end; None if it never began."""
         os.set_blocking(self._report, False)
         with suppress(BlockingIOError):
             code = self._reports(os.read(self._report, READ_BYTES)).get("exit-code")
@@ -330,7 +337,7 @@ class LaunchGate:
         return None
 
     def close(self) -> None:
-        """Nothing more is heard or said."""
+        """Close the pipes."""
         self._group.close()
         for descriptor in (self._report, self._reporting, self._leave, self._giving):
             with suppress(OSError):
@@ -339,7 +346,7 @@ class LaunchGate:
 
     @staticmethod
     def _reports(said: bytes) -> dict[str, Any]:
-        """What its lines say together, each of which is a JSON object."""
+        """Return the combined content of its lines, each of which is a JSON object."""
         found: dict[str, Any] = {}
         for line in said.splitlines():
             with suppress(ValueError, TypeError):
@@ -364,8 +371,9 @@ SPOOLED = 1024 * 1024  # bytes that are held in memory before a file is made
 
 
 class OutputFile:
-    """All output of a command: bytes are added at the end, any part of them again. The file has no name, and is gone
-    with whoever holds it."""
+    """All output of a command: bytes are appended, any part is read again. The file has no name, and disappears with
+    its last holder.
+    """
 
     def __init__(self) -> None:
         self.size = 0
@@ -378,12 +386,12 @@ class OutputFile:
         self.size += len(data)
 
     def part(self, start: int, length: int) -> bytes:
-        """So many bytes from `start` on; fewer where there are no more."""
+        """Return so many bytes from `start` on; fewer at the end."""
         self._file.seek(start)
         return self._file.read(length)
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """Close the file."""
         self._file.close()
 
 
@@ -392,7 +400,7 @@ class OutputFile:
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 _NEAREST = 4  # members of a tree, among which bubblewrap's own are
-NO_DEVICE = "00:00"  # of memory that is no file's
+NO_DEVICE = "00:00"  # of memory without a file
 _THREADS, _PAGES = 17, 21  # in /proc/<pid>/stat, counted from after the name
 
 
@@ -404,7 +412,7 @@ class ProcessTree:
         self.root = root
 
     def members(self, at_most: int = 100_000) -> list[int]:
-        """The process ids, the root's first; no more than so many."""
+        """Return the process ids, the root's first; at most so many."""
         found = [self.root]
         for pid in found:
             if len(found) >= at_most:
@@ -413,8 +421,9 @@ class ProcessTree:
         return found
 
     def usage(self, at_most: int) -> tuple[int, int]:
-        """How many threads of all processes there are, and how many bytes they hold, with what they share counted
-        once for each of them; no more than `at_most` processes are looked at."""
+        """Return the number of threads of all processes, and their bytes of memory, with shared memory counted once for
+        each of them; at most `at_most` processes are examined.
+        """
         threads = pages = 0
         for pid in self.members(at_most + 1):
             with suppress(OSError, IndexError, ValueError):
@@ -424,16 +433,17 @@ class ProcessTree:
         return threads, pages * PAGE
 
     def hold_more_than(self, most: int) -> bool:
-        """Whether they hold more bytes than that, with what is shared counted once; slower to find out, unless one of
-        them alone holds so much."""
+        """Whether they use more bytes than that, with shared memory counted once; slower, unless one of them alone uses
+        so much.
+        """
         members = self.members()
         if any(_least(pid, most) > most for pid in members):
             return True
         return any(held > most for held in itertools.accumulate(map(_proportional, members)))
 
     def files_in(self, folder: str) -> int:
-        """How many files there are in a file system that only the processes in the sandbox see at that path."""
-        for pid in reversed(self.members(_NEAREST)):  # bubblewrap's own processes may let nobody look
+        """Return how many files there are in a file system that only the processes in the sandbox see at that path."""
+        for pid in reversed(self.members(_NEAREST)):  # bubblewrap's own processes may not be readable
             root = PROC / str(pid) / "root"
             with suppress(OSError):
                 if not root.samefile("/"):
@@ -455,8 +465,9 @@ def _children(pid: int) -> Iterator[int]:
 
 
 def _least(pid: int, most: int) -> int:
-    """The bytes that a process holds at least, whoever shares them, exact only above `most`. The kernel knows this
-    number, while for a share it looks at each page."""
+    """Return a lower bound of a process's memory in bytes, exact only above `most`. The kernel has this number, while
+    for a proportional share it examines each page.
+    """
     with suppress(OSError, ValueError, KeyError):
         status = dict(line.split(":", 1) for line in (PROC / str(pid) / "status").read_text().splitlines())
         held = sum(int(status[name].split()[0]) * 1024 for name in ("RssAnon", "RssShmem"))
@@ -476,7 +487,7 @@ def _mapped_again(pid: int) -> int:
 
 
 def _proportional(pid: int) -> int:
-    """The bytes that a process holds, with what it shares divided among those that share it."""
+    """Return a process's memory in bytes, with shared memory divided among the sharing processes."""
     with suppress(OSError, ValueError):
         for line in (PROC / str(pid) / "smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -484,20 +495,20 @@ def _proportional(pid: int) -> int:
     return 0
 
 
-LOOK_SECONDS = 0.1  # between two looks at what the processes take; after EARLY_SECONDS, LATER_LOOK_SECONDS
+LOOK_SECONDS = 0.1  # between two looks at the processes' resources; after EARLY_SECONDS, LATER_LOOK_SECONDS
 LATER_LOOK_SECONDS = 0.25
 EARLY_SECONDS = 2.0
 GRACE_SECONDS = 2.0  # between the word to stop and the end
-REST_SECONDS = 10.0  # for what is in the pipe when all processes have ended: only a busy machine takes long
+REST_SECONDS = 10.0  # for the rest of the output when all processes have ended: only a busy machine takes long
 SANDBOX_PROCESSES = 2  # bubblewrap outside and inside, which are not the command's
 
 
 class ContainedProcess:
-    """A command in its sandbox, with limits. It is begun by `start`; `output` grows while it runs, `heard` is told of
-    each addition.
+    """A command in its sandbox, with limits. It is begun by `start`; `output` grows while it runs, `heard` is called
+    for each addition.
 
-    Where bubblewrap contains it, nothing of it outlives this process: bubblewrap ends with its parent, and the
-    command's process namespace with bubblewrap.
+    With bubblewrap, none of its processes outlives this one: bubblewrap ends with its parent, and the command's process
+    namespace with bubblewrap.
     """
 
     def __init__(self, workspace: Path, limits: SandboxLimits, heard: Callable[[], object]) -> None:
@@ -531,8 +542,9 @@ class ContainedProcess:
                 raise
 
     async def wait(self) -> CommandOutcome:
-        """Until it has ended, by itself or at a limit. Cancelled, it ends the command. Raises `ToolError`
-        (start_failed) if the sandbox itself has failed."""
+        """Wait until it has ended, by itself or at a limit. When cancelled, it ends the command. Raises `ToolError`
+        (start_failed) if the sandbox itself has failed.
+        """
         assert self._process is not None
         reading = asyncio.create_task(self._read(self._process))
         watching = asyncio.create_task(self._watch(ProcessTree(self._process.pid)))
@@ -568,7 +580,7 @@ class ContainedProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """End it, and let go of what it has written."""
+        """End it, and release its output."""
         self.kill()
         self.output.close()
         if self._gate is not None:
@@ -591,8 +603,9 @@ class ContainedProcess:
         return CommandOutcome(self._ended_by, code if self._ended_by is EndedBy.ITSELF else None, seconds)
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
-        """Until all who could write have ended: what comes after an end at a limit is dropped, but taken, or the end of
-        the process would not be noticed."""
+        """Read until all writers have ended: output after an end at a limit is dropped, but read, or the end of the
+        process would not be noticed.
+        """
         assert process.stdout is not None
         while data := await process.stdout.read(READ_BYTES):
             if self._ended_by is EndedBy.ITSELF or self._ended_by is EndedBy.STOPPED:
@@ -643,7 +656,7 @@ def _not_started(error: OSError | ValueError) -> ToolError:
 # A program that serves on its standard input and output, in its sandbox, until it ends or is closed.
 
 LINE_BYTES = 16 * 1024 * 1024
-KEPT_BYTES = 2000  # of what it says last on its error output
+KEPT_BYTES = 2000  # of the last error output
 END_SECONDS = 2.0  # for one whose input has ended
 
 
@@ -728,7 +741,7 @@ class ContainedServer:
         await self._process.wait()
 
     async def _drain(self) -> None:
-        """What it still writes is dropped, but read to the end, or its own end would not be noticed."""
+        """Read and drop its remaining output, or its end would not be noticed."""
         assert self._process.stdout is not None
         while await self._process.stdout.read(READ_BYTES):
             pass

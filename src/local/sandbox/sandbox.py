@@ -1,4 +1,4 @@
-"""What contains commands on this machine."""
+"""The sandboxes for commands on this machine."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ SKILLS = "/skills"  # where the folders of skills are, each by its name
 
 
 def skill_path(name: str, folder: Path, platform: str = sys.platform) -> str:
-    """Where a contained command finds the folder of a skill; macOS can show it nowhere else than where it is."""
+    """Return where a sandboxed command finds the folder of a skill; on macOS only at its real path."""
     return str(folder) if platform == "darwin" else f"{SKILLS}/{name}"
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxView:
     """The part of the machine that a command sees: the workspace, which can be written to if it is `writable`, and
-    further folders that can be read. `closed` are those of which nothing may ever be seen: the data directory, the
-    settings, the keys.
+    further folders that can be read. `closed` are folders that are never visible: the data directory, the settings, the
+    keys.
 
-    Raises `SandboxRefused` for a workspace or a folder to read that holds one of the closed ones or lies in it, and for
-    one that is the home directory, the root or a part of the system. The workspace and the folders of `skills` may lie
-    in a closed folder: nothing else of that is visible.
+    Raises `SandboxRefused` for a workspace or a folder to read that contains one of the closed ones or is in it, and
+    for one that is the home directory, the root or a part of the system. The workspace and the folders of `skills` may
+    be in a closed folder: nothing else of that is visible.
     """
 
     workspace: Path
@@ -55,7 +55,7 @@ class SandboxView:
     closed: tuple[Path, ...] = ()
     writable: bool = True
     skills: tuple[Path, ...] = ()
-    network: bool = False  # that of this machine, with its own ports
+    network: bool = False  # of this machine, with its own ports
 
     def __post_init__(self) -> None:
         home = Path.home().resolve()
@@ -87,7 +87,8 @@ NEW_NAMESPACES = 0x7E020000  # every CLONE_NEW* of clone(2)
 FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: those that a network namespace separates
 TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
-# The numbers on x86-64 and on arm64; None where there is no such call. What is missing is ENOSYS: callers do without.
+# The numbers on x86-64 and on arm64; None if there is no such call. A missing call returns ENOSYS, and callers do
+# without it.
 REFUSED: dict[str, tuple[int | None, int | None]] = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "process_madvise": (440, 440), "pidfd_getfd": (438, 438), "kcmp": (312, 272), "keyctl": (250, 219),
@@ -105,7 +106,7 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "fanotify_init": (300, 262),
 }  # fmt: skip
 MISSING: dict[str, tuple[int | None, int | None]] = {
-    "clone3": (435, 435),  # its flags lie in memory, where no filter can read them
+    "clone3": (435, 435),  # its flags are in memory, where no filter can read them
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194),
 }  # fmt: skip
 CLONE, SOCKET, IOCTL = (56, 220), (41, 198), (16, 29)
@@ -136,7 +137,7 @@ def syscall_filter() -> bytes | None:
 
 
 def _looked_into(number: int, argument: int, checks: list[bytes]) -> list[bytes]:
-    """What is done for one call by the low half of an argument; the call is allowed where no check returns."""
+    """Return the filter for one call by the low half of an argument; the call is allowed if no check returns."""
     body = [_step(_LOAD, k=argument), *checks, _step(_RETURN, k=_ALLOW)]
     return [_step(_EQUAL, 0, len(body), number), *body]
 
@@ -171,8 +172,9 @@ class Bubblewrap:
 
     @classmethod
     def found(cls) -> Bubblewrap:
-        """The one that is installed. Raises `SandboxMissing` if there is none, it is too old, or it cannot contain
-        anything on this machine; its text says what to do."""
+        """Return the installed one. Raises `SandboxMissing` if there is none, it is too old, or it cannot contain
+        anything on this machine; its text says what to do.
+        """
         program = shutil.which("bwrap")
         if program is None:
             raise SandboxMissing("there is no bubblewrap, without which no command is run", GET_IT)
@@ -249,8 +251,9 @@ def _system() -> Iterator[str]:
 
 
 def _closed_proc() -> Iterator[str]:
-    """What lies in /proc beside the processes can be changed by whoever is root outside, so it is made read-only; and
-    of the process that holds the sandbox nothing is seen, since no filter of calls is on it."""
+    """The files in /proc besides the processes can be changed by root of the outer system, so it is read-only; and the
+    process that holds the sandbox is hidden, because no filter of calls is on it.
+    """
     for path in sorted(Path("/proc").iterdir()):
         if not path.name.isdecimal() and not path.is_symlink() and (path.is_dir() or path.stat().st_mode & 0o222):
             yield from ("--ro-bind", str(path), str(path))
@@ -264,7 +267,7 @@ def _ran(*argv: str) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(argv, 1, "", str(error))
 
 
-# Commands contained by macOS's own sandbox-exec: what they may read, write and reach, as a profile for the kernel.
+# Commands in macOS's own sandbox-exec: what they may read, write and reach, as a profile for the kernel.
 
 PROGRAM = "/usr/bin/sandbox-exec"
 READABLE = (
@@ -276,8 +279,7 @@ BLOCK = 512  # bytes, in which ulimit counts files
 
 
 class Seatbelt:
-    """The sandbox of macOS, made by sandbox-exec. The scratch folder is in the workspace: there is no /tmp of its
-    own."""
+    """The sandbox of macOS, made by sandbox-exec. The scratch folder is in the workspace: there is no separate /tmp."""
 
     @classmethod
     def found(cls) -> Seatbelt:
@@ -300,7 +302,7 @@ class Seatbelt:
 
 
 def profile(view: SandboxView) -> str:
-    """The rules: everything is denied but what is named."""
+    """Return the rules: everything is denied except what is named."""
     readable = [*READABLE, *(str(folder.resolve()) for folder in (*view.readable, *view.skills))]
     workspace = _quoted(view.workspace.resolve())
     lines = [

@@ -55,7 +55,7 @@ class ShellConfig(Settings):
         )  # fmt: skip
 
 
-# One command that runs for a call: what it was asked, what it has written, how it ended.
+# One command of a call: its request, its output, its end.
 
 TELL_SECONDS = 0.25  # between two messages about one command's output
 TOLD_BYTES = 8000  # of it in one of them
@@ -84,7 +84,7 @@ class ShellJob:
         self._grown = asyncio.Event()
 
     def grew(self) -> None:
-        """There is more output: it is reported, at once or a quarter of a second after the last report."""
+        """Report more output, at once or a quarter of a second after the last report."""
         self._grown.set()
         if self._telling is None:
             self._publish_new()
@@ -102,7 +102,7 @@ class ShellJob:
                 self._telling.cancel()
 
     async def more_than(self, size: int) -> None:
-        """Until there is more output than so many bytes, or it has ended."""
+        """Wait until there is more output than so many bytes, or it has ended."""
         while not self.is_over() and self.process.output.size <= size:
             self._grown.clear()
             await self._grown.wait()
@@ -143,7 +143,7 @@ def shown(argv: tuple[str, ...]) -> str:
 
 # The running commands of one process, also those that continue after their call has ended.
 
-ENDED_KEPT = 16  # jobs of which the output can still be read
+ENDED_KEPT = 16  # jobs whose output can still be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class JobLimits:
 
 
 class ShellJobs:
-    """The commands of this process and how they are started. `view` is what a new command can see."""
+    """The commands of this process and their start. `view` is what a new command can see."""
 
     def __init__(self, sandbox: Sandbox, view: SandboxView, limits: JobLimits) -> None:
         self._sandbox, self.view, self._limits = sandbox, view, limits
@@ -210,7 +210,7 @@ class ShellJobs:
         return [job for job in self._jobs.values() if job.asked.session_id == session_id]
 
     async def end_of(self, job: ShellJob) -> None:
-        """Until a job has ended."""
+        """Wait until a job has ended."""
         if (task := self._tasks.get(job.name)) is not None:
             await asyncio.wait({task})
 
@@ -252,7 +252,7 @@ class ShellJobs:
         return job
 
     async def _see_through(self, job: ShellJob, ended: Callable[[ShellJob], Awaitable[object]]) -> None:
-        with suppress(ToolError):  # the job tells of it
+        with suppress(ToolError):  # the job reports it
             await job.see_to_its_end()
         if job.name in self._jobs:
             await ended(job)
@@ -379,7 +379,7 @@ class ShellExecTool(CommandTool):
         return await self.carried_out(ContainedCommand(argv, self._jobs.folder(folder)), line, background)
 
 
-# The tool that reads what a job writes.
+# The tool that reads a job's output.
 
 PART_BYTES = 20_000
 MAX_WAIT_SECONDS = 60
@@ -473,8 +473,9 @@ ANSWER_SECONDS = 5.0
 
 
 async def folders_of_skills(asker: Participant, view: SandboxView) -> SandboxView:
-    """A view that shows the skills which are ready now; the same one where nobody says. Those of the workspace are seen
-    where they are: what a command can move away while another one starts is shown nowhere else."""
+    """Return a view that shows the skills which are ready now; the same view if the skill service does not answer.
+    Those of the workspace are shown in place: a command could move them while another one starts.
+    """
     try:
         result = await asker.bus.request(SkillRequest(verb="ready"), SkillResult, ANSWER_SECONDS, Trace(new_id()))
     except LocalError as error:

@@ -1,4 +1,4 @@
-"""Texts that tell the model how to do something."""
+"""Skills: instructions for the model, in folders."""
 
 from local.core.capability import Capability, Command, Section
 

@@ -53,7 +53,7 @@ def tools(
         typer.echo(f"{name}: {visible(' '.join((server.command, *server.args)))}")
     if not yes and not typer.confirm("Start this in a sandbox, without a network, to see its tools?"):
         raise typer.Exit(1)
-    _forget(settings, data, folder.resolve(), servers)  # what was approved was another one
+    _forget(settings, data, folder.resolve(), servers)  # the approved one was another
     approve = function_of("mcp", "approve")
     for name, server in servers.items():
         add_server(settings, name, server.model_dump(mode="json", exclude_unset=True))
@@ -65,7 +65,7 @@ def tools(
 
 
 def _forget(settings: Path, data: Path, folder: Path, renewed: Collection[str] = ()) -> None:
-    """`renewed` are those that are looked at anew now, so that a system that runs hears of them later."""
+    """`renewed` are those that are reviewed again now, so that a running system is informed later."""
     for name in _of(settings, folder):
         approved_file(data, name).unlink(missing_ok=True)
         remove_server(settings, name)

@@ -162,7 +162,7 @@ class SkillLibrary:
         return seen != self._seen
 
     def skills(self) -> list[FoundSkill]:
-        """All that there are, by name."""
+        """Return all skills, by name."""
         taken: dict[str, FoundSkill] = {}
         found = list[FoundSkill]()
         for place in self.places:
@@ -268,7 +268,7 @@ class SkillText(VersionedText):
         self._is_owners = folder.parent.resolve() == settings.joinpath(*IN_SETTINGS).resolve()
 
     def write(self, text: str) -> None:
-        """Have the file hold that; without any text there is no such file. Raises `OSError` and `ConfigError`."""
+        """Write the text to the file; without text the file is removed. Raises `OSError` and `ConfigError`."""
         others = {} if self._is_owners else self._approved()
         if text:
             super().write(text)
@@ -290,7 +290,7 @@ class SkillText(VersionedText):
         return contents
 
 
-# The skills of which a change was proposed, each with its versions in a folder of the data directory.
+# The proposed changes of skills, each with its versions in a folder of the data directory.
 
 FOLDER = "skills"  # in the data directory
 PLACE_FILE = "folder"  # says where the skill lies

@@ -169,7 +169,7 @@ def _folders() -> tuple[Path, Path]:
 
 
 def _text(content: bytes) -> str | None:
-    """Return the content as text; None if it is none, or too large to show."""
+    """Return the content as text; None if it is binary, or too large to show."""
     try:
         return content.decode("utf-8") if len(content) <= MOST_SHOWN else None
     except UnicodeDecodeError:

@@ -60,7 +60,7 @@ class ReadSkillTool(Tool):
         try:
             return await asyncio.to_thread(self._text, name, file)
         except ToolError as error:
-            is_strange = error.kind == "conflict"  # it is not approved, or broken: the reason may repeat what it says
+            is_strange = error.kind == "conflict"  # it is not approved, or broken: the reason may repeat its content
             raise ToolError(str(error), kind=error.kind, tainted=is_strange) from None
 
     def _text(self, name: str, file: str) -> str:
@@ -161,7 +161,7 @@ def approve(settings: Path, folder: Path, contents: dict[str, bytes]) -> None:
     SkillApprovalBook(settings).approve(folder, contents)
 
 
-# Holds the skills: answers what is asked of them, and tells when there are others.
+# The skill service: answers requests about skills, and publishes their changes.
 
 log = logging.getLogger(__name__)
 
@@ -276,7 +276,7 @@ class SkillPlaces:
         return [*places, SkillPlace("workspace", self._workspace, IN_WORKSPACE)] if self._is_trusted() else places
 
 
-# The skills of which a change was proposed, for those who decide of it.
+# The proposed changes of skills, for those who decide about them.
 
 
 def skill_text(settings: Path, data_dir: Path, name: str) -> VersionedText:

@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-# A chat request as the rules read it: its task, the question, what was said before, what tools have answered.
+# A chat request as the rules read it: its task, the question, the earlier conversation, the results of tools.
 
 Json = dict[str, Any]
 
@@ -75,7 +75,7 @@ def _is_judge_prompt(question: str) -> bool:
     return bool(_PROMETHEUS.search(question) or _SELENE.search(question))
 
 
-# How tools word a failure; the stand-in tells it instead of quoting it as an answer.
+# Tools' wordings of a failure; the stand-in reports it instead of quoting it as an answer.
 _FAILURE = re.compile(
     r"^\W*(?:\w+ )?(?:tool )?(?:error|timeout|timed out|failed|failure|refused|unavailable|could not)\b", re.I
 )
@@ -129,7 +129,7 @@ class EarlierTurn:
 
 @dataclass(frozen=True, slots=True)
 class AssistantMessage:
-    """One assistant message: what it thinks, says and calls."""
+    """One assistant message: its thinking, content and calls."""
 
     thinking: str = ""
     content: str = ""
@@ -138,8 +138,8 @@ class AssistantMessage:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation as the rules read it: `question` is what the user said since the last answer; it led to `rounds`
-    of `calls`, and their `results`.
+    """A conversation as the rules read it: `question` is the user's text since the last answer; it led to `rounds` of
+    `calls`, and their `results`.
     """
 
     question: str
@@ -184,7 +184,7 @@ def _text(message: Json) -> str:
 
 
 def _asked(message: Json) -> str:
-    """What a user's message asks, with the files that it brings."""
+    """Return the question in a user's message, with its files."""
     text = _text(message)
     background = _BACKGROUND.match(text)
     if background is None:
@@ -221,7 +221,7 @@ def _exchanges(messages: Sequence[Json]) -> list[EarlierTurn]:
     return exchanges
 
 
-# What the stand-in knows by itself: a few facts, and sums such as "what is 17 * 23".
+# The stand-in's own knowledge: a few facts, and sums such as "what is 17 * 23".
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ _EXPRESSION = re.compile(
 
 
 def work_out(question: str) -> str | None:
-    """`17 * 23 = 391` for the first sum in the question, or None if there is none."""
+    """Return `17 * 23 = 391` for the first sum in the question, or None if there is none."""
     text = question.lower()
     for word, sign in _WORDS.items():
         text = text.replace(word, sign)
@@ -307,7 +307,7 @@ def _value(node: ast.expr) -> Number:
     raise ValueError("not a sum of numbers")
 
 
-# What the stand-in writes down of its own work, where a question tells it to.
+# The stand-in's to-do lists and plans, if a question asks for one.
 
 _TO_DO = re.compile(r"\bto-?do list\b[^:.?]*:\s*(?P<items>[^.?]+)", re.I)
 _PLAN = re.compile(r"\bplan\b(?P<title>[^:.?]*):\s*(?P<steps>[^.?]+)", re.I)
@@ -327,7 +327,7 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in re.split(r",|\band\b", text) if part.strip()]
 
 
-# Takes the quotable parts out of what tools came back with: hits of a search, sentences of a page.
+# Extracts the quotable parts of tools' results: hits of a search, sentences of a page.
 
 _HIT = re.compile(
     r"^\[(?P<number>\d+)\]\s*(?:Title:\s*)?(?P<title>.+)\n"
@@ -382,7 +382,7 @@ def memories(text: str) -> list[Memory]:
 
 
 def facts(text: str) -> list[str]:
-    """What the user has said of themselves, in the text of search_memory, each as `slot: “value” (said …)`."""
+    """Return the facts about the user in the text of search_memory, each as `slot: “value” (said …)`."""
     return [f"{m['slot']}: {m['values']}" for m in _FACT.finditer(text)]
 
 
@@ -434,7 +434,7 @@ KNOWN = frozenset(
     | {"request_clarification"}
     | OWN
 )
-# These are called by their whole names alone: what is said of tasks, lists and messages asks for no agent.
+# These are called by their whole names alone: questions about tasks, lists and messages do not ask for agents.
 _BY_WHOLE_NAME = frozenset(
     ("spawn_agent", "delegate_task", "list_agents", "terminate_agent", "send_message", "check_inbox", "emit_event")
 ) | {"wait_for_event"}
@@ -458,9 +458,9 @@ def named_tool(conversation: Conversation) -> OfferedTool | None:
 
 
 def matching_tool(conversation: Conversation, *, by_name_only: bool) -> OfferedTool | None:
-    """The first tool with a word of its name in the question or, unless `by_name_only`, two of its description. Of one
-    whose name says a deed, as delete_file, that has to be there, too: "file" alone asks for no deletion, and "delete"
-    alone for that of no file.
+    """Return the first tool with a word of its name in the question or, unless `by_name_only`, two of its description.
+    A verb in its name, as in delete_file, has to be there, too: "file" alone asks for no deletion, and "delete" alone
+    for that of no file.
     """
     asked = words(conversation.question)
     tools = [tool for name, tool in conversation.tools.items() if name not in KNOWN | _BY_WHOLE_NAME]
@@ -504,7 +504,7 @@ def _type(schema: Json) -> str:
 
 
 def _tool_choice_value(schema: Json, question: str, numbers: list[float]) -> Any:
-    """What the question says for this argument, or None. A number is used once."""
+    """Return the question's value for this argument, or None. A number is used once."""
     if choices := schema.get("enum"):
         return next((c for c in choices if re.search(rf"\b{re.escape(str(c))}\b", question, re.I)), None)
     if _type(schema) in ("integer", "number") and numbers:
@@ -660,7 +660,9 @@ _MAX_HITS = 3
 
 
 def from_results(conversation: Conversation) -> AssistantMessage:
-    """Quote each result of this turn, with its source; tell each failure. A page that was read outdoes the search."""
+    """Quote each result of this turn, with its source; report each failure. A page that was read overrides
+    the search.
+    """
     outdone = "web_search" if conversation.succeeded("web_fetch") else None
     parts = [_quote(result) for result in conversation.results if result.failed or result.tool != outdone]
     names = ", ".join(dict.fromkeys(result.tool or "a tool without a name" for result in conversation.results))
@@ -685,7 +687,7 @@ def _quote(result: Result) -> str:
 
 
 def _recalled(text: str) -> str:
-    """What holds now, then what was said, the outdated marked as such."""
+    """Return the current facts, then the exchanges, with outdated ones marked."""
     told = [f"You told me: {fact}." for fact in facts(text)[:_MAX_HITS]]
     for memory in memories(text)[:_MAX_HITS]:
         answer = f" and I answered: “{sentences(memory.answered, 1)}”" if "?" in memory.said else ""
@@ -707,13 +709,13 @@ def follow_up(conversation: Conversation, pronoun: str) -> AssistantMessage:
 
 
 def unknown_reference(pronoun: str) -> AssistantMessage:
-    """There is no earlier turn that a pronoun could refer to."""
+    """Return the answer that there is no earlier turn to which a pronoun could refer."""
     text = f"I do not know what “{pronoun}” refers to: nothing was said before this in our conversation."
     return AssistantMessage("There is no earlier turn to resolve this from.", text)
 
 
 def acknowledgement(statement: str) -> AssistantMessage:
-    """The user tells something about themselves."""
+    """Return the answer to a user's statement about themselves."""
     return AssistantMessage(
         "The user tells me something; no tool is needed.", f"Understood. You told me: “{statement.strip()}”"
     )
@@ -731,7 +733,7 @@ def what_you_said(conversation: Conversation) -> AssistantMessage | None:
 
 
 def confession(conversation: Conversation) -> AssistantMessage:
-    """Say what this program is, what it can do now and how to get a real model."""
+    """Return what this program is, what it can do now and how to get a real model."""
     tools = ", ".join(conversation.tools)
     able = (
         f"I can call the tools I am offered ({tools}) and quote what they return" if tools else "No tools are offered"
@@ -744,8 +746,7 @@ def confession(conversation: Conversation) -> AssistantMessage:
     return AssistantMessage("No rule of mine fits this question, so I say what I am.", text)
 
 
-# Grades answers by counting words, and says so: for the prompts of `critic/judge.py`, in the form that each asks
-# for.
+# Grades answers by counting words, and says so: for the prompts of `critic/judge.py`, in their requested forms.
 
 _HEADING = re.compile(
     r"^(?:###|## )?(?:the )?(?P<name>instruction|question|response|answer|retrieved context|input)(?: to evaluate)?"
@@ -829,7 +830,9 @@ def _worded(points: _Points, has_evidence: bool) -> str:
 
 
 def _sections(prompt: str) -> defaultdict[str, str]:
-    """Question, answer (or answer a and answer b) and evidence, without their margins; empty where there is none."""
+    """Return question, answer (or answer a and answer b) and evidence, without their margins; empty if there
+    is none.
+    """
     found: defaultdict[str, list[str]] = defaultdict(list)
     section: list[str] = []
     for line in prompt.splitlines():
@@ -852,7 +855,7 @@ def _section(heading: re.Match[str]) -> str:
     return f"answer {heading['side'].lower()}" if heading["side"] else "answer"
 
 
-# A model that obeys every order that it reads, for stories and tests about what keeps such a model from doing harm.
+# A model that obeys every instruction that it reads, for stories and tests of the protections against that.
 
 _ORDER = re.compile(r"^[>\s]*@assistant (call|think|say) (.+)$", re.M)
 _FIND = re.compile(r"\{find:(.+?)(?:\|(\w+))?\}(?!\})")

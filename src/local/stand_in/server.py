@@ -1,4 +1,4 @@
-"""The stand-in: a scripted server that speaks Ollama's protocol, with two routes of its own to control it."""
+"""The stand-in: a scripted server with Ollama's protocol, and two routes to control it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class OllamaRefusal(LocalError):
 
 
 def model_missing(name: str) -> OllamaRefusal:
-    """What Ollama says of a model it does not have."""
+    """Return Ollama's message about a missing model."""
     return OllamaRefusal(404, f"model '{name}' not found")
 
 
@@ -168,7 +168,9 @@ def objects(body: Json, name: str) -> list[Json]:
 
 
 def checked_field(body: Json, path: str, kind: type) -> Any:
-    """The value that `path` ends in, None if it is missing; a `OllamaRefusal` 400 if it is not of that type."""
+    """Return the value that `path` ends in, None if it is missing; raises `OllamaRefusal` 400 if it is not of that
+    type.
+    """
     value = body.get(path.rpartition(".")[2])
     if value is not None and not isinstance(value, kind):
         raise _mismatch(value, path, kind.__name__)
@@ -274,12 +276,12 @@ def _front_cut(last: Json, context: int) -> FittedPrompt:
     return FittedPrompt(({**last, "content": tail},), (), MARKUP_TOKENS + count(tail))
 
 
-# A digit is a token of its own, as it is for the models that grade.
+# A digit is a separate token, as it is for the models that grade.
 _TOKEN = re.compile(r"\d|[^\W\d]+|\s+|[^\w\s]|_")
 
 
 def logprobs_of(text: str, alternatives: int) -> list[Json]:
-    """One entry for each token; joined, the tokens are the text. `alternatives` 0 leaves them out."""
+    """Return one entry for each token; joined, the tokens are the text. `alternatives` 0 leaves them out."""
     entries = (
         {"token": token, "logprob": 0.0, "bytes": list(token.encode("utf-8", "replace"))}
         for token in _TOKEN.findall(text)
@@ -346,7 +348,7 @@ def split(text: str, size: int) -> tuple[str, ...]:
     return tuple(text[start : start + size] for start in range(0, len(text), size))
 
 
-# Plays stories/scripts/*.yaml: exact replies to known questions, filled with what the tools really came back with.
+# Plays stories/scripts/*.yaml: exact replies to known questions, filled with tools' real results.
 
 _PLACEHOLDER = re.compile(r"\{(question|first_url|(?:title|snippet|url|result|memory):(\d+))\}")
 
@@ -465,7 +467,7 @@ def _filling(name: str, number: int, conversation: Conversation) -> str:
 
 
 def parse(text: str, source: str) -> Script:
-    """Read a script from YAML or JSON text; `ConfigError` names `source`, the place and what is wrong."""
+    """Read a script from YAML or JSON text; `ConfigError` names `source`, the place and the error."""
     try:
         return Script.model_validate(yaml.safe_load(text))
     except yaml.YAMLError as error:
@@ -477,14 +479,14 @@ def parse(text: str, source: str) -> Script:
 
 
 def load(path: Path) -> Script:
-    """Read a script file; `ConfigError` if it cannot be read or is no script."""
+    """Read a script file; `ConfigError` if it cannot be read or is not a script."""
     try:
         return parse(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
 
 
-# The models the stand-in claims to have, described as Ollama describes its own.
+# The models that the stand-in reports, described as Ollama describes its own.
 
 KEEP_ALIVE = timedelta(minutes=5)
 RELEASED = "2026-04-02T12:00:00Z"
@@ -584,7 +586,7 @@ class Library:
         self._used: dict[str, datetime] = {}
 
     def find(self, name: str) -> Model:
-        """The model of that name; `Refusal` 404 if it is not pulled."""
+        """Return the model of that name; raises `Refusal` 404 if it is not pulled."""
         try:
             return self._present[full_name(name)]
         except KeyError:
@@ -614,18 +616,18 @@ class Library:
         return [model.listed() for model in self._present.values()]
 
     def running(self, now: datetime) -> list[Json]:
-        """The entries of /api/ps: what was used in the last five minutes."""
+        """Return the entries of /api/ps: those used in the last five minutes."""
         expiries = {name: used + KEEP_ALIVE for name, used in self._used.items()}
         return [self._present[name].running(expiry) for name, expiry in expiries.items() if expiry > now]
 
 
-# Replies in the form of a JSON Schema: the facts in what a user says, or the smallest value there is.
+# Replies in the form of a JSON Schema: the facts in a user's text, or the smallest valid value.
 
 _REST = r"[^,;]+?)(?:,? (?:and|but) (?:i|my) .*|[,;].*)?$"  # of the sentence, without the next one
 _VALUE, _THING = r"(?P<value>" + _REST, r"(?P<thing>" + _REST
 _OF_OTHERS = "the {thing}"  # a fact only if the user says that it is to be remembered
-# The first form that fits a sentence gives its fact; in a slot, {} is what the form has named. Of what one can have
-# several at a time each has a slot of its own, or the next one would take its place.
+# The first form that fits a sentence yields its fact; in a slot, {} is the part named by the form. Facts of which a
+# person can have several at a time have a slot each, or the next one would replace them.
 _FORMS = tuple(
     (re.compile(form if "?P<value>" in form else form + _VALUE, re.I), slot)
     for form, slot in (
@@ -660,7 +662,7 @@ _THANKS = re.compile(r"^\s*(?:thanks|thank you|great|well done|wrong|that is (?:
 
 
 def classify(text: str, schema: Json) -> Json:
-    """What a user's words come to, in the form that `schema` describes; no facts where none of the forms fits."""
+    """Return the facts in a user's words, in the form that `schema` describes; none if no form fits."""
     facts = [fact for sentence in _SENTENCE_END.split(text) if (fact := _fact(sentence.strip()))]
     said = {"intent": _intent(text, facts), "entities": list(dict.fromkeys(_NAME.findall(text)))[:10], "facts": facts}
     shaped: Json = _shaped(said, schema, schema)
@@ -668,7 +670,7 @@ def classify(text: str, schema: Json) -> Json:
 
 
 def dream(text: str) -> Json:
-    """What the user has said in the first exchanges that are shown, each with its number."""
+    """Return the user's statements in the first exchanges that are shown, each with its number."""
     found = list(_EXCHANGE.finditer(text))[:_DREAMS]
     said = [(each["said"].strip(" |>"), int(each["number"])) for each in found]
     dreams = [{"text": f"The user said: {words}", "sources": [number]} for words, number in said]
@@ -676,13 +678,13 @@ def dream(text: str) -> Json:
 
 
 def thought(text: str) -> Json:
-    """What the user has said in the last exchange that is shown."""
+    """Return the user's statement in the last exchange that is shown."""
     said = [each["said"].strip(" |>") for each in _EXCHANGE.finditer(text)]
     return {"thought": f"The user said: {said[-1]}" if said else ""}
 
 
 def check(text: str) -> Json:
-    """A goal that begins with “Remind me” is said once; one that the user says is done is reached."""
+    """Return a remark once for a goal that begins with “Remind me”; one that the user reports as done is reached."""
     goal, *before = _QUOTED.findall(text) or [""]
     wanted = _REMIND_ME.sub("", goal)
     is_done = any(_IS_DONE.search(each["said"]) for each in _EXCHANGE.finditer(text))
@@ -691,7 +693,7 @@ def check(text: str) -> Json:
 
 
 def _soul(text: str) -> str:
-    """The soul with what the user wants from now on, if anything."""
+    """Return the soul with the user's new wish, if any."""
     wanted = [said for each in _EXCHANGE.finditer(text) if _FROM_NOW_ON.match(said := each["said"].strip(" >"))]
     now = _SOUL.match(text)
     lines = [line.removeprefix(">").strip() for line in now["lines"].splitlines()] if now else []
@@ -757,7 +759,7 @@ def smallest(schema: Any, root: Json | None = None, depth: int = 0) -> Any:
 
 
 def resolve(reference: str, root: Json) -> Any:
-    """What a local `$ref` points at."""
+    """Return the target of a local `$ref`."""
     node: Any = root
     for part in reference.removeprefix("#").strip("/").split("/"):
         node = node.get(part.replace("~1", "/").replace("~0", "~")) if part and isinstance(node, dict) else node
@@ -812,7 +814,7 @@ _CHUNKS_AT_A_TURN = 4
 
 
 class StandIn:
-    """One model server with its models and scripts. `ConfigError` if a script of the settings is bad."""
+    """One model server with its models and scripts. `ConfigError` if a script of the settings is invalid."""
 
     def __init__(self, settings: StandInSettings) -> None:
         self.settings = settings
@@ -828,7 +830,7 @@ class StandIn:
         self.scripts[script.story] = script
 
     def check(self, request: OllamaRequest) -> Model:
-        """The model asked for, if it can do what is asked; else the `OllamaRefusal` that Ollama gives."""
+        """Return the requested model, if it can do what is requested; else raise the `OllamaRefusal` of Ollama."""
         if not request.model:
             raise OllamaRefusal(400, "model is required")
         model = self.library.find(request.model)
@@ -841,12 +843,14 @@ class StandIn:
         return model
 
     def prompt(self, request: OllamaRequest, model: Model) -> FittedPrompt:
-        """What fits into the context of the request; `OllamaRefusal` 400 if it does not and must not be cut."""
+        """Return the part that fits into the context of the request; raises `OllamaRefusal` 400 if it does not fit and
+        must not be cut.
+        """
         context = min(request.option("num_ctx", DEFAULT_CONTEXT), model.context_length)
         return fit(request.messages, request.tools, max(context, 1), truncate=request.truncate)
 
     def decide(self, request: OllamaRequest, model: Model, prompt: FittedPrompt) -> ChunkedReply:
-        """What to say: a script's words, else those of the rules for such a task."""
+        """Return the reply: a script's, else that of the rules for such a task."""
         conversation = read(prompt.messages, prompt.tools)
         task = task_of(request.format, conversation.question)
         delivery = self._scripted(conversation, task, request)
@@ -986,7 +990,7 @@ def json_line(value: object) -> bytes:
 
 
 def embed(stand_in: StandIn, body: Json) -> Response:
-    """One vector for each text of `input`, in order."""
+    """Return one vector for each text of `input`, in order."""
     return JSONResponse(embedded(stand_in, body))
 
 
@@ -1147,7 +1151,7 @@ def _as_response(part: Json) -> Json:
 
 
 def show(stand_in: StandIn, body: Json) -> Response:
-    """POST /api/show: what a model can do."""
+    """POST /api/show: a model's capabilities."""
     return JSONResponse(stand_in.library.find(_name(body)).shown())
 
 

@@ -369,7 +369,7 @@ class StoryPlayer:
         yield Check(noticed, f"{', '.join(skills)} is noticed", "ready" if noticed else "it was not reported")
 
     def _instruct(self, turn: StoryTurn) -> None:
-        """Have the workspace instruct, and its owner trust it as it is then, or no more."""
+        """Write the workspace's instructions, and set or withdraw its owner's trust in it."""
         if turn.instructs is None and turn.trusts is None:
             return
         workspace = self._workspace()
@@ -460,7 +460,7 @@ def _wait(awaited: Sequence[Awaited], envelopes: Iterator[Json], course: _Course
 
 
 def _wait_for_jobs(awaited: Sequence[Awaited], envelopes: Iterator[Json]) -> Iterator[Check]:
-    """Take the envelopes that come of a job, which asks queries of its own."""
+    """Take the envelopes caused by a job, which asks queries of its own."""
     came: list[Json] = []
     open_ones = list(awaited)
     while open_ones and (envelope := next(envelopes, None)) is not None:
@@ -503,7 +503,7 @@ def bring_along(programs: Mapping[str, Path], config_dir: Path, data_dir: Path) 
 
 # Plays the acceptance stories against a running system and says for each expectation whether it was met.
 
-REAL_MODEL_START_SECONDS = 660.0  # a little more than llama-server has by itself (`start_seconds` in models.yaml)
+REAL_MODEL_START_SECONDS = 660.0  # a little more than llama-server's own limit (`start_seconds` in models.yaml)
 STORIES = shipped_dir() / "stories"
 
 
@@ -531,12 +531,12 @@ def run_stories(
     model: str | None = None,
     show: Callable[[str], object],
 ) -> int:
-    """Play stories ("S1" or paths; none named: all) and `show` one line for each check. Gives the exit status: 0 if
-    all passed, 1 if not.
+    """Play stories ("S1" or paths; without names: all) and `show` one line for each check. Returns the exit status: 0
+    if all passed, 1 if not.
 
-    Without `api`, the address of a running system, one is started on data of its own for all stories that want the same
-    of it, and its stand-in plays the stories' scripts. `live` uses the user's model and the real web, or
-    with `own_web` that of the stories. Raises `LocalError` for what keeps the stories from being played.
+    Without `api`, the address of a running system, one is started on separate data for all stories with the same
+    requirements, and its stand-in plays the stories' scripts. `live` uses the user's model and the real web, or with
+    `own_web` that of the stories. Raises `LocalError` if the stories cannot be played.
     """
     if own_web and (api or not live):
         raise ConfigError("--own-web goes with --live, without --api: only then is there another web to use")

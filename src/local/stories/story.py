@@ -180,7 +180,7 @@ class Story(Settings):
 
     @property
     def has_commands(self) -> bool:
-        """Whether the story gives commands, for which it has a system of its own."""
+        """Whether the story runs commands, for which it has a separate system."""
         return any(turn.commands for turn in self.turns)
 
     @property
@@ -227,7 +227,7 @@ def _named(name: str, known: list[Path]) -> list[Path]:
     return found
 
 
-# Compares what a story expects with what happened. No I/O.
+# Compares a story's expectations with the events. No I/O.
 
 SHOWN_CHARS = 120
 
@@ -245,7 +245,7 @@ class Check:
 
 
 def check_answer(expect: Expect, payload: Mapping[str, Any], *, own_web: bool) -> list[Check]:
-    """Check one answer as POST /query gives it. `own_web`: what was found is what the runner laid out to be found."""
+    """Check one answer of POST /query. `own_web`: all results are from the runner's own pages."""
     return list(_answer_checks(expect, payload, own_web))
 
 
@@ -288,7 +288,7 @@ def check_card(approval: Approval, asked: Mapping[str, Any]) -> Check:
 
 
 def check_command(command: Command, status: int, output: str) -> list[Check]:
-    """Check what a command has printed, and its exit status."""
+    """Check a command's output and exit status."""
     name = f"local2 {command.run}"
     checks = [Check(status == 0, f"{name} succeeds", output if status else "it does")]
     checks += [Check(_plain(text) in _plain(output), f"{name} says “{text}”", output) for text in command.says]
@@ -322,7 +322,7 @@ def check_not_opened(paths: Sequence[str], opened: Sequence[str]) -> list[Check]
 
 
 def check_memory(remembered: Remembered, hits: Sequence[Mapping[str, Any]]) -> Check:
-    """Check what a search of the memory has found."""
+    """Check the result of a search of the memory."""
     fitting = [hit for hit in hits if matches(remembered, hit)]
     found = ", ".join(_told(remembered, f"“{hit['query']}”", hit) for hit in fitting[:1] or hits) or "nothing"
     return Check(bool(fitting), f"the memory finds “{remembered.query}”{_wanted(remembered)}", found)

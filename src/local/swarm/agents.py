@@ -1,9 +1,10 @@
-"""Agents, their budgets and their tasks: decisions only, without I/O and without a clock; and the file that keeps them.
+"""Agents, their budgets and their tasks: decisions only, without I/O and without a clock; and the file that stores
+them.
 
 A model gives tasks to agents, which may give tasks to agents of their own, three deep at most. Each agent gets a share
-of what its parent may still use, set apart until it has ended, so that no tree uses more than its question may. Ids
-follow from the call that made an agent or a task: a call that is repeated after a crash makes nothing twice. What an
-agent has read taints its answers, and so whatever it is asked later.
+of its parent's remaining budget, reserved until it has ended, so that no tree uses more than its question may. Ids
+follow from the call that made an agent or a task: a call that is repeated after a crash makes nothing twice. Untrusted
+content that an agent has read taints its answers, and so all its later tasks.
 """
 
 from __future__ import annotations
@@ -135,8 +136,9 @@ TaskState = Literal["asked", "answered", "cancelled", "failed", "repeated"]
 
 
 class RootQuery(Data):
-    """A user's query whose model has work done by agents; `question` is empty where its words are not the user's own.
-    `options` are as the user has asked with. With `in_background` nobody waits for it."""
+    """A user's query whose model has agents work; `question` is empty if it is not in the user's own words. `options`
+    are those of the user's query. With `in_background` no person waits for it.
+    """
 
     query_id: str
     session_id: str
@@ -148,9 +150,10 @@ class RootQuery(Data):
 
 
 class Agent(Data):
-    """An agent in the tree of a session; its own session has its id. `parent_id` is None where a user's query has made
-    it, which `root_query_id` names; `parent_query_id` is the query that has. With `tools` None it has all tools; its
-    `profile` may allow fewer. One that is `passing` ends with its task. Times are seconds since 1970."""
+    """An agent in the tree of a session; the id of its own session is its id. `parent_id` is None if a user's query has
+    made it, named by `root_query_id`; `parent_query_id` is the query that has made it. With `tools` None it has all
+    tools; its `profile` may allow fewer. One that is `passing` ends with its task. Times are seconds since 1970.
+    """
 
     agent_id: str
     name: str
@@ -241,7 +244,7 @@ class Asking(Data):
 
     @property
     def depth(self) -> int:
-        """How deep in the tree."""
+        """Return the agent's depth in the tree."""
         return 0 if self.agent is None else self.agent.depth
 
     @property
@@ -303,8 +306,9 @@ Record = Agent | GivenTask | RootQuery | AgentMail | AgentEvent
 
 
 class AgentRecords:
-    """All agents, tasks, letters and events in memory, by their ids. `changed` has what is still to be stored, by kind
-    and id."""
+    """All agents, tasks, letters and events in memory, by their ids. `changed` are those that are not stored yet, by
+    kind and id.
+    """
 
     def __init__(self) -> None:
         self.agents: dict[str, Agent] = {}
@@ -315,7 +319,7 @@ class AgentRecords:
         self.changed: dict[tuple[str, str], Record] = {}
 
     def asking(self, query_id: str) -> Asking | None:
-        """Whose a query is; None for a user's that has asked nothing of agents yet."""
+        """Return the asker of a query; None for a user's query that has used no agents yet."""
         if (task := self.tasks.get(query_id)) is not None:
             root = self.roots.get(task.root_query_id)
             agent = self.agents.get(task.agent_id)
@@ -333,7 +337,7 @@ class AgentRecords:
         return [each for each in self.agents.values() if each.parent_id == agent_id]
 
     def history(self, task: GivenTask) -> list[tuple[str, str]]:
-        """What the agent was asked before, and has answered."""
+        """Return the agent's earlier tasks and answers."""
         before = [each for each in self.tasks.values() if each.agent_id == task.agent_id]
         before = before[: before.index(task)]
         return [(each.text, each.answer) for each in before if each.answer]
@@ -343,7 +347,7 @@ class AgentRecords:
         return [task for task in self.tasks.values() if task.state == "asked"]
 
     def of_call(self, call_id: str) -> list[GivenTask]:
-        """The tasks that a call has asked, in its order; of one that was asked again the last one."""
+        """Return the tasks of a call, in its order; of a repeated one the last."""
         return sorted(self._of_call(call_id), key=lambda task: task.index)
 
     def tasks_of(self, agent_id: str) -> list[GivenTask]:
@@ -362,7 +366,7 @@ class AgentRecords:
         return found
 
     def named(self, asking: Asking, name: str) -> Agent:
-        """The agent of that name among these. Raises `ToolError`."""
+        """Return the asker's agent of that name. Raises `ToolError`."""
         found = [each for each in self.below(asking) if name in (each.name, each.agent_id)]
         if not found:
             mine = self.below(asking)
@@ -371,7 +375,7 @@ class AgentRecords:
         return found[0]
 
     def forget(self, tree: str) -> list[Agent]:
-        """Nothing is to be known of a session any more; returns the agents that it had."""
+        """Delete everything of a session; returns the agents that it had."""
         gone = self.of_tree(tree)
         self.agents = {name: each for name, each in self.agents.items() if each.tree != tree}
         self.tasks = {name: each for name, each in self.tasks.items() if each.tree != tree}
@@ -381,7 +385,7 @@ class AgentRecords:
         return gone
 
     def take_in(self, records: Iterable[Record]) -> None:
-        """What was stored."""
+        """Add stored records."""
         for record in records:
             self._put(record)
 
@@ -437,7 +441,7 @@ class TaskOrder(Data):
     cause_id: str | None = None
     form: dict[str, Any] | None = None
     is_formal: bool = False
-    in_background: bool = False  # nobody waits: the result is told later
+    in_background: bool = False  # the result is delivered later, without waiting
     tainted: bool = False
 
 
@@ -448,14 +452,15 @@ MOST_RESULT_CHARACTERS: Final = 20_000
 
 class Mailbox:
     """The letters and events of agents, kept in the records. An agent writes to those of its own session: by name, to
-    its `parent`, or to the `root`, which are the user's queries. A text is marked if untrusted content was before the
-    model that wrote it."""
+    its `parent`, or to the `root`, which are the user's queries. A text is marked if untrusted content was in front of
+    the model that wrote it.
+    """
 
     def __init__(self, records: AgentRecords) -> None:
         self._records = records
 
     def send(self, asking: Asking, to: str, text: str, call_id: str, now: float, *, tainted: bool) -> AgentMail:
-        """A letter. Raises `ToolError` for nobody of that name, or where there are too many."""
+        """Send a letter. Raises `ToolError` if there is no agent of that name, or there are too many letters."""
         if (known := self._records.mails.get(call_id)) is not None:
             return known
         tree = asking.root.session_id
@@ -492,7 +497,7 @@ class Mailbox:
         ]  # fmt: skip
 
     def inbox(self, asking: Asking, call_id: str) -> list[AgentMail]:
-        """What nobody has read, or what this call has read before."""
+        """Return the unread letters, and those that this call has read before."""
         mine = [
             each for each in self._records.mails.values()
             if each.tree == asking.root.session_id and each.to == asking.agent_id and each.read_by in ("", call_id)
@@ -518,7 +523,7 @@ class Mailbox:
         return event
 
     def event(self, asking: Asking, name: str, after: int) -> AgentEvent | None:
-        """The first of that name with a higher number; None if there is none yet."""
+        """Return the first event of that name with a higher number; None if there is none yet."""
         tree = asking.root.session_id
         found = (each for each in self._records.events.values() if (each.tree, each.name) == (tree, name))
         return next((each for each in found if each.number > after), None)
@@ -567,7 +572,7 @@ _FENCED = re.compile(r"\A\s*```\w*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
 def check_form(form: dict[str, Any]) -> None:
-    """Raises `ToolError` (bad_arguments) for what is no schema that an answer can be held to."""
+    """Raise `ToolError` (bad_arguments) for a schema that cannot be used to check an answer."""
     from jsonschema import Draft202012Validator  # takes long, and is rarely needed
     from jsonschema.exceptions import SchemaError
 
@@ -584,13 +589,13 @@ def check_form(form: dict[str, Any]) -> None:
 
 
 def value_of(answer: str) -> Any:
-    """The JSON of an answer, which may stand in a fence. Raises `ValueError`."""
+    """Return the JSON of an answer, which may be in a fence. Raises `ValueError`."""
     fenced = _FENCED.match(answer)
     return json.loads(fenced[1] if fenced else answer)
 
 
 def fault_of(answer: str, form: dict[str, Any]) -> str:
-    """What is wrong with the form of an answer; empty if nothing is."""
+    """Return the error in the form of an answer; empty if it is valid."""
     from jsonschema import Draft202012Validator
 
     try:
@@ -607,7 +612,7 @@ def _keys(value: Any) -> set[str]:
     return set[str]().union(*map(_keys, value)) if isinstance(value, list) else set()
 
 
-LEAST_TOKENS = 1000  # with fewer nobody answers anything
+LEAST_TOKENS = 1000  # no answer is possible with fewer
 NO_BUDGET, TOO_MANY, TOO_DEEP = "no_budget", "too_many_agents", "too_deep"
 _NAMESPACE = uuid.UUID("7c1f5d0e-9a55-4b19-8d8e-8f1c2f0b6a3d")
 
@@ -628,7 +633,7 @@ class AgentTree(AgentRecords):
     # What may be used
 
     def used(self, agent: Agent, now: float) -> AgentBudget:
-        """What an agent has used, with all that its own have; its children are those that have not ended."""
+        """Return the usage of an agent with that of its own agents; its children are those that have not ended."""
         below = [self.used(child, now) for child in self.children(agent.agent_id)]
         return AgentBudget(
             tokens=agent.used_tokens + sum(each.tokens for each in below),
@@ -638,7 +643,7 @@ class AgentTree(AgentRecords):
         )
 
     def left(self, asking: Asking, now: float) -> AgentBudget:
-        """What the asker may still use or give away."""
+        """Return the asker's remaining budget."""
         limits = self._limits
         if asking.agent is None:
             made = [each for each in self._of_root(asking.query_id) if each.depth == 1]
@@ -667,8 +672,9 @@ class AgentTree(AgentRecords):
     # Making and asking
 
     def make(self, asking: Asking, order: AgentSpec, call_id: str, index: int, now: float, parts: int = 1) -> Agent:
-        """A new agent, the first of `parts` that are still to be made together, each with its share of what is left.
-        Raises `ToolError` for one too many, too deep, or with nothing to use."""
+        """Make an agent, the first of `parts` that are to be made together, each with its share of the remaining
+        budget. Raises `ToolError` for one too many, too deep, or without a budget.
+        """
         agent_id = agent_id_of(call_id, index)
         if (known := self.agents.get(agent_id)) is not None:
             return known
@@ -745,7 +751,7 @@ class AgentTree(AgentRecords):
         return agent.depth >= self._limits.depth
 
     def as_asked(self, task: GivenTask) -> AgentTask:
-        """What the query of a task says of whose it is."""
+        """Return the asker's fields in the query of a task."""
         agent, root = self.agents[task.agent_id], self.roots[task.root_query_id]
         return AgentTask(
             agent_id=agent.agent_id,
@@ -764,7 +770,7 @@ class AgentTree(AgentRecords):
     # Ending
 
     def ended(self, query_id: str, outcome: Outcome, now: float) -> GivenTask | None:
-        """The query of a task has ended; None for one that is no task's, or had ended before."""
+        """End the task of a query; None for a query of no task, or of one that had ended before."""
         task = self.tasks.get(query_id)
         if task is None or task.state != "asked":
             return None
@@ -782,8 +788,9 @@ class AgentTree(AgentRecords):
         return task
 
     def repeat(self, task: GivenTask, now: float) -> GivenTask | None:
-        """Where an answer has not the form that was asked for, the agent is asked once more, and held to it; returns
-        that task. What has not that form then has failed."""
+        """Ask the agent once more if its answer has not the requested form, with the form enforced; returns that task.
+        If that fails, the task has failed.
+        """
         fault = fault_of(task.answer, task.form) if task.form and task.state == "answered" else ""
         if not fault:
             return None
@@ -821,14 +828,14 @@ class AgentTree(AgentRecords):
         return queries
 
     def withdraw(self, query_id: str, now: float) -> list[str]:
-        """A query is cancelled: whatever it has asked of agents is, too; returns the queries."""
+        """Cancel the tasks of a cancelled query; returns their queries."""
         queries = [task.query_id for task in self.open() if task.parent_query_id == query_id]
         for agent in [each for each in self.agents.values() if each.parent_query_id == query_id]:
             queries += self.stop(agent.agent_id, now)
         return list(dict.fromkeys(queries))
 
     def late(self, now: float) -> list[str]:
-        """The queries of tasks whose time is over, for the first time."""
+        """Return the queries of tasks whose time has just run out."""
         over = [task for task in self.open() if task.ends_by <= now and not task.is_late]
         for task in over:
             self.note(task.model_copy(update={"is_late": True}))
@@ -873,7 +880,7 @@ class AgentTree(AgentRecords):
 
 
 def _profile_of(asking: Asking) -> AnswerProfile | None:
-    """The profile of the asker: its own, or the one with which the user has asked."""
+    """Return the profile of the asker: its own, or that of the user's query."""
     if asking.agent is not None:
         return asking.agent.profile
     return asking.root.options.profile if asking.root.options else None

@@ -36,7 +36,7 @@ def list_agents(
 
 @agents_app.command()
 def show(agent: Name, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Show one agent: what it was asked last, what came of it, and what it has used.
+    """Show one agent: its latest task, the result, and its usage.
 
     Example: local2 agents show scout
     """
@@ -47,7 +47,7 @@ def show(agent: Name, as_json: JsonOption = False, api: ApiOption = None, data_d
 
 @agents_app.command()
 def stop(agent: Name, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """End an agent, with all that it has made; what they are doing is cancelled.
+    """End an agent with all of its own agents; their tasks are cancelled.
 
     Example: local2 agents stop scout
     """
@@ -58,7 +58,7 @@ def stop(agent: Name, api: ApiOption = None, data_dir: DataDir = None) -> None:
 
 
 def _named(agents: list[Json], name: str) -> Json:
-    """The latest of that name, or the one whose id begins so."""
+    """Return the latest agent of that name, or the one whose id begins so."""
     found = [each for each in agents if each["name"] == name or each["agent_id"].startswith(name)]
     if not found:
         raise NoAnswer("not_found", f"there is no agent {name!r}; `local2 agents list` has them")

@@ -11,8 +11,9 @@ AgentVerb = Literal["list", "show", "stop"]
 
 
 class AgentBudget(Data):
-    """What an agent may use, or has used, with all that its own agents use: tokens, seconds, calls of tools; and how
-    many agents it may have."""
+    """The budget or the usage of an agent, including its own agents: tokens, seconds, calls of tools; and the number of
+    agents that it may have.
+    """
 
     tokens: int
     seconds: float

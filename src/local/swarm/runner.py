@@ -54,7 +54,7 @@ _NOT_HANDED_ON = ("format", "functions", "must_call", "one_call", "stop", "max_t
 
 
 def query_of(task: GivenTask, agent: Agent, root: RootQuery, tree: AgentTree) -> QueryReceived:
-    """What is put on record for a task: what the agent knows is what it was asked before, and this."""
+    """Return the recorded query of a task: the agent's earlier tasks are its history."""
     history: list[Json] = []
     for asked, answered in tree.history(task):
         history += [{"role": "user", "content": asked}, {"role": "assistant", "content": answered}]
@@ -71,17 +71,17 @@ def query_of(task: GivenTask, agent: Agent, root: RootQuery, tree: AgentTree) ->
 
 
 def text_of(task: GivenTask, agent: Agent) -> str:
-    """What the agent reads."""
+    """Return the text for the agent."""
     who = f"You are the agent {agent.name}. Do this task, and answer with its result; nobody can be asked."
     form = f"\n\nAnswer with JSON alone, of this JSON Schema: {json.dumps(task.form)}" if task.form else ""
     return f"{who}\n\n{task.text}{form}"
 
 
 def options_of(task: GivenTask, agent: Agent, asked: AnswerOptions, tree: AgentTree) -> AnswerOptions:
-    """How the query is to be answered: as the user has asked, with no tool that the parent has not."""
+    """Return the options of the query: those of the user, with no tool that the parent does not have."""
     defaults = AnswerOptions()
     cleared = {name: getattr(defaults, name) for name in _NOT_HANDED_ON}
-    no_agents = _MAKING if tree.is_deepest(agent) else ()  # the tree would make none: so no tokens for that
+    no_agents = _MAKING if tree.is_deepest(agent) else ()  # it may make none: their schemas would waste tokens
     deny = tuple(dict.fromkeys((*asked.deny, CLARIFICATION, *no_agents)))
     form = task.form if task.is_formal else None
     return asked.model_copy(
@@ -101,7 +101,7 @@ KINDS: dict[str, type[Record]] = {
 
 class AgentRunner:
     """The tree with its file and its bus. It stores a decision before it publishes it; so a process that continues
-    after a crash asks what was not asked yet, and nothing twice. `owner` has the bus; `clock` gives seconds since 1970.
+    after a crash publishes what is missing, and nothing twice. `owner` has the bus; `clock` returns seconds since 1970.
     """
 
     publishes: ClassVar[Publications] = (
@@ -141,7 +141,7 @@ class AgentRunner:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def asking(self, request: ToolRequest, trace: Trace) -> Asking:
-        """Who makes a call. Raises `ToolError` where that cannot be told."""
+        """Return the caller of a tool. Raises `ToolError` if it is unknown."""
         if request.respondent_id != MAIN_RESPONDENT:
             raise ToolError("a second respondent has no agents; go on without", kind="fenced")
         known = self.tree.asking(request.query_id)
@@ -174,7 +174,7 @@ class AgentRunner:
                 self._begin(self._ask(task))
 
     async def save(self) -> None:
-        """Store what was decided, and tell of agents what has changed. Raises `StoreFailed`."""
+        """Store the decisions, and publish the changes of agents. Raises `StoreFailed`."""
         changed = dict(self.tree.changed)
         if not changed:
             return
@@ -191,7 +191,7 @@ class AgentRunner:
         self._wake()
 
     async def outcome_of(self, call_id: str, seconds: float) -> list[GivenTask]:
-        """The tasks of a call when all have ended, or the time is over."""
+        """Return the tasks of a call when all have ended, or the time is over."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while any(task.state == "asked" for task in self.tree.of_call(call_id)):
@@ -216,7 +216,7 @@ class AgentRunner:
         await self.cancel(cancelled)
 
     async def withdraw(self, query_id: str) -> None:
-        """A query is cancelled: what it has asked of agents is, too. Raises `StoreFailed`, `NotConfirmed`."""
+        """Cancel the tasks of a cancelled query. Raises `StoreFailed`, `NotConfirmed`."""
         cancelled = self.tree.withdraw(query_id, self.clock())
         await self.save()
         await self.cancel(cancelled)
@@ -236,8 +236,9 @@ class AgentRunner:
             await self._owner.bus.publish(QueryCancel(query_id=query_id), trace)
 
     async def forget(self, session_id: str) -> None:
-        """A session is gone: so is what its agents have been asked and have answered. Raises `RecordNotRedacted` while
-        that cannot be done, `StoreFailed`."""
+        """Delete the tasks and answers of a deleted session's agents. Raises `RecordNotRedacted` while that is not
+        possible, `StoreFailed`.
+        """
         for agent in self.tree.of_tree(session_id):
             await self.stop(agent)
         for agent in self.tree.of_tree(session_id):

@@ -53,7 +53,8 @@ TaskText = Annotated[str, StringConstraints(min_length=1, max_length=MOST_TASK_C
 
 class AgentTool(Tool):
     """The base of the tools for agents. It changes nothing outside of the system: an agent may do no more than its
-    parent, within the parent's budget; so none of these tools requests approval, and the calls of agents do as ever."""
+    parent, within the parent's budget; so none of these tools requests approval, and the calls of agents do as ever.
+    """
 
     Config = SwarmConfig
     safety = "L0"
@@ -68,11 +69,11 @@ class AgentTool(Tool):
         self.timeout_seconds = config.wait_seconds + SLACK_SECONDS
 
     async def asking(self) -> Asking:
-        """Who calls. Raises `ToolError`."""
+        """Return the caller. Raises `ToolError`."""
         return await self._runner.asking(self.request(), self.asked_by())
 
     async def profile(self, name: str | None) -> AnswerProfile | None:
-        """The profile of that name, as it is now; a workspace's are its owner's. Raises `ToolError`."""
+        """Return the present profile of that name; those of a workspace only for its owner. Raises `ToolError`."""
         if name is None:
             return None
         of_owner = self.asked_by().user_id in (None, OWNER)
@@ -96,7 +97,7 @@ class AgentTool(Tool):
         return {**told, "answer": task.answer} if task.answer else told
 
     def output(self, text: str, tasks: list[GivenTask]) -> ToolOutput:
-        """A result that tells of these tasks."""
+        """Return a result with the state of these tasks."""
         tainted = any(task.is_answer_tainted or task.tainted for task in tasks)
         sources = tuple(dict.fromkeys(source for task in tasks for source in task.sources))
         return ToolOutput(text, sources=sources, tainted=tainted)
@@ -182,7 +183,7 @@ def _refused(order: TaskOrder, error: ToolError) -> dict[str, Any]:
     return {"task": order.index, "status": "refused", "error": {"kind": error.kind, "message": str(error)}}
 
 
-# The tool by which an agent tells all others that something has happened.
+# The tool by which an agent publishes an event for all others.
 
 
 class EmitEventTool(AgentTool):
@@ -203,7 +204,7 @@ class EmitEventTool(AgentTool):
         return ToolOutput(f"{name} is event {event.number}.")
 
 
-# The tool that tells how agents are.
+# The tool that lists the states of agents.
 
 MOST_SHOWN = 2000  # characters of an answer
 
@@ -356,7 +357,7 @@ class Swarm(ToolGroup):
 
     @classmethod
     def build(cls, config: SwarmConfig, resources: Resources) -> Self:
-        """With a file of its own, and the profiles that there are."""
+        """Build it with its own file, and the existing profiles."""
         settings = resources.layers[-1] if resources.layers else resources.data_dir
         profiles = ProfileRegistry(settings, resources.workspace_folder)
         return cls(config, AgentStore(resources.data_dir / "agents.db"), profiles)
@@ -369,7 +370,7 @@ class Swarm(ToolGroup):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Hold the tree, and go on with it."""
+        """Open the tree, and continue with its tasks."""
         async with super().lifespan(), self._runner.are_running():
             yield
 
@@ -379,7 +380,7 @@ class Swarm(ToolGroup):
         return [tool for tool in super().offered() if isinstance(tool, kinds)]
 
     def metrics(self) -> dict[str, int]:
-        """How many agents there are, and how many of them work."""
+        """Return the number of agents, and of those that work."""
         open_tasks = len(self._tree.open())
         return {
             "agents": sum(each.ended_at is None for each in self._tree.agents.values()),
@@ -412,7 +413,7 @@ class Swarm(ToolGroup):
 
     @on(QueryCancel, durable=CONSUMER)
     async def withdraw(self, cancel: QueryCancel, envelope: Envelope) -> None:
-        """A query is cancelled: so is what it has asked of agents."""
+        """Cancel the tasks of a cancelled query."""
         await self._runner.withdraw(cancel.query_id)
 
     @on(SessionDeleted, durable=CONSUMER)

@@ -1,1 +1,1 @@
-"""What every tool is made of: its schema, its arguments, and the ledger of its effects."""
+"""The common parts of every tool: its schema, its arguments, and the ledger of its effects."""

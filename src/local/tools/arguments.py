@@ -32,10 +32,11 @@ _CONVERTED: dict[str, TypeAdapter[Any]] = {
 
 
 def argument_fault(tool: str, parameters: Mapping[str, Any], args: Mapping[str, Any]) -> str:
-    """What is wrong with the arguments of a call and which arguments there are, for the model; empty if nothing is.
+    """Return an error in the arguments of a call with the list of arguments, for the model; empty if they are valid.
 
-    A value that tools convert, such as the text "5" for a number, is no fault. A schema that cannot be used checks
-    nothing: the tool itself, or the server behind it, then says what it does not take."""
+    A value that tools convert, such as the text "5" for a number, is valid. An unusable schema checks nothing: the tool
+    itself, or the server behind it, then reports the error.
+    """
     try:
         found = _validator(json.dumps(parameters, sort_keys=True)).iter_errors(dict(args))
         faults = [_told(fault) for fault, _ in zip(found, range(MOST_FAULTS), strict=False)]
@@ -50,7 +51,7 @@ def argument_fault(tool: str, parameters: Mapping[str, Any], args: Mapping[str, 
 
 @lru_cache(KEPT_VALIDATORS)
 def _validator(schema: str) -> Any:
-    """Raises for what is no schema."""
+    """Return a validator. Raises for an invalid schema."""
     from jsonschema import Draft202012Validator
 
     parameters = json.loads(schema, object_hook=_without_dialect)
@@ -86,7 +87,7 @@ def _type(validator: Any, types: Any, instance: Any, schema: Any) -> Iterator[Fa
 
 
 def _is_converted(instance: Any, kind: str) -> bool:
-    """Whether tools take the value for one of that type."""
+    """Whether tools accept the value for one of that type."""
     if kind not in _CONVERTED:
         return False
     try:

@@ -48,8 +48,9 @@ _MIGRATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class EffectCall:
-    """One call of the tool: `key` is the same for whoever repeats it, `asked` says what for. It belongs to a query, and
-    that to a session."""
+    """One call of the tool: `key` is the same for every repetition, `asked` is the digest of its arguments. It belongs
+    to a query, and that to a session.
+    """
 
     key: str
     asked: str
@@ -59,8 +60,9 @@ class EffectCall:
 
 @dataclass(frozen=True, slots=True)
 class StoredEffect:
-    """One call on record. `asked` says what for; `outcome` how it ended: `FORGOTTEN` if that was deleted, None if
-    nobody knows."""
+    """One recorded call. `asked` is the digest of its arguments; `outcome` its result: `FORGOTTEN` if that was deleted,
+    None if it is unknown.
+    """
 
     asked: str
     outcome: str | None
@@ -84,8 +86,9 @@ class EffectStore(OwnedDatabase):
         return self
 
     async def begin(self, call: EffectCall) -> StoredEffect | None:
-        """Note that a call begins, unless it is on record: then return what is. Raises `StoreFenced` for a process that
-        is not the owner any more."""
+        """Record the beginning of a call, unless it is recorded already: then return that record. Raises `StoreFenced`
+        in a process that is no longer the owner.
+        """
 
         def work(db: sqlite3.Connection) -> StoredEffect | None:
             row = db.execute("SELECT asked, outcome FROM effects WHERE key = ?", (call.key,)).fetchone()
@@ -98,8 +101,9 @@ class EffectStore(OwnedDatabase):
         return await self.write(work)
 
     async def end(self, key: str, outcome: str) -> str:
-        """Note how a call ended, unless that is on record; returns what is. Of one that was forgotten nothing is kept.
-        Open to former owners, too: what their last run did is worth knowing."""
+        """Record the result of a call, unless one is recorded; returns the record. The result of a deleted one is not
+        kept. Open to former owners, too: the result of their last run is useful.
+        """
 
         def work(db: sqlite3.Connection) -> str:
             sql = "UPDATE effects SET outcome = coalesce(outcome, ?) WHERE key = ? RETURNING outcome"
@@ -110,15 +114,19 @@ class EffectStore(OwnedDatabase):
         return await self.run(work)
 
     async def forget_session(self, session_id: str) -> int:
-        """Remove how the calls of a session ended, for good; that they began stays. Returns how many there were."""
+        """Delete the results of a session's calls permanently; the record that they began stays. Returns how many there
+        were.
+        """
         return await self._forget("session_id", session_id)
 
     async def forget_query(self, query_id: str) -> int:
-        """Remove how the calls of a query ended, for good; that they began stays. Returns how many there were."""
+        """Delete the results of a query's calls permanently; the record that they began stays. Returns how many there
+        were.
+        """
         return await self._forget("query_id", query_id)
 
     async def _forget(self, what: str, key: str) -> int:
-        """Forget ended and running calls: what the latter record afterwards is not kept."""
+        """Delete the results of ended and running calls: those that the latter record afterwards are not kept."""
         sql = f"UPDATE effects SET outcome = ? WHERE {what} = ?"
         return await self.erase(lambda db: db.execute(sql, (FORGOTTEN, key)).rowcount)
 
@@ -136,13 +144,13 @@ def key_of(request: ToolRequest) -> str:
 
 
 def request_digest(request: ToolRequest) -> str:
-    """A digest of what a request asks for; the record holds no arguments."""
+    """Return a digest of a request's tool and arguments; the record holds no arguments."""
     asked = json.dumps([request.tool, request.args], sort_keys=True)
     return hashlib.sha256(asked.encode()).hexdigest()
 
 
 def on_record(request: ToolRequest, known: StoredEffect) -> ToolResult:
-    """The result of a call that has begun before and is not running: as it was recorded, or that nobody knows.
+    """Return the result of a call that has begun before and is not running: the recorded one, or that it is unknown.
 
     Raises `ToolError` (conflict) if another call was made under its id.
     """
@@ -162,7 +170,7 @@ def on_record(request: ToolRequest, known: StoredEffect) -> ToolResult:
 
 
 def outcome_unknown(why: str) -> ToolError:
-    """What the model reads of a call that was cut off."""
+    """Return the result of an interrupted call, for the model."""
     return ToolError(f"{why}: {NOT_REPEATED}", kind="outcome_unknown")
 
 
@@ -189,12 +197,12 @@ class AtMostOnce:
         explain: Callable[[Exception], ToolResult],
         seconds: float,
     ) -> ToolResult:
-        """The result of `attempt` if the call is not on record, else of the run that is. What `attempt` raises is
-        recorded as `explain` puts it. While nothing can be written, as on a full disk, it waits for a while: of the
-        `seconds` of a call at most half, and no longer than its approval is valid; `attempt` is told how many are left.
+        """Return the result of `attempt` if the call is not recorded, else of the recorded run. An error of `attempt`
+        is recorded as `explain` words it. While nothing can be written, as on a full disk, it waits: at most half of
+        the `seconds` of a call, and no longer than its approval is valid; `attempt` receives the remaining seconds.
 
-        Raises `ToolError` if nothing was done: the call was another's (conflict), or could not be put on record
-        (store_failed, store_full); `StoreFenced` in a process that another one has replaced.
+        Raises `ToolError` if nothing was done: the id belongs to another call (conflict), or it could not be recorded
+        (store_failed, store_full); `StoreFenced` in a process that was replaced.
         """
         key = key_of(request)
         async with self._in_flight.setdefault(key, asyncio.Lock()):  # a repeat waits, and finds the result on record
@@ -217,7 +225,7 @@ class AtMostOnce:
         """Record how a call ended; returns the end that is on record, which is the first that was."""
         try:
             outcome = (await self.store.end(key, outcome.decode())).encode()
-        except StoreFailed as error:  # what happened is true all the same; a repeat will hear that nobody knows
+        except StoreFailed as error:  # the effect has happened all the same; for a repetition the result is unknown
             log.error("how call %s ended could not be recorded: %s", key, error)
         failpoints.reach("tool.recorded")
         return ToolResult.decode(outcome)

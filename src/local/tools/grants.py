@@ -1,4 +1,4 @@
-"""Ed25519 keys in files: the one that signs, for the eyes of its owner alone, and the one that everybody may read."""
+"""Ed25519 keys in files: the signing key, readable by its owner alone, and the public one."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class SigningKey:
 
     @classmethod
     def of(cls, folder: Path) -> Self:
-        """The key of a folder, made there if there is none; its public half is written beside it.
+        """Return the key of a folder, made there if there is none; its public half is written beside it.
 
-        Raises `ConfigError` where it can be neither read nor written, `StoreUnwritable` while that passes.
+        Raises `ConfigError` if it can be neither read nor written, `StoreUnwritable` while that is temporary.
         """
         import nacl.signing
 
@@ -65,7 +65,7 @@ class SigningKey:
 
 
 def read_public(folder: Path) -> bytes | None:
-    """The public key of a folder, None if there is none that can be read."""
+    """Return the public key of a folder, None if there is no readable one."""
     try:
         return bytes.fromhex((folder / PUBLIC).read_text(encoding="ascii").strip()) or None
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Several tools in one process, which share what they work on."""
+"""Several tools in one process, with common resources."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from local.tools.tool import CALLS_AT_ONCE, Tool
 
 class ToolGroup(Participant):
     """A participant that is several tools to the model. Subclasses name their classes in `tools` and make them in
-    `make_tools`; each is a tool like any other, but for its process and its bus, which are the group's."""
+    `make_tools`; each is a tool like any other, except that its process and its bus are the group's.
+    """
 
     kind = Kind.TOOL
     publishes: ClassVar[Publications | None] = ()
     tools: ClassVar[tuple[type[Tool], ...]] = ()
 
     def __init_subclass__(cls, **named: Any) -> None:
-        """What the group says is what its tools say, and what stands in its own list."""
+        """The group's publications are those of its tools, and its own list."""
         super().__init_subclass__(**named)
         said = {each for tool in cls.tools for each in tool.publishes or ()}
         results = (ToolResult.subject + tool.name for tool in cls.tools)
@@ -41,7 +42,7 @@ class ToolGroup(Participant):
 
     @classmethod
     def make_tools(cls, config: Any, resources: Resources) -> Sequence[Tool]:
-        """The tools, with what they share."""
+        """Return the tools, with their common resources."""
         return [tool(config) for tool in cls.tools]
 
     def with_records(self, resources: Resources) -> Self:
@@ -51,7 +52,7 @@ class ToolGroup(Participant):
         return self
 
     def lent(self, resources: Resources) -> None:
-        """As each tool is."""
+        """Return the resources lent to each tool."""
         for tool in self._tools.values():
             tool.lent(resources)
 
@@ -85,30 +86,30 @@ class ToolGroup(Participant):
 
     @on(ToolSchemaRequest)
     async def publish_schemas(self, message: ToolSchemaRequest, envelope: Envelope) -> None:
-        """Somebody asks which tools there are."""
+        """Publish the schemas of the tools on request."""
         await self.announce()
 
     async def call(self, request: ToolRequest, envelope: Envelope) -> Message | None:
-        """One call of one of the tools. Raises `KeyError` for a tool that the subject does not name."""
+        """Make one call of one of the tools. Raises `KeyError` for a tool that the subject does not name."""
         return await self._tools[request.tool].call(request, envelope)
 
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
-        """As each tool does."""
+        """Delete as each tool does."""
         for tool in self._tools.values():
             await tool.forget_session(deleted, envelope)
 
     async def forget_query(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
-        """As each tool does."""
+        """Delete as each tool does."""
         for tool in self._tools.values():
             await tool.forget_query(deleted, envelope)
 
     @on(QueryCancel)
     async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
-        """As each tool does."""
+        """Cancel as each tool does."""
         for tool in self._tools.values():
             await tool.cancel(message, envelope)
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """What the tool says that was called."""
+        """Return the called tool's error reply."""
         tool = self._tools.get(getattr(message, "tool", ""))
         return tool.error_reply(message, error) if tool is not None else None

@@ -22,7 +22,7 @@ from local.sandbox.sandbox import skill_path
 # What the file SKILL.md of a skill says, in the open Agent Skills format (https://agentskills.io/specification).
 
 SKILL_FILE_NAME = "SKILL.md"
-MOST_BYTES = 200_000  # of SKILL.md: it is read whole, and what is longer belongs into references
+MOST_BYTES = 200_000  # of SKILL.md: it is read whole, and more belongs into references
 MOST_NAME, MOST_DESCRIPTION, MOST_COMPATIBILITY = 64, 1024, 500
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _PROGRAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
@@ -31,8 +31,9 @@ _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """What SKILL.md of a skill says, in the open Agent Skills format. `description` is one line of visible text, `body`
-    the instructions; `programs` are those that `metadata.requires` names, without which it cannot be used."""
+    """The content of a skill's SKILL.md, in the open Agent Skills format. `description` is one line of visible text,
+    `body` the instructions; `programs` are those that `metadata.requires` names, without which it cannot be used.
+    """
 
     name: str
     description: str
@@ -43,8 +44,9 @@ class Skill:
 
 
 def read_skill(name: str, content: bytes) -> Skill:
-    """The skill in a folder of that name, whose SKILL.md holds `content`. Raises `ConfigError` with one line that says
-    what is wrong, and where."""
+    """Return the skill in a folder of that name, whose SKILL.md has this `content`. Raises `ConfigError` with one line
+    that names the error and its place.
+    """
     path = Path(one_line(name)) / SKILL_FILE_NAME
     if len(content) > MOST_BYTES:
         raise fault(path, None, f"larger than {MOST_BYTES // 1000} kB; move parts of it into references/")
@@ -96,7 +98,7 @@ class _Fields:
         return found
 
     def metadata(self) -> dict[str, Any]:
-        """What stands under `metadata`."""
+        """Return the entries under `metadata`."""
         found = self._settings.values.get("metadata")
         if found is not None and not isinstance(found, dict):
             raise self.fault("metadata", "expected keys and values below it")
@@ -131,8 +133,9 @@ MOST_SKILLS = 200  # in one place
 
 @dataclass(frozen=True, slots=True)
 class SkillPlace:
-    """A folder in which skills may be: `root` with the names `below` it, each of which is a folder; from the root on no
-    link is followed."""
+    """A folder in which skills may be: `root` with the names `below` it, each of which is a folder; below the root no
+    link is followed.
+    """
 
     kind: PlaceKind
     root: Path
@@ -140,7 +143,7 @@ class SkillPlace:
 
     @property
     def folder(self) -> Path:
-        """Where that is."""
+        """Return the folder's path."""
         return self.root.joinpath(*self.below)
 
     @property
@@ -157,8 +160,9 @@ class SkillPlace:
         return WorkspacePath((*self.below, *names))
 
     def names(self) -> list[str]:
-        """The names of the folders and links in it, sorted; none where there is no such place. What begins with a dot
-        is none of ours."""
+        """Return the names of the folders and links in it, sorted; none if there is no such place. Names that begin
+        with a dot are ignored.
+        """
         try:
             found = list(self.files().entries(self.path()))
         except ToolError:
@@ -173,7 +177,7 @@ class SkillPlace:
                 yield entry
 
     def signature(self) -> tuple[object, ...]:
-        """Something that is another one as soon as a skill comes, goes or says something else."""
+        """Return a value that changes when a skill is added, removed or changed."""
         return tuple((name, *self._state(name), *self._state(name, "SKILL.md")) for name in self._listed())
 
     def _listed(self) -> list[str]:
@@ -194,8 +198,9 @@ MOST_FILES, APPROVALS_MOST_BYTES = 500, 20_000_000  # of a skill that is to be a
 
 
 def contents_of(place: SkillPlace, name: str) -> dict[str, bytes]:
-    """All files of a skill, read once, by their paths from its folder on; links are none. Raises `ToolError`, also for
-    one that is too large to be looked through."""
+    """Return all files of a skill, read once, by their paths relative to its folder; without links. Raises `ToolError`,
+    also for one that is too large.
+    """
     files, start = place.files(), len(str(place.path(name))) + 1
     contents = dict[str, bytes]()
     room = APPROVALS_MOST_BYTES
@@ -230,7 +235,7 @@ class ServingSkill:
 
     @classmethod
     def of(cls, folder: Path) -> Self:
-        """The skill as it is now. Raises `ConfigError` for what is none, and for one in a workspace."""
+        """Return the present skill. Raises `ConfigError` for an invalid one, and for one in a workspace."""
         real = folder.resolve()
         if WORKSPACE_FOLDER in real.parts:
             raise ConfigError(f"{real} lies in a workspace, and a skill there brings no tools: copy it to your own")
@@ -242,8 +247,10 @@ class ServingSkill:
         return cls(real, digest_of(contents))
 
     def servers(self) -> dict[str, MCPServerConfig]:
-        """The servers that the skill brings, by the names that your own `mcp.json` has for them: none without the file.
-        Raises `ConfigError`, also for what a skill cannot have: a url, a network, folders, secrets, another level."""
+        """Return the servers of the skill, by their names in your own `mcp.json`: none without the file. Raises
+        `ConfigError`, also for settings that a skill's server cannot have: a url, a network, folders, secrets, another
+        level.
+        """
         found = self._found()
         alone = len(found) == 1
         return {
@@ -252,7 +259,7 @@ class ServingSkill:
         }
 
     def _found(self) -> dict[str, MCPServerConfig]:
-        """What the file says, which is no link and no pipe: those are not among what is approved."""
+        """Return the content of the file, which is not a link or a pipe: those are never approved."""
         place = SkillPlace("extra", self.folder.parent)
         try:
             content = place.files().read(place.path(self.folder.name, FILE_NAME), MOST_BYTES)
@@ -263,8 +270,9 @@ class ServingSkill:
         return mcp_servers_in(self.folder / FILE_NAME, content)
 
     def leave(self, own: dict[str, MCPServerConfig]) -> Leave | None:
-        """What was said of its servers, by those of your own `mcp.json`; None for a skill that brings none. Raises as
-        `servers` does."""
+        """Return the approval of its servers, by their names in your own `mcp.json`; None for a skill without servers.
+        Raises as `servers` does.
+        """
         servers = self.servers()
         if not servers:
             return None

@@ -41,7 +41,7 @@ from local.runtime.runner import explained
 from local.tools.effects import AtMostOnce, EffectStore, outcome_unknown
 from local.tools.grants import NOT_GRANTED, GrantGuard
 
-# What a tool's `run` takes: the JSON Schema for the model, and the check of what the model sends.
+# The parameters of a tool's `run`: the JSON Schema for the model, and the validation of its arguments.
 
 _SINGLE = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -86,7 +86,7 @@ def _described(hint: Any) -> Any:
 
 
 def _without_titles(schema: Any) -> Any:
-    """pydantic titles every field by its own name, which only costs the model tokens."""
+    """Return the schema without the titles that pydantic adds, which only cost the model tokens."""
     if isinstance(schema, dict):
         return {
             key: _without_titles(value)
@@ -96,7 +96,7 @@ def _without_titles(schema: Any) -> Any:
     return [_without_titles(item) for item in schema] if isinstance(schema, list) else schema
 
 
-# What a tool's `run` returns, as text, cut to what the model and the bus can take.
+# The result of a tool's `run`, as text, cut to the limits of the model and the bus.
 
 Keep = Callable[[bytes], str]  # stores something and returns its name, or raises `BlobNotStored`
 MAX_SOURCES = 200
@@ -124,8 +124,9 @@ class ToolOutput:
 
     @classmethod
     def of(cls, value: object) -> ToolOutput:
-        """What `run` returned: text as it is, None as none, anything else as JSON. Raises `ToolError` for what JSON
-        cannot say."""
+        """Return the output for a return value of `run`: text unchanged, None as empty, anything else as JSON. Raises
+        `ToolError` for a value that JSON cannot express.
+        """
         if isinstance(value, ToolOutput):
             return value
         if isinstance(value, str):
@@ -137,14 +138,14 @@ class ToolOutput:
             raise ToolError(text, kind="internal") from None
 
     def without_secrets(self) -> ToolOutput:
-        """What may be cut and kept: the secrets of this process are no more in it."""
+        """Return the output that may be cut and stored: without the secrets of this process."""
         if not secret_mask.names:
             return self
         sources, links = (tuple(map(secret_mask.text, urls)) for urls in (self.sources, self.links))
         return replace(self, text=secret_mask.text(self.text), sources=sources, links=links)
 
     def fields(self) -> dict[str, Any]:
-        """What a `ToolResult` says of it."""
+        """Return its fields of a `ToolResult`."""
         return {"result": self.text, "sources": self.sources[:MAX_SOURCES], "links": self.links[:MAX_SOURCES],
                 "whole": self.whole, "recalled": self.recalled, "tainted": self.tainted,
                 "folder": self.folder, "undoable": self.undoable}  # fmt: skip
@@ -160,7 +161,7 @@ class ToolOutput:
         return replace(self, text=self.text[:head] + note, whole=await self._kept(keep, head))
 
     async def _kept(self, keep: Keep | None, shown: int) -> KeptText | None:
-        """Where the whole text lies; None if there is no room for it."""
+        """Return where the whole text is stored; None if there is no room for it."""
         try:
             data = await asyncio.to_thread(self.text.encode, "utf-8", "replace")
             if keep is None or len(data) > MAX_KEPT_BYTES:
@@ -191,8 +192,9 @@ class RunningCalls:
             task.cancel()
 
     async def output(self, request: ToolRequest, run: Coroutine[Any, Any, ToolOutput], seconds: float) -> ToolOutput:
-        """What `run` returns within so many seconds. Raises what it raises, and `ToolError` for one that was cut off
-        (timeout, cancelled, outcome_unknown)."""
+        """Return the result of `run` within so many seconds. Raises its errors, and `ToolError` for an interrupted one
+        (timeout, cancelled, outcome_unknown).
+        """
         if request.query_id in self._cancelled:
             run.close()
             raise ToolError(f"{self._tool} was cancelled", kind="cancelled")
@@ -219,17 +221,18 @@ class RunningCalls:
         if not self._tasks[query_id]:
             del self._tasks[query_id]
         if not task.cancelled():
-            task.exception()  # counts as seen: after the time limit nobody asks for it
+            task.exception()  # mark it as retrieved: after the time limit nothing waits for it
 
 
-# Calls a function that blocks in a thread of its own.
+# Calls a blocking function in a separate thread.
 
 T = TypeVar("T")
 
 
 async def in_own_thread(function: Callable[[], T], name: str) -> T:
-    """What the function returns or raises. Nobody waits for it after a cancellation, not even the end of the process:
-    a pool's threads would be lost to it one by one, and keep the process from ending."""
+    """Return the function's result or raise its error. After a cancellation nothing waits for it, not even the end of
+    the process: blocked threads would exhaust a pool, and keep the process from ending.
+    """
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()
     context = copy_context()
@@ -251,7 +254,7 @@ async def in_own_thread(function: Callable[[], T], name: str) -> T:
             error = RuntimeError(f"{function} raised {stopped!r}")
         except BaseException as raised:  # noqa: BLE001 - it is raised where the result is awaited
             error = raised
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: nothing waits any more
             loop.call_soon_threadsafe(settle, result, error)
 
     threading.Thread(target=work, name=name, daemon=True).start()
@@ -268,7 +271,7 @@ _request: ContextVar[ToolRequest] = ContextVar("request")
 
 
 class ToolSettings(Settings):
-    """The settings of a tool that has none of its own."""
+    """The settings of a tool without its own."""
 
     max_result_chars: int = Field(MAX_RESULT_CHARS, ge=1)
 
@@ -276,16 +279,15 @@ class ToolSettings(Settings):
 class Tool(Participant):
     """A participant that the model can call.
 
-    Write `async def run(self, …) -> str | ToolOutput`; without `async` it runs in a thread of its own. Anything else
-    that it returns is told as JSON, and of a text longer than `max_result_chars` the beginning. The model is told the
-    class docstring and a JSON Schema of `run`'s parameters; the text in `Annotated[str, "…"]` describes one. Arguments
-    are validated before `run` sees them. Raise `ToolError` for what the model should read; anything else it reads as an
-    internal error with file and line.
-    With `effect = "write"` a call runs at most once, whatever dies: it is on record before it begins, and one that was
-    cut off is reported as `outcome_unknown`, never repeated.
-    `safety` says whether a call needs the user's approval: "L0" for one that only reads, "L1" for one whose changes in
-    the workspace can be undone; the default is "L2". The constructor raises `ConfigError` for a `run` that no
-    schema can describe, or that yields, and for a tool with effects that says it only reads.
+    Write `async def run(self, …) -> str | ToolOutput`; without `async` it runs in a separate thread. Any other return
+    value is converted to JSON, and a text longer than `max_result_chars` is cut at its end. The model gets the class
+    docstring and a JSON Schema of `run`'s parameters; the text in `Annotated[str, "…"]` describes one. Arguments are
+    validated before `run` is called. Raise `ToolError` for an error that the model should read; any other becomes an
+    internal error with file and line. With `effect = "write"` a call runs at most once, whatever dies: it is recorded
+    before it begins, and an interrupted one is reported as `outcome_unknown`, never repeated. `safety` says whether a
+    call needs the user's approval: "L0" for one that only reads, "L1" for one whose changes in the workspace can be
+    undone; the default is "L2". The constructor raises `ConfigError` for a `run` that no schema can describe, or that
+    yields, and for a tool with effects that is declared as only reading.
     """
 
     kind = Kind.TOOL
@@ -296,7 +298,7 @@ class Tool(Participant):
     category: ClassVar[Category] = UNDECLARED_CATEGORY
     repeatable: ClassVar[bool] = True  # whether the same call may be made again in one turn
     replaces: ClassVar[str] = ""  # the shell commands that it is to be used instead of, such as "cat, head, tail"
-    sends_out: ClassVar[bool] = False  # whether it sends what it is given to others, though it only reads
+    sends_out: ClassVar[bool] = False  # whether it sends its arguments to others, though it only reads
     trusted: ClassVar[bool] = False  # whether its results hold no untrusted content, such as that of a page or a mail
     timeout_seconds: float = 30.0
     rubric: ClassVar[str] = ""  # the one of critic.yaml that answers are graded by which used it
@@ -353,16 +355,17 @@ class Tool(Participant):
     @classmethod
     @cache
     def arguments(cls) -> Arguments:
-        """What `run` takes, worked out once: a process that has is a megabyte or three ahead of those forked from it.
+        """Return the parameters of `run`, computed once: a process that has done so needs a megabyte or three less in
+        each fork of it.
 
         Raises `TypeError` for a `run` that no schema can describe.
         """
         if inspect.isasyncgenfunction(cls.run) or inspect.isgeneratorfunction(cls.run):
             raise TypeError(f"{cls.run.__qualname__} yields; expected it to return its result")
-        return Arguments(MethodType(cls.run, cls))  # bound to anything: `self` is no argument
+        return Arguments(MethodType(cls.run, cls))  # bound to anything: `self` is not a parameter
 
     def schema(self) -> ToolSchema:
-        """What the model and the generator are told."""
+        """Return the schema for the model and the generator."""
         return ToolSchema(
             tool=self.name,
             description=inspect.cleandoc(type(self).__doc__ or self.name),
@@ -379,7 +382,7 @@ class Tool(Participant):
         )
 
     def asked_by(self) -> Trace:
-        """For `run`: whose session and whose user this call is for, and the trace of what it asks of others.
+        """For `run`: the trace of this call, with its session and user, for requests to others.
 
         Raises `LookupError` outside of a call.
         """
@@ -421,13 +424,14 @@ class Tool(Participant):
 
     @on(ToolSchemaRequest)
     async def publish_schema(self, message: ToolSchemaRequest, envelope: Envelope) -> ToolSchema:
-        """Somebody asks which tools there are."""
+        """Publish the schema on request."""
         return self.schema()
 
     @on(ToolRequest, concurrency=CALLS_AT_ONCE)
     async def call(self, request: ToolRequest, envelope: Envelope) -> ToolResult:
-        """Run one call within the time limit; its failure is a result, too. A process that another one has replaced
-        leaves what has effects to that, and says nothing."""
+        """Run one call within the time limit; its failure is a result, too. A process that was replaced leaves calls
+        with effects to its successor, without a reply.
+        """
         started = time.monotonic()
         _asked_by.set(envelope.trace())
         _request.set(request)
@@ -440,12 +444,12 @@ class Tool(Participant):
             return self._failure(request, started, error)
 
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
-        """Nobody is to keep anything of a session: what its calls brought is not on record any more."""
+        """Delete the recorded results of a session's calls."""
         if self._effects is not None:
             await self._effects.store.forget_session(deleted.deleted_session_id)
 
     async def forget_query(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
-        """What the calls of one query brought is not on record any more."""
+        """Delete the recorded results of one query's calls."""
         if self._effects is not None:
             await self._effects.store.forget_query(deleted.query_id)
 

@@ -1,4 +1,4 @@
-"""Users besides the owner, what they may spend, and who they are."""
+"""The users besides the owner, and their budgets."""
 
 from local.core.capability import Capability, Command, Section
 

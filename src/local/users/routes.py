@@ -1,4 +1,4 @@
-"""Accounts: what was used, who did what with whose approval, and what was logged."""
+"""HTTP routes of accounts: usage, activity with approvals, and logs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def _usage(
     since: Day = "0001-01-01",
     until: Day = "9999-12-31",
 ) -> Response:
-    """Answers, calls of models, tokens, seconds and money of users' own, and of the owner everybody's."""
+    """Answers, model calls, tokens, seconds and money: users see their own, the owner sees everybody's."""
     ledger = await api().accounts.ledger(by, caller.user_id, since, until)
     entries, prices = list(ledger.entries(None)), await asyncio.to_thread(api().accounts.prices)
     total, limits = ledger.rows((), entries, prices), api().budgets
@@ -67,7 +67,7 @@ async def _activity(
     limit: Limit = 100,
     format: Form = "json",
 ) -> Response:
-    """Who did what with whose approval, the latest first; as NDJSON all of it."""
+    """The activity with its approvals, the latest first; as NDJSON all of it."""
     if format == "ndjson":
         found = _lines_of(caller, frozenset(kind), session, since)
         return StreamingResponse(found, media_type=NDJSON)

@@ -60,7 +60,7 @@ def elsewhere(target: str, url: str) -> FetchRefused:
 
 
 def _inflate(inflater: zlib._Decompress, chunk: bytes, room: int) -> bytes:
-    """At most `room` bytes, which is what makes a bomb harmless; what follows the end of the stream is ignored."""
+    """Return at most `room` bytes, which makes a bomb harmless; data after the end of the stream is ignored."""
     try:
         return b"" if inflater.eof else inflater.decompress(chunk, room)
     except zlib.error as error:
@@ -155,7 +155,7 @@ class Fetcher:
             visited.add(url)
 
     async def _get(self, client: httpx.AsyncClient, url: WebUrl) -> Document | WebUrl:
-        """One hop: the document, or the checked address it redirects to."""
+        """Fetch one hop: the document, or the checked address it redirects to."""
         response = await self._connect(client, url)
         try:
             location = response.extensions[_LOCATION]
@@ -224,7 +224,7 @@ class Fetcher:
 
 
 async def _take_location(response: httpx.Response) -> None:
-    """Out of httpx's sight, which fails of one that is no address, whether it is to follow it or not."""
+    """Remove the address from httpx's view, which fails on an invalid one even if it is not to follow it."""
     response.extensions[_LOCATION] = response.headers.pop("location", None)
 
 
@@ -291,8 +291,8 @@ class PageCache:
 class Page:
     """One part of a page's text: characters `start` to `end` of `total_chars`.
 
-    `url` is where the page was finally found; `title` may be empty; `next_start` is what to ask for to read on, None at
-    the end; `links` are the first ones in the part.
+    `url` is where the page was finally found; `title` may be empty; `next_start` is the position to request next, None
+    at the end; `links` are the first ones in the part.
     """
 
     url: str

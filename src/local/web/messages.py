@@ -18,8 +18,9 @@ class SearchTrial(Message):
 
 
 class SearchTrialResult(Message):
-    """`web_search`, to that: the text that a model would read, the addresses in it, and the provider that answered; or
-    why there is none."""
+    """The answer to that: the text that a model would read, the addresses in it, and the provider that answered; or why
+    there is none.
+    """
 
     subject = "search.tried"
     delivery = Delivery.EPHEMERAL

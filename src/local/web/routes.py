@@ -65,7 +65,7 @@ def add_routes(routes: APIRouter) -> None:
     @routes.post("/web/search", openapi_extra=takes(SearchBody))
     @open_to(Access.TOKEN)
     async def search(request: Request) -> Response:
-        """Search the web once, with the settings that the tool has started with; returns what a model would read."""
+        """Search the web once, with the tool's settings at its start; returns the text that a model would read."""
         body = await read_body(request, SearchBody)
         asked = SearchTrial(query=body.query)
         found = await api().ask(SEARCHER, asked, SearchTrialResult, seconds=SEARCH_SECONDS)

@@ -30,13 +30,13 @@ from local.runtime.participant import Resources, on
 from local.tools.tool import Tool, ToolOutput
 from local.web.messages import SearchTrial, SearchTrialResult
 
-# One search hit, how what a provider sent becomes one, and how the model reads those of a search.
+# One search hit, its conversion from a provider's result, and the text of hits for the model.
 
 TITLE_CHARS = 200
 SNIPPET_CHARS = 500
 URL_CHARS = 2048
 
-# Names are listed because much of what comes is plain text, where `List<String>` or `a <b` is no markup.
+# Names are listed because much of the input is plain text, where `List<String>` or `a <b` is not markup.
 _TAG = re.compile(
     r"</?(?:a|abbr|article|b|big|blockquote|body|br|center|cite|code|dd|del|div|dl|dt|em|figure|font|form|h[1-6]|head|"
     r"hr|html|i|iframe|img|input|ins|kbd|label|li|link|mark|meta|object|ol|p|picture|pre|q|s|samp|script|section|small|"
@@ -84,9 +84,10 @@ def _is_web_address(value: object) -> bool:
 
 
 def hits_of(provider: str, results: object, max_results: int, *, snippet: str, url: str = "url") -> list[SearchHit]:
-    """The usable hits of a provider's list of results, at most `max_results`; the keywords name the fields of an item.
+    """Return the usable hits of a provider's list of results, at most `max_results`; the keywords name the fields of an
+    item.
 
-    Addresses that are not http(s) and pages seen before are dropped. Raises SearchUnavailable when `results` is no list
+    Addresses that are not http(s) and repeated pages are dropped. Raises `SearchUnavailable` when `results` is no list
     of objects or none of them has an address at all: such an answer was not understood, which is not "nothing found".
     """
     if not isinstance(results, list) or not all(isinstance(item, Mapping) for item in results):
@@ -125,7 +126,7 @@ class SearchOutcome:
 
 
 def render(outcome: SearchOutcome, today: date) -> str:
-    """The text for the model: today's date first, then each hit with its number, or that there is none."""
+    """Return the text for the model: today's date first, then each numbered hit, or that there is none."""
     if outcome.hits:
         body = [_entry(number, hit) for number, hit in enumerate(outcome.hits, start=1)]
     else:
@@ -140,17 +141,17 @@ def _entry(number: int, hit: SearchHit) -> str:
     return f"[{number}] Title: {hit.title or hit.url}\n    Snippet: {hit.snippet or '(none)'}\n    URL: {hit.url}"
 
 
-# The HTTP side of one provider: a JSON object, or the reason why there is none.
+# The HTTP client of one provider: returns a JSON object, or the reason why there is none.
 
-# Nobody limits by more than a month, so a larger number is a timestamp or a mistake.
+# No provider limits for more than a month, so a larger number is a timestamp or a mistake.
 LONGEST_SECONDS = 31 * 86_400.0
 
 
 def pause_seconds(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds until the server may be asked again, or None if it does not say.
+    """Return the seconds until the server may be asked again, or None if it does not say.
 
-    `headers` must look up names without regard to case; `now` is aware. Read are Retry-After (RFC 9110: seconds or a
-    date) and, without one, Brave's pair X-RateLimit-Remaining and X-RateLimit-Reset (seconds), a value for each window.
+    `headers` must look up names without regard to case; `now` is aware. Uses Retry-After (RFC 9110: seconds or a date)
+    and, without one, Brave's pair X-RateLimit-Remaining and X-RateLimit-Reset (seconds), a value for each window.
     """
     stated = headers.get("retry-after", "").strip()
     seconds = _seconds(stated)
@@ -196,7 +197,7 @@ class ProviderClient:
     text."""
 
     def __init__(self, provider: str, base_url: str, hints: Mapping[int, str]) -> None:
-        """`hints` says for an HTTP status what a person can do about it."""
+        """`hints` are sentences, by HTTP status, on what a person can do about it."""
         self.name, self._hints = provider, hints
         self._address = str(httpx.URL(base_url).copy_with(userinfo=b"")).rstrip("/")
         # The chain bounds the time of a whole search; httpx bounds each read, which one byte a second satisfies.
@@ -231,7 +232,7 @@ class ProviderClient:
                 await response.aclose()
         except httpx.ConnectError as error:
             raise self._unavailable(f"no connection to {self._address} ({error})") from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:  # the second one of a redirect to what is no address
+        except (httpx.HTTPError, httpx.InvalidURL) as error:  # the second one for a redirect to an invalid address
             # Its text may quote a header, and a header may hold the key.
             raise self._unavailable(f"the exchange with {self._address} broke ({type(error).__name__})") from None
         payload = _parsed(body)
@@ -278,7 +279,7 @@ def _without_keys(text: str, request: httpx.Request) -> str:
 
 
 def _detail(payload: object) -> str:
-    """What Brave ({"error": {"detail"}}) or Tavily ({"detail": {"error"}}) says about its refusal, else ""."""
+    """Return the reason of a refusal by Brave ({"error": {"detail"}}) or Tavily ({"detail": {"error"}}), else ""."""
     for outer, inner in (("error", "detail"), ("detail", "error")):
         part = payload.get(outer) if isinstance(payload, dict) else None
         if isinstance(part, dict):
@@ -302,7 +303,7 @@ class SearchProvider(Protocol):
         ...
 
     async def search(self, query: str, max_results: int) -> list[SearchHit]:
-        """At most `max_results` hits, best first. Raises SearchUnavailable, and no other error of its own."""
+        """Return at most `max_results` hits, best first. Raises `SearchUnavailable`, and no other error of its own."""
         ...
 
     async def close(self) -> None:
@@ -339,7 +340,7 @@ class SearxngProvider(ProviderClient):
         answer = await self.get("search", {"q": query, "format": "json"})
         results, silent = answer.get("results"), answer.get("unresponsive_engines")
         if not results and silent:
-            # HTTP 200 with nothing in it is how SearXNG reports that its own sources refused it.
+            # An empty HTTP 200 is how SearXNG reports that its own sources refused it.
             raise SearchUnavailable(self.name, f"its engines did not answer: {_named(silent)}")
         return hits_of(self.name, results, max_results, snippet="content")
 
@@ -363,7 +364,9 @@ class BraveProvider(ProviderClient):
         super().__init__("brave", base_url, _BRAVE_HINTS)
 
     async def search(self, query: str, max_results: int) -> list[SearchHit]:
-        """At most `max_results` hits (Brave gives up to 20). Raises SearchUnavailable, also for a missing key."""
+        """Return at most `max_results` hits (Brave returns up to 20). Raises `SearchUnavailable`, also for a missing
+        key.
+        """
         token = usable_key(self.name, BRAVE_KEY, self._key)
         answer = await self.get(
             "web/search", {"q": query, "count": max_results}, headers={"X-Subscription-Token": token}
@@ -390,7 +393,9 @@ class TavilyProvider(ProviderClient):
         super().__init__("tavily", base_url, _TAVILY_HINTS)
 
     async def search(self, query: str, max_results: int) -> list[SearchHit]:
-        """At most `max_results` hits (Tavily gives up to 20). Raises SearchUnavailable, also for a missing key."""
+        """Return at most `max_results` hits (Tavily returns up to 20). Raises `SearchUnavailable`, also for a missing
+        key.
+        """
         token = usable_key(self.name, TAVILY_KEY, self._key)
         answer = await self.post(
             "search", {"query": query, "max_results": max_results}, headers={"Authorization": f"Bearer {token}"}
@@ -410,10 +415,10 @@ class DdgsProvider:
         self._timeout_seconds = timeout_seconds
 
     async def search(self, query: str, max_results: int) -> list[SearchHit]:
-        """At most `max_results` hits, never none. Raises SearchUnavailable.
+        """Return at most `max_results` hits, never none. Raises `SearchUnavailable`.
 
-        ddgs says "No results found." both when nothing matches and when every engine turned it away. The two cannot be
-        told apart, so that is an error here: it must not pass for knowledge that nothing exists.
+        ddgs reports "No results found." both when nothing matches and when every engine refused it. The two cannot be
+        distinguished, so that is an error here: it must not pass for knowledge that nothing exists.
         """
         try:
             results = await asyncio.to_thread(self._look, query, max_results)
@@ -637,10 +642,10 @@ def build_chain(
     timeout_seconds: float = 15.0,
     cache_seconds: float = 300.0,
 ) -> SearchChain:
-    """The chain of `provider` and then `fallback_providers`, each name once.
+    """Return the chain of `provider` and then `fallback_providers`, each name once.
 
-    A missing key is no error here: the provider says so when it is asked, and a fallback can still answer. Raises
-    ConfigError for an unknown name and for a `searxng_url` that is no http(s) address.
+    A missing key is no error here: the provider reports it when it is asked, and a fallback can still answer. Raises
+    `ConfigError` for an unknown name and for a `searxng_url` that is no http(s) address.
     """
     known: dict[str, Callable[[], SearchProvider]] = {
         "searxng": lambda: SearxngProvider(_web_address(searxng_url)),

@@ -135,8 +135,8 @@ def test_an_engram_is_named_by_the_beginning_of_its_id_if_no_other_one_begins_so
 def test_facts_say_until_when_they_held_and_what_was_not_sure(run: Run) -> None:
     fact, *told = run("memory", "facts", "--history")[1].splitlines()
     assert "name: Ann (not sure)  (until " in fact
-    assert told[:3] == ["", "told to the model", "  I am Ann."]
-    assert told[4].startswith("unconfirmed, told to no model") and told[5].startswith("    7  ") and len(told) == 6
+    assert told[:3] == ["", "in every prompt", "  I am Ann."]
+    assert told[4].startswith("unconfirmed, in no prompt") and told[5].startswith("    7  ") and len(told) == 6
     assert run("memory", "confirm", "7")[1] == "name: Ann is confirmed\n"
     assert run("memory", "drop", "7")[1] == "name: Ann is removed\n"
 

@@ -367,7 +367,7 @@ def _free_url() -> str:
 
 @pytest.mark.parametrize("props", [{"build_info": "custom"}, {}, [], None])
 def test_a_server_that_tells_no_build_is_refused(llama_server: Callable[..., ServerSpec], props: Any) -> None:
-    with pytest.raises(ConfigError, match="tells no build of llama-server"):
+    with pytest.raises(ConfigError, match="reports no build of llama-server"):
         require_build(llama_server(), props)
 
 

@@ -153,7 +153,7 @@ class SignIns:
         """Sign a browser in, with new random halves. Raises `RequestRefused`, `StoreUnwritable`."""
         token = self._token_of(user)
         if token is None:
-            raise RequestRefused("unauthorized", "there is no token that this sign-in could stand for")
+            raise RequestRefused("unauthorized", "there is no token for this sign-in")
         halves, now = Halves(secrets.token_urlsafe(32), secrets.token_urlsafe(32)), self._clock()
         found = SignIn(_id(halves), user, _seal(halves, token), now, now)
         self._known[found.id] = found

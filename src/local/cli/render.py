@@ -167,7 +167,7 @@ class BlockStyle:
         self._colour = colour
 
     def block(self, block: Block, width: int) -> str:
-        """A block, with the blank line that parts it from what stands above it."""
+        """A block, with the blank line that separates it from the text above."""
         source = clean(block.source)
         if block.language is None:
             body = self._rendered(_markdown(source), width)

@@ -179,7 +179,7 @@ def _flat(pairs: Sequence[tuple[str, Any]]) -> Mapping[str, Any]:
     """Return an object of plain values, each key once; `ValueError` for any other, whose meaning is unclear."""
     found = {name.lower(): value for name, value in pairs}
     if len(found) != len(pairs) or any(isinstance(value, (dict, list)) for value in found.values()):
-        raise ValueError("a key that stands twice, or an object within an object")
+        raise ValueError("a repeated key, or an object within an object")
     return found
 
 

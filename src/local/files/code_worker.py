@@ -31,7 +31,7 @@ def findings(job: CodeJob) -> CodeFindings:
     files.wanted = is_code
     if job.path and files.workspace.facts(files.path).kind == "file" and not is_code(job.path[-1]):
         raise ToolError(
-            f"{files.path} is of no language whose symbols can be told; read_file reads it", kind="not_code"
+            f"{files.path} is in no language whose symbols can be listed; read_file reads it", kind="not_code"
         )
     if job.verb == "syntax":
         text = SyntaxSearch(job.wanted, limits.hits, limits.seconds).as_text(files)

@@ -250,7 +250,7 @@ def replaced(path: WorkspacePath, text: str, old: str, new: str) -> str:
     if (times := text.count(old)) == 1:
         return text.replace(old, new)
     if times == 0:
-        raise ToolError(f"that text does not stand in {path}; nothing was changed{_near(text, old)}", kind="not_found")
+        raise ToolError(f"that text is not in {path}; nothing was changed{_near(text, old)}", kind="not_found")
     places, start = list[str](), 0
     while (at := text.find(old, start)) >= 0 and len(places) < MOST_PLACES:
         places.append(str(text.count("\n", 0, at) + 1))
@@ -505,7 +505,7 @@ def _lines(outline: Outline, start: int, end: int, most_chars: int) -> str:
     last = len(outline.lines)
     first, wanted = max(1, start), min(end or last, last)
     if first > last or wanted < first:
-        raise ToolError(f"there are {last} lines, and {start} to {end} are none of them", kind="bad_argument")
+        raise ToolError(f"there are {last} lines, and {start} to {end} are outside of them", kind="bad_argument")
     taken, room = list[str](), most_chars
     for line in outline.lines[first - 1 : wanted]:
         room -= len(line) + 1
@@ -547,5 +547,5 @@ class WriteFileTool(ChangingFileTool):
         if before is None:
             return ToolOutput(f"{where} is new: {lines} lines, {len(after)} bytes.", undoable=True)
         diff = text_diff(str(where), before, after)
-        text = f"{where} was written anew: {lines} lines.\n{diff}"
+        text = f"{where} was replaced: {lines} lines.\n{diff}"
         return ToolOutput(text, undoable=True, tainted=taint.tainted, folder=taint.folder)

@@ -202,7 +202,7 @@ def export(
     Example: local2 sessions export 1f6e --output holidays.md
     """
     if form not in FORMATS:
-        raise typer.BadParameter(f"{form!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+        raise typer.BadParameter(f"{form!r} is not one of {', '.join(FORMATS)}", param_hint="--format")
     client = running_system(api, data_dir)
     write_lines([client.export(client.whole_id(session), form).removesuffix("\n")], output or STANDARD_OUTPUT)
 

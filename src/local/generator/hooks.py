@@ -73,7 +73,7 @@ def _changed(event: HookEvent, data: Mapping[str, Any], result: HookResult) -> M
     if result.error is not None:
         raise HookFault(result.error.message)
     if result.decision == "ask" and event not in ASKING:
-        raise HookFault(f"nobody can be asked at {event}")
+        raise HookFault(f"no person can be asked at {event}")
     if result.decision != "change":
         return data
     key = CHANGED.get(event)

@@ -103,7 +103,7 @@ class RecordDeletion:
         Raises `HandedBack` while a turn runs that knows of it, and `StoreFailed`: not now, but later.
         """
         if await self._is_known_to_open_turn(deleted):
-            raise HandedBack("a turn runs that knows what is to be forgotten")
+            raise HandedBack("a running turn has the content to be deleted in its prompt")
         await self._discard_files(query_id=deleted.query_id)
         await self._conversation.forget(deleted.query_id)
         if await self._conversation.forget_recalled(deleted.engram_id):

@@ -213,7 +213,7 @@ class BuiltinTools:
         elif request.tool == TODO_LIST:
             return await self._keep_list(request)
         elif grant is None:  # no person was asked, so there is no answer
-            raise ToolError(f"{request.tool}: there is nobody who could be asked", kind="unavailable")
+            raise ToolError(f"{request.tool}: no person can be asked", kind="unavailable")
         else:
             result = _result(request, plans.approved(grant) if request.tool == PROPOSE_PLAN else grant.answer or "")
         await self._output.publish_messages(request, result)

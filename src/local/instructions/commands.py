@@ -151,7 +151,7 @@ def proposal(
 
 def trust(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder (default: this one).")] = Path(),
-    listing: Annotated[bool, typer.Option("--list", help="Show which are trusted.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the trusted folders.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Trust it no longer.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Without a question: you know what it instructs.")] = False,
     config_dir: ConfigDir = None,

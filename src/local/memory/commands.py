@@ -125,9 +125,9 @@ def facts(
     """
     found = running_system(api, data_dir).request("GET", f"/memory/facts{'?history=true' if history else ''}")
     lines = [_fact_line(fact) for fact in found["facts"]]
-    lines += ["", "told to the model", *(visible(f"  {line}") for line in found["told"])] if found["told"] else []
+    lines += ["", "in every prompt", *(visible(f"  {line}") for line in found["told"])] if found["told"] else []
     if found.get("unconfirmed"):
-        lines += ["", "unconfirmed, told to no model: local2 memory confirm NUMBER, or drop NUMBER"]
+        lines += ["", "unconfirmed, in no prompt: local2 memory confirm NUMBER, or drop NUMBER"]
         lines += [f"{fact['fact_id']:>5}  {_fact_line(fact | {'confirmed': True})}" for fact in found["unconfirmed"]]
     write_found(found, lines, as_json=as_json, nothing="no fact is known")
 

@@ -68,7 +68,7 @@ def read_back(
     kept = path.with_name(f"{path.name}.old")
     _write(kept, text)
     _write(path, _written(client))
-    typer.echo(f"done; {path} is written anew, as it was it is {kept.name}")
+    typer.echo(f"done; {path} is written again; the earlier version is {kept.name}")
     if _unsettled(done):
         raise typer.Exit(1)
 

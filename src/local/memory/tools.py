@@ -151,7 +151,7 @@ class MemoryWriteTool(NoteTool):
     ) -> str:
         """What the call says is kept by the memory, from the record of the turn."""
         if not text.strip():
-            raise ToolError("say what is to be noted", kind="bad_argument")
+            raise ToolError("the text of the note is missing", kind="bad_argument")
         await self.memory.expect()
         return f"noted as {self.own_id()}; it can be found and changed once this answer has ended"
 

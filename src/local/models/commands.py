@@ -1,4 +1,4 @@
-"""`local2 model list | pull | use`: which models there are, further ones, and which of them answers."""
+"""`local2 model list | pull | use`: list models, pull them, and choose the one that answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Wanted = Annotated[
     ),
 ]
 
-model_app = typer.Typer(help="Which models there are, further ones, and which of them answers.")
+model_app = typer.Typer(help="Models: list, pull, and choose the one that answers.")
 
 
 @model_app.command("list")

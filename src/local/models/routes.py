@@ -1,4 +1,4 @@
-"""Which models there are, further ones, and which of them answers."""
+"""Models: list, pull, and choose the one that answers."""
 
 from __future__ import annotations
 

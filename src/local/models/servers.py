@@ -389,7 +389,7 @@ def require_build(spec: ServerSpec, props: Any) -> None:
     told = str(props.get("build_info", "")) if isinstance(props, dict) else ""
     build = re.match(r"b(\d+)", told)
     if build is None:
-        raise ConfigError(f"what answers at {spec.url} tells no build of llama-server ({told or 'none'}): update it")
+        raise ConfigError(f"the server at {spec.url} reports no build of llama-server ({told or 'none'}): update it")
     if int(build[1]) < (spec.minimum_build or 0):
         advice = "Gemma 4 needs b8665 or newer: update llama.cpp, or set minimum_build in models.yaml for other models"
         raise ConfigError(f"{spec.command[0]} is build {told}, and b{spec.minimum_build} is asked for. {advice}")

@@ -70,7 +70,7 @@ def allow(
 @approvals_app.command()
 def deny(
     call: Call,
-    answer: Annotated[str | None, typer.Option(help="What is to be different.")] = None,
+    answer: Annotated[str | None, typer.Option(help="The change that you want.")] = None,
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:

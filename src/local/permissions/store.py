@@ -262,7 +262,7 @@ class ApprovalQueue:
         for approval, request in self.waiting(user_id):
             if request.call_id == call_id:
                 return approval, request
-        raise NotWaiting(f"call {call_id} waits for no decision: it was decided, or nobody asks for it")
+        raise NotWaiting(f"call {call_id} waits for no decision: it was decided, or does not exist")
 
     def plan_of(self, query_id: str, respondent_id: str) -> StoredApproval | None:
         """The plan that a turn has proposed last, whatever has become of it: no earlier one counts beside it."""

@@ -17,7 +17,7 @@ CAPABILITY = Capability(
         "backup": Command("local.run.commands:backup", Section.SYSTEM, "Copy all data; the system may be running"),
         "restore": Command("local.run.commands:restore", Section.SYSTEM, "Replace all data by a backup"),
         "rebuild": Command("local.run.commands:rebuild", Section.SYSTEM, "Rebuild a database from the journal"),
-        "prompt": Command("local.run.prompt_commands:prompt_app", Section.WATCH, "Show what the model is told"),
+        "prompt": Command("local.run.prompt_commands:prompt_app", Section.WATCH, "Show the messages before a question"),
         "model": Command("local.run.model_commands:model_app", Section.MODELS, "List, download and choose models"),
     },
     aliases={"pull": "model pull"},

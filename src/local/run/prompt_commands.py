@@ -158,7 +158,7 @@ def _line_of(tool: type[Tool]) -> ToolLine:
 
 # `local2 prompt`: the model's prompt.
 
-prompt_app = typer.Typer(help="What the model is told.")
+prompt_app = typer.Typer(help="Show the messages before a question.")
 
 
 @prompt_app.callback()

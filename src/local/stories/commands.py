@@ -74,7 +74,7 @@ class StoryCommands:
 
 
 def _came(command: Command, envelopes: Iterator[Json]) -> list[Json]:
-    """The envelopes until everything awaited is among them, or nothing comes any more."""
+    """The envelopes until every awaited one has come, or the stream ends."""
     came, open_ones = list[Json](), list(command.wait_for)
     while open_ones and (envelope := next(envelopes, None)) is not None:
         came.append(envelope)

@@ -580,7 +580,7 @@ def check_form(form: dict[str, Any]) -> None:
         raise ToolError(f"schema: more than {MOST_CHARACTERS} characters", kind="bad_arguments")
     if found := sorted(_keys(form) & _NOT_ALLOWED):
         raise ToolError(
-            f"schema: {', '.join(found)}: not allowed here; say what is meant in place", kind="bad_arguments"
+            f"schema: {', '.join(found)}: not allowed here; write the schema out in place", kind="bad_arguments"
         )
     try:
         Draft202012Validator.check_schema(form)

@@ -1,4 +1,4 @@
-"""`local2 agents …`: which agents there are, what one of them does, and an end to it."""
+"""`local2 agents …`: list agents, show one, and stop one."""
 
 from __future__ import annotations
 

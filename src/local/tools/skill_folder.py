@@ -238,7 +238,7 @@ class ServingSkill:
         """Return the present skill. Raises `ConfigError` for an invalid one, and for one in a workspace."""
         real = folder.resolve()
         if WORKSPACE_FOLDER in real.parts:
-            raise ConfigError(f"{real} lies in a workspace, and a skill there brings no tools: copy it to your own")
+            raise ConfigError(f"{real} is in a workspace, where a skill cannot bring tools: copy it to your own")
         try:
             contents = contents_of(SkillPlace("extra", real.parent), real.name)
         except ToolError as error:

@@ -45,7 +45,7 @@ def usage(
     wanted = by or ["day"]
     for name in wanted:
         if name not in GROUPS:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(GROUPS)}", param_hint="--by")
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(GROUPS)}", param_hint="--by")
     asked = [("by", name) for name in wanted]
     if since is not None:
         begin = datetime.fromtimestamp(moment(since, "--since", time.time()))
@@ -76,7 +76,7 @@ def _line(title: str, row: Json) -> str:
 
 # `local2 user add | list | remove`: who may use the system besides its owner, also while it runs.
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The user_id of what is theirs.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name, which is also their user_id.")]
 
 user_app = typer.Typer(help="Give other people access: users of this machine, and of other machines.")
 

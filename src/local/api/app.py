@@ -70,8 +70,9 @@ def create_app(context: ApiContext, policy: GuardPolicy, principals: Principals)
 
 @cache
 def routed() -> FastAPI:
-    """Every route. They are made once in a process, which takes FastAPI 0.15 s: in the template, before the API's
-    process is forked from it. Raises `Undeclared` for one that does not say whom it is for."""
+    """Return every route. They are made once in a process, which takes FastAPI 0.15 s: in the template, before the
+    API's process is forked from it. Raises `Undeclared` for one that does not declare its access.
+    """
     app = FastAPI(
         title="LoCAL2", version=installed_version(), openapi_url=None, redirect_slashes=False, telemetry=_NO_TELEMETRY
     )
@@ -113,7 +114,7 @@ def requests_of_routes() -> Iterator[type[Message]]:
 
 
 class ApiConfig(Settings):
-    """The settings in `api.yaml`, where comments say what each key means. `api_token` comes from LOCAL2_API_TOKEN."""
+    """The settings in `api.yaml`; the comments there explain each key. `api_token` comes from LOCAL2_API_TOKEN."""
 
     trail_seconds: float = Field(120.0, ge=0)
     keep_alive_seconds: float = Field(15.0, gt=0)

@@ -154,7 +154,7 @@ class Accounts:
             yield message.entry.number, message.envelope.user_id, activity_of(message.envelope, payload, at)
 
 
-# What was used since midnight, read off the record.
+# The usage since midnight, from the journal.
 
 HOUR = 3600.0
 _DAY_LEDGER_COUNTED = (ResponseGeneration.subject, ModelUsed.subject)
@@ -261,8 +261,9 @@ class BudgetSpent(LocalError):
 
 
 class DayBudgets:
-    """The budgets of the day, checked before a question is accepted. `prices()` gives what models cost, `clock` seconds
-    since 1970."""
+    """The budgets of the day, checked before a question is accepted. `prices()` returns the prices of models, `clock`
+    seconds since 1970.
+    """
 
     def __init__(
         self, config: BudgetsConfig, session: LoCALSession, prices: Callable[[], Mapping[str, ModelPrice]],
@@ -279,8 +280,9 @@ class DayBudgets:
                 self._limits[scope, "money"] = budget.money
 
     async def require(self, user_id: str | None, session_id: str | None = None, query_id: str | None = None) -> None:
-        """Raises `BudgetSpent` if nothing is left for a question, unless it was asked before under that id; and as
-        `DayLedger.read`. What is under way may use more."""
+        """Raise `BudgetSpent` if nothing is left for a question, unless it was asked before under that id; and as
+        `DayLedger.read`. Running questions may exceed the budget.
+        """
         spent = next((each for each in await self.of(user_id, session_id) if each.spent >= each.limit), None)
         if spent is not None and not await self._is_known(query_id):
             raise BudgetSpent(spent, self._clock())

@@ -60,7 +60,7 @@ class BusWatch:
         self._bytes = self._lost = 0
 
     def receive(self, envelope: Envelope) -> None:
-        """Take in one envelope. What has no user is the owner's."""
+        """Receive one envelope. One without a user belongs to the owner."""
         if self._user_id not in (None, envelope.user_id or OWNER):
             return
         if len(self._waiting) >= MAX_WAITING or self._bytes >= MAX_WAITING_BYTES:

@@ -50,8 +50,7 @@ class ParticipantRefused(LocalError):
 
 
 class BusRequests:
-    """The way in which routes send requests to participants. `expects(name)` says whether a participant is ready, or
-    will be."""
+    """The routes' access to participants. `expects(name)` says whether a participant is ready, or will be."""
 
     def __init__(self, bus: Bus, expects: Callable[[str], bool]) -> None:
         self._bus, self.expects = bus, expects
@@ -152,7 +151,7 @@ class ClientTools:
         return accepted(found)
 
 
-# What a door does to the system itself: participants are started, stopped and restarted, over the bus.
+# A frontend's requests about the system itself: starting, stopping and restarting participants, over the bus.
 
 CONTROL_SECONDS = 120.0  # a child gets ten to stop, and five times twenty to start
 

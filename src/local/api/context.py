@@ -42,7 +42,7 @@ class LivePart:
     """A part of a capability's routes that has something to end when the API ends."""
 
     def stop(self) -> None:
-        """End what waits."""
+        """End all waiting requests."""
 
     async def close(self) -> None:
         """Return when all of it has ended."""
@@ -138,7 +138,7 @@ class ApiContext:
         return wanted or (None if is_followed else NON_INTERACTIVE)
 
     def serving(self, app: ASGIApp) -> ASGIApp:
-        """`app`, whose handlers work with this."""
+        """Return `app` with this context for its handlers."""
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             before = _asked.set(self)

@@ -37,9 +37,9 @@ PathId = Annotated[str, Path(pattern=ID_PATTERN)]
 """The same in a path."""
 
 
-# What is wrong with which field of a request, in our own words where pydantic's do not say what would be right.
+# The errors in fields of a request, in our own words if pydantic's do not say what would be right.
 
-_VALUE_ERROR = "Value error, "  # which pydantic puts before what our own validators say
+_VALUE_ERROR = "Value error, "  # pydantic's prefix of our own validators' messages
 _EXPECTED = {
     "tuple_type": "expected a list",
     "list_type": "expected a list",
@@ -84,7 +84,7 @@ MAX_FAULTS = 5
 
 
 class InvalidBody(LocalError):
-    """A body that is JSON, but not what this route takes; `param` is the first field at fault."""
+    """A body that is JSON, but invalid for this route; `param` is the first invalid field."""
 
     kind = "invalid"
 
@@ -243,7 +243,7 @@ def handle_errors(app: FastAPI) -> None:
         return error_response(request.url.path, LocalError("something went wrong in here; the log says what"))
 
 
-# Responses that are written as they come to be: server-sent events, and downloads.
+# Responses that are written in parts: server-sent events, and downloads.
 
 Chunks = AsyncGenerator[bytes, None]
 KEEP_ALIVE = b": keep-alive\n\n"

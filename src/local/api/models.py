@@ -1,4 +1,4 @@
-"""The models that a caller of the API may ask, and what one makes of a query's options."""
+"""The models that a caller of the API may ask, and the choice from a query's options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from local.bus.messages import DEFAULT_MODEL
 from local.models.messages import ModelRecord, ModelRequest, ModelResult
 
 MODEL_KEEPER, SECONDS = "model_keeper", 20.0  # longer than it waits for Ollama
-STAND_IN = "stand_in"  # a backend whose models are but names
+STAND_IN = "stand_in"  # a backend whose models are only names
 KINDS = ("not_found", "bad_model")  # of refusals that are about the name
 
 

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: the query that a request is. What is not honoured is refused."""
+"""OpenAI's chat completions: a request as a query. Unsupported options are refused."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ MEDIA_TYPES: Mapping[str, str] = {
 }
 """What a browser may be sent, by the end of the name; other files are not there for it."""
 
-_PACKED = frozenset({".png", ".ico", ".woff2"})  # they are compressed as they are
-_ADDRESSED = frozenset({".html", ".webmanifest"})  # they say FILES_PATH
+_PACKED = frozenset({".png", ".ico", ".woff2"})  # already compressed formats
+_ADDRESSED = frozenset({".html", ".webmanifest"})  # they contain FILES_PATH
 _ENTRY = re.compile(rf'<script type="module" src="{FILES_PATH}/([^"]+)"')
 # Imports of required modules; `import(…)` is loaded on demand.
 _IMPORT = re.compile(
@@ -108,8 +108,9 @@ State = tuple[tuple[str, int, int], ...]  # of every file: its path, when it was
 
 
 class PageFolder:
-    """Reads the files when they are first asked for, and again after a change; it looks at most once a second. `clock`
-    gives seconds."""
+    """The page's files, read at the first request, and again after a change; checked at most once a second. `clock`
+    returns seconds.
+    """
 
     def __init__(self, folder: Path = FOLDER, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder, self._clock = folder, clock
@@ -130,7 +131,7 @@ class PageFolder:
         return self._newest
 
     async def bundle(self, digest: str) -> PageBundle | None:
-        """The files that have that digest, or None if they are not known any more."""
+        """Return the files of that digest, or None if they are no longer known."""
         if digest not in self._bundles:
             await self.newest()
         return self._bundles.get(digest)

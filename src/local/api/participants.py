@@ -37,7 +37,7 @@ class ParticipantTable:
         self._supervisor_heard_at: float | None = None
         self._supervised_since: float | None = None
         self._beats: dict[tuple[str, int], _Beat] = {}  # by name and process
-        self._names: dict[str, str] = {}  # by the supervisor's name, as the child itself has said; and the next
+        self._names: dict[str, str] = {}  # by the supervisor's name, from the child's own status; and the next
         self._kinds: dict[str, str] = {}
         self._model: str | None = None
         self._details: Mapping[str, str] = {}  # the supervisor's
@@ -61,7 +61,7 @@ class ParticipantTable:
 
     @property
     def model(self) -> str | None:
-        """The model that answers, as the generator last said."""
+        """Return the model that answers, from the generator's latest status."""
         return self._model
 
     @property

@@ -1,4 +1,4 @@
-"""The profiles that a caller of the API may ask with, and what one makes of a query's options."""
+"""The profiles that a caller of the API may use, and the choice from a query's options."""
 
 from __future__ import annotations
 

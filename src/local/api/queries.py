@@ -1,4 +1,4 @@
-"""Finds queries for those who ask after them: as they are known here, or else as they are on record."""
+"""Finds queries for their followers: in this process, or else in the record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ Batches = AsyncGenerator[list[QueryEvent], None]
 @dataclass(frozen=True, slots=True)
 class JudgementWindow:
     """The time after an answer in which its judgements are waited for: at most `seconds`, and only those that are
-    `awaited()` at this moment; see `Judgements.settled`. `clock` gives seconds since 1970."""
+    `awaited()` at this moment; see `Judgements.settled`. `clock` returns seconds since 1970.
+    """
 
     seconds: float
     awaited: Callable[[], frozenset[str]]
@@ -48,10 +49,10 @@ NO_TRAIL = JudgementWindow(0.0, frozenset)
 async def batches(
     query: LiveQuery, after: int | None, *, tick_seconds: float, trail: JudgementWindow = NO_TRAIL
 ) -> Batches:
-    """The events after number `after` up to the end and its trail; those that are ready together are one batch.
+    """Yield the events after number `after` up to the end and its trail; those that are ready together are one batch.
 
-    An empty batch every `tick_seconds` says that nothing has happened. The trail ends as soon as nothing is awaited any
-    more, which is looked at as often.
+    An empty batch every `tick_seconds` means that nothing has happened. The trail ends as soon as nothing is awaited,
+    which is checked as often.
     """
     with query.watched() as changed, ticking(tick_seconds, changed.set):
         seen = after
@@ -107,8 +108,9 @@ CRITIC, SECOND_RESPONDENT, GATEKEEPER = "critic", "generator_b", "gatekeeper"
 
 
 class QueryFinder:
-    """The place where routes find queries: known to this process, or on record. `trail_seconds` is how long judgements
-    of an answer are waited for; `clock` gives seconds."""
+    """The queries for routes: known to this process, or recorded. `trail_seconds` is how long judgements of an answer
+    are waited for; `clock` returns seconds.
+    """
 
     def __init__(
         self,

@@ -122,7 +122,7 @@ def add_sign_in_routes(routes: APIRouter) -> None:
 
 
 async def _whose(secret: str, request: Request) -> str | None:
-    """The user whom a code or a token signs in, None for the owner. Raises `RequestRefused`."""
+    """Return the user whom a code or a token signs in, None for the owner. Raises `RequestRefused`."""
     codes = api().codes
     if codes.is_link(secret):
         if not await is_own_user(request.headers, request.scope.get("state", {}).get("peer")):

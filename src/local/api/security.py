@@ -1,5 +1,5 @@
-"""The outermost layer of the HTTP API: who may talk to it, decided from a request's method, path and headers before
-anything else happens, and how much they may say.
+"""The outermost layer of the HTTP API: it decides from a request's method, path and headers who may use it, before
+anything else happens, and limits the size of requests.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Principal:
             raise RequestRefused("unauthorized", OWNERS_TOKEN)
 
     def require_owner(self) -> None:
-        """Raises `RequestRefused` (forbidden) for anybody else."""
+        """Raise `RequestRefused` (forbidden) unless the caller is the owner."""
         if not self.is_owner:
             raise RequestRefused("forbidden", "only the owner of the system may do this")
 
@@ -198,11 +198,11 @@ class Access(StrEnum):
 
 
 class Undeclared(TypeError):
-    """A route that does not say whom it is for."""
+    """A route without a declared access."""
 
 
 def open_to(access: Access) -> Callable[[F], F]:
-    """Declare whom a route's function is for; every one has to be."""
+    """Declare the access to a route's function; every route needs one."""
 
     def declare(endpoint: F) -> F:
         endpoint.access = access  # type: ignore[attr-defined]
@@ -220,7 +220,7 @@ def access_of(route: Route) -> Access:
 
 
 def enforce(routes: Sequence[BaseRoute]) -> None:
-    """Have every route refuse those whom it is not for. Raises `Undeclared`."""
+    """Have every route refuse callers without access. Raises `Undeclared`."""
     for route in routes:
         if not isinstance(route, Route):
             raise Undeclared(f"{route} is no plain route: whom it is for cannot be declared")
@@ -259,8 +259,8 @@ MAX_BODY = MEGABYTE
 HTTP_PORT = 80
 _GUARD_MIDDLEWARE_PORT = re.compile(r":\d+$")
 BODY_SECONDS = 30.0
-MAX_UNFINISHED = 32  # requests of one sender whose bodies are awaited
-# What is read and thrown away before a refusal, so that a client that is still sending gets to see it.
+MAX_UNFINISHED = 32  # requests of one sender with incomplete bodies
+# The body read and dropped before a refusal, so that a client that is still sending receives it.
 MAX_DISCARDED = 8 * 1024 * 1024
 DISCARD_SECONDS = 2.0
 
@@ -331,8 +331,9 @@ class ClientLeft(Exception):
 
 
 class UnfinishedRequests:
-    """The requests whose bodies have not arrived yet, counted by who sends them, so that one sender alone cannot hold
-    all connections with bodies that never end."""
+    """The requests whose bodies have not arrived yet, counted by sender, so that one sender alone cannot hold all
+    connections with bodies that never end.
+    """
 
     def __init__(self, most: int = MAX_UNFINISHED) -> None:
         self._most = most
@@ -376,7 +377,7 @@ class GuardMiddleware:
             log.debug("%s: %s", type(error).__name__, error)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Of a header that stands twice the first one counts, so that nothing slips in behind it.
+        # Of a repeated header the first one counts, so that a second one cannot override it.
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
         try:
             self._policy.check(scope["method"], scope["path"], headers)
@@ -470,8 +471,9 @@ def _headers_of(refusal: RequestRefused) -> Mapping[str, str]:
 
 
 def check_own_page(headers: Mapping[str, str]) -> None:
-    """Raises `RequestRefused` unless the browser says that the page which makes a request is our own; `GuardPolicy` has
-    refused those of others."""
+    """Raise `RequestRefused` unless the browser reports that the requesting page is our own; `GuardPolicy` has refused
+    those of other sites.
+    """
     if headers.get("sec-fetch-site") != "same-origin" and "origin" not in headers:
         raise RequestRefused("forbidden", _NO_ORIGIN)
 

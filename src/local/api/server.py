@@ -42,12 +42,13 @@ _HEAD, _ASKED, _TOLD = struct.Struct("=IHHII"), struct.Struct("=BBBBI"), struct.
 
 
 class NotTold(Exception):
-    """The error for a kernel that does not say in this way who holds a socket."""
+    """The error for a kernel that does not report the holder of a socket in this way."""
 
 
 class Peer:
     """A client and the address at which it has reached us. `is_own_user` says whether it is the Unix user that runs
-    this process, None until `look_up` has found out."""
+    this process, None before `look_up`.
+    """
 
     def __init__(self, client: tuple[str, int | None] | None, server: tuple[str, int | None] | None) -> None:
         """Without addresses, and for any that is not loopback, it is not."""
@@ -72,7 +73,7 @@ class Peer:
 
 
 class HeldSocket(NamedTuple):
-    """A socket that some process holds: whose it is, and its number."""
+    """A socket held by a process: its user, and its number."""
 
     uid: int
     inode: int
@@ -263,8 +264,9 @@ class HttpConnection(H11Protocol):
         return is_new or bool(self.conn.trailing_data[0])
 
     def has_arrived(self) -> bool:
-        """Whether something of the client's is there that was not read yet, as a process that was held up finds it: it
-        is to be answered before this connection is closed for its silence."""
+        """Whether input of the client is there that was not read yet, because this process was delayed: it is answered
+        before this connection is closed for silence.
+        """
         poll = select.poll()
         poll.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
         return bool(poll.poll(0))
@@ -298,7 +300,7 @@ class HttpConnection(H11Protocol):
             super().timeout_keep_alive_handler()
 
     def shutdown(self) -> None:
-        """The server ends: so does this connection, at once or after the answer to what has arrived on it."""
+        """Close this connection at the server's end, at once or after the answer to a request that has arrived."""
         if not self.is_idle:
             self.cycle.keep_alive = False
             self.cycle.default_headers = [*self.cycle.default_headers, CLOSE]
@@ -324,7 +326,7 @@ class HttpConnection(H11Protocol):
             self._refuse(refusal)
 
     def _refuse(self, refusal: RequestRefused) -> None:
-        """Close the connection with a reason; without a word if an answer is under way already."""
+        """Close the connection with a reason; without one if an answer is under way."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             answer = error_response(self.scope["path"] if self.scope and not self.is_idle else "/", refusal)
             head = h11.Response(status_code=answer.status_code, headers=[*answer.raw_headers, CLOSE])
@@ -400,7 +402,7 @@ HEADERS = [("x-content-type-options", "nosniff"), ("cross-origin-resource-policy
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to its process, and says when it serves."""
+    """A uvicorn server that leaves signals to its process, and reports when it serves."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -479,7 +481,8 @@ async def serving(app: ASGIApp, listener: socket.socket, before_stop: Callable[[
         ws="none",
         lifespan="off",
         log_config=None,
-        # To uvicorn a stream that is cut at the end is an error, with a traceback; the application logs what matters.
+        # uvicorn logs a stream that is cut at the end as an error with a traceback; the application logs the relevant
+        # errors.
         log_level="critical",
         access_log=False,
         server_header=False,

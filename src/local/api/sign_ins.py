@@ -40,8 +40,9 @@ _ALIKE = str.maketrans({"O": "0", "I": "1", "L": "1", "-": None, " ": None})
 
 
 class OneTimeCodes:
-    """The codes that sign the owner in and have not been used. Links have 256 bits. A code that is typed has 50, so it
-    is withdrawn after five wrong ones, and there is one at a time. `clock` gives seconds."""
+    """The unused codes that sign the owner in. Links have 256 bits. A code to type has 50, so it is withdrawn after
+    five wrong ones, and there is one at a time. `clock` returns seconds.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -190,7 +191,7 @@ class SignIns:
         return self._end(lambda each: each.user == user)
 
     def cookie(self, value: str, *, is_secure: bool) -> str:
-        """The header that gives a browser its cookie; an empty value takes it away."""
+        """Return the header that sets a browser's cookie; an empty value deletes it."""
         parts = [f"{self._names[is_secure]}={value}", "Path=/", "HttpOnly", "SameSite=Strict"]
         parts += [f"Max-Age={COOKIE_SECONDS if value else 0}", *(["Secure"] if is_secure else [])]
         return "; ".join(parts)

@@ -39,14 +39,15 @@ from local.queries.asker import LiveQuery
 from local.queries.session import LoCALSession
 from local.runtime.participant import Inbox
 
-# What a stream has sent last, for a client that comes back and has missed some of it.
+# The latest events of a stream, for a client that reconnects and has missed some of them.
 
 MAX_BYTES = 1024 * 1024
 
 
 class SentEvents:
     """The last mebibyte of events that a stream has sent, numbered, for a client that reconnects. `numbers` count up
-    over all streams, so that an id of an ended stream is not taken for one of its successor's."""
+    over all streams, so that an id of an ended stream is not taken for one of its successor's.
+    """
 
     def __init__(self, instance: str, numbers: Iterator[int]) -> None:
         self._instance, self._numbers = instance, numbers
@@ -76,7 +77,7 @@ class SentEvents:
         return [written for at, written in self._kept if at > number]
 
 
-# What a browser says its stream is to carry.
+# A browser's request for the content of its stream.
 
 MAX_SESSIONS, MAX_QUERIES = 64, 256
 
@@ -182,7 +183,7 @@ class BrowserStream:
     def __init__(
         self, principal: Principal, sent: SentEvents, trail: JudgementWindow, left: Callable[[], object]
     ) -> None:
-        """`left()` is called when the last connection has gone."""
+        """`left()` is called when the last connection has closed."""
         self.principal, self._sent, self._trail, self._left = principal, sent, trail, left
         self.sessions: frozenset[str] = frozenset()
         self.queries: dict[str, Find] = {}
@@ -202,10 +203,10 @@ class BrowserStream:
         self._latest: dict[str, ServerEvent] = {}  # by its object
         self._lost = 0
 
-    # What it carries
+    # The content of the stream
 
     def carry_sessions(self, sessions: Collection[str]) -> None:
-        """Follow every query that is asked in these from now on, and no more those that were asked in others."""
+        """Follow every new query in these sessions from now on, and no longer those in others."""
         self.sessions = frozenset(sessions)
         for query_id, session_id in list(self._of_sessions.items()):
             if session_id not in self.sessions:
@@ -312,7 +313,7 @@ class BrowserStream:
         if followed := self._followed.pop(query_id, None):
             followed.close()
 
-    # What is sent
+    # Sending
 
     async def chunks(
         self, last_seen: int | None, hello: Hello, tick_seconds: float, may_hear: Callable[[], bool]
@@ -413,7 +414,7 @@ class ChangedSessions:
         self._changed.set()
 
     async def run(self) -> None:
-        """Look up until cancelled. While the generator is away, what has changed waits for it."""
+        """Fetch changed sessions until cancelled. While the generator is away, the changes wait for it."""
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -450,7 +451,7 @@ LIST_SUBJECTS = OF_MEMORY | frozenset(
 
 
 class BrowserStreams:
-    """All browsers' streams, by owner and the id that the browser chose. `clock` gives the seconds of the table."""
+    """All browsers' streams, by owner and the id that the browser chose. `clock` returns the seconds of the table."""
 
     def __init__(
         self,
@@ -470,7 +471,7 @@ class BrowserStreams:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Hear what concerns the streams while the block lasts."""
+        """Receive the messages for the streams while the block lasts."""
         tasks = [
             asyncio.create_task(self._read(), name="streams"),
             asyncio.create_task(self._changed.run(), name="changed sessions"),
@@ -557,7 +558,7 @@ class BrowserStreams:
 
     def _carry_bus(self, stream: BrowserStream, body: BusBody | None, filters: Sequence[str]) -> None:
         if body == stream.bus_body:
-            return None  # what waits to be sent stays
+            return None  # unsent events stay
         if body is None:
             return stream.carry_bus(None, None, ())
         watch = BusWatch(stream.principal.user_id, with_payload=body.payload == "full", changed=stream.changed)

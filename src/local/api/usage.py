@@ -114,7 +114,7 @@ class UsageTable:
         return cls(None)
 
     def close(self) -> None:
-        """Give back the file. What is asked afterwards fails with `sqlite3.ProgrammingError`."""
+        """Close the file. Later requests fail with `sqlite3.ProgrammingError`."""
         with self._lock:
             self._db.close()
 

@@ -160,8 +160,8 @@ class EnvelopeFactory:
         envelope_id: str | None = None,
         ttl_ms: int | None = None,
     ) -> tuple[Envelope, bytes]:
-        """The next envelope on a subject, and its frame. Without a trace it begins a new correlation; it has none of
-        the secrets of this process.
+        """Return the next envelope on a subject, and its frame. Without a trace it begins a new correlation; it has
+        none of the secrets of this process.
 
         Raises `FrameTooLarge`, `UnsendableMessage`, `UndeclaredMessage`.
         """
@@ -175,7 +175,7 @@ class EnvelopeFactory:
             cause_id, in_reply_to, session_id, user_id, time.time(), ttl_ms,
         )  # fmt: skip
         frame = envelope.encode()
-        self.last_seq[subject] = seq  # only now: what could not be encoded must not look like a loss
+        self.last_seq[subject] = seq  # only now: a message that could not be encoded must not look like a loss
         return envelope, frame
 
     def _check(self, subject: str) -> None:
@@ -245,7 +245,7 @@ class Requests:
         self._given_up: deque[str] = deque(maxlen=MAX_LATE)
 
     def begin(self, request_id: str, seconds: float, silence: Callable[[], RequestTimeout]) -> Retry[Envelope]:
-        """Open a request; its answer is an envelope, what `silence()` makes after `seconds`, or `BusClosed`."""
+        """Open a request; its answer is an envelope, the result of `silence()` after `seconds`, or `BusClosed`."""
         backoff = Backoff(FIRST_RESEND_SECONDS, LAST_RESEND_SECONDS)
         return self._open.open(request_id, backoff, seconds, silence)
 
@@ -261,7 +261,7 @@ class Requests:
             self._given_up.append(request.frame_id)
 
     def settle(self, request_id: str, reply: Envelope) -> bool:
-        """Give a reply to its request, if that is open. False for a reply that comes too late for a request of ours."""
+        """Pass a reply to its request, if that is open. False for a reply that comes too late for a request of ours."""
         if request_id not in self._open:
             return request_id not in self._given_up
         self._open.answered(request_id, reply)
@@ -366,13 +366,13 @@ class Bus:
         return end
 
     async def ready(self, seconds: float = READY_SECONDS) -> None:
-        """Wait until every subscription made so far is in place: a probe has gone through the proxy and come back.
+        """Wait until every subscription made so far is in place: a probe has returned through the proxy.
 
         Raises `BusNotReady` when that takes longer than `seconds`, `BusClosed`.
         """
         fresh, self._fresh = self._fresh, []
         await self._handshake.shake(self._transport.address, seconds)
-        for subject in fresh:  # a status beat may have named numbers that went by before the subscription was in place
+        for subject in fresh:  # a status may have named numbers from before the subscription was in place
             self._dispatcher.forget(subject)
 
     def dropped(self, gaps: Mapping[str, int]) -> None:

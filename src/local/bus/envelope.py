@@ -142,7 +142,7 @@ def in_session_of_payload(envelope: Envelope) -> Envelope:
 
 
 def needs_packing(payload: bytes) -> bool:
-    """Whether a payload is large, or holds text that could be taken for a reference."""
+    """Whether a payload is large, or holds text that could be read as a reference."""
     return len(payload) > FIELD_LIMIT or is_packed(payload)
 
 

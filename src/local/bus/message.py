@@ -19,7 +19,7 @@ from local.core.errors import MalformedFrame, UnsendableMessage
 
 MAIN_RESPONDENT = "A"  # the one that the user talks to; any other answers the same queries for comparison
 MAX_DEPTH = 32
-MAX_ARGUMENTS_DEPTH = 20  # of those of a call, which stand within other things in a message
+MAX_ARGUMENTS_DEPTH = 20  # of a call's arguments, which are nested within other objects in a message
 MAX_WHERE = 200  # characters of a field's path in an error; keys of a hostile text can be a megabyte long
 _IN_JSON: Mapping[type, str] = {
     type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list",

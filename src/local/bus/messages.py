@@ -70,13 +70,12 @@ class SessionSettings(Data):
 
 
 class AnswerOptions(Data):
-    """The options of one answer, as the client asks for them; None or empty means the default of the settings.
+    """The options of one answer, as the client requests them; None or empty means the default of the settings.
     `functions` are functions that the client runs itself: an answer that calls any ends with its `client_calls`.
-    `must_call` is the name of one of them, or "any". `allow`, `deny` and a `profile` narrow the tools that the model
-    is offered. `mode` says what happens with calls that need approval. With `remember` an exchange is remembered even
-    though the client keeps the history. `model` is the model that answers from now on in the conversation and
-    overrides that of the profile; "default" is the one of the settings. `settings` are those of the conversation from
-    this question on.
+    `must_call` is the name of one of them, or "any". `allow`, `deny` and a `profile` narrow the tools that the model is
+    offered. `mode` decides about calls that need approval. With `remember` an exchange is remembered even though the
+    client keeps the history. `model` is the model that answers from now on in the conversation and overrides that of
+    the profile; "default" is the one of the settings. `settings` are those of the conversation from this question on.
     """
 
     temperature: float | None = None
@@ -115,7 +114,7 @@ class AnswerOptions(Data):
         return self.allow is None or tool in self.allow
 
     def unknown(self, tools: Set[str]) -> list[str]:
-        """The names in `allow` and `deny` that none of these tools has: perhaps they are misspelt."""
+        """Return the names in `allow` and `deny` that none of these tools has: perhaps they are misspelt."""
         return sorted({*(self.allow or ()), *self.deny} - tools - {*MEMORY_TOOLS})
 
     @property
@@ -202,7 +201,7 @@ class BusProbe(Message):
 
 
 class BusGap(Message):
-    """The report of a receiver that messages did not arrive: from whom, on which subject, and how many."""
+    """The report of a receiver that messages did not arrive: from which sender, on which subject, and how many."""
 
     subject = "bus.gap"
     observer: str
@@ -306,7 +305,7 @@ def block(items: Iterable[ContextItem]) -> str:
 
 
 def with_block(items: Iterable[ContextItem], question: str) -> str:
-    """The user's message: the block, if it says anything, and the question."""
+    """Return the user's message: the block, if it is not empty, and the question."""
     text = block(items)
     return f"{text}\n\n{question}" if text else question
 
@@ -377,8 +376,9 @@ class SessionDeleted(Message):
 
 
 class RecalledExchange(Data):
-    """An exchange of an earlier conversation that was put before the model, shortened. `asked_at` is in seconds since
-    1970; `origin` is that of its engram; `tainted` says that untrusted content may be in it."""
+    """An exchange of an earlier conversation in the prompt, shortened. `asked_at` is in seconds since 1970; `origin` is
+    that of its engram; `tainted` means that it may contain untrusted content.
+    """
 
     engram_id: str
     query: str
@@ -408,7 +408,7 @@ class ContextProvided(RespondentMessage):
 
 class ConversationRequest(Message):
     """A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none
-    is everybody; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or
+    means all; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or
     `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned,
     settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the
     system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With
@@ -534,8 +534,8 @@ class ToolSchema(Message):
 
 class ToolRequest(RespondentMessage):
     """The generator's request to execute a tool call of the model. `call_id` is `query_id:step:index`, the same in
-    every attempt. `shown_since` (seconds since 1970) is the time before which the exchanges of the session are not in
-    the model's context any more; None where all of them are.
+    every attempt. `shown_since` (seconds since 1970) is the time before which the exchanges of the session are no
+    longer in the model's context; None if all of them are.
     """
 
     subject = "tool.request."
@@ -957,7 +957,7 @@ class ParticipantResult(Message):
     error: ErrorInfo | None = None
 
 
-# What calls of models beside the answers have cost.
+# The usage of model calls beside the answers.
 
 
 class ModelUsed(Message):
@@ -1125,7 +1125,7 @@ def _moved(plan: PlanView, call: Mapping[str, Any]) -> PlanView:
         return plan
 
 
-# What tools say of work that is under way.
+# Messages of tools about work under way.
 
 
 class ToolProgress(RespondentMessage):

@@ -22,7 +22,7 @@ from local.bus.zeromq import CURVE_OVERHEAD, HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
 from local.core.bus_address import BusAddress, CurveKeys
 from local.core.errors import LocalError, MalformedFrame
 
-# The proxy's loop where connections have keys: nothing is passed on that the holder of a key may not say.
+# The proxy's loop for connections with keys: a message is not passed on unless the key's holder may publish it.
 
 log = logging.getLogger(__name__)
 
@@ -172,7 +172,7 @@ class Proxy:
         xpub = self._socket(zmq.XPUB, keys)
         xpub.setsockopt(zmq.SNDHWM, SEND_HIGH_WATER_MARK)
         xpub.setsockopt(zmq.RCVHWM, 0)
-        xsub.send(b"\1")  # everything, before anybody can connect: only the XPUB side filters
+        xsub.send(b"\1")  # everything, before any client can connect: only the XPUB side filters
         self._bind(xsub, address.publish_to)
         self._bind(xpub, address.subscribe_to)
         return xsub, xpub

@@ -18,7 +18,7 @@ from local.bus.messages import BusGap, BusProbe, ParticipantStatus, QueryReceive
 from local.bus.security import SenderGuard
 from local.core.errors import MalformedFrame
 
-# What was refused, sampled into one bounded file so that a person can look at it.
+# Refused frames, sampled into one bounded file for a person to look at.
 
 FILE_NAME = "rejected.jsonl"  # in the data directory
 MAX_BYTES = 1024 * 1024
@@ -315,7 +315,7 @@ class GapTracker:
         return known
 
     def forget(self, wanted: Callable[[str], bool]) -> None:
-        """A new subscription begins: what these subjects carried before is not our loss."""
+        """Begin a new subscription: earlier messages on these subjects do not count as lost."""
         for key in [key for key in self._last if wanted(key[1])]:
             del self._last[key]
             self._holes.pop(key, None)

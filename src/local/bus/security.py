@@ -134,8 +134,8 @@ UNKNOWN_SECONDS = 1.0  # before an undeclared name is looked up again
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """The declaration of one participant: the subjects and families that it may publish, and the durable consumers
-    that it serves.
+    """The declaration of one participant: the subjects and families that it may publish, and the durable consumers that
+    it serves.
 
     A participant that answers queries does so as one respondent, whose id is `speaks_as`.
     """
@@ -213,7 +213,7 @@ class SenderGuard:
     """A check that senders keep to their declarations.
 
     A declaration is read once per process of a sender and is valid as long as that process sends; a message then costs
-    two look-ups in a dict. `declared(name)` is None for a name without a declaration; `clock` gives seconds.
+    two look-ups in a dict. `declared(name)` returns None for a name without a declaration; `clock` returns seconds.
     """
 
     def __init__(

@@ -173,7 +173,7 @@ class SendQueue:
         return not self._closed and not self._waiting and self._handshake.is_ready and self._hand_over(frame)
 
     def resend(self, frame: bytes) -> None:
-        """Send once more what had left, now or not at all."""
+        """Send a frame again, now or not at all."""
         self._counters["resent"] += self.try_send(frame)
 
     def resend_first(self, frame: bytes) -> None:

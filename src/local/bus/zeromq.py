@@ -21,9 +21,9 @@ from local.bus.envelope import MAX_FRAME
 from local.core.bus_address import BusAddress
 from local.core.errors import BadBusAddress, BusClosed
 
-# What moves frames: the seam between the bus and ZeroMQ, an in-process hub, or whatever comes later.
+# The transports of frames: the seam between the bus and ZeroMQ, an in-process hub, or others.
 
-# By the scheme of an address, what makes one participant's end from it: "package.module:name".
+# The maker of a participant's transport, by the scheme of an address: "package.module:name".
 SCHEMES = {
     "ipc": "local.bus.zeromq:ZeroMQTransport",
     "tcp": "local.bus.zeromq:ZeroMQTransport",

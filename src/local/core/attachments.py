@@ -24,7 +24,7 @@ from local.core.pdf import pdf_pages, too_slow
 from local.core.web_text import Document, read_article
 from local.core.web_url import MediaType
 
-# What kind of file an attachment is, and its text. Slow; runs in a thread.
+# The kind of an attached file, and its text. Slow; runs in a thread.
 
 PDF, HTML = "application/pdf", "text/html"
 READABLE = "text, Markdown, HTML, PDF, source code and PNG, JPEG, GIF or WebP pictures"
@@ -40,7 +40,7 @@ _TEXTS = {".md": "text/markdown", ".markdown": "text/markdown", ".csv": "text/cs
 _HTML_NAMES = frozenset({".html", ".htm", ".xhtml"})
 _HTML_START = re.compile(rb"\s*(?:<!doctype html|<html)", re.IGNORECASE)
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_PDF_WITHIN = 1024  # what stands before the mark, readers ignore
+_PDF_WITHIN = 1024  # readers ignore anything before the mark
 _CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\f\r\x1b")
 _CONTROLS_ALLOWED = 0.01  # of the first bytes; a text in any charset has next to none
 
@@ -120,7 +120,7 @@ class AttachmentLimits:
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """The text that was read from a file. `note` says which part was not read; it is empty if all was."""
+    """The text extracted from a file. `note` says which part was not read; it is empty if all was."""
 
     text: str
     note: str = ""
@@ -151,7 +151,7 @@ def extract(name: str, media_type: str, data: bytes, limits: AttachmentLimits) -
 
 _ID = re.compile(r"[0-9a-f]{64}")
 _OF = ".of."
-UNMARKED = OWNER  # whose a file without a mark is
+UNMARKED = OWNER  # the user of a file without a mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class AttachmentStore:
             mark.unlink(missing_ok=True)
 
     def release(self, attachment_id: str, user_id: str) -> None:
-        """A user has no more use for a file: it is removed unless it is others', too. Raises `AttachmentMissing`."""
+        """Release a file for a user: it is removed unless others use it, too. Raises `AttachmentMissing`."""
         with self._alone():
             if self.owners(attachment_id) <= {user_id}:
                 self.delete(attachment_id)
@@ -242,8 +242,9 @@ class AttachmentStore:
                 (self._directory / f"{attachment_id}{_OF}{user_id}").unlink(missing_ok=True)
 
     def discard(self, named: Iterable[tuple[str, str | None, bool]]) -> None:
-        """Files that a user's queries name no more, and whether anybody's do (`NamedFile`), are released, as far as
-        they are there. One that this user has not sent was lent by the owner, and goes if it is the last time."""
+        """Release files that a user's queries no longer name, with whether others name them (`NamedFile`), as far as
+        they exist. One that this user has not sent was lent by the owner, and is removed if that was the last use.
+        """
         for attachment_id, user_id, is_last in named:
             name = user_id or UNMARKED
             owners = self.owners(attachment_id)
@@ -322,8 +323,9 @@ def clean_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileView:
-    """An attachment as the API shows it. `size` is in bytes, `characters` is the length of the text that was read, and
-    `note` says which part of the file that is, unless it is all."""
+    """An attachment as the API shows it. `size` is in bytes, `characters` is the length of the extracted text, and
+    `note` says which part of the file that is, unless it is all.
+    """
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""The table of contents of LoCAL2: the capabilities, and what each of them adds to the system.
+"""The table of contents of LoCAL2: the capabilities, and their contributions to the system.
 
 A capability is one folder below `local`. Its `__init__.py` holds a `CAPABILITY`, which names modules instead of
 importing them, so that reading the whole table costs nothing. To remove a capability, delete its folder and its line.

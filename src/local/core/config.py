@@ -32,7 +32,7 @@ _OURS = ("name", "settings")
 
 
 def require_known_files(layers: Sequence[Path], names: Collection[str]) -> None:
-    """Raises `ConfigError` for a YAML file in one of these folders that has none of these names."""
+    """Raise `ConfigError` for a YAML file in one of these folders that has none of these names."""
     for folder in layers:
         for path in _yaml_files(folder):
             if path.suffix != READ or path.stem not in names:
@@ -81,12 +81,12 @@ def _texts(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 log = logging.getLogger(__name__)
 
-# Keys that configuration written for the first plan may hold, and why nothing needs them any more.
+# Keys of early settings files that are no longer needed, each with the reason.
 RETIRED_KEYS = {
     "generator": {"tools": "tools describe themselves on the bus"},
     "web_search": {"fetch_enabled": "the model decides when to fetch a page"},
 }
-# What the first plan had in another file counts there, too: by the file that it belongs to now, key and other file.
+# Early settings in another file still count: by the file that they belong to now, key and other file.
 MOVED_KEYS = {"web_fetch": {"fetch_max_chars": "web_search"}}
 # Keys that have another name now, by the name of their file.
 RENAMED_KEYS = {"system": {"together": "shared_process"}}
@@ -114,7 +114,7 @@ class ParticipantEntry(Settings):
     target: str
     config: dict[str, Any] = Field(default_factory=dict)
     own_name: str = ""  # the `name` of a class that is not built in, as far as it can be read
-    settings: str | None = None  # what its file of settings is called; None if that is not known
+    settings: str | None = None  # the name of its settings file; None if unknown
 
     @property
     def is_built_in(self) -> bool:
@@ -320,7 +320,7 @@ def _files(name: str, layer: Path) -> Iterator[ConfigFile]:
 
 
 def _without_the_removed(file: ConfigFile) -> ConfigFile:
-    """Our own system.yaml without participants whose capability was taken out of this installation."""
+    """Return our own system.yaml without participants of capabilities that were removed from this installation."""
     there, values = participants(), dict(file.values)
     values["participants"] = [each for each in values.get("participants") or () if each in there]
     values["shared_process"] = [[each for each in group if each in there] for group in values["shared_process"]]

@@ -101,9 +101,9 @@ class ConfigFile:
 
 
 def read(path: Path) -> ConfigFile:
-    """Read one file; one that does not exist is empty. Raises ConfigError, which names file, line and fault.
+    """Read one file; one that does not exist is empty. Raises `ConfigError`, which names file, line and fault.
 
-    A text that was read before is not parsed again, and its values are the same objects: change none of them.
+    A known text is not parsed again, and its values are the same objects: do not change them.
     """
     return _parsed(path, _text(path))
 
@@ -142,7 +142,7 @@ def _composed(path: Path, text: str) -> tuple[yaml.SafeLoader, Node | None]:
     nested brackets would crash the process.
     """
     if path.parent == shipped_dir() / "config":
-        with suppress(yaml.YAMLError):  # which PyYAML says in other words
+        with suppress(yaml.YAMLError):  # PyYAML words the same error differently
             fast = _FastLoader(text)
             return fast, fast.get_single_node()
     loader = _Loader(text)
@@ -195,7 +195,7 @@ class _Index:
         self._values = 0
 
     def walk(self, node: Node, at: KeyPath = ()) -> Iterator[tuple[KeyPath, int]]:
-        """Give path and line of every value. Raises ConfigError for duplicate keys, and for too many or too deep."""
+        """Yield path and line of every value. Raises `ConfigError` for duplicate keys, and for too many or too deep."""
         self._values += 1
         if self._values > MAX_VALUES:
             raise settings_fault(
@@ -266,7 +266,7 @@ def _invalid(path: Path, error: yaml.MarkedYAMLError) -> ConfigError:
     return settings_fault(path, mark.line + 1, f"column {mark.column + 1}: {problem}")
 
 
-# Changes settings in a user's file, and leaves everything else in it as it stands: comments, order, quotes.
+# Changes settings in a user's file, and leaves everything else unchanged: comments, order, quotes.
 
 _WIDTH = 120
 
@@ -298,7 +298,7 @@ def change(path: Path, values: Mapping[str, Any], without: Collection[str] = ())
 
 
 def _without_key(path: Path, text: str, key: str) -> str:
-    """The text without one key; comments stay, as far as they are not in its value."""
+    """Return the text without one key; comments stay, unless they are in its value."""
     found = parse(path, text)
     if key not in found.values:
         return text
@@ -346,7 +346,7 @@ def _merge(below: MutableMapping[str, Any], above: Mapping[str, Any]) -> None:
             below[key] = value
 
 
-# Says in one line for a person what pydantic found wrong with a setting, and which value of it is at fault.
+# Describes pydantic's error in a setting in one line for a person, with the invalid value.
 
 _EXPECTED = {
     "bool_parsing": "true or false",
@@ -467,7 +467,7 @@ def _short(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}…"
 
 
-# How a setting names a secret: `secret:NAME`, whose value is in the store of secrets and in no file of settings.
+# A setting's reference to a secret: `secret:NAME`, whose value is in the store of secrets and in no settings file.
 
 MARK = "secret:"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")

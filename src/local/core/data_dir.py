@@ -76,7 +76,7 @@ class DataDirLock:
             with file:
                 file.seek(0)
                 raise AlreadyRunning(self._who_runs(file.read().decode(errors="replace"))) from None
-        with suppress(OSError):  # on a full disk the lock holds all the same, and does not say whose it is
+        with suppress(OSError):  # on a full disk the lock holds without its holder's name
             file.truncate(0)
             file.write(str(os.getpid()).encode())
         return file

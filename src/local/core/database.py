@@ -34,7 +34,7 @@ from local.core.errors import (
 )
 from local.core.files import Backoff
 
-# What every SQLite file of ours needs: its latest schema, an opening that waits, errors for a person.
+# The common needs of every SQLite file: its latest schema, an opening that waits, errors for a person.
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -42,10 +42,10 @@ log = logging.getLogger(__name__)
 UNWRITABLE_SECONDS = 0.5  # between two tries to open a file that cannot be written
 SAY_SECONDS = 5.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two looks whether there is room for one more row
-PASSING = (StoreUnwritable, StoreLocked)  # what an opening waits for
+PASSING = (StoreUnwritable, StoreLocked)  # errors that an opening waits for
 # SQLITE_IOERR_SHMSIZE: the file beside the WAL could not grow, a way of being full that has another name.
 _FULL_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
-# What SQLite says, in the lowest byte, where a file system lets it make or change no file, whatever the reason.
+# SQLite's codes, in the lowest byte, for a file system that refuses to make or change a file, for whatever reason.
 _REFUSED_CODES = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
 # SQLite's errors for a damaged file; any other (no permission, no space, busy) is no damage.
 _DAMAGE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
@@ -178,7 +178,7 @@ def naming_damage() -> Iterator[None]:
 MAX_GROUP = 256
 GROUP_COMMIT_SECONDS = 0.05
 QUICK_SECONDS = 0.005  # a commit that takes longer is not for the loop
-LOCKED_SECONDS = 5.0  # then a commit fails that another process's is in the way of, and an opening says that it waits
+LOCKED_SECONDS = 5.0  # then a commit fails that another process blocks, and an opening reports that it waits
 
 
 @dataclass(slots=True)
@@ -465,7 +465,7 @@ _OWNERS = "CREATE TABLE IF NOT EXISTS ownership (role TEXT PRIMARY KEY, token TE
 
 class OwnedDatabase(Database):
     """A `Database` that belongs to the process that opened it last. Only the owner may `write` and `erase`; earlier
-    owners, which were taken for dead, get `StoreFenced`. Every process that has the file open may `run`. Each role has
+    owners, which were believed dead, get `StoreFenced`. Every process that has the file open may `run`. Each role has
     its own owner.
     """
 
@@ -547,7 +547,7 @@ class DatabaseReader:
             raise store_failure(self._path, error, what="cannot be read: ") from None
 
     def close(self) -> None:
-        """Give up the connection."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
 

@@ -27,7 +27,7 @@ class Environment:
     config_dir: Path | None = None
     data_dir: Path | None = None
     failpoints: str = ""
-    stand_in: str = "local.stand_in.server:serve"  # what serves in the place of a model; tests have another one
+    stand_in: str = "local.stand_in.server:serve"  # the server in the place of a model; tests have another one
     editor: str | None = None
     terminal: str | None = None  # its kind
     wants_no_colour: bool = False

@@ -9,8 +9,8 @@ from pathlib import Path
 
 # The base of every exception that we raise on purpose.
 
-# Before the host of an address: anything up to an @ there; or a password with what no address has there, such as a
-# slash; a port differs from it by being a number.
+# The part before the host of an address: anything up to an @; or a password with a character that an address cannot
+# have there, such as a slash; a port differs from it by being a number.
 _USER_AND_PASSWORD = re.compile(
     r"""(?<=://)(?:[^\s/?\#"'<>]*@|[^\s/?\#@:\["'<>]*:(?!\d{0,5}(?:[/?\#\s"'<>]|$))[^\s@"'<>]*@)"""
 )
@@ -41,12 +41,12 @@ class BadRequest(LocalError):
 
 
 class ConfigError(LocalError):
-    """A setting that is missing, unknown or of the wrong type. Names file, line, key and what was expected."""
+    """A setting that is missing, unknown or of the wrong type. Names file, line, key and the expected value."""
 
     kind = "config"
 
 
-# What can go wrong with messages on their way.
+# Errors of messages on their way.
 
 
 class MalformedFrame(LocalError):
@@ -146,7 +146,7 @@ class PublishTimeout(LocalError):
 
 
 class RequestTimeout(LocalError):
-    """A request that was not answered in time. `whom` names the receiver, where the request does."""
+    """A request that was not answered in time. `whom` names the receiver, if the request does."""
 
     kind = "timeout"
 
@@ -194,7 +194,7 @@ class JournalGone(JournalFull):
     kind = "journal_gone"
 
 
-# What keeps a model from an answer.
+# Errors of models.
 
 
 class ModelError(LocalError):
@@ -212,7 +212,7 @@ class NoSuchModel(ModelError, BadRequest):
 
 
 class ModelBusy(ModelError):
-    """The model server asks for a later request: after `retry_after` seconds, None if it does not say."""
+    """The model server asks for a later request: after `retry_after` seconds, None if unknown."""
 
     def __init__(self, message: str, *, kind: str, status: int | None, retry_after: float | None) -> None:
         super().__init__(message, kind=kind, status=status)
@@ -231,7 +231,7 @@ class ContextTooLarge(LocalError):
         self.limit, self.parts = limit, dict(parts)
 
 
-# What can go wrong with participants and their processes, and for commands that talk to a system.
+# Errors of participants and their processes, and of commands that talk to a system.
 
 
 class HandedBack(LocalError):
@@ -510,7 +510,7 @@ class AttachmentMissing(BadRequest):
         self.attachment_id = attachment_id
 
 
-# What keeps a tool from a result; the texts are for the model.
+# Errors of tools; the texts are for the model.
 
 
 class ToolError(LocalError):

@@ -28,7 +28,7 @@ def part_end(text: str, start: int, limit: int) -> int:
         return len(text)
     floor = start + max(1, limit // 2)
     for pattern in (_SENTENCE_END, _WORD_END):
-        # One character more is looked at: an end at `hard` is known by what follows it.
+        # One character more is examined: whether `hard` is an end depends on the next character.
         ends = [match.end() for match in pattern.finditer(text, floor, hard + 1) if match.end() <= hard]
         if ends:
             return ends[-1]

@@ -60,7 +60,7 @@ NAMES = frozenset(
         "tool.before_run",
         "tool.after_run",  # the effect is done, before its record
         "tool.recorded",  # before the reply
-        "turn.granted",  # leave is given, before the request to the tool
+        "turn.granted",  # the grant is given, before the request to the tool
         "turn.accepted",  # the query is being stored, before the turn
         "turn.step_stored",  # before the tool request
         "turn.results_in",  # before the step is stored
@@ -83,7 +83,7 @@ class Failpoint:
     skip: int
 
     def take(self) -> bool:
-        """Whether this pass is the one; the token is gone then."""
+        """Whether this pass is the one that fails; the token is used up then."""
         if self.skip:
             self.skip -= self.token.exists()
             return False
@@ -111,8 +111,9 @@ class FailpointSet:
 
 
 def reach(name: str) -> None:
-    """Say that this process is at a failpoint. Nothing happens unless a test has armed it. Raises `ConfigError` for a
-    name that is not one of `NAMES`, if any is armed, and for a LOCAL2_FAILPOINTS that cannot be read."""
+    """Mark that this process is at a failpoint. Nothing happens unless a test has armed it. Raises `ConfigError` for a
+    name that is not one of `NAMES`, if any is armed, and for an invalid LOCAL2_FAILPOINTS.
+    """
     armed = _armed()
     if armed.strikes:
         armed.reach(name)
@@ -129,7 +130,7 @@ def is_lossy() -> bool:
 
 
 def parse(text: str) -> FailpointSet:
-    """Read the value of LOCAL2_FAILPOINTS. Raises `ConfigError` that says which entry is wrong."""
+    """Return the value of LOCAL2_FAILPOINTS. Raises `ConfigError` that names the invalid entry."""
     strikes: dict[str, list[Failpoint]] = {}
     entries = [entry.strip() for entry in text.split(",") if entry.strip()]
     for entry in entries:

@@ -86,7 +86,7 @@ def _link(path: str) -> str:
         return ""
 
 
-# A folder whose files one process at a time changes.
+# A folder whose files are changed by one process at a time.
 
 
 @contextmanager
@@ -117,8 +117,8 @@ def write_private(path: Path, text: str, mode: int = OWNER_ONLY) -> None:
     part.replace(path)
 
 
-# Moments that all processes of a machine share. What is done every so often is done at them, so that a process
-# wakes once for all of it, and what others say then has come together.
+# Ticks common to all processes of a machine. Periodic work is done at them, so that a process wakes once for all of it,
+# when the messages of others have arrived.
 
 _EARLY = 1e-3  # of a period, by which a timer that was set for a tick may go off before it
 

@@ -186,7 +186,7 @@ class Installer:
         _print(phase)
         with self._log.open("a+", encoding="utf-8", errors="replace") as log:
             before = log.tell()
-            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until it is known what has to be ended, too
+            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the child processes to end are known, too
             with subprocess.Popen(
                 command,
                 cwd=self._environment.root,

@@ -152,11 +152,11 @@ def participant_name(server: str) -> str:
 
 
 def approved_file(data_dir: Path, server: str) -> Path:
-    """The file that says which tools of a server were approved."""
+    """Return the file with the approved tools of a server."""
     return data_dir / FOLDER / f"{server}.json"
 
 
-# What changes the servers in `mcp.json`, and leaves everything else in it alone.
+# Changes the servers in `mcp.json`, and leaves everything else unchanged.
 
 
 def add_server(folder: Path, name: str, entry: Mapping[str, Any]) -> None:

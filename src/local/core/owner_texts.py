@@ -14,7 +14,7 @@ from local.core.versioned_text import BY_HAND, SOUL, TextHistory, read_text
 
 
 class SourcedText(NamedTuple):
-    """A text of the owner's, and where it stands."""
+    """A text of the owner's, and its file."""
 
     origin: str
     text: str
@@ -38,8 +38,9 @@ class StandingTexts:
 
 
 class StandingTextFiles:
-    """`texts` are those that were read last, `fit` says which of them have room, `history` keeps each version of the
-    soul."""
+    """`texts` are the latest ones read, `fit` decides which of them have room, `history` stores each version of the
+    soul.
+    """
 
     def __init__(
         self,
@@ -56,18 +57,18 @@ class StandingTextFiles:
 
     @property
     def is_current(self) -> bool:
-        """Whether the files are those that were read: a look at their dates and sizes, no more."""
+        """Whether the files are unchanged, by their dates and sizes."""
         return self._seen == self._now()
 
     def current(self) -> StandingTexts:
-        """The texts as they are now."""
+        """Return the present texts."""
         if not self.is_current:
             self.read()
         return self.texts
 
     def read(self) -> None:
         """Read the texts again, and log those that cannot be used."""
-        seen = self._now()  # before: what changes meanwhile is read again
+        seen = self._now()  # before: later changes are read again
         before, self.texts = self.texts, self._fit(self._read())
         self._seen = seen
         for problem in self.texts.problems:

@@ -30,7 +30,7 @@ ToolName = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_-]{1,64}|\*)$
 
 
 class ProfileSettings(Settings):
-    """The header of a profile's file; docs/how-to/instructions-and-profiles.md says what each key means."""
+    """The header of a profile's file; docs/how-to/instructions-and-profiles.md explains each key."""
 
     name: Name
     description: Line
@@ -44,7 +44,8 @@ class ProfileSettings(Settings):
 @dataclass(frozen=True, slots=True)
 class AssistantProfile:
     """A named set of tools, a model and instructions. `tools` are those that the model is offered at most, None for no
-    limit; `origin` is where it stands."""
+    limit; `origin` is its file.
+    """
 
     name: str
     description: str
@@ -84,7 +85,7 @@ def _fault(settings: ConfigFile, error: ValidationError) -> ConfigError:
     return fault(settings.path, next(filter(None, lines), 1), what)
 
 
-# The profiles that are there without anybody's doing.
+# The built-in profiles.
 
 GENERAL = "general"
 ALIASES = {"general-purpose": GENERAL, "generalist": GENERAL}
@@ -130,7 +131,7 @@ BUILT_IN = (
 
 
 class NoSuchProfile(BadRequest):
-    """The error that no profile has that name; the text says which was perhaps meant."""
+    """The error that no profile has that name; the text suggests a similar one."""
 
     kind = "invalid"
 

@@ -1,4 +1,4 @@
-"""Which model servers there are, which models of theirs do what, and how a participant reaches them."""
+"""The model servers, the roles of their models, and how a participant reaches them."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Price(Settings):
 
 
 class ModelsConfig(Settings):
-    """`models.yaml`; the comments there say what each key means."""
+    """The settings in `models.yaml`; the comments there explain each key."""
 
     providers: dict[str, Provider] = Field({kind: Provider(kind=kind) for kind in get_args(Kind)})
     roles: Chains = Chains()

@@ -30,8 +30,8 @@ LEAST_CHARACTERS = 8  # a shorter one could not be distinguished from other word
 
 
 class SecretMask:
-    """A filter that replaces the values of secrets by `[secret:NAME]`: as they are, and as nested JSON, `repr`, an
-    address or HTML writes them.
+    """A filter that replaces the values of secrets by `[secret:NAME]`: verbatim, and in the forms of nested JSON,
+    `repr`, addresses and HTML.
 
     `names` are the secrets that this process knows; without any the filter does nothing.
     """

@@ -113,7 +113,7 @@ class PythonEnvironment:
             sys.exit(STATUS_OF_SIGNALS + (stop.args or (signal.SIGINT,))[0])
 
     def with_advice(self, error: OSError) -> str:
-        """Return why a set-up could not write, and what helps."""
+        """Return why a set-up could not write, and a remedy."""
         if error.errno not in NOT_ALLOWED:
             return str(error)
         advice = "use a copy of your own" if self.is_checkout else "install it in a venv of your own"

@@ -130,7 +130,7 @@ def _luhn(digits: str) -> bool:
     return sum(value - 9 * (value > 9) for value in doubled) % 10 == 0
 
 
-# Judged text made harmless: a judge can read it all, and none of it looks like a word of the prompt.
+# Judged text made harmless: a judge can read it all, and none of it looks like a part of the prompt.
 
 MARGIN = ">"
 NOTHING = "(nothing)"
@@ -223,7 +223,7 @@ class Needle:
         return at, at + len(self._folded)
 
     def condition(self, column: str, parameters: dict[str, Any]) -> str:
-        """SQL that is true of a column that has it, whose parameters are added. It needs `prepare`."""
+        """Return an SQL condition that a column contains it, whose parameters are added. It needs `prepare`."""
         number = len(parameters)
         parameters[f"like{number}"] = self._pattern
         like = f"{column} LIKE :like{number} ESCAPE '\\'"
@@ -257,7 +257,9 @@ def excerpt(text: str, needle: Needle) -> str:
 
 
 def matches(db: sqlite3.Connection, respondent_id: str, needles: Sequence[Needle]) -> dict[str, int]:
-    """The sessions with a turn in whose question and answer together all of these are: the latest turn's position."""
+    """Return the sessions with a turn whose question and answer together contain all of these: the latest turn's
+    position.
+    """
     parameters: dict[str, Any] = {"own": respondent_id}
     each = [f"({n.condition('query', parameters)} OR {n.condition('answer', parameters)})" for n in needles]
     sql = (
@@ -303,7 +305,7 @@ def visible(text: str) -> str:
 
 # Characters that would move a terminal's cursor, ring its bell or be commands to it; line ends and tabs stay.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
-# What makes a line look other than it is: marks and overrides of the writing direction.
+# Characters that change how a line looks: marks and overrides of the writing direction.
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 BINARY_SHARE = 0.1  # the share of control characters above which data is not text
 

@@ -83,8 +83,9 @@ MOST_PROFILES = 64
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceProfiles:
-    """The profiles of a workspace. `files` are names and texts; `problems` says of each other one why it is not read,
-    `refused` why none counts."""
+    """The profiles of a workspace. `files` are names and texts; `problems` has for each other one the reason, `refused`
+    why none counts.
+    """
 
     files: tuple[tuple[str, str], ...] = ()
     problems: tuple[str, ...] = ()
@@ -162,7 +163,7 @@ class TrustRegistry:
         self._settings, self._path = settings, settings / FILE_NAME
 
     def trusted(self, folder: Path) -> bool:
-        """Whether the owner has said so. Raises `ConfigError` if the file cannot be read."""
+        """Whether the owner trusts it. Raises `ConfigError` if the file cannot be read."""
         return str(folder.resolve()) in self.all()
 
     def instructions(self, folder: Path) -> WorkspaceInstructions:

@@ -212,8 +212,9 @@ class TextProposals:
             raise ConfigError(f"{self._path} cannot be read: {why}; delete it") from None
 
     def approve(self, shown: TextProposal | None) -> TextProposal:
-        """Apply the proposal that was `shown` to the owner, as `waiting` gave it. Raises `ConfigError`, also if it is
-        not the one that waits any more, or the text has changed since the proposal."""
+        """Apply the proposal that was `shown` to the owner, as `waiting` returned it. Raises `ConfigError`, also if it
+        is no longer the waiting one, or the text has changed since the proposal.
+        """
         proposal = self._require()
         if proposal != shown:
             raise ConfigError(f"another change of {self._what} was proposed since this one was shown; look at it first")

@@ -218,7 +218,7 @@ def main_text(tree: HtmlElement) -> str:
 def _extracted(tree: HtmlElement) -> str:
     import trafilatura
 
-    # What it complains about it does not return either, and then the lines of the page are taken.
+    # Paragraphs that it reports as errors are missing in its result, and then the lines of the page are taken.
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     elements = sum(1 for _ in tree.iter("*"))
     if elements * _shown(tree) > _MOST_COPIED or tree.xpath("boolean(//tr[*[1001]])"):
@@ -231,7 +231,7 @@ def _extracted(tree: HtmlElement) -> str:
 
 
 def _drop_signs(tree: HtmlElement) -> None:
-    """Empty what headings of manuals and wikis carry: a sign that links to the heading, and "edit"."""
+    """Empty the signs in headings of manuals and wikis: a link to the heading, and "edit"."""
     for sign in tree.xpath("//a[string-length(normalize-space()) = 1]|//span[contains(@class, 'mw-editsection')]"):
         if sign.tag == "span" or ((sign.get("href") or "#")[0] == "#" and not sign.text_content().strip().isalnum()):
             sign.clear(keep_tail=True)
@@ -327,8 +327,9 @@ def _links(tree: HtmlElement, page_url: str, text: str) -> tuple[Link, ...]:
 
 
 def _absolute(base_url: str, reference: str) -> str | None:
-    """An http(s) address without its fragment, or None: for another scheme, a place in the same page, and what no
-    server takes any more."""
+    """Return an http(s) address without its fragment, or None: for another scheme, a place in the same page, and an
+    address that no server accepts.
+    """
     if len(reference) > _LONGEST_URL or len(base_url) > _LONGEST_URL:
         return None
     try:
@@ -338,7 +339,7 @@ def _absolute(base_url: str, reference: str) -> str | None:
         return None
 
 
-# What a page says and no person sees: taken out of the tree before anything reads it.
+# Content of a page that is not visible: removed from the tree before anything reads it.
 
 Style = dict[str, str]
 Rules = dict[str, list[tuple[frozenset[str], Style]]]
@@ -375,7 +376,7 @@ _HIDING_CLASSES = frozenset({"sr-only", "visually-hidden", "visuallyhidden", "sc
 _COLOUR = re.compile(r"#([0-9a-f]{3,8})\b|rgba?\(([^()]*)\)|\b(white|black|transparent)\b")
 _COLOUR_NAMES = {"white": "ffffff", "black": "000000", "transparent": "00000000"}
 _SAME = 8  # of 255: differences that are not visible
-_STREAMED = re.compile(r"S:[0-9a-f]+")  # what React sends later and its script puts into its place
+_STREAMED = re.compile(r"S:[0-9a-f]+")  # sent later by React and put into its place by its script
 _FADES_IN = 0.3  # of a page's text: one that fades in holds more of it in transparent elements, one that hides less
 _OPENED_BY_CLICK = "//*[@role='tab' or @aria-expanded][not(ancestor::nav or ancestor::header)]/@aria-controls"
 

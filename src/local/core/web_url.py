@@ -163,7 +163,7 @@ _V4_BLOCKS = {
         "240.0.0.0/4": "reserved or broadcast",
     }.items()
 }
-# First match wins. What is in no block and outside 2000::/3 is reserved all the same.
+# First match wins. Addresses in no block and outside 2000::/3 are reserved all the same.
 _V6_BLOCKS = {
     IPv6Network(block): name
     for block, name in {
@@ -233,7 +233,7 @@ class AddressGuard:
         self._allowed = frozenset(_allowed_host(entry) for entry in allow_hosts)
 
     def check_url(self, text: str) -> WebUrl:
-        """Parse and judge a written address; `FetchRefused` says why not."""
+        """Parse and judge a written address; `FetchRefused` has the reason."""
         url = parse_web_url(text)
         if self._is_exception(url):
             return url
@@ -246,7 +246,7 @@ class AddressGuard:
         return url
 
     def check_address(self, url: WebUrl, address: str) -> None:
-        """Judge one address that the host of a checked URL resolved to; `FetchRefused` says why not."""
+        """Judge one address that the host of a checked URL resolved to; `FetchRefused` has the reason."""
         if self._is_exception(url):
             return
         if "%" in address:
@@ -342,12 +342,12 @@ _DECLARATION = re.compile(
 )
 _DECLARED_WITHIN = 4096
 _SAMPLE = 32_768
-# What browsers read for these labels (WHATWG Encoding): the common superset, because pages use its characters.
+# Browsers' encodings for these labels (WHATWG Encoding): the common superset, because pages use its characters.
 _SUPERSETS = {
     **{"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874"},
     **{"gb2312": "gb18030", "gbk": "gb18030", "shift-jis": "cp932", "euc-kr": "cp949"},
 }
-# What detection takes for the Latin letters of one language it often means another; these it knows.
+# Detection often confuses charsets with Latin letters of one language; these it knows.
 _LAST = "cp1252"
 _TAG = re.compile(rb"<[^<>]{0,1000}>")
 _EASTERN = frozenset({("cp1250", "Czech"), ("cp1250", "Slovak"), ("cp1254", "Turkish")})
@@ -408,7 +408,7 @@ def _detected(body: bytes) -> str:
 
 
 def _is_latin(encoding: str) -> bool:
-    """Whether it is one of the many charsets whose upper half is Latin letters, which detection mixes up."""
+    """Whether it is one of the many charsets whose upper half is Latin letters, which detection confuses."""
     letters = [letter for letter in bytes(range(0xC0, 0x100)).decode(encoding, "ignore") if letter.isalpha()]
     return len(letters) > 32 and all(unicodedata.name(letter, "").startswith("LATIN") for letter in letters)
 

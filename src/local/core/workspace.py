@@ -28,8 +28,9 @@ WORKSPACE = "workspace"  # the folder in the data directory that is worked in wh
 
 
 def prepared_workspace(system: SystemConfig, data_dir: Path, layers: Sequence[Path]) -> Path:
-    """The folder that `system` names, or the one in the data directory, which is made if need be. Raises `ConfigError`
-    for one that is not there, or that holds what decides about LoCAL2."""
+    """Return the folder that `system` names, or the one in the data directory, which is made if necessary. Raises
+    `ConfigError` for a missing one, or one that contains LoCAL2's own settings or data.
+    """
     default = data_dir / WORKSPACE
     if system.workspace is None:
         default.mkdir(mode=0o700, exist_ok=True)
@@ -158,8 +159,9 @@ SHOWN = 200  # characters of a path in an error
 
 @dataclass(frozen=True, slots=True)
 class WorkspacePath:
-    """A checked path below the workspace. `parts` are names, none of them `.`, `..` or empty; no parts at all are the
-    workspace itself."""
+    """A checked path below the workspace. `parts` are names, never `.`, `..` or empty; without parts it is the
+    workspace itself.
+    """
 
     parts: tuple[str, ...]
 
@@ -262,10 +264,11 @@ class FileFacts:
 class Workspace:
     """The folder that the assistant works in. Every path is resolved again, from the root's descriptor down, by
     `descent`. Each method raises `ToolError` for what cannot be done: not_found, link, outside, not_a_folder,
-    not_a_file, too_large, denied, disk_full, gone."""
+    not_a_file, too_large, denied, disk_full, gone.
+    """
 
     def __init__(self, root: Path, descent: Descent | None = None) -> None:
-        """`root` may be reached by links; what lies below it may not."""
+        """`root` may be reached by links; paths below it may not contain any."""
         self.root = root.resolve()
         self._descent = descent or best_descent()
 

@@ -226,7 +226,9 @@ class GeneratorAgent(Respondent):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Serve as a respondent, and have the journal deliver what has no published end. Incognito sessions end."""
+        """Serve as a respondent, and have the journal deliver queries without a published end. Incognito
+        sessions end.
+        """
         async with super().lifespan():
             seconds = self._settings.tool_timeout_seconds
             self._clients = ClientCalls(self.bus, self._offered, self._gate, seconds)
@@ -321,12 +323,12 @@ class GeneratorAgent(Respondent):
 
     @on(SessionChanged, durable=CONSUMER)
     async def learn_labels(self, changed: SessionChanged, envelope: Envelope) -> None:
-        """A session was named or pinned, perhaps by a process that could not store it any more."""
+        """Store a session's name, pin or settings, if the process that published them could not."""
         await self._changes.changed(changed)
 
     @on(SessionBranched, durable=CONSUMER)
     async def learn_branch(self, branched: SessionBranched, envelope: Envelope) -> None:
-        """A session branches off another one, perhaps by the word of a process that could not store it any more."""
+        """Make a branch, if the process that published it could not."""
         await self._changes.branched(branched, envelope)
 
     @on(ConversationRequest, concurrency=LOOK_UPS_AT_ONCE)
@@ -443,7 +445,7 @@ class SecondRespondent(Respondent):
 
     @on(SessionDeleted, durable=DELETIONS)
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
-        """A session is deleted: what runs of it ends, and all of it leaves this record."""
+        """End the running turns of a deleted session, and delete it from this record."""
         self._fitter.drop(deleted.deleted_session_id)
         for stored in await self._conversation.session(deleted.deleted_session_id):
             if stored.outcome is None:

@@ -176,7 +176,7 @@ READ_RESULT_SCHEMA = ToolSchema(
     safety="L0",
     category="meta",
     repeatable=False,
-    trusted=True,  # beyond what its result says: a part has the taint of the call that it is of
+    trusted=True,  # beyond its result's own taint: a part has the taint of its call
 )
 
 
@@ -292,7 +292,7 @@ def carried(items: Sequence[TodoItem]) -> str:
 
 
 MOST_FOUND = 5
-NAME_WORTH, DESCRIPTION_WORTH = 3, 1  # of a word that stands there
+NAME_WORTH, DESCRIPTION_WORTH = 3, 1  # of a word in a tool's name, and in its description
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _COMMON = frozenset(
     re.findall(
@@ -353,7 +353,7 @@ def fault_of_call(args: dict[str, Any]) -> str:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a text that say something, in lower case and without a plural s; underscores part words."""
+    """Return the distinctive words of a text, in lower case and without a plural s; underscores separate words."""
     return frozenset(word.removesuffix("s") for word in _WORD.findall(text.lower()) if word not in _COMMON)
 
 

@@ -37,7 +37,7 @@ class ClientCalls:
         gate: PermissionClient,
         seconds: float,
     ) -> None:
-        """`seconds` is the time limit of a tool that says none."""
+        """`seconds` is the time limit of a tool without its own."""
         self._bus, self._offered, self._gate, self._seconds = bus, offered, gate, seconds
         self._known: deque[str] = deque(maxlen=KNOWN)  # query_ids
 

@@ -67,7 +67,7 @@ def search(
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show the conversations in whose title, or one of whose turns, words are.
+    """Show the conversations that contain words, in their titles or in one of their turns.
 
     Example: local2 sessions search coffee black
     """
@@ -78,7 +78,7 @@ def search(
 
 @session_app.command()
 def show(session: Session, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Show what was asked and answered.
+    """Show the questions and answers of a conversation.
 
     Example: local2 sessions show 1f6e
     """
@@ -103,7 +103,7 @@ def rename(
 
 @session_app.command()
 def pin(session: Session, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Have a conversation stand first in the list.
+    """Pin a conversation to the top of the list.
 
     Example: local2 sessions pin 1f6e
     """
@@ -171,7 +171,7 @@ def unarchive(sessions: Sessions, api: ApiOption = None, data_dir: DataDir = Non
 
 @session_app.command()
 def delete(sessions: Sessions, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Delete conversations with all their versions, also from the record and the memory; name what may repeat them.
+    """Delete conversations with all their versions, also from the record and the memory; list the copies that remain.
 
     Example: local2 sessions delete 1f6e
     """
@@ -197,7 +197,7 @@ def export(
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write a whole conversation as it is.
+    """Export a whole conversation.
 
     Example: local2 sessions export 1f6e --output holidays.md
     """

@@ -24,7 +24,7 @@ class OfferSettings(Settings):
 
 
 class GeneratorConfig(Settings):
-    """The settings in `generator.yaml`; the comments there say what each key means."""
+    """The settings in `generator.yaml`; the comments there explain each key."""
 
     agent_id: str = "GeneratorAgent"
     backend: BackendName | None = None  # overrides that of system.yaml

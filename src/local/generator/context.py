@@ -228,7 +228,7 @@ class Gauge:
         return ContextTooLarge(self.limit, {part.value: tokens for part, tokens in self.parts.items() if tokens})
 
 
-# What the model reads of its tools' results: whole, an excerpt, or a line that says how to get them again. No I/O.
+# Tools' results in a prompt: whole, an excerpt, or a line that explains how to get them again. No I/O.
 
 LEFT_OUT = "[left out to save room]"
 LONGEST_ARGS = 120
@@ -264,8 +264,9 @@ def without_thinking(group: Sequence[Json]) -> tuple[Json, ...]:
 
 
 def fitted(group: Sequence[Json], question: str, tokens: int, meter: TokenMeter) -> tuple[Json, ...]:
-    """A round whose results together take at most so many tokens: those that are too long for their share enter with
-    what has most to do with the question and the call. Only results that are one line already may take more."""
+    """Return a round whose results together take at most so many tokens: long ones are cut to the parts that are most
+    relevant to the question and the call. Only results that are one line already may take more.
+    """
     costs = [meter.message(result) for result in group[1:]]
     if sum(costs) <= tokens:
         return tuple(group)
@@ -285,13 +286,13 @@ def repeatable_calls(groups: Sequence[Sequence[Json]], tools: Sequence[Json]) ->
 
 
 def headed(group: Sequence[Json], note: str) -> tuple[Json, ...]:
-    """A round whose first result begins with a note."""
+    """Return a round whose first result begins with a note."""
     calling, first, *others = group
     return (calling, {**first, "content": f"{note}\n{first['content']}"}, *others)
 
 
 def left_out_calls(groups: Sequence[Sequence[Json]]) -> str:
-    """The line that stands for whole rounds."""
+    """Return the line that replaces whole rounds."""
     names = dict.fromkeys(call["function"]["name"] for group in groups for call in calls_of(group))
     return f"[earlier calls and their results are left out to save room: {', '.join(names)}]"
 
@@ -335,7 +336,7 @@ def _cut(result: Json, asked: str, tokens: int, meter: TokenMeter) -> Json:
 
 
 MAX_FACTS = 1000
-MAX_NEW_FACTS = 16  # of one summary, so that a model that lists everything leaves room for what comes later
+MAX_NEW_FACTS = 16  # of one summary, so that a model that lists everything leaves room for later ones
 FACTS_A_TURN = 2  # of a summary of more turns
 FACTS_ASKED_FOR = 2  # before a question, of those that the summary has no room for
 CLOSE = 0.6  # of the score of the fact that a question fits best
@@ -749,7 +750,7 @@ def _as_many_as_fit(exchanges: Sequence[Exchange], room: int, meter: TokenMeter)
 
 
 def _fitting(story: str, exchange: Exchange, room: int, meter: TokenMeter) -> Json:
-    """A single turn may be too long for one prompt; what has to do with its answer is kept."""
+    """A single turn may be too long for one prompt; the parts relevant to its answer are kept."""
     text, answer = _as_text(exchange), " ".join(_said([exchange], "assistant"))
     limit = len(text)
     while meter.message(message := _told(story + excerpt(text, answer, limit))) > room and limit:

@@ -107,7 +107,7 @@ class PromptBudget:
         return (*self._parts.system, *self._summary, *turns, *self.turn_messages())
 
     def turn_messages(self) -> tuple[Json, ...]:
-        """The part of the prompt that is of this turn: the question with its block, and what followed."""
+        """Return the part of the prompt from this turn: the question with its block, and the messages after it."""
         first = next(iter(self._rounds_with_results()), None)
         steps = (
             message
@@ -117,8 +117,9 @@ class PromptBudget:
         return (self._question, *steps)
 
     def excerpt_long_results(self) -> None:
-        """Let long tool results enter as excerpts. What a round may take depends on nothing else in the prompt, so that
-        an excerpt stays the same from call to call and the server finds it in its cache."""
+        """Cut long tool results to excerpts. The room of a round depends on nothing else in the prompt, so that an
+        excerpt stays the same from call to call and the server finds it in its cache.
+        """
         room = self._limits.share(ROUND_SHARE)
         for index in self._rounds_with_results():
             self._replace(index, fitted(self._rounds[index], self._parts.asked, room, self._meter))
@@ -275,8 +276,8 @@ class Plan:
 
 
 def plan(parts: PromptParts, meter: TokenMeter, limits: Limits) -> Plan:
-    """The prompt for these parts, as whole as the limits allow. Raises `ContextTooLarge` if system messages, tools and
-    question, with what belongs to the last tool results at their shortest, do not fit.
+    """Return the prompt for these parts, as complete as the limits allow. Raises `ContextTooLarge` if system messages,
+    tools and question, with the shortest form of the last tool results, do not fit.
 
     The order: a round of long tool results enters with excerpts; if the prompt does not fit, old results become stubs;
     above 75 % of the window a summary is due. What still exceeds the room loses old thinking, the oldest turns, old
@@ -335,10 +336,11 @@ class ContextWindow:
     meter: TokenMeter = field(default_factory=TokenMeter)
 
     async def fit(self, parts: PromptParts, summarise: Summarise, keep: Keep) -> tuple[Plan, PromptParts]:
-        """The prompt for these parts, and the parts it was made from: with a newer summary, if one had to be made.
+        """Return the prompt for these parts, and the parts it was made from: with a newer summary, if one had to be
+        made.
 
-        `summarise` asks the model in the role `fast` and returns its text, or raises `ModelError`: the prompt then does
-        without the turns in question. `keep` stores a summary. Raises `ContextTooLarge`, and what `keep` raises.
+        `summarise` asks the model in the role `fast` and returns its text, or raises `ModelError`: the prompt then
+        lacks the turns in question. `keep` stores a summary. Raises `ContextTooLarge`, and the errors of `keep`.
         """
         planned = await self._plan(parts)
         for _ in range(MOST_WAITED_FOR):
@@ -415,9 +417,9 @@ def compacted(planned: Plan, parts: PromptParts, query_id: str, respondent_id: s
 
 
 class PromptFitter:
-    """The fitter of one respondent; `is_open` has to be entered before the first turn. `fast` is the model that
-    summarises; `window` is that of the model `answering`, and learns from every call. `of` gives the fitter for another
-    model."""
+    """The fitter of one respondent; enter `is_open` before the first turn. `fast` is the model that summarises;
+    `window` is that of the model `answering`, and learns from every call. `of` returns the fitter for another model.
+    """
 
     def __init__(
         self,

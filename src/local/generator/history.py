@@ -22,7 +22,7 @@ from local.core.errors import NotOnRecord
 from local.core.templates import has_template_marks
 from local.generator.taint_policy import LinkBudget
 
-# What is removed from a respondent's turns when users delete something. In the caller's transaction.
+# Deletions from a respondent's turns at users' request. In the caller's transaction.
 
 UNKNOWN = "?"  # in place of an engram's id
 FORGOTTEN = "[a memory that was deleted]"
@@ -379,10 +379,10 @@ class StoredTurn:
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """A query to be stored. One that is not `in_history` belongs to no conversation that anybody continues; an
-    `incognito` one is to be deleted when its session ends.
-    `attempt` is how often the journal has given it, `model` the model that it chooses for its conversation, `settings`
-    the conversation's settings from now on, as JSON."""
+    """A query to be stored. One that is not `in_history` belongs to no conversation that is continued; an `incognito`
+    one is to be deleted when its session ends. `attempt` is the number of its deliveries by the journal, `model` the
+    model that it chooses for its conversation, `settings` the conversation's settings from now on, as JSON.
+    """
 
     query_id: str
     session_id: str
@@ -498,7 +498,7 @@ def settings_of(db: sqlite3.Connection, respondent_id: str, session_id: str) -> 
 
 
 def keep_settings(db: sqlite3.Connection, respondent_id: str, asked: NewTurn, now: float) -> None:
-    """Store the settings that a query gives its session, if it gives any."""
+    """Store a query's settings for its session, if it has any."""
     if asked.settings is None:
         return
     db.execute(
@@ -598,7 +598,9 @@ class ConversationService:
         return await self._database.run(lambda db: self._find(db, query_id))
 
     async def unfinished(self) -> list[StoredTurn]:
-        """Turns that a restarted process has to continue, or whose outcome it has to publish; oldest first."""
+        """Return the turns that a restarted process has to continue, or whose outcome it has to publish;
+        oldest first.
+        """
         sql = "SELECT * FROM turns WHERE published = 0 AND respondent_id = ? ORDER BY position"
         key = (self._respondent_id,)
         return await self._database.run(lambda db: [stored_turn(row) for row in db.execute(sql, key)])
@@ -689,7 +691,9 @@ class ConversationService:
         )
 
     async def keep_summary(self, session_id: str, through: int, body: str) -> None:
-        """Store the summary of a session's first `through` exchanges, unless there is one of more, or they are gone."""
+        """Store the summary of a session's first `through` exchanges, unless there is one of more, or they
+        are deleted.
+        """
         key = (session_id, self._respondent_id)
 
         def work(db: sqlite3.Connection) -> None:
@@ -811,9 +815,9 @@ _NOT_OWN = (
     "(json_valid(body) AND (coalesce(json_extract(body, '$.tainted'), 0) OR json_extract(body, '$.task') IS NOT NULL))"
 )
 OWN_ROLES = frozenset({"user", "assistant"})
-MOST_TURNS = 50  # of a session, the latest, whose results are looked at
+MOST_TURNS = 50  # the latest of a session, whose results are examined
 FEW_TURNS = 3  # the one that asks among them
-MOST_WORDS = 1000  # turns of a session, the latest, whose questions are
+MOST_WORDS = 1000  # the latest of a session, whose questions are
 
 
 def text_hash(text: str) -> str:
@@ -823,9 +827,10 @@ def text_hash(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRecord:
-    """Earlier turns on record: the questions, and how they ended (as JSON), oldest first. `attachments` are ids,
-    `others` are questions that may hold untrusted content. `are_tainted` says that the model had read untrusted
-    content in one of the turns, or in one that is not on record."""
+    """Recorded earlier turns: the questions and outcomes (as JSON), oldest first. `attachments` are ids, `others` are
+    questions that may contain untrusted content. `are_tainted` means that the model had read untrusted content in one
+    of the turns, or that one is not on record.
+    """
 
     queries: tuple[str, ...] = ()
     outcomes: tuple[str, ...] = ()
@@ -859,7 +864,7 @@ def few_turns_of_session(
 
 
 def turns_that_wrote(db: sqlite3.Connection, texts: Sequence[str], respondent_id: str) -> EarlierRecord:
-    """The turns that gave these answers to clients that keep the history themselves."""
+    """Return the turns with these answers, for clients that keep the history themselves."""
     writers = [_writers(db, text, respondent_id) for text in texts]
     found = [row for rows in writers[-MOST_TURNS:] for row in rows]
     return EarlierRecord(
@@ -900,7 +905,7 @@ def _so_far(db: sqlite3.Connection, query_id: str, respondent_id: str) -> str:
 def opened_in(
     db: sqlite3.Connection, conversation: str, respondent_id: str, written: Sequence[str]
 ) -> dict[str, set[str]]:
-    """The addresses that were opened in a conversation, by question, and in the turns that gave these answers."""
+    """Return the addresses opened in a conversation, by question, and in the turns with these answers."""
     sql = "SELECT query_id, address FROM opened WHERE {} = ? AND respondent_id = ?"
     rows = db.execute(sql.format("conversation"), (conversation, respondent_id)).fetchall()
     for query_id in {row["query_id"] for text in written for row in _writers(db, text, respondent_id)}:
@@ -989,7 +994,7 @@ class TaintRecord:
         return await self._conversation.write(lambda db: turns_of_session(db, session_id, own, before))
 
     async def turns_of_history(self, history: Sequence[Mapping[str, Any]]) -> EarlierRecord:
-        """The turns whose answers a client has among the messages of a conversation that it keeps itself."""
+        """Return the turns whose answers a client has among the messages of a conversation that it keeps itself."""
         texts = _answers(history)
         return await self._conversation.write(lambda db: turns_that_wrote(db, texts, self._respondent_id))
 

@@ -30,8 +30,9 @@ Ask = Callable[[HookSettings, Mapping[str, Any]], Awaitable[HookResult]]
 
 @dataclass(frozen=True, slots=True)
 class HookOutcome:
-    """The outcome of all hooks of one event: `data` as they have left it; `denied` and `asks` say why, and are empty if
-    not so. `tainted` says that untrusted words are in it: those of a hook that is not trusted."""
+    """The outcome of all hooks of one event: `data` with their changes; `denied` and `asks` are reasons, empty if it is
+    neither. `tainted` means that content of an untrusted hook is in it.
+    """
 
     data: Mapping[str, Any]
     denied: str = ""
@@ -99,8 +100,9 @@ class HookDenied(LocalError):
 
 
 class HookedCall(NamedTuple):
-    """A call as hooks have left it. `record` is there if it is not made, `asks` says why a person is to decide;
-    `tainted` says that untrusted words of a hook are in one of them."""
+    """A call after its hooks. `record` is set if it is not made, `asks` is the reason to ask a person; `tainted` means
+    that content of an untrusted hook is in one of them.
+    """
 
     call: PlannedCall
     record: ToolCallRecord | None = None

@@ -32,8 +32,9 @@ LONGEST_RECALLED = 300  # characters of a question, and of an answer
 
 @dataclass(frozen=True, slots=True)
 class FactLines:
-    """The lines that the memory has of a user, most important first, one line for each fact or pin: "slot: value (said
-    DATE)". `engrams` are the ids of the engrams that stated the facts of a slot."""
+    """The memory's lines of a user, most important first, one line for each fact or pin: "slot: value (said DATE)".
+    `engrams` are the ids of the engrams that stated the facts of a slot.
+    """
 
     lines: tuple[str, ...] = ()
     engrams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -51,16 +52,19 @@ class FactLines:
 
 
 class FactsCache:
-    """The cache of each user's lines, as the memory last answered. It is asked at a user's first turn, when it says
-    that they have changed, and if it may have said so unheard. A turn waits for one that lives, and a user's first for
-    one to come."""
+    """The cache of each user's lines, as the memory last returned them. It is filled at a user's first turn, after a
+    change, and if a change may have been missed. A turn waits for a living memory, and a user's first turn for one that
+    is starting.
+    """
 
     publishes = ("memory.request.facts", "memory.request.recall")
 
     def __init__(
         self, ask: Callable[[str], Awaitable[FactLines | None]], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`ask(user)` has the lines from the memory, None if it does not say before a user would notice the wait."""
+        """`ask(user)` returns the lines from the memory, None if it does not answer before a user would notice the
+        wait.
+        """
         self._ask, self._clock = ask, clock
         self._lines: dict[str, FactLines] = {}
         self._ask_at: dict[str, float] = {}  # when to fetch a user's lines again; infinite while they are current
@@ -155,8 +159,9 @@ async def ask_memory(bus: Bus, user: str) -> FactLines | None:
 async def recall(
     bus: Bus, query: str, limit: int, user_id: str | None, session_id: str | None
 ) -> tuple[RecalledEngram, ...]:
-    """The exchanges of other sessions that clearly fit a question, best first; none if the memory does not answer in
-    time. What no longer holds is not among them."""
+    """Return the exchanges of other sessions that clearly fit a question, best first; none if the memory does not
+    answer in time. Statements that no longer hold are not among them.
+    """
     request = MemoryRequest(verb="recall", query=query, limit=limit, not_session=session_id)
     trace = Trace(new_id(), None, session_id, user_id)
     try:

@@ -126,13 +126,13 @@ class LinkPolicy:
         self._provenance, self._loose = provenance, loose
 
     def target(self, written: str) -> str | None:
-        """The target of a link as it may stand; None if it may not."""
+        """Return the target of a link in its permitted form; None if it is not permitted."""
         plain = _UNSEEN.sub("", read(written)).replace("\\", "/")
         leads_out = plain.startswith("//") or _ANY_SCHEME.match(plain) or HEAD.search(plain)
         return self.address(decoded(written)) if leads_out else written
 
     def address(self, written: str) -> str | None:
-        """An address as it may stand; None if it may not."""
+        """Return an address in its permitted form; None if it is not permitted."""
         if _WEB.match(written):
             return self._provenance.address(written)
         if written in self._loose:
@@ -144,7 +144,7 @@ class LinkPolicy:
         return written if given is not None and given.partition("://")[2].rstrip("/") == bare.rstrip("/") else None
 
     def may_be_tag(self, written: str) -> bool:
-        """Whether what stands between < and > may stay."""
+        """Whether the content between < and > may stay."""
         rest = _ADDRESS_IN_TAG.sub(lambda found: "" if self.address(found[0]) == found[0] else found[0], written)
         plain = _UNSEEN.sub("", read(rest)).replace("\\", "/")
         return written in self._loose or (_IN_TAG.search(plain) is None and HEAD.search(plain) is None)
@@ -183,7 +183,7 @@ class LinkPolicy:
         """
         begins = head.start()
         found = [(self.address(written), written) for written in _readings(word[begins:], len(head[0]))]
-        for given, written in sorted(found, key=lambda each: each[0] != each[1]):  # as it stands is better than nearly
+        for given, written in sorted(found, key=lambda each: each[0] != each[1]):  # exact spellings first
             end = begins + len(written)
             if given is not None and end > out and given.startswith(word[begins:out]):
                 return given[out - begins :], end
@@ -224,7 +224,7 @@ _TAG_END = re.compile(r"[<>]|\n[ \t]*\n")
 _BLANK = re.compile(r"\n[ \t]*\n")
 _GAP, _LINE_GAP = re.compile(r"[ \t\n]*"), re.compile(r"[ \t]*\n?[ \t]*")
 _ANGLED, _SOLID = re.compile(r"<[^<>\n]*"), re.compile(r"[^\x00-\x20\x7f]+")
-_MAY_GO_ON = re.compile(r"[\w.+%@:/\\&`$=^|~-]{0,80}\Z")  # as what has been said of a link
+_MAY_GO_ON = re.compile(r"[\w.+%@:/\\&`$=^|~-]{0,80}\Z")  # as a continuation of a published link
 
 
 class _Done(NamedTuple):
@@ -243,8 +243,9 @@ class _Target(NamedTuple):
 
 
 class LinkFilter:
-    """A filter of the links in one text: feed it piece by piece, wherever it is cut, then close it. What comes out is
-    the same for every way to cut it. `left_out` counts."""
+    """A filter of the links in one text: feed it piece by piece, wherever it is cut, then close it. The output is the
+    same for every way to cut it. `left_out` counts.
+    """
 
     def __init__(self, links: LinkPolicy) -> None:
         self._links = links
@@ -258,7 +259,7 @@ class LinkFilter:
         return self._go_on(self._held + text, is_last=False)
 
     def close(self) -> str:
-        """The rest. What is fed afterwards does not run on into it."""
+        """Return the rest. Later input does not continue it."""
         rest = self._go_on(self._held, is_last=True)
         self._word = ""
         return rest
@@ -276,7 +277,7 @@ class LinkFilter:
         return "".join(said)
 
     def _parted(self, text: str) -> str:
-        """A text with a space where it would run on an address that is out."""
+        """Return a text with a space before it, if it would continue a published address."""
         if self._closers is None or text.startswith("]("):
             return text
         for at, char in enumerate(text):
@@ -492,7 +493,7 @@ def _undecided(text: str, at: int, limit: int, *, is_last: bool) -> int | None:
 
 
 def _might_lead_out(tried: str) -> bool:
-    """Whether round brackets that hold no target of a link might be taken for some by others."""
+    """Whether round brackets without a link target might be read as one by other programs."""
     return bool(set(tried) & set(":/\\&")) or _BLANK.search(tried) is not None
 
 

@@ -97,7 +97,7 @@ def stored_outcome(stored: StoredTurn) -> Outcome | None:
 
 
 async def publish_outcome(bus: Bus, conversation: ConversationService, outcome: Outcome, trace: Trace) -> None:
-    """Publish how a query ended, until it is on record, and note that it is out. Raises `BusClosed`."""
+    """Publish a query's outcome until it is recorded, and note that it is published. Raises `BusClosed`."""
     query_id, respondent_id = outcome.query_id, outcome.respondent_id
     await bus.publish(outcome, trace, envelope_id=response_id(query_id, respondent_id), seconds=math.inf)
     if isinstance(outcome, ResponseGeneration) and outcome.status == "answered" and respondent_id == MAIN_RESPONDENT:
@@ -110,7 +110,7 @@ async def publish_outcome(bus: Bus, conversation: ConversationService, outcome: 
 
 
 def failed(query_id: str, respondent_id: str, kind: str, message: str) -> QueryFailed:
-    """The message that says that a query got no answer."""
+    """Return the message that a query got no answer."""
     return QueryFailed(query_id=query_id, respondent_id=respondent_id, error=ErrorInfo(kind=kind, message=message))
 
 
@@ -167,7 +167,7 @@ class OutcomePublisher:
 
 MOST_HELD = 256 * 1024  # characters of content and thinking
 PROGRESS_SECONDS = 0.25  # between two messages about it
-LEAST_TO_READ = 32  # tokens; fewer are read before anybody could see it
+LEAST_TO_READ = 32  # tokens; fewer are read before a progress would be visible
 
 
 class TurnOutput:
@@ -313,7 +313,7 @@ class TurnOutput:
         return told
 
     def flush(self) -> None:
-        """Let what has gathered leave, as far as anything may."""
+        """Publish the collected fragments, as far as publishing is permitted."""
         self._changes.flush()
         self._flush_texts()
 
@@ -366,7 +366,7 @@ class TurnOutput:
         return await TodoRecord(self._conversation, self._respondent_id).latest(session_id)
 
     def signed(self, response: ResponseGeneration) -> ResponseGeneration:
-        """The response with the session that it belongs to, and the name of the agent that gives it."""
+        """Return the response with its session, and the name of the agent that gives it."""
         return response.model_copy(update={"session_id": self._trace.session_id, "generator_id": self._agent_id})
 
     async def store_end(

@@ -27,8 +27,9 @@ ANSWER_SECONDS = 30.0  # one that hangs is replaced, or thaws, within that; also
 
 
 class PermissionClient:
-    """A respondent's requests to the gatekeeper; each waits for as long as a person is asked. `hooks` are what turns
-    have to pass, too; `denied` the tools that are never called, until the gatekeeper says which."""
+    """A respondent's requests to the gatekeeper; each waits for as long as a person is asked. `hooks` are the owner's
+    hooks for turns; `denied` the tools that are never called, until the gatekeeper publishes them.
+    """
 
     publishes: ClassVar[Publications] = (GrantRequest,)
 
@@ -37,7 +38,7 @@ class PermissionClient:
         self._presence = Presence(GATEKEEPER)
         self._mode = ""  # of the gatekeeper's settings
         self._denied = denied
-        self._open: dict[str, Callable[[ApprovalRequest], object]] = {}  # what waits for an answer, by call_id
+        self._open: dict[str, Callable[[ApprovalRequest], object]] = {}  # the open requests, by call_id
 
     def status(self, status: ParticipantStatus) -> None:
         """A participant lives or leaves."""

@@ -43,7 +43,7 @@ from local.models.chat import ChatModel, Json
 from local.models.settings import ModelSizes, Tier, cannot_see, is_blind
 from local.skills.messages import READ_SKILL, SkillRecord, SkillRequest, SkillResult
 
-# The text of attached files, as it stands after a question. No I/O.
+# The text of attached files after a question. No I/O.
 
 LEAST_CHARACTERS = 400  # of one file, however many there are
 
@@ -52,9 +52,10 @@ Room = Callable[[str], int]
 
 
 def quote(files: Sequence[Attachment], query: str, room: Room) -> str:
-    """The files' text as material, in the room that they share: of a long one what has most to do with the query.
+    """Return the files' text as material, in the room that they share: of a long one the parts that are most relevant
+    to the query.
 
-    The lines around a file hold its id, which is made of its content, so that no file can hold the line that ends it.
+    The lines around a file contain its id, a hash of its content, so that no file can contain its own end line.
     """
     shares = [max(LEAST_CHARACTERS, room(file.text) // len(files)) for file in files]
     return "\n\n".join(_quoted(file, query, share) for file, share in zip(files, shares, strict=True))
@@ -69,7 +70,7 @@ def _quoted(file: Attachment, query: str, characters: int) -> str:
     return f"{heading}\n----- begin {key} -----\n{excerpt(file.text, query, characters)}\n----- end {key} -----"
 
 
-# What a system prompt is compiled from: all of it can be compared, so that the same is compiled once.
+# The inputs of a system prompt: comparable, so that the same prompt is compiled once.
 
 
 class SkillLine(NamedTuple):
@@ -142,7 +143,7 @@ class SkillIndex:
 
     @asynccontextmanager
     async def is_open(self) -> AsyncIterator[None]:
-        """Ask no more in the end."""
+        """Stop the requests at the end."""
         try:
             yield
         finally:
@@ -204,7 +205,7 @@ async def ask_for_skills(bus: Bus) -> Sequence[SkillRecord] | None:
     return None if result.error else result.skills
 
 
-# The sections of the system prompt, one row for each, in the order in which they stand. No I/O.
+# The sections of the system prompt, one row for each, in order. No I/O.
 
 INSTRUCTIONS_HEADING = (
     "Standing instructions of the user. What stands above comes before them, and so does what the user asks now; where"
@@ -366,8 +367,8 @@ def _origins(inputs: PromptInputs) -> str:
     return ", ".join(text.origin for text in inputs.instructions)
 
 
-# Of texts that conflict, the first counts. What is in the system message does not change within a conversation, so that
-# servers find it in their cache.
+# Of conflicting texts, the first counts. The content of the system message does not change within a conversation, so
+# that servers find it in their cache.
 SECTIONS: tuple[SectionRule, ...] = (
     SectionRule("role", SMALL, _role_origin, _role),
     SectionRule("custom", SMALL, lambda inputs: inputs.custom.origin if inputs.custom else "", _custom),
@@ -452,7 +453,7 @@ def as_json(model: str, inputs: PromptInputs) -> Json:
     }
 
 
-# What a respondent knows by now that goes into its prompts.
+# A respondent's present knowledge for its prompts.
 
 
 @dataclass(frozen=True, slots=True)
@@ -783,7 +784,7 @@ class AttachedFiles:
             info = await self._model.show(name)
             if "vision" in info.capabilities:
                 return name
-            unknown = unknown if is_blind(info) else name  # some servers do not say what a model can do
+            unknown = unknown if is_blind(info) else name  # some servers do not report a model's capabilities
         if unknown:
             return unknown
         raise await cannot_see(models[-1], getattr(self._model, "seeing", None))  # a router knows other models

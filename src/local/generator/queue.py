@@ -197,7 +197,7 @@ class SessionQueue:
         return [query_id for table in tables for query_id, session in table.items() if session == session_id]
 
     def expect_no_more(self, query_id: str) -> None:
-        """Give up a kept place."""
+        """Release a kept place."""
         self._expected.pop(query_id, None)
 
     def arrive(self, query_id: str, session_id: str, depth: int = 0) -> list[str]:
@@ -278,7 +278,7 @@ class TurnQueue:
 
     @asynccontextmanager
     async def is_open(self) -> AsyncIterator[None]:
-        """Own the turns; at the end, cancel what runs."""
+        """Own the turns; at the end, cancel the running ones."""
         async with asyncio.TaskGroup() as self._group:
             try:
                 yield
@@ -310,7 +310,7 @@ class TurnQueue:
         return any(runner.knows(engram_id) for runner in self._runners.values())
 
     def get(self, query_id: str) -> StoredTurn | None:
-        """A turn that has entered and whose end is not stored yet."""
+        """Return a turn that has entered and whose end is not stored yet."""
         return self._entered.get(query_id)
 
     def may_begin(self, session_id: str) -> bool:
@@ -417,7 +417,7 @@ class TurnQueue:
     async def run(self, stored: StoredTurn) -> None:
         """Run a turn as soon as it may, or join it if it has entered; wait until its end is stored and published.
 
-        Raises `HandedBack`, `StoreFenced` and what keeps an end from being published.
+        Raises `HandedBack`, `StoreFenced` and errors that prevent publishing.
         """
         query_id = stored.query_id
         if query_id not in self._ends:

@@ -50,7 +50,7 @@ from local.runtime.participant import Kind, Participant, Publications, Resources
 from local.runtime.runner import SILENT_SECONDS
 from local.skills.messages import READ_SKILL, SkillsChanged
 
-# In what one respondent differs from another.
+# The differences between respondents.
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,9 @@ LOOK_AGAIN_SECONDS = 5.0
 
 
 class WarmUp:
-    """The look at the model when its agent starts, and its loading. `details` says for the status beat how far it is:
-    load (loading, loaded), or the problem there was."""
+    """The check of the model at its agent's start, and its loading. `details` is the state for the status: load
+    (loading, loaded), or the problem.
+    """
 
     def __init__(self, model: ChatModel, name: str, options: Mapping[str, Any]) -> None:
         self._model, self._name, self._options = model, name, options
@@ -203,7 +204,7 @@ class Respondent(Participant):
         self._fitter = PromptFitter(
             model, config.fast_model or config.model, config.num_ctx, conversation, self._leases, config.model
         )
-        self._measured = set[str]()  # models whose window is known
+        self._measured = set[str]()  # models with a known window
         self._tools, self._gate = ToolRegistry(), PermissionClient(config.hooks, config.never_called)
         self._facts = FactsCache(lambda user: ask_memory(self.bus, user))
         files = AttachedFiles(attachments, model, lambda name: partial(self._fitter.of(name).characters, share=SHARE))

@@ -55,7 +55,7 @@ def add_prompt_routes(routes: APIRouter) -> None:
         return JsonResponse(await api().session.look_up("prompt", options=options))
 
 
-# How a query went, as JSON: its messages, the spans of its time, and what each respondent made of it.
+# The course of a query as JSON: its messages, the spans of its time, and each respondent's answer.
 
 Json = dict[str, Any]
 _OF_EVENTS = ("events", "event_log")
@@ -84,7 +84,7 @@ def respondent_view(view: QueryView) -> Json:
 
 
 def _unrecorded(log: Sequence[LogLine], trace: QueryTrace) -> Iterator[Json]:
-    """Equal ones in a row are one line, which says how many they were."""
+    """Equal consecutive ones are one line with their number."""
     for line in log:
         if delivery_of(line.subject) is Delivery.EPHEMERAL:
             at = (trace.asked_at or 0.0) + line.t
@@ -415,7 +415,7 @@ class TurnListing:
     async def _piece(
         self, session_id: str, of_user: str | None, order: Literal["before", "after", "at"], limit: int, *, at: str
     ) -> Json:
-        """Turns from there on, the nearest first; `more` says whether there are others beyond them."""
+        """Return turns from there on, the nearest first; `more` says whether there are others beyond them."""
         turns: list[Json] = []
         place: Json = {"at": at}
         while True:
@@ -516,8 +516,9 @@ Ids = Annotated[tuple[Id, ...], Field(min_length=1, max_length=MAX_AT_ONCE, stri
 
 
 class LabelsBody(BaseModel):
-    """The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back, a
-    folder of null takes it out of its folder. All `settings` are replaced together; null gives it the defaults."""
+    """The body of PATCH /sessions/{session_id}; a null title restores that of the first query, a null folder takes the
+    session out of its folder. All `settings` are replaced together; null restores the defaults.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
     title: Title | None = None
@@ -704,8 +705,9 @@ class _Sessions:
     @open_to(Access.USERS)
     async def delete(self, session_id: PathId, caller: Caller, versions: bool = False) -> Response:
         """Delete a session permanently, with `versions` also the other versions of the conversation; not while one of
-        its queries is open. What is remembered elsewhere may repeat it, and branches keep their copies: the response
-        has their ids, of memories null where no memory takes part."""
+        its queries is open. Memories elsewhere may repeat it, and branches keep their copies: the response has their
+        ids, for memories null without a memory participant.
+        """
         if not versions:
             return JsonResponse(await self._delete(session_id, caller))
         return JsonResponse(await self._delete_all(session_id, caller))

@@ -83,7 +83,7 @@ class TurnRunner:
         session_id: str | None,
         taint: TurnTaint | None = None,
     ) -> None:
-        """`session_id` is the session whose summaries are kept, if there is one."""
+        """`session_id` is the session whose summaries are stored, if there is one."""
         self._taint = taint or TurnTaint(turn)
         self._turn, self._context, self._output, self._session_id = turn, context, output, session_id
         self._priority = context.priority
@@ -95,7 +95,7 @@ class TurnRunner:
         self._told: ContextProvided | None = None  # its content from the memory
         self._timer = CallTimer()
         self._held = HeldCall(())  # of the current message
-        self._offered: dict[str, ToolSchema] = {}  # what may be called
+        self._offered: dict[str, ToolSchema] = {}  # the tools that may be called
         self._listed = ToolList()  # the tools in the model's prompt
         self._phase = WorkPhase.RESEARCHING
         self._unknown: list[str] = []  # tools that the asker names and that do not exist

@@ -24,12 +24,13 @@ class PromptReward(NamedTuple):
 
 
 class RunningReward:
-    """The rewards of one respondent, kept beside its turns, and deleted with them. Raises what `ConversationService`
-    does."""
+    """The rewards of one respondent, stored beside its turns, and deleted with them. Raises as `ConversationService`
+    does.
+    """
 
     def __init__(self, conversation: ConversationService, respondent_id: str = "A") -> None:
         self._conversation, self._respondent_id = conversation, respondent_id
-        self.latest: list[PromptReward] = []  # what `by_prompt` has said last
+        self.latest: list[PromptReward] = []  # the last result of `by_prompt`
 
     async def note(self, query_id: str, reward: float, rated_at: float) -> None:
         """Store an answer's current reward, 0 for none, unless a later rating is known; without effect if there is no

@@ -36,8 +36,9 @@ SEARCH_SECONDS = 30.0  # where the journal looks through all that it has
 
 
 class RecordDeletion:
-    """The deletion of sessions and exchanges from one respondent's record, the journal and the attached files. What
-    fails half-way is still there, and can be deleted again."""
+    """The deletion of sessions and exchanges from one respondent's record, the journal and the attached files. A
+    deletion that fails half-way can be repeated.
+    """
 
     publishes = (SessionDeleted, JournalRedact)
 
@@ -97,10 +98,10 @@ class RecordDeletion:
         await self._conversation.drop_query(query_id)
 
     async def forget(self, deleted: MemoryDeleted) -> None:
-        """Remove a whole exchange with its copies in branches, and what other turns have recalled of it. Done again it
-        comes to the same.
+        """Remove a whole exchange with its copies in branches, and its content recalled by other turns. Repeating it
+        has no further effect.
 
-        Raises `HandedBack` while a turn runs that knows of it, and `StoreFailed`: not now, but later.
+        Raises `HandedBack` while a running turn has its content in the prompt, and `StoreFailed`: retry later.
         """
         if await self._is_known_to_open_turn(deleted):
             raise HandedBack("a running turn has the content to be deleted in its prompt")

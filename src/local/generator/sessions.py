@@ -53,8 +53,9 @@ _FAMILY = (
 
 
 class BranchPoint(NamedTuple):
-    """The place where a branch leaves a session: `before` a query that was asked in it, not copied there, or behind it
-    (`through`). With whose it is."""
+    """The place where a branch leaves a session: `before` a query, which is not copied, or after one (`through`). With
+    the session's user.
+    """
 
     session_id: str
     before: str
@@ -117,7 +118,7 @@ def require_new(db: sqlite3.Connection, respondent_id: str, session_id: str, poi
 
 
 def branch(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
-    """Make the new session, with what this record has of those turns; nothing if there is one already."""
+    """Make the new session, with this record's turns of the original; without effect if it exists already."""
     point, own = new.point, respondent_id
     row = (
         new.session_id, own, point.user_id, point.incognito, point.session_id, point.before, new.branched_at,
@@ -151,7 +152,7 @@ def branch(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
 
 
 def _copy_labels(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
-    """Give a version the labels of its conversation, and any other branch the settings alone."""
+    """Copy the labels of a conversation to its version, and only the settings to any other branch."""
     origins = versions_of(db, respondent_id, new.version_of) if new.version_of else [new.point.session_id]
     labels = "title, pinned, folder, tags, archived" if new.version_of else "NULL, 0, NULL, '[]', 0"
     db.execute(
@@ -237,7 +238,7 @@ def labels_of(db: sqlite3.Connection, respondent_id: str, session_id: str) -> La
 
 
 def keep_labels(db: sqlite3.Connection, respondent_id: str, session_id: str, labels: Labels) -> None:
-    """Store them, unless there are later ones, or the session is gone."""
+    """Store labels, unless there are later ones, or the session is deleted."""
     db.execute(
         "INSERT INTO labels (session_id, respondent_id, title, pinned, changed_at, settings, folder, tags, archived)"
         " SELECT :session, :own, :title, :pinned, :at, :settings, :folder, :tags, :archived"
@@ -399,7 +400,7 @@ def _place(cursor: str) -> dict[str, Any]:
         raise BadCursor(cursor) from None
 
 
-# What one respondent's record says of whole sessions: listed, searched, paged, named and branched.
+# The whole sessions in one respondent's record: listed, searched, paged, named and branched.
 
 
 class SessionRecord:

@@ -74,7 +74,7 @@ class ModelStep(Data):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the model said nothing and called nothing."""
+        """Whether the model returned neither content nor calls."""
         return not self.calls and not self.content.strip()
 
     def as_messages(self) -> list[Json]:
@@ -163,7 +163,7 @@ def parse_record(text: str) -> ToolCallRecord:
 
 
 def _with_taint(record: ToolCallRecord) -> ToolCallRecord:
-    """A record as it says, or tainted if it was stored before that was noted: whom to trust is known no more."""
+    """Return a record with its taint; one from before taint was stored counts as tainted."""
     return record if "tainted" in record.model_fields_set else record.model_copy(update={"tainted": True})
 
 
@@ -308,7 +308,7 @@ class CallTimer:
             self._thinks_since = None
 
 
-# How far one turn may go, and how far it has come: the one place that says when no more tools are called.
+# The limits of one turn and their used shares: the only place that decides when no more tools are called.
 
 OUTPUT_BYTES = 2_000_000
 TOO_MANY_CALLS = "too_many_calls"  # the kind of error of calls that were not made
@@ -351,7 +351,7 @@ class TurnLimits:
 
 
 def limit_met(totals: TurnTotals) -> str:
-    """The limit at which no more tools are called, in words; empty if there is room."""
+    """Return the limit that ends the calling of tools, as text; empty if none is reached."""
     if totals.steps >= totals.max_steps:
         return f"{totals.max_steps} steps"
     if totals.calls >= totals.max_calls:
@@ -368,7 +368,7 @@ def notes_of(totals: TurnTotals) -> tuple[str, ...]:
     return (f"it answered with what it had, as no more than {met} are possible for one question",)
 
 
-# What a turn starts from.
+# The inputs of a turn.
 
 NOT_TOLD = "the memory did not say in time what it knows of the user: this answer was made without it"
 
@@ -394,7 +394,7 @@ class TurnInput:
     incognito: bool = False
     in_history: bool = True
     options: AnswerOptions | None = None
-    continued: tuple[Json, ...] = ()  # what has followed the query: calls of the asker's functions, their results
+    continued: tuple[Json, ...] = ()  # the messages after the query: calls of the asker's functions, their results
     tainted: bool = False  # by the earlier conversation, or by a file
     origin: str = USER
     own_words: bool = True  # false if the query itself may contain untrusted content

@@ -39,7 +39,7 @@ from local.core.words import content_words
 
 # Addresses of the web as people and pages write them, and the set of those with a known provenance.
 
-CLOSERS = ".,;:!?…'\")]}>*_`|”’»›。，、！？；：）】》」』"  # what may follow an address without being a part of it
+CLOSERS = ".,;:!?…'\")]}>*_`|”’»›。，、！？；：）】》」』"  # characters that may follow an address
 _SCHEMED = re.compile(r"https?://[^\s<>\"`]+", re.IGNORECASE)
 _BARE = re.compile(r"(?<![\w@/:.-])(?:[\w-]+\.)+(?:[^\W\d_][\w-]+|\d+)(?::\d+)?(?:[/?][^\s<>\"`]*)?")
 _WEB_PORTS = (80, 443)
@@ -59,7 +59,7 @@ def parsed(text: str) -> WebUrl | None:
 
 
 def addresses_in(text: str) -> Iterator[str]:
-    """The http(s) addresses in a text, each also without what may be punctuation at its end."""
+    """Return the http(s) addresses in a text, each also without possible punctuation at its end."""
     for found in _SCHEMED.finditer(text):
         yield from _variants(found[0])
 
@@ -393,9 +393,10 @@ class TaintRefusal(NamedTuple):
 
 @dataclass(slots=True, weakref_slot=True)
 class LinkBudget:
-    """The addresses given by untrusted content that were opened in one conversation, by the question of the user whose
-    turn, or whose agents' turns, have opened them. All turns of the conversation share one, so that what many agents
-    open side by side counts together. `unsaved` are the pairs of question and address that are not stored yet."""
+    """The addresses from untrusted content that were opened in one conversation, by the user's question whose turn, or
+    whose agents' turns, have opened them. All turns of the conversation share one, so that the openings of concurrent
+    agents count together. `unsaved` are the pairs of question and address that are not stored yet.
+    """
 
     opened: dict[str, set[str]] = field(default_factory=dict)
     unsaved: list[tuple[str, str]] = field(default_factory=list)
@@ -430,7 +431,7 @@ class TaintPolicy:
     def refusal(
         self, tool: str, args: Mapping[str, Any], effect: str, *, sends_out: bool = False
     ) -> TaintRefusal | None:
-        """Why that call is not made, or None if it is. What `sends_out` is judged like a search."""
+        """Return why that call is not made, or None if it is. A tool with `sends_out` is judged like a search."""
         if effect == "write" and tool not in self.may_write:
             return TaintRefusal(TAINTED, f"{tool} was not run, because it changes something. {_WHY}; {_TO_WRITE}")
         if tool == FETCH:

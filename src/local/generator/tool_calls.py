@@ -65,7 +65,7 @@ DENIED, UNANSWERED = "denied", "unanswered"
 QUESTIONS = {
     NOT_GIVEN: "Neither you nor a search has given that address in this conversation.",
     PRIVATE_WORDS: "Some of what it would send is private to you.",
-    TAINTED: "",  # the sources say it
+    TAINTED: "",  # the sources explain it
 }
 
 
@@ -164,7 +164,7 @@ class ApprovalFlow:
         return None if options is None else options.mode
 
 
-# What a turn works with.
+# The parts of the process that a turn uses.
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +409,7 @@ class ToolCalls:
                 self._output.flush()  # it came before the request
 
     async def _result(self, call: PlannedCall, grant: GrantResult | None) -> ToolCallRecord:
-        """The result, or what kept us from one: whatever goes wrong here is for the model to read."""
+        """Return the result, or the error that prevented it: all errors here are for the model to read."""
         context = self._context
         seconds = self._seconds_for(self._offered[call.tool])
         after_taint = self._policy is not None

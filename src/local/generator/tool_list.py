@@ -138,11 +138,11 @@ class KeptTools(NamedTuple):
 
 @dataclass(slots=True)
 class TurnOffer:
-    """The tools that one turn's model is offered: the list that its conversation has already, or a new one.
+    """The tools offered in one turn: the conversation's list, or a new one.
 
-    `stored` is that list as its record has it, under its `kind`. `wanted` are tools that have to be on it in this turn.
-    What `is_final` is kept for the conversation; not a list that is made while the model's size or the tools are not
-    known yet.
+    `stored` is the recorded list, under its `kind`. `wanted` are tools that have to be on it in this turn. An
+    `is_final` list is stored for the conversation; one that is made while the model's size or the tools are unknown is
+    not.
     """
 
     rules: OfferRules = OfferRules()

@@ -36,7 +36,7 @@ class ToolOutages:
         self._child_of[sender] = child
 
     def supervised(self, children: Iterable[ChildStatus]) -> None:
-        """The supervisor says how its children are."""
+        """Receive the supervisor's status of its children."""
         before, self._children = self._children.keys(), {child.name: child for child in children}
         self._gone = (self._gone | before) - self._children.keys()
         self._changed.set()
@@ -134,7 +134,7 @@ class ToolRegistry:
         return bool(known) or is_refused
 
     def left(self, sender: str, instance: str, now: float) -> None:
-        """A process of a tool's participant says goodbye; its successor, if it is here already, stays."""
+        """Note that a process of a tool's participant stops; its successor, if it runs already, stays."""
         for name, offer in list(self._offers.items()):
             if offer.sender == sender and instance in offer.processes:
                 if others := offer.others(instance, now):
@@ -209,7 +209,7 @@ def with_own(
 
 
 def does_more_than_read(offered: Iterable[ToolSchema]) -> bool:
-    """Whether one of the tools changes something, or runs what might."""
+    """Whether one of the tools changes something, or runs programs that might."""
     return any(schema.safety != "L0" for schema in offered)
 
 

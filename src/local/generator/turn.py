@@ -81,13 +81,13 @@ SAME_CALL_REFUSED = 3
 SAME_CALL_ENDS_LOOP = 4
 UNKNOWN_TOOL, NOT_OFFERED = "unknown_tool", "not_offered"
 UNKNOWN_ENDS = 2  # rounds of calls of tools that there are not: then the model has to answer in words
-TOLD_IN_RESULTS = frozenset({READ_RESULT, PLAN_STEP, TOOL_SEARCH, CALL_TOOL})  # results say how these are called
+TOLD_IN_RESULTS = frozenset({READ_RESULT, PLAN_STEP, TOOL_SEARCH, CALL_TOOL})  # results explain how these are called
 NOT_MADE = (
     frozenset({TOO_MANY_CALLS, UNKNOWN_TOOL, NOT_OFFERED, "repeated_call", "denied", "not_granted"}) | REFUSALS
 )  # kinds of error of refused calls
 _REFUSED = frozenset({"denied", "not_granted"}) | REFUSALS
 NOT_FOR_A_SECOND = "is not run for the second respondent, because it changes something; go on without its result"
-TOO_DEEP = "nested too deep"  # the one argument of a call whose arguments are
+TOO_DEEP = "nested too deep"  # the only argument of a call with arguments nested too deep
 _TOLD = "arguments; answer with what its results say, or ask for something else"
 
 
@@ -229,8 +229,9 @@ def is_loop(steps: Sequence[Step]) -> bool:
 
 
 def is_in_vain(steps: Sequence[Step]) -> bool:
-    """Whether the model has called one tool at least twice, and no call has brought anything: each has failed, or has
-    found that nothing is remembered. What a person has refused does not count."""
+    """Whether the model has called one tool at least twice without a useful result: each call has failed, or has found
+    no memories. Calls refused by a person do not count.
+    """
     ended = [step.records for step in steps if isinstance(step, ToolStep)]
     if len(ended) < 2 or not {record.tool for record in ended[0]} & {record.tool for record in ended[-1]}:
         return False
@@ -368,7 +369,7 @@ class SideEffectPolicy:
         return None if record is None else under_id(call, record).model_copy(update={"made_by": MAIN_RESPONDENT})
 
 
-TOLD = ("prompt", "profile", "incognito", "in_history", "origin", "own_words")  # what an answer says of its question
+TOLD = ("prompt", "profile", "incognito", "in_history", "origin", "own_words")  # copied from question to answer
 EMPTY_ANSWERS_ALLOWED = 2
 SAY_DENIED = "The user did not allow it, so it was not done. Say so in plain text. No more tool calls are possible."
 ANSWER_NOW = "Answer the question now, in plain text, with what you have. No more tool calls are possible."
@@ -429,7 +430,7 @@ class Turn:
         """Whether untrusted content is in front of the model, so that it may obey it."""
         return self.question.tainted or any(step.tainted for step in self.steps)
 
-    # What the model is asked
+    # The model's input
 
     def parts(self, tools: Sequence[Json]) -> PromptParts:
         """Everything that the next prompt is about, uncut."""
@@ -443,8 +444,9 @@ class Turn:
         return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
 
     def begin_with(self, parts: PromptParts, left_out: int = 0) -> None:
-        """From now on its prompts begin with these parts: a summary stands for the exchanges that they are without.
-        `left_out` exchanges of them are in no prompt for now."""
+        """Begin further prompts with these parts: a summary replaces the exchanges that are missing in them. `left_out`
+        exchanges of them are in no prompt for now.
+        """
         self._beginning, self._left_out = parts, left_out
 
     @property
@@ -478,10 +480,10 @@ class Turn:
 
     @property
     def thinks(self) -> bool:
-        """Whether the model is asked to think; not after an empty answer, which thinking models tend to give."""
+        """Whether the model is asked to think; not after an empty answer, to which thinking models tend."""
         return self.question.think and not self._empty_messages()
 
-    # What the model says
+    # The model's output
 
     def receive(self, delta: Delta) -> None:
         """Take in one delta of the message that the model is saying."""
@@ -551,7 +553,7 @@ class Turn:
         self._gauge = gauge
         self._spoken = PartialMessage(notes=list(notes))
 
-    # What the tools do
+    # The tools' results
 
     def calls_to_make(
         self,
@@ -616,7 +618,7 @@ class Turn:
         return NextStep.PUBLISH
 
     def published(self) -> None:
-        """The response is out."""
+        """Note that the response is published."""
         self._machine.advance(TurnAction.PUBLISHED)
 
     def response(self, cut_off: ModelSpan | None = None) -> ResponseGeneration:

@@ -172,7 +172,7 @@ class Deletions:
         await self._engrams.finish_deletion(deletion.engram_id)
 
 
-# Chooses what embeds: the model server's own model if it has one, else the one that comes with the program.
+# The choice of the embedding model: the model server's own if it has one, else the bundled one.
 
 
 class EmbeddingChoice:
@@ -430,7 +430,7 @@ _MEMORY_NAMESPACE = uuid.UUID("0c6d2d5c-8f0f-4f1b-9d4e-1f8f6d6f3a0b")
 
 
 class MemoryConfig(Settings):
-    """`memory.yaml`; the comments there say what each key means."""
+    """The settings in `memory.yaml`; the comments there explain each key."""
 
     classify: bool = True
     model: str | None = None
@@ -671,7 +671,7 @@ class MemoryAgent(Participant):
         await self._publish(message, f"{key}/{what}", cause)
 
     async def _publish(self, message: MemoryIngested | MemoryAnnotated, key: str, cause: Envelope) -> None:
-        """Publish what follows from a message, under an id that is the same when it is delivered again."""
+        """Publish a message that follows from another, under an id that is the same when that is delivered again."""
         envelope_id = uuid.uuid5(_MEMORY_NAMESPACE, f"{cause.id}/{key}").hex
         await self.bus.publish(message, cause.trace(), envelope_id=envelope_id)
 

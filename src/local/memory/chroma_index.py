@@ -28,7 +28,7 @@ class ChromaIndex:
     damages its files silently with two. Every method raises `IndexBroken` for whatever goes wrong inside."""
 
     def __init__(self, directory: Path) -> None:
-        """Opens the directory, or makes it. One whose opening has ended the process is not opened again."""
+        """Open the directory, or make it. One whose opening has ended the process is not opened again."""
         self.directory = directory
         self._free = threading.Lock()
         opening = directory / "opening"
@@ -94,7 +94,7 @@ def _client(directory: Path) -> Client:
     from chromadb.api.client import Client
     from chromadb.config import Settings
 
-    # No .env file of whatever directory we were started in may change this, and nothing is reported to anybody.
+    # No .env file of the current folder may change this, and no usage data is sent.
     settings = Settings(anonymized_telemetry=False, _env_file=None)
     client = chromadb.PersistentClient(path=str(directory), settings=settings)
     assert isinstance(client, Client), "its type says less than it is"

@@ -59,7 +59,7 @@ CALLS = 3  # of the model for one exchange: the first, and two more where the re
 BATCH = 32  # exchanges that are taken from the store together
 STORE_SECONDS = 0.5  # the longest that decisions wait to be stored together
 HOLD_SECONDS = 0.1  # a model that takes longer is seen at work
-AGENT = "MemoryAgent"  # whose changes of state these are
+AGENT = "MemoryAgent"  # as the subject of these changes of state
 FIRST_PAUSE, LONGEST_PAUSE, LONGEST_STORE_PAUSE = 1.0, 300.0, 5.0
 MAX_TOKENS = 1_000  # of a reply; a small model may not stop by itself
 
@@ -77,7 +77,7 @@ class ClassificationAction(StrEnum):
 
     BEGIN = "BEGIN"
     RETRY = "RETRY"  # a reply could not be read
-    DECIDE = "DECIDE"  # one could, or none of them
+    DECIDE = "DECIDE"  # some could, or none
     STORED = "STORED"
     FAIL = "FAIL"  # the exchange stays in line
 
@@ -223,7 +223,7 @@ class Classifier:
             await self._store(decided)
 
     async def _is_too_early(self, work: _Classification) -> bool:
-        """Whether the user takes back what an older exchange may have stated that is still in line."""
+        """Whether the user retracts something that an unclassified older exchange may have stated."""
         if self._in_order or not needs_what_was_said_before(work.refused):
             return False
         oldest = await self._engrams.unclassified(1)
@@ -259,7 +259,7 @@ class Classifier:
         self._bus.post(message, work.trace)
 
     async def _decide(self, work: _Classification) -> None:
-        """Have the model say what to note of an exchange, and what not, by the user's own words."""
+        """Have the model decide what to store of an exchange, by the user's own words."""
         work.machine.advance(ClassificationAction.BEGIN)
         with work.stays_in_line_on_error():
             own = own_words(work.engram.query)[: prompt.MAX_CHARACTERS]

@@ -42,7 +42,7 @@ def search(
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what has to do with a question, the best first.
+    """Search the memories for a question, the best first.
 
     Example: local2 memory search coffee
     """
@@ -84,7 +84,7 @@ def show(engram: Engram, as_json: JsonOption = False, api: ApiOption = None, dat
 
 @memory_app.command()
 def pin(engram: Engram, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Have what you said there in every conversation.
+    """Add the user's words in an exchange to every conversation.
 
     Example: local2 memory pin 1f6e
     """
@@ -212,7 +212,7 @@ def _one_line(text: str) -> str:
 
 
 def _change(client: SystemClient, *, method: str, engram: str, what: str, now: str) -> None:
-    """Have an engram changed, and say how it is `now`."""
+    """Change an engram, and print its state, `now`."""
     done = client.request(method, f"{_path(client, engram)}/{what}")
     typer.echo(f"{done['engram_id']} {now}")
 

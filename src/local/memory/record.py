@@ -99,8 +99,9 @@ def engram(db: sqlite3.Connection, user_id: str, engram_id: str) -> Engram:
 
 
 def recent(db: sqlite3.Connection, user_id: str, limit: int, before: tuple[float, str]) -> list[Engram]:
-    """A user's engrams before a time and engram_id, the latest first, of one time by id; what other respondents said is
-    no user's business."""
+    """Return a user's engrams before a time and engram_id, the latest first, of one time by id; other respondents'
+    answers are not shown to users.
+    """
     sql = (
         "SELECT * FROM engrams WHERE user_id = ? AND (asked_at, engram_id) < (?, ?) AND respondent_id = ?"
         " ORDER BY asked_at DESC, engram_id DESC LIMIT ?"
@@ -152,7 +153,7 @@ def compare(db: sqlite3.Connection, engram_id: str, winner: str, now: float) -> 
 
 
 def changes(db: sqlite3.Connection, user_id: str, engram_id: str) -> list[Change]:
-    """Everything said about one of a user's engrams, oldest first. Raises `NotOnRecord`."""
+    """Return every change of one of a user's engrams, oldest first. Raises `NotOnRecord`."""
     number = row_of(db, user_id, engram_id)["number"]
     rows = db.execute("SELECT at, what, value FROM changes WHERE number = ? ORDER BY rowid", (number,)).fetchall()
     return [Change(row["at"], row["what"], row["value"]) for row in rows]
@@ -160,7 +161,7 @@ def changes(db: sqlite3.Connection, user_id: str, engram_id: str) -> list[Change
 
 def repeated_in(db: sqlite3.Connection, user_id: str, engram_id: str) -> tuple[str, ...]:
     """A user's engrams of the queries in which an answer rests on this engram, one for each query, oldest first."""
-    # Where another respondent's answer is the one that does, the users' own stands for it: min() chooses the row.
+    # If only another respondent's answer matches, the user's own represents it: min() chooses the row.
     sql = (
         "SELECT engram_id, min(respondent_id) FROM engrams WHERE query_id IN"
         " (SELECT query_id FROM engrams WHERE user_id = ? AND instr(recalled, ?)) GROUP BY query_id ORDER BY number"
@@ -223,7 +224,7 @@ class Deletion:
 
 
 def is_gone(db: sqlite3.Connection, query_ids: Sequence[str], session_id: str) -> bool:
-    """Whether what any of the ids names, or the whole session, was deleted before."""
+    """Whether the exchange of any of the ids, or the whole session, was deleted before."""
     marks = ",".join("?" * len(query_ids))
     sql = (
         f"SELECT 1 FROM tombstones WHERE query_id IN ({marks})"
@@ -259,7 +260,7 @@ def unfinished(db: sqlite3.Connection) -> list[Deletion]:
 
 
 def note_redacted(db: sqlite3.Connection, engram_id: str) -> None:
-    """The record of the bus holds nothing of it any more."""
+    """Note that the journal has redacted its messages about it."""
     db.execute("UPDATE deletions SET redacted = 1 WHERE engram_id = ?", (engram_id,))
 
 
@@ -281,7 +282,7 @@ def _delete(db: sqlite3.Connection, rows: Sequence[sqlite3.Row], now: float) -> 
         told = (row["engram_id"], row["query_id"], row["respondent_id"], row["user_id"])
         db.execute("INSERT INTO deletions (engram_id, query_id, respondent_id, user_id) VALUES (?, ?, ?, ?)", told)
         sql = "UPDATE engrams SET superseded_by = NULL WHERE superseded_by = ? AND note_of IS NOT NULL"
-        db.execute(sql, (row["engram_id"],))  # the note whose place it took holds again
+        db.execute(sql, (row["engram_id"],))  # the note that it replaced holds again
     for number, row in after.items():
         if number not in numbers:
             lexical.renew_in_index(db, row)
@@ -291,7 +292,7 @@ def _delete(db: sqlite3.Connection, rows: Sequence[sqlite3.Row], now: float) -> 
 
 # Notes that the assistant has made: engrams of their own, each of the query in which it was written down.
 
-SAME_FROM = 0.9  # Jaccard similarity of the words above which a note says what an older one says
+SAME_FROM = 0.9  # Jaccard similarity of the words above which a note repeats an older one
 _CLASSIFIED = 1  # a note contains no words of a person about themselves
 _WORD = re.compile(r"\w+")
 _HOLDS = "note_of IS NOT NULL AND superseded_by IS NULL"
@@ -299,9 +300,10 @@ _HOLDS = "note_of IS NOT NULL AND superseded_by IS NULL"
 
 @dataclass(frozen=True, slots=True)
 class NoteDraft:
-    """A note of the assistant's to be stored. `replaces` begins the id of the note whose place it takes, and an empty
-    `text` only withdraws that one. `recalled` and `tainted` are as those of an engram; `written_at` is in seconds since
-    1970."""
+    """A note of the assistant's to be stored. `replaces` is the beginning of the id of the note that it replaces, and
+    an empty `text` only withdraws that one. `recalled` and `tainted` are as those of an engram; `written_at` is in
+    seconds since 1970.
+    """
 
     call_id: str
     query_id: str
@@ -322,7 +324,7 @@ class NoteDraft:
 
 
 def keep_notes(db: sqlite3.Connection, draft: NoteDraft) -> Ingested:
-    """Store a note once, in place of the one that it names and of those that say the same."""
+    """Store a note once, in place of the one that it names and of those with equal content."""
     if is_gone(db, (draft.query_id, draft.call_id), draft.session_id):
         return Ingested.DELETED
     text = masked(draft.text.strip())
@@ -403,7 +405,7 @@ _DONE: tuple[What, ...] = ("added", "changed", "removed")
 
 @dataclass(frozen=True, slots=True)
 class KeptEntry:
-    """A fact or a note that holds. `entry_id` names it for as long as it says the same."""
+    """A current fact or note. `entry_id` names it as long as its text is the same."""
 
     kind: Kind
     entry_id: str

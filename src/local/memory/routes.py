@@ -108,8 +108,9 @@ class _Memory:
         cursor: Cursor = "",
         before: Before = None,
     ) -> Response:
-        """With `query`, what has to do with it, best first; without, the latest exchanges: those after the page that
-        gave the `cursor`, or those asked `before`."""
+        """With `query`, the relevant exchanges, best first; without, the latest ones: those after the page with the
+        `cursor`, or those asked `before`.
+        """
         if not query.strip():
             page = await _ask("list", caller.name, limit=limit, cursor=cursor, before=before)
             paging = {"cursor": page.cursor or None, "more_before": page.more_before}
@@ -130,7 +131,7 @@ class _Memory:
 
     @open_to(Access.USERS)
     async def repeated(self, engram_id: PathId, caller: Caller) -> Response:
-        """The engrams of the answers that rest on this one, and may say the same after it is deleted."""
+        """The engrams of the answers that are based on this one, and may repeat it after it is deleted."""
         result = await _ask("repeated", caller.name, engram_id=engram_id)
         return JsonResponse({"engram_id": engram_id, "repeated_in": result.repeated_in})
 
@@ -190,12 +191,12 @@ class _Memory:
 
     @open_to(Access.USERS)
     async def add_fact(self, request: Request, caller: Caller) -> Response:
-        """State a fact by hand. What is known of the same thing holds beside it."""
+        """Add a fact by hand. Known facts of the same slot hold beside it."""
         return await _write_fact(caller.name, None, await read_body(request, FactBody))
 
     @open_to(Access.USERS)
     async def correct_fact(self, fact_id: FactId, request: Request, caller: Caller) -> Response:
-        """Say something else in place of a fact that holds or is unconfirmed; without `value` nothing."""
+        """Replace a fact that holds or is unconfirmed; without `value` it ends."""
         return await _write_fact(caller.name, fact_id, await read_body(request, FactBody))
 
     @open_to(Access.USERS)
@@ -234,7 +235,7 @@ def _aged(engrams: Sequence[EngramRecord]) -> list[dict[str, Any]]:
     return [{**engram.model_dump(mode="json"), "age_seconds": max(0.0, now - engram.asked_at)} for engram in engrams]
 
 
-# What the memory is asked on behalf of one user.
+# The requests to the memory on behalf of one user.
 
 
 async def _ask(verb: MemoryVerb, user_id: str, **fields: Any) -> MemoryResult:

@@ -221,14 +221,15 @@ def questions_in(question: str) -> tuple[str, ...]:
     return telling if len(telling) > 1 else ()
 
 
-# From candidates to hits: words and meaning as one score, bounded factors, what replaces what, near-duplicates, and
-# a threshold. Pure.
+# From candidates to hits: words and meaning as one score, bounded factors, replacements, near-duplicates, and a
+# threshold. Pure.
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Every number that the order of hits depends on. `bench.py memory` prints what each is worth on paraphrases and
-    on dialogue: words alone lose on the one, meaning alone on the other."""
+    """The numbers that the order of hits depends on. `bench.py memory` prints the effect of each on paraphrases and on
+    dialogue: words alone fail on the one, meaning alone on the other.
+    """
 
     words: float = 0.5  # of the words against the meaning
     context: float = CONTEXT_WEIGHT  # of a word in the exchanges before, as of their meaning in the vectors
@@ -246,7 +247,7 @@ MAX_FACTOR = 0.20
 CROWD = 30  # the crowd's score is that of the 30th: in a large memory, some text is close to any question
 RELATED = 0.3  # the score of a cosine at the embedder's `relevance_floor`; that of 1 is 1
 HALF_LIFE_SECONDS = 30 * 24 * 3600.0
-DUPLICATE = 0.9  # share of common words from which two exchanges say the same
+DUPLICATE = 0.9  # share of common words above which two exchanges have equal content
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,7 +419,7 @@ def _merged(better: EngramHit, other: EngramHit) -> EngramHit:
 
 
 def _are_equivalent(words: frozenset[str], others: frozenset[str]) -> bool:
-    """Nearly the same words, and exactly the same numbers: those are what an update changes."""
+    """Whether they are nearly the same words, with exactly the same numbers: those change in an update."""
     both = len(words) + len(others)
     if abs(len(words) - len(others)) > (1 - DUPLICATE) * both:
         return False  # as most are, without a look at the words
@@ -439,8 +440,9 @@ WORDS_ALONE, LEAST_WORDS = 0.9, 3  # where meaning is not compared: this share o
 
 
 def clear(question: str, hits: Iterable[EngramHit], limit: int) -> tuple[EngramHit, ...]:
-    """The exchanges that clearly fit the question, best first, at most three. None of them is a note, and none says
-    what no longer holds."""
+    """Return the exchanges that clearly fit the question, best first, at most three. None of them is a note, and none
+    contains a statement that no longer holds.
+    """
     words = len(telling_words(question))
     fitting = [hit for hit in hits if _is_clear(hit, words) and _holds(hit)]
     return tuple(hit for hit in fitting[: min(limit, MOST)] if hit.score >= OF_BEST * fitting[0].score)
@@ -488,7 +490,7 @@ class EngramQuestion:
     user_id: str
     words: str
     period: NamedTime | None
-    not_session: str | None  # whose engrams are left out
+    not_session: str | None  # the one whose engrams are left out
     not_since: float | None  # seconds since 1970; those from then on, if it is given
 
     @classmethod
@@ -515,7 +517,7 @@ class EngramQuestion:
 def candidates(
     db: sqlite3.Connection, asked: EngramQuestion, coverages: Coverages, keys: Sequence[str], vector: Vector | None
 ) -> list[Candidate]:
-    """Everything found by words, by vector or by its time, and what superseded it."""
+    """Return the engrams found by words, by vector or by time, and those that superseded them."""
     then = _numbers_in(db, asked.user_id, asked.period) if asked.period else []
     chosen = {*coverages.best(CANDIDATES), *coverages.among(then).best(CANDIDATES)}
     cosines = {} if vector is None else vectors.cosines(db, list(chosen), keys, vector)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 # Whether a user's ratings bear out the critic's scores: as long as they do not, the scores move nothing.
 
-LEAST_RATED = 20  # answers with a score and a rating; of fewer, an interval says little
+LEAST_RATED = 20  # answers with a score and a rating; with fewer, the interval is too wide
 RESAMPLES = 2_000
 SURE = 0.95  # of the interval
 
@@ -173,8 +173,9 @@ def _line(record: dict[str, object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ToldLines:
-    """The lines about a user in the order in which a prompt has them. `pinned` are those of them that come from pins,
-    in the order of pinning; `left_out` are the pinned engrams whose lines have no room."""
+    """The lines about a user in the order of the prompt. `pinned` are those of them that come from pins, in the order
+    of pinning; `left_out` are the pinned engrams without room for their lines.
+    """
 
     lines: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
@@ -182,8 +183,9 @@ class ToldLines:
 
 
 def pin(db: sqlite3.Connection, user_id: str, engram_id: str, now: float) -> None:
-    """Pin an engram. Raises `NotOnRecord`, and `PinRefused` where that would not show in the prompt, or where another
-    pin would not any more."""
+    """Pin an engram. Raises `NotOnRecord`, and `PinRefused` if it would have no room in the prompt, or would displace
+    another pin.
+    """
     before = of_user(db, user_id, now)
     record.pin(db, user_id, engram_id, 1, now)
     lines = _lines(db, record.engram(db, user_id, engram_id), facts.current(db, user_id), _day(now))
@@ -269,7 +271,7 @@ def _size(lines: Sequence[str]) -> str:
     return f"{sum(map(len, lines)):,}"
 
 
-# How the memory is: its index, what waits to be done, and whether its files are sound.
+# The state of the memory: its index, the pending work, and the soundness of its files.
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +339,7 @@ def _condition(db: sqlite3.Connection) -> Condition:
 log = logging.getLogger(__name__)
 EMBED_SECONDS = 2.0  # a question's embedding is not waited for any longer; words answer alone then
 RECALL_SECONDS = 0.08  # the same where a turn waits
-PARTS_SECONDS = 1.0  # for what else a question asks
+PARTS_SECONDS = 1.0  # for the other parts of a question
 EVER = math.inf
 
 
@@ -352,7 +354,7 @@ class EngramService:
     def __init__(
         self, directory: Path, embedder: Embedder | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        """`clock` gives seconds since 1970. Without an embedder words alone are searched until `use` brings one."""
+        """`clock` returns seconds since 1970. Without an embedder only words are searched until `use` sets one."""
         self._directory, self._clock, self._store = directory, clock, EngramStore(directory)
         self._indexer = VectorIndexer(self._store, directory / "vectors")
         if embedder is not None:
@@ -430,8 +432,10 @@ class EngramService:
         return whole
 
     async def recall(self, user_id: str, question: str, *, limit: int = 3, not_session: str | None = None) -> Found:
-        """A user's exchanges that clearly fit a question and say nothing that no longer holds, best first; often none.
-        The question's meaning is searched for `RECALL_SECONDS` at most, its words always; see `recalling`."""
+        """Return a user's exchanges that clearly fit a question and contain no statement that no longer holds, best
+        first; often none. The question's meaning is searched for `RECALL_SECONDS` at most, its words always; see
+        `recalling`.
+        """
         asked = EngramQuestion.of(user_id, question, self._clock(), not_session)
         found = await self._find(asked, question, recalling.LOOKED_AT, RECALL_SECONDS)
         return Found(recalling.clear(question, found.hits, limit), found.degraded)
@@ -528,7 +532,7 @@ class EngramService:
         await self._store.write(lambda db: record.restore(db, user_id, note_id))
 
     async def entries(self, user_id: str) -> list[KeptEntry]:
-        """A user's facts that hold, then the notes that do: what MEMORY.md lists."""
+        """Return a user's current facts, then the current notes: the content of MEMORY.md."""
         return await self._store.read(lambda db: record.entries(db, user_id))
 
     async def compare_edits(self, user_id: str, edits: Sequence[HandEdit]) -> list[EditOutcome]:
@@ -538,7 +542,7 @@ class EngramService:
     async def apply_edits(
         self, user_id: str, edits: Sequence[HandEdit], import_id: str, now: float
     ) -> list[EditOutcome]:
-        """The outcomes that edits have had, all or none of them. `now` is in seconds since 1970."""
+        """Apply all edits or none; returns their outcomes. `now` is in seconds since 1970."""
         outcomes = await self._store.write(lambda db: record.apply(db, user_id, edits, import_id, now))
         self._indexer.wake()
         return outcomes
@@ -679,7 +683,7 @@ class EngramService:
     async def _by_meaning(
         self, user_id: str, question: str, seconds: float = EMBED_SECONDS
     ) -> tuple[list[str], Vectors | None, tuple[str, ...]]:
-        """Keys, the question's vector, and what could not be searched."""
+        """Return keys, the question's vector, and what could not be searched."""
         indexer, embedder = self._indexer, self._indexer.embedder
         if indexer.state is IndexerState.EMPTY:
             return [], None, (NOTHING_YET,)
@@ -701,7 +705,7 @@ class EngramService:
         return keys, vector, missing
 
     async def _compared(self, embedder: Embedder, user_id: str, question: str) -> tuple[list[str], Vectors | None, str]:
-        """Keys and the question's vector, or what has gone wrong."""
+        """Return keys and the question's vector, or the error."""
         try:
             async with asyncio.timeout(EMBED_SECONDS):
                 vector = (await embedder.embed_queries([question]))[0]

@@ -32,7 +32,7 @@ from local.core.words import all_words, content_words
 from local.memory.facts import Classified, FactFinding, FactOperation, kinds_of
 from local.memory.store import StatedFact, slot_key
 
-# What a model is asked about a message, and how its replies are read.
+# A model's prompt about a message, and the reading of its replies.
 
 INTENTS: Final = ("question", "task", "statement", "feedback", "other")
 MAX_ENTITIES = 10
@@ -72,7 +72,7 @@ class _Answers(BaseModel):
 
 
 def read(text: str) -> ClassifierReply:
-    """The one JSON object in a reply, whatever stands around it. Raises `UnreadableReply`."""
+    """Return the one JSON object in a reply, with any text around it. Raises `UnreadableReply`."""
     reply = read_object(ClassifierReply, text)
     known = reply.intent if reply.intent in INTENTS else "other"
     return reply.model_copy(update={"intent": known, "facts": reply.facts[:MAX_FACTS]})
@@ -165,8 +165,9 @@ def questions(own_words: str, claims: Sequence[Claim]) -> tuple[list[Json], Json
 async def confirmations(
     ask: Callable[[list[Json], Json], Awaitable[str]], own_words: str, claims: Sequence[Claim]
 ) -> list[bool]:
-    """Which of the claims the model confirms when it is asked the second question; none if it gives no answer that can
-    be read. `ask` is given the messages and the schema of the reply. Raises what that raises."""
+    """Return the claims that the model confirms in its reply to the second question; none if that is unreadable. `ask`
+    receives the messages and the schema of the reply. Raises the errors of `ask`.
+    """
     if not claims:
         return []
     asked, schema = questions(own_words, claims)
@@ -231,7 +232,7 @@ _STEM: Final = 4  # letters that two forms of a word have in common
 _ALLERGY: Final = re.compile(
     r"llerg|al[eé]rg|аллерг|过敏|過敏|アレルギー|알레르기|anaphyl|intoler|unverträg", re.IGNORECASE
 )
-# A kind of slot, and what its value, or the message, has to have to be one.
+# A kind of slot, and what its value, or the message, must contain to belong to it.
 _FITTING: Final = (
     (re.compile(r"allerg|intoleran", re.I), None, _ALLERGY),
     (re.compile(r"e-?mail", re.I), re.compile("@"), None),
@@ -341,7 +342,7 @@ def _fits(slot: str, value: str, own_words: str) -> bool:
     )
 
 
-# What becomes of the claims.
+# The effects of claims.
 
 
 def plausible(
@@ -593,7 +594,7 @@ _OPENER = re.compile(
     r"|hi(?: there)?|hello|hey|also|actually|and|but|so|ok(?:ay)?|well|yes|no|now)\b[,:!]? *",
     re.IGNORECASE,
 )
-# Where one of these is in a message, nothing of it is plain any more.
+# A message with one of these is not plain at all.
 _NOT_PLAIN = re.compile(
     r"\b(?:story|stories|poem|novel|song|lyrics|script|scene|dialogue|imagine|pretend|suppose|role-?play|character"
     r"|translate|rewrite|rephrase|proofread|say|says|said|wrote|writes|dream\w*|joking|kidding|sorry|play|game"

@@ -22,7 +22,7 @@ from local.memory.messages import engram_id
 
 # One remembered exchange, its changes, and the facts that the user stated in it.
 
-USERS_RESPONDENT = MAIN_RESPONDENT  # what any other one said is kept, and never found by a search
+USERS_RESPONDENT = MAIN_RESPONDENT  # other respondents' answers are stored, but never found by a search
 
 
 class Origin(StrEnum):
@@ -222,8 +222,9 @@ _OWN_ORDER = re.compile(
 
 
 def own_words(text: str) -> str:
-    """The text without fences, mails of others, quoted lines, tagged spans, web addresses, long quotations, and
-    what follows an order to work on it."""
+    """Return the text without fences, mails of others, quoted lines, tagged spans, web addresses, long quotations, and
+    text after an instruction to work on it.
+    """
     for pattern in (_FENCE, _TAGGED, _MAIL, _QUOTED_LINE):
         text = pattern.sub("\n", text)
     text = _ADDRESS.sub(_site, _without_material(text))
@@ -240,7 +241,7 @@ def _without_material(text: str) -> str:
 
 
 def _site(address: re.Match[str]) -> str:
-    """A web site's name without what makes it an address; nothing of an address of more than that."""
+    """Return a web site's name without the rest of its address; empty for an address with more than that."""
     site = _SITE.fullmatch(address[0])
     return site[1] + site[2] if site else ""
 
@@ -265,7 +266,7 @@ def remove_from_index(db: sqlite3.Connection, engram: sqlite3.Row) -> None:
 
 
 def renew_in_index(db: sqlite3.Connection, engram: sqlite3.Row) -> None:
-    """Index an engram again, words and vector, because one before it is gone."""
+    """Index an engram again, words and vector, because one before it was deleted."""
     remove_from_index(db, engram)
     add_to_index(db, engram)
     db.execute("DELETE FROM vectors WHERE number = ?", (engram["number"],))
@@ -273,9 +274,10 @@ def renew_in_index(db: sqlite3.Connection, engram: sqlite3.Row) -> None:
 
 
 def scrub(db: sqlite3.Connection) -> None:
-    """Drop the words of removed engrams from the index itself, which otherwise only notes that they are gone.
+    """Drop the words of removed engrams from the index itself, which otherwise only marks them as deleted.
 
-    FTS5's `secure-delete` would do it row by row, but needs SQLite 3.42 in whatever opens the file from then on.
+    FTS5's `secure-delete` would do it row by row, but requires SQLite 3.42 in every program that opens the file
+    afterwards.
     """
     for table in Language:
         db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
@@ -302,7 +304,7 @@ def embeddable_context(before: Sequence[sqlite3.Row]) -> str:
 
 
 def _neighbours(db: sqlite3.Connection, engram: sqlite3.Row, where: str) -> list[sqlite3.Row]:
-    """Exchanges; a note stands for itself."""
+    """Return the neighbouring exchanges; a note has none."""
     if engram["note_of"] is not None:
         return []
     exchanges = "session_id = ? AND user_id = ? AND searchable AND note_of IS NULL"
@@ -421,7 +423,7 @@ def _add(shares: dict[int, float], numbers: Iterable[int], share: float) -> None
 
 
 def _is_shared(db: sqlite3.Connection, user_id: str) -> bool:
-    """Whether others have engrams here: if not, none of those found has to be looked at."""
+    """Whether other users have engrams here: if not, the hits need not be checked."""
     some = "EXISTS (SELECT 1 FROM engrams WHERE user_id {} ?1)".format
     sql = f"SELECT {some('<')} OR {some('>')}"
     return bool(db.execute(sql, (user_id,)).fetchone()[0])

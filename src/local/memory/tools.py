@@ -52,7 +52,7 @@ class MemoryAccess:
         self._presence = Presence(MEMORY)
 
     def update(self, status: ParticipantStatus) -> None:
-        """A participant has said how it is."""
+        """Receive a participant's status."""
         self._presence.update(status)
 
     async def expect(self) -> None:
@@ -77,15 +77,16 @@ def short_id(engram_id: str) -> str:
     return engram_id[:_SHORT]
 
 
-# What the tools that keep notes have in common.
+# The common base of the tools for notes.
 
 MOST_CHARS = 2000
 MOST_CATEGORY_CHARS = 60
 
 
 class NoteTool(Tool):
-    """A tool whose call is itself the note: the memory keeps what an answered call says, as the turn's record has
-    it."""
+    """A tool whose call is itself the note: the memory stores the content of an answered call from the turn's
+    record.
+    """
 
     effect = "none"
     safety = "L1"
@@ -215,7 +216,7 @@ def _aged(score: RecallScore, now: datetime) -> RecallScore:
 
 
 def _engrams_of(hit: RecalledEngram) -> tuple[str, ...]:
-    """The engram itself, and those of the facts in it that hold no more."""
+    """Return the engram itself, and those of the facts in it that no longer hold."""
     return (hit.engram_id, *(engram_id for fact in hit.outdated for engram_id in fact.engram_ids))
 
 
@@ -225,9 +226,10 @@ def _fitting(texts: Iterable[str], room: int) -> int:
 
 
 def _relevant(query: str, facts: Iterable[FactRecord]) -> list[list[FactRecord]]:
-    """The facts that hold and bear on the query, those of one slot together: the slots that share most words with it,
-    in whatever form, first, then those of its kind, as an allergy is where it asks for a diet; all of them for a query
-    that names nothing ("what do you know about me?", "facts about the user")."""
+    """Return the current facts that are relevant to the query, those of one slot together: first the slots that share
+    most words with it, in whatever form, then those of its kind, as an allergy is for a question about a diet; all of
+    them for a query that names nothing ("what do you know about me?", "facts about the user").
+    """
     by_slot: defaultdict[str, list[FactRecord]] = defaultdict(list)
     for fact in facts:
         if fact.superseded_at is None:
@@ -352,7 +354,7 @@ class SearchMemoryTool(Tool):
         now: Callable[[], float] = time.time,
         memory: MemoryAccess | None = None,
     ) -> None:
-        """`now` gives seconds since 1970."""
+        """`now` returns seconds since 1970."""
         super().__init__(config or Settingless())
         self._now, self._memory = now, memory or MemoryAccess()
 

@@ -35,7 +35,7 @@ ASK_AGAIN_SECONDS = 60.0  # a server that could not be asked about its cache
 
 
 class ArbiterConfig(Settings):
-    """`arbiter.yaml`; the comments there say what each key means."""
+    """The settings in `arbiter.yaml`; the comments there explain each key."""
 
     slots: int = Field(1, ge=1)
     slots_of: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
@@ -70,7 +70,7 @@ class Arbiter(Participant):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Repeat the state of the lines while anybody uses them, and notice processes that went silent."""
+        """Repeat the state of the queues while they are used, and notice processes that became silent."""
         try:
             yield
         finally:
@@ -81,7 +81,7 @@ class Arbiter(Participant):
 
     @on(LeaseClaim)
     async def receive(self, claim: LeaseClaim, envelope: Envelope) -> None:
-        """Receive what one process wants of a model server."""
+        """Receive the claims of one process on a model server."""
         line = self._lines.get(claim.server) or self._new_line(claim.server)
         running = [lease.id for lease in claim.leases if lease.running]
         waiting = [lease.id for lease in claim.leases if not lease.running]
@@ -186,8 +186,9 @@ class ModelLine:
         patient: Mapping[str, str] | None = None,
         last_turns: Mapping[str, float] | None = None,
     ) -> None:
-        """A process says all that it wants: `turns` users' turns, leases that run, leases that wait. `patient` are the
-        models of leases that wait for quiet, `last_turns` how many seconds ago each model's last turn was."""
+        """Set all claims of a process: `turns` users' turns, leases that run, leases that wait. `patient` are the
+        models of leases that wait for quiet, `last_turns` how many seconds ago each model's last turn was.
+        """
         self._now = now
         if not self._holding and not self._waiting:
             self._settled_at = now + SETTLE_SECONDS
@@ -221,7 +222,7 @@ class ModelLine:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether anybody uses the server, or waits for it."""
+        """Whether a process uses the server, or waits for it."""
         return bool(self._claimants)
 
     @property

@@ -219,7 +219,7 @@ class ModelCatalogue:
         )  # fmt: skip
 
     def _stored(self, model: StockedModel) -> ModelRecord:
-        """A model on the disk, as one that a query cannot choose: that it can, its server says."""
+        """Return a model on the disk as one that a query cannot choose: its server's answer can change that."""
         kinds = self.config.providers.items()
         used = [name for name, each in kinds if each.kind == model.kind and name in self.routing.endpoints]
         provider = next(iter(used), model.kind)

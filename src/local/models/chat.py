@@ -68,7 +68,7 @@ class Degraded:
 
 @dataclass(frozen=True, slots=True)
 class CannotThink(Degraded):
-    """The note that a model cannot think aloud although it was asked to. A client says it once for each model."""
+    """The note that a model cannot think although it was asked to. A client emits it once for each model."""
 
     @classmethod
     def of(cls, model: str) -> CannotThink:
@@ -83,8 +83,9 @@ class AwayDelta(Degraded):
 
 @dataclass(frozen=True, slots=True)
 class RestartDelta(AwayDelta):
-    """The note that the server has died in the middle of its answer, which begins again: what came before does not
-    count."""
+    """The note that the server has died in the middle of its answer, which begins again: the earlier output is
+    discarded.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,7 @@ class ChatModel(Protocol):
         ...
 
 
-# What a model server's failures mean, as a `ModelError` that says what to do about them. No I/O.
+# The conversion of a model server's failures to a `ModelError` that says what to do about them. No I/O.
 
 _LONGEST_TEXT = 300
 _BUSY = ("overloaded", "rate_limit")
@@ -244,7 +245,7 @@ class ServerErrors:
     by_text: Sequence[tuple[re.Pattern[str], ErrorTemplate]]
     by_status: Mapping[int, ErrorTemplate]
     secret: str = field(default="", repr=False)
-    limit: str = ""  # the setting that says how long the server may be silent
+    limit: str = ""  # the setting that limits the server's silence
 
     def explain(self, body: Any, *, status: int | None, model: str, retry_after: float | None = None) -> ModelError:
         """Return the error for an HTTP error body, or for an error in a stream under status 200 (then `status` is
@@ -349,12 +350,12 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
 
 
 def _raw(body: Mapping[str, Any]) -> Any:
-    # OpenRouter says "Provider returned error" and keeps the provider's own words here.
+    # OpenRouter reports "Provider returned error" and puts the provider's own text here.
     metadata = body.get("metadata")
     return metadata.get("raw") if isinstance(metadata, dict) else None
 
 
-# What the failures of Ollama and of OpenAI-compatible servers mean, one table for each kind. No I/O.
+# The failures of Ollama and of OpenAI-compatible servers, one table for each kind. No I/O.
 
 _OLLAMA_BUSY = ErrorTemplate("overloaded", "the Ollama server at {server} is busy ({text}): try again in a moment")
 _OLLAMA_REFUSED = ErrorTemplate(
@@ -488,7 +489,7 @@ _OPENAI_BY_STATUS = {
 
 
 def openai_errors(server: str, api_key: str = "") -> ServerErrors:
-    """The errors of the OpenAI-compatible server at that address; none of them shows the key."""
+    """Return the errors of the OpenAI-compatible server at that address; none of them shows the key."""
     return ServerErrors(
         server,
         name="model server",

@@ -49,7 +49,7 @@ class FirstTokenLimit:
         return min(max(_TIMES * (self._load + size * self._per_byte), self._at_least), _MOST_SECONDS)
 
     def learn(self, size: int, usage: Usage) -> None:
-        """A call has succeeded; its server says how long it loaded and read."""
+        """Learn from a successful call, with the server's times for loading and reading."""
         self._at_least = 0.0
         self._load = max(usage.durations.get("load", 0.0), self._load * _FADES)
         read = usage.durations.get("prompt_eval", 0.0)
@@ -81,10 +81,11 @@ _WORDS = {_LOGPROBS: ("logprob",), _FORMAT: ("format", "schema", "grammar"), _PR
 
 class ConnectionLimits(TypedDict):
     """The time limits of a client. `first_token_seconds` limits the silence before a chat answer (while the model is
-    loaded, or the prompt is read by a server that tells no progress); it grows with what the model needed before, see
+    loaded, or the prompt is read by a server that reports no progress); it grows with the model's earlier times, see
     `FirstTokenLimit`. `between_tokens_seconds` limits each later silence (comments that keep the connection alive are
     silence, too), `timeout_seconds` every other request. `limit` names the setting behind them, for the message of an
-    error."""
+    error.
+    """
 
     first_token_seconds: float
     between_tokens_seconds: float
@@ -118,7 +119,7 @@ class ModelClient(Generic[K]):
         self._timeout_seconds = timeout_seconds
         self._known: dict[str, K] = {}
         self._refused: defaultdict[str, set[str]] = defaultdict(set)
-        self._cannot_think = set[CannotThink]()  # what has been said
+        self._cannot_think = set[CannotThink]()  # notes already emitted
         self._first_limits: defaultdict[str, FirstTokenLimit] = defaultdict(FirstTokenLimit)
         self._unheard: defaultdict[str, set[Wait]] = defaultdict(set)  # calls of a model without a sign of life yet
         self._passed_on: defaultdict[str, float] = defaultdict(lambda: -math.inf)  # when a sign of life was, by model
@@ -189,7 +190,7 @@ class ModelClient(Generic[K]):
             other.allow(max(other.seconds, self._first_token_seconds))
 
     async def _read(self, stream: AnswerStream, answer: StreamedAnswer) -> Iterator[Delta]:
-        """The deltas in what comes next."""
+        """Yield the deltas of the next part."""
         if stream.heard:
             stream.heard = False
             answer.allow(_TRAILER_SECONDS if stream.finished else self._between_tokens_seconds)
@@ -215,7 +216,7 @@ class ModelClient(Generic[K]):
         think: bool,
         options: Mapping[str, Any] | None,
     ) -> tuple[Json, list[Degraded]]:
-        """The body of a chat request for what this model can do, and what had to be left out."""
+        """Return the body of a chat request for this model's capabilities, and what had to be left out."""
 
     @abstractmethod
     def _form(self, schema: Json | None) -> Json:
@@ -294,7 +295,7 @@ def _note(name: str) -> Degraded:
 
 # A longer text is never a call, and reading it costs time.
 _LONGEST_CONTENT = 32_000
-# How much of the content must be calls. What explains a call, or shows one in passing, is an answer.
+# The share of the content that must be calls. Content that explains a call, or shows one in passing, is an answer.
 _NEARLY_ALL = 0.8
 _ANNOUNCEMENT = 300  # characters before a call that may announce it, if nothing follows it
 _MOST_VALUES = 40
@@ -315,11 +316,11 @@ _DECODER = json.JSONDecoder(strict=False)  # line ends in texts are read
 
 
 def find_text_calls(content: str, tools: Sequence[Json], question: str = "") -> list[ToolCall]:
-    """The calls that `content` is, in order; none if it is an answer.
+    """Return the calls that `content` consists of, in order; none if it is an answer.
 
-    `tools` (as in `ChatModel.chat`) are what may be called. Calls of others are found, too, where their form leaves no
-    doubt, unless the `question` asks for JSON or for a call to be shown: then only calls of `tools` with arguments that
-    fit, and hardly a word beside them, are calls.
+    `tools` (as in `ChatModel.chat`) may be called. Calls of others are found, too, if their form leaves no doubt,
+    unless the `question` asks for JSON or for a call to be shown: then only calls of `tools` with fitting arguments,
+    and hardly any other words, are calls.
     """
     content = content.strip()
     if not content or len(content) > _LONGEST_CONTENT:
@@ -551,8 +552,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def fits(value: Any, schema: Json, root: Json | None = None) -> bool:
-    """Whether `value` is what `schema` asks for: type, enum, const, properties, required, additionalProperties, items,
-    anyOf, oneOf (as anyOf), allOf and local `$ref`s. Keywords that are not known here are taken as satisfied.
+    """Whether `value` matches `schema`: type, enum, const, properties, required, additionalProperties, items, anyOf,
+    oneOf (as anyOf), allOf and local `$ref`s. Unknown keywords count as satisfied.
     """
     root = schema if root is None else root
     if "$ref" in schema:

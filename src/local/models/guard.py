@@ -19,7 +19,7 @@ CANNOT_RUN = 127
 
 
 def run(grace_seconds: float, command: Sequence[str]) -> int:
-    """Serve until standard input ends or the server does; gives the exit status."""
+    """Serve until standard input ends or the server does; returns the exit status."""
     # A signal to the whole process group must end the server in the usual order. Handlers, because the server would
     # inherit ignored signals.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

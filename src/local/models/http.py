@@ -32,7 +32,7 @@ from local.models.settings import is_loopback
 MAX_LINE_BYTES = 4 * 1024 * 1024
 Piece = ThinkingDelta | ContentDelta
 
-# What opens a block of thinking, and what closes it; an empty close marks a token that is only dropped.
+# The opening and closing marks of thinking; an empty close marks a token that is only dropped.
 _TAGS = {
     # Qwen, DeepSeek and most others
     "<think>": "</think>",
@@ -166,9 +166,9 @@ def _score(entry: Json) -> TokenScore:
 class ThinkTagSplitter:
     """A splitter of content into thinking and answer, in pieces of any size.
 
-    Held back is only what may still become a tag, so "a < b" passes at once. After an odd number of backticks the text
-    is code and is left alone. A block that opens within an answer and never closes was no thinking but an answer that
-    mentions the tag: `close()` gives it again, as content, so that nothing of an answer is lost.
+    Only text that may still become a tag is held back, so "a < b" passes at once. After an odd number of backticks the
+    text is code and is left alone. A block that opens within an answer and never closes was no thinking but an answer
+    that mentions the tag: `close()` returns it again, as content, so that nothing of an answer is lost.
     """
 
     def __init__(self) -> None:
@@ -407,14 +407,14 @@ class StreamedAnswer:
         return await self._wait.until(anext(self._reads, b""))
 
     async def rest(self) -> bytes:
-        """The next bytes of a body that has said all it must; a failure is its end."""
+        """Read the next bytes of a complete body; a failure counts as its end."""
         try:
             return await self.read()
         except ModelError:
             return b""
 
     async def drain(self) -> None:
-        """Read the end of a body that has nothing more to say, so that its connection can be used again."""
+        """Read the end of a complete body, so that its connection can be used again."""
         # A missing end costs one new connection.
         self.allow(_DRAIN_SECONDS)
         await self.rest()

@@ -266,7 +266,7 @@ class ModelFolder:
 
 
 def model_at(path: Path) -> StockedModel:
-    """The model whose file, or first part, this is."""
+    """Return the model whose file, or first part, this is."""
     parts = [path, *(path.with_name(name) for name in _names_of_parts(path.name)[1:])]
     size = sum(part.stat().st_size for part in parts if part.is_file())
     return StockedModel(path.stem, "llama_server", size, path)
@@ -334,7 +334,7 @@ class GgufDownload:
             await asyncio.to_thread(self._finish, file, part, done)
 
     async def _look(self) -> tuple[int | None, str]:
-        """Size and identity of a file that no hub describes, by what its server says of it."""
+        """Return size and identity of a file that no hub describes, from its server's headers."""
         try:
             answer = await self._hub.client.head(self._file.url, headers=self._hub.headers_for(self._file.url))
         except httpx.HTTPError as error:
@@ -346,7 +346,7 @@ class GgufDownload:
         return (int(length) if length.isdigit() else None), hashlib.sha256(said.encode()).hexdigest()[:12]
 
     def _take_up(self, file: BinaryIO) -> int:
-        """Read what an earlier attempt has left; gives how much that is."""
+        """Read the part that an earlier attempt has left; returns its size."""
         file.seek(0)
         while data := file.read(CHUNK_BYTES):
             self._digest.update(data)
@@ -367,7 +367,7 @@ class GgufDownload:
         async with self._hub.client.stream("GET", self._file.url, headers=headers) as answer:
             if not answer.is_success:
                 raise refused(answer, self._file.name)
-            if done and answer.status_code != httpx.codes.PARTIAL_CONTENT:  # it gives only the whole
+            if done and answer.status_code != httpx.codes.PARTIAL_CONTENT:  # it sends only the whole file
                 done = await asyncio.to_thread(self._restart, file)
             async for data in answer.aiter_bytes(CHUNK_BYTES):
                 done += len(data)
@@ -423,7 +423,7 @@ def _opened(part: Path) -> Iterator[BinaryIO]:
 
 
 ANSWER_SECONDS = 5.0
-SILENCE_SECONDS = 300.0  # a registry may be slow, and checking a large file says nothing for minutes
+SILENCE_SECONDS = 300.0  # a registry may be slow, and checking a large file is silent for minutes
 FOLDER = "models"
 NO_OLLAMA = "Ollama is not asked: its address in the settings is not allowed, as `local2 doctor` says"
 
@@ -449,7 +449,7 @@ class ModelStock:
         hub_token: str = "",
         used: Callable[[], Sequence[Path]] = tuple,
     ) -> None:
-        """`used` gives the GGUF files that the settings name, wherever they are."""
+        """`used` returns the GGUF files that the settings name, wherever they are."""
         self.folder, self._used = ModelFolder(folder), used
         self._ollama_url, self._hub_url, self._hub_token = ollama_url, hub_url, hub_token
 
@@ -487,14 +487,16 @@ class ModelStock:
         raise NoSuchModel(f"{unknown} ({note})" if note else unknown, kind="model_missing")
 
     def require_name(self, name: str) -> None:
-        """Raises `NoSuchModel` (bad_name) for what nothing could be pulled by."""
+        """Raise `NoSuchModel` (bad_name) for a name by which nothing could be pulled."""
         if not name.strip() or any(character.isspace() for character in name.strip()):
             text = f"{name!r} is no name of a model, such as gemma4:12b or hf.co/OWNER/NAME"
             raise NoSuchModel(text, kind="bad_name")
         HubReference.parse(name)
 
     async def pull(self, name: str) -> AsyncGenerator[PullStep, None]:
-        """Fetch a model: a GGUF file by what `HubReference.parse` understands, else one of Ollama's by its name."""
+        """Fetch a model: a GGUF file by a name that `HubReference.parse` understands, else one of Ollama's by
+        its name.
+        """
         self.require_name(name)
         reference = HubReference.parse(name)
         steps = self._from_ollama(name.strip()) if reference is None else self._from_hub(reference)

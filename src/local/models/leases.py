@@ -28,7 +28,7 @@ BEAT_SECONDS = 0.5
 ALONE_SECONDS = 3.0  # without a message from an arbiter, before a background call proceeds by itself
 LINGER_SECONDS = 0.1  # a place is kept so long for the next turn or call
 TENURE_SECONDS = 1.0  # a lease that others wait for is not handed on after that
-GRACE_SECONDS = 0.03  # the first in line gives users' turns so long to say that they are there
+GRACE_SECONDS = 0.03  # for users' turns to be reported before the first lease is granted
 AGENTS = "agents"
 # Calls that users have requested: they wait for turns, but not until a conversation is over, and are served in order.
 ORDERED = frozenset({SCHEDULE, AGENTS})
@@ -177,7 +177,7 @@ class Leases:
         self._leases[heir.id] = heir
         self._grant(heir, lease.granted_at)
         line = self._lines.get(lease.server)
-        if line is not None and line.slots > 1:  # else the id that is gone can wait in line for the next claim
+        if line is not None and line.slots > 1:  # otherwise the ended id can wait for the next claim
             self._claim_soon(lease.server)
 
     def _of(self, server: str, purpose: str) -> Iterator[_Lease]:

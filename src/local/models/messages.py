@@ -63,9 +63,10 @@ class ModelProgress(Message):
 
 class ModelResult(Message):
     """The answer of the model manager. For list: the models, the pulls under way and those that ended since the start,
-    and in `note` why a server could not be asked. For pull and stop: that pull. For the others: the model, as
-    `models`. `chosen` is the model that answers from the next start on, as provider/model; `at_once` says that it
-    answers already."""
+    and in `note` why a server could not be asked. For pull and stop: that pull. For the others: the model, as `models`.
+    `chosen` is the model that answers from the next start on, as provider/model; `at_once` means that it answers
+    already.
+    """
 
     subject = "model.result."
     delivery = Delivery.EPHEMERAL

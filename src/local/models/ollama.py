@@ -130,7 +130,7 @@ class OllamaCalls:
             raise self._errors.explain(error.error, status=status, model=model) from error
         except ConnectionError as error:
             raise self._errors.from_transport(httpx.ConnectError(str(error.__context__ or error))) from error
-        except (ValueError, TypeError, AttributeError) as error:  # no JSON, or none of the form that it should have
+        except (ValueError, TypeError, AttributeError) as error:  # no JSON, or not in the expected form
             raise self._errors.bad_stream(f"an unexpected answer ({type(error).__name__}: {error!s:.120})") from error
 
 
@@ -180,7 +180,7 @@ class OllamaModel(ModelClient[ModelInfo]):
         return info
 
     async def load(self, model: str, options: Mapping[str, Any]) -> None:
-        """Have the model in memory, for as long as `keep_alive` says: a chat without messages does that."""
+        """Load the model into memory, for the time of `keep_alive`: a chat without messages does that."""
         body = {"model": model, "messages": [], "options": dict(options), "stream": False} | self._keep_alive
         await self._call("POST", "/api/chat", _Loaded, body)
 
@@ -190,11 +190,11 @@ class OllamaModel(ModelClient[ModelInfo]):
         await self._call("POST", "/api/chat", _Loaded, body)
 
     async def models(self) -> list[str]:
-        """The names of all models that are pulled, as the server gives them (`gemma4:12b`)."""
+        """Return the names of all pulled models, in the server's form (`gemma4:12b`)."""
         return list(await self._calls.pulled())
 
     async def pulled(self) -> dict[str, int | None]:
-        """The sizes in bytes of all models that are pulled, by name; None where the server does not say."""
+        """Return the sizes in bytes of all pulled models, by name; None if not reported."""
         return await self._calls.pulled()
 
     async def loaded(self) -> list[LoadedModel]:
@@ -274,7 +274,7 @@ _OF_A_BILLION = {"K": 1e-6, "M": 1e-3, "B": 1.0, "T": 1e3}
 
 
 def billions(count: object, size: str | None) -> float | None:
-    """The billions of parameters of a model: by their number, else by a size such as "4.0B"; None if neither says."""
+    """Return the billions of parameters of a model: by their number, else by a size such as "4.0B"; None if unknown."""
     if isinstance(count, int | float) and count > 0:
         return count / 1e9
     said = _SIZE.fullmatch((size or "").strip())
@@ -282,8 +282,9 @@ def billions(count: object, size: str | None) -> float | None:
 
 
 class OllamaStream(AnswerStream):
-    """The body of a streamed /api/chat. Thinking, content and calls count in every chunk, the one that says done
-    included."""
+    """The body of a streamed /api/chat. Thinking, content and calls count in every chunk, including the one with
+    `done`.
+    """
 
     def feed(self, data: bytes) -> Iterator[Delta]:
         """See `AnswerStream.feed`."""

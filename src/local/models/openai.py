@@ -109,7 +109,7 @@ _BY_OWNER = {
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A model as its server describes it: no capabilities or no context length mean that the server does not say."""
+    """A model as its server describes it; empty capabilities and context length are unknown ones."""
 
     info: ModelInfo
     dialect: Dialect

@@ -91,7 +91,7 @@ class Approvals:
 
     @asynccontextmanager
     async def going_on(self) -> AsyncIterator[None]:
-        """Ask what an earlier process has asked, and publish the decisions that it has not, while the block lasts."""
+        """Publish the open requests of an earlier process, and its unpublished decisions, while the block lasts."""
         for approval in self._book.unpublished():
             self._begin(self._publish_decision(approval))
         for approval, request in self._book.waiting():
@@ -219,7 +219,7 @@ class GatekeeperService(Participant):
         self._trust, self._workspace = trust, workspace
         self._settings, self._policy, self._store, self._clock = config, config.policy(), store, clock
         self._read_key, self._book, self._tools = key, ApprovalQueue(store), SafetyRegistry()
-        self._unanswered: dict[str, tuple[GrantRequest, Envelope]] = {}  # requests whose question is open, by key
+        self._unanswered: dict[str, tuple[GrantRequest, Envelope]] = {}  # open requests, by key
         self._approvals: Approvals
         self._key: SigningKey
 
@@ -337,12 +337,12 @@ class GatekeeperService(Participant):
 
     @on(SessionDeleted, durable=CONSUMER)
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
-        """A session is gone."""
+        """Delete the requests of a deleted session."""
         await self._book.forget_session(deleted.deleted_session_id)
 
     @on(MemoryDeleted, durable=CONSUMER)
     async def forget_query(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
-        """An exchange is gone."""
+        """Delete the requests of a deleted exchange."""
         await self._book.forget_query(deleted.query_id)
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:

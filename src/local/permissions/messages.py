@@ -16,7 +16,7 @@ Decision = Literal["allow", "allow_session", "deny"]
 
 PermissionVerb = Literal["list", "decide", "remembered", "forget"]
 SILENCE = "silence"  # in `by` of a decision for which the time ran out
-QUESTIONS_OF_THE_MODEL = frozenset({CLARIFICATION, PROPOSE_PLAN})  # asked whatever the policy says of calls
+QUESTIONS_OF_THE_MODEL = frozenset({CLARIFICATION, PROPOSE_PLAN})  # asked independently of the policy about calls
 
 
 class PermissionDecision(StrEnum):

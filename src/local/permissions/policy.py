@@ -41,13 +41,13 @@ class ListedCall(NamedTuple):
         raise ValueError(f"{entry!r}: expected a tool, or one with its arguments, as in shell_exec: [git, status]")
 
     def is_call(self, tool: str, args: Mapping[str, Any]) -> bool:
-        """Whether that call is exactly this: with this vector, and nothing said beside it."""
+        """Whether that call is exactly this one: with this vector, and no other arguments."""
         if tool != self.tool:
             return False
         return self.argv is None or (args.keys() == {COMMAND} and _vector(args[COMMAND]) == self.argv)
 
     def may_be_call(self, tool: str, args: Mapping[str, Any]) -> bool:
-        """Whether that call could come to this, however it is written."""
+        """Whether that call could have the same effect, however it is written."""
         if tool != self.tool or self.argv is None:
             return tool == self.tool
         command = args.get(COMMAND)
@@ -156,11 +156,11 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PermissionPolicy:
-    """The owner's policy about calls. What is on the list of `denied` is, in every mode; then come the `allowed`, then
-    the mode.
+    """The owner's policy about calls. A tool on the list of `denied` is denied in every mode; then the `allowed` list
+    decides, then the mode.
 
-    In a tainted conversation a tool that is allowed as a whole asks like any other, and so does what could be undone.
-    What changes a file that other programs run asks even where edits are accepted.
+    In a tainted conversation a tool that is allowed as a whole needs approval like any other, and so does a call that
+    could be undone. A change of a file that other programs run needs approval even where edits are accepted.
     """
 
     denied: Sequence[ListedCall] = ()
@@ -218,7 +218,7 @@ Entry = str | dict[str, tuple[str, ...]]
 
 
 class GatekeeperConfig(Settings):
-    """The settings in `gatekeeper.yaml`; the comments there say what each key means."""
+    """The settings in `gatekeeper.yaml`; the comments there explain each key."""
 
     mode: Mode = "default"
     may_bypass: bool = False
@@ -237,7 +237,7 @@ class GatekeeperConfig(Settings):
         return entries
 
     def policy(self) -> PermissionPolicy:
-        """The policy that these settings come to."""
+        """Return the policy of these settings."""
         denied, allowed = (tuple(map(ListedCall.of, one)) for one in (self.denied_tools, self.allowed_tools))
         return PermissionPolicy(denied, allowed, self.mode, self.may_bypass, self.run_by_others)
 
@@ -260,7 +260,7 @@ class SafetyRegistry:
         self._news.set()
 
     async def of(self, tool: str) -> tuple[Safety, Category]:
-        """The level and the category of a tool; of one that says nothing in time, the highest."""
+        """Return the level and the category of a tool; of one that announces none in time, the highest."""
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while tool not in self._known:

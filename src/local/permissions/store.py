@@ -163,7 +163,7 @@ class ApprovalStore(OwnedDatabase):
         await self.write(lambda db: db.execute("UPDATE approvals SET is_told = 1 WHERE key = ?", (key,)).rowcount)
 
     async def take_back(self, grant_id: int) -> None:
-        """Remember that no more."""
+        """Delete a grant."""
         await self.write(lambda db: db.execute("DELETE FROM remembered WHERE leave_id = ?", (grant_id,)).rowcount)
 
     async def forget(self, column: str, value: str) -> None:
@@ -312,7 +312,7 @@ class ApprovalQueue:
         if key in self._known:
             self._known[key] = replace(self._known[key], is_published=True)
 
-    # What is remembered
+    # The grants
 
     def allows(self, session_id: str, call: JudgedCall) -> bool:
         """Whether a call is granted for the whole session. A grant for a file from before untrusted content does not
@@ -337,7 +337,7 @@ class ApprovalQueue:
         ]
 
     async def take_back(self, grant_id: int, user_id: str | None = None) -> bool:
-        """Remember that no more; False if it was not, or is another user's."""
+        """Delete a grant; False if there is none, or it is another user's."""
         async with self._lock:
             for place, grant in self._remembered.items():
                 if grant.grant_id == grant_id and user_id in (None, grant.user_id):

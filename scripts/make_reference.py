@@ -289,8 +289,8 @@ def messages() -> str:
     parts += ["## Objects in the fields", *_objects(objects)]
     said = [(f"`{name}`", ", ".join(f"`{each}`" for each in _publishes(kind))) for name, kind in _publishers()]
     parts += [
-        "## Who publishes what",
-        "A message whose sender has not declared its subject is refused ([protocol](protocol.md#who-publishes-what))."
+        "## Publishers",
+        "A message whose sender has not declared its subject is refused ([protocol](protocol.md#publishers))."
         " Every participant may also publish `participant.status`, `bus.gap`, `bus.dead` and `bus.probe.*`; one with"
         " durable handlers also `journal.attach`, `journal.detach`, `journal.ack`, `journal.failed`, `journal.hurry`"
         " and `journal.working`.",

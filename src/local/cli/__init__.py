@@ -1,4 +1,4 @@
-"""The command line: the entry point, the chat in the terminal, and what commands share."""
+"""The command line: the entry point, the chat in the terminal, and the common parts of commands."""
 
 from local.core.capability import Capability, Command, Section
 

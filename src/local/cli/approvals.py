@@ -160,7 +160,7 @@ def _answer_to(asked: Json, line: str) -> Json | None:
 
 
 def _answer_to_plan(line: str) -> Json | None:
-    """Return the decision on a plan; text that is not a key says what should be different."""
+    """Return the decision on a plan; text that is not a key is the wanted change."""
     key = line.lower()
     if key in ("e", "edits"):
         return {"decision": "allow", "mode": "acceptEdits"}

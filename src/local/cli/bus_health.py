@@ -22,7 +22,7 @@ SAYS = Declaration(frozenset({ParticipantStatus.subject}))
 
 
 async def health_on_bus(data_dir: Path) -> dict[str, Any]:
-    """`status`, `problem` and `participants` as GET /health would give them. Raises `LocalError`."""
+    """Return `status`, `problem` and `participants` as in GET /health. Raises `LocalError`."""
     heard: dict[tuple[str, int], ParticipantStatus] = {}
 
     def receive(envelope: Envelope) -> None:

@@ -190,7 +190,7 @@ def _profile(chat: Chat, argument: str) -> None:
 
 
 def _why(chat: Chat, argument: str) -> None:
-    """show where the time of the last answer went"""
+    """show how the time of the last answer was spent"""
     chat.print_note("\n".join(waterfall(chat.system.find().trace(_last(chat)["query_id"]))))
 
 
@@ -421,7 +421,7 @@ def _keys() -> KeyBindings:
     return keys
 
 
-# What the heartbeat has said of goals while their owner was away, shown before the next prompt.
+# The heartbeat's remarks on goals while their owner was away, shown before the next prompt.
 
 REFLECTION, UNSEEN = "reflection", "goals_unseen"
 

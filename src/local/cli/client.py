@@ -29,7 +29,7 @@ ANSWER_SECONDS = 600.0
 TOO_MANY = "too_many_queries"
 STOPPING = "stopping"
 DOORS = 3  # that may close, one after the other, while one request is made
-RETRY_SECONDS = 1.0  # where a refusal does not say after how long to ask again
+RETRY_SECONDS = 1.0  # after a refusal without a time
 SILENT_SECONDS = 40.0  # a stream has a comment every 15
 
 Json = dict[str, Any]
@@ -180,7 +180,9 @@ class SystemClient:
         return self._events("POST", "/query", body)
 
     def events_after(self, query_id: str, event_id: str) -> Iterator[StreamEvent]:
-        """Follow a query from after an event, or from its beginning if that is empty; nothing if no more will come."""
+        """Follow a query from after an event, or from its beginning if that is empty; yields nothing if no more will
+        come.
+        """
         return self._events("GET", f"/query/{query_id}/events", headers={"Last-Event-ID": event_id} if event_id else {})
 
     @contextmanager
@@ -231,7 +233,7 @@ class SystemClient:
         headers: dict[str, str], also: Sequence[int] = (),
     ) -> http.client.HTTPResponse:  # fmt: skip
         content, kind = (body, {}) if body is None or isinstance(body, bytes) else _as_json(body)
-        with suppress(BrokenPipeError, ConnectionResetError):  # who refuses a body reads no more of it, and says why
+        with suppress(BrokenPipeError, ConnectionResetError):  # it may refuse the body, and answer
             connection.request(method, f"{self._path}{path}", content, {**self._headers, **kind, **headers})
         response = connection.getresponse()
         if response.status >= 400 and response.status not in also:
@@ -387,7 +389,7 @@ class AnsweringSystem:
         return False
 
 
-# `local2 restart NAME`: one participant of the system that runs, with what its settings say by now.
+# `local2 restart NAME`: restart one participant of the running system, with its present settings.
 
 API, TOLD = "api", "participant"
 

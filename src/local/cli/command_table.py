@@ -97,8 +97,9 @@ def _unknown(command: str) -> str:
 
 
 def _completed_command() -> str:
-    """The command whose options or arguments a shell asks for at the Tab key, "--" where it asks for the command
-    itself; empty if it asks for nothing."""
+    """Return the command whose options or arguments a shell asks for at the Tab key, "--" for the command itself; empty
+    if neither.
+    """
     words = environment().completed_words
     if not words:
         return ""

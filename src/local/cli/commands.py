@@ -265,7 +265,7 @@ def is_plain() -> bool:
 
 
 def plain_renderer(note: Callable[[str], object], *, verbose: bool = False) -> Renderer:
-    """The renderer that writes the answer to the standard output, and by `note` what happens on the way."""
+    """Return the renderer that writes the answer to the standard output, and with `note` the steps before it."""
     renderer = PlainRenderer(_write, note)
     return _verbose(renderer, lambda line: note(f"{line}\n")) if verbose else renderer
 

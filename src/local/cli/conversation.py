@@ -75,7 +75,7 @@ class FollowedQuery:
         for event in stream:
             self._accepted, self._last_id = True, event.event_id or self._last_id
             yield event
-        if self._accepted:  # no more comes: it has ended, perhaps before the API was started again
+        if self._accepted:  # no more comes: it has ended, perhaps before the API was restarted
             answer = client.request("GET", f"/query/{self.query_id}", also=(502,))
             if answer.get("status") != "open":
                 yield StreamEvent("response", answer, self._last_id)

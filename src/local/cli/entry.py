@@ -12,7 +12,7 @@ from local.core.errors import StartInterrupted
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point. Exit status 2, with one line, for whatever the user can mend."""
+    """Entry point. Exit status 2, with one line, for errors that the user can correct."""
     _open_missing_streams()
     os.umask(0o077)  # files are for this user alone; the template and all children inherit it
     arguments = sys.argv[1:] if arguments is None else list(arguments)

@@ -123,7 +123,7 @@ def write_lines(lines: Iterable[str], file: Path | int = STANDARD_OUTPUT) -> Non
 
 
 EXIT_BAD_USE = 2
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what writing to the standard output fails with
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors of writing to the standard output
 _NO_UTF8 = "surrogates not allowed"  # Python's message when the command line contained invalid UTF-8
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # click's; typer contains a copy of its own
@@ -261,7 +261,7 @@ def sized(count: int) -> str:
     return f"{value:.0f} {unit}" if unit in ("B", "kB") else f"{value:.1f} {unit}"
 
 
-# `local2 completion SHELL`: what has a shell complete commands and options at the Tab key.
+# `local2 completion SHELL`: completion of commands and options at the Tab key.
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_LOCAL2_COMPLETE"  # set where the shell asks, as typer's scripts do it
@@ -278,7 +278,7 @@ def completion(shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash,
     typer.echo(get_completion_script(prog_name="local2", complete_var=VARIABLE, shell=shell))
 
 
-# What the command line says of a start.
+# The command line's output during a start.
 
 
 @dataclass(frozen=True, slots=True)

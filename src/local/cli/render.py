@@ -28,15 +28,16 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-# Markdown that comes in fragments, cut into blocks that are finished: what has been printed is never touched again.
+# Markdown that comes in fragments, cut into finished blocks: printed text never changes again.
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Finished Markdown. One that `continues` stands right below the one before: a further item of its list, a further
-    line of its code. `language` is that of a line of code, None for everything else."""
+    """Finished Markdown. One that `continues` is directly below the one before: a further item of its list, a further
+    line of its code. `language` is that of a line of code, None for everything else.
+    """
 
     source: str
     continues: bool = False
@@ -156,7 +157,7 @@ def parser() -> MarkdownIt:
 # Finished blocks of Markdown as lines for a terminal.
 
 CODE_THEME = "ansi_dark"  # the terminal's own colours, which fit its background
-JOINS_CHARACTERS = {"\u200c", "\u200d"}  # what emoji and some scripts are made with
+JOINS_CHARACTERS = {"\u200c", "\u200d"}  # parts of emoji and of some scripts
 
 
 class BlockStyle:
@@ -218,7 +219,7 @@ def _code(line: str, language: str) -> Text:
     return Text("  ").append_text(text)
 
 
-# The few lines below what has been printed that change: everything above them is never touched again.
+# The last lines of the output, which still change: everything above them never changes again.
 
 MAX_LINES = 6
 _ERASE_BELOW = "\r\x1b[J"
@@ -269,7 +270,7 @@ Thinking = Literal["show", "fold", "hide"]
 TICK_SECONDS = 0.1
 OUTPUT_LINES = 2  # of a running command
 LONG_PARAGRAPH = MAX_LINES - 2  # lines; the beginning of a longer one is printed before its end
-MARKS = set("*_`[]<>|~&\\")  # what may change how a paragraph's beginning looks, once more of it is there
+MARKS = set("*_`[]<>|~&\\")  # characters that may change how a paragraph's beginning looks, once more of it is there
 _NO_PARAGRAPH = re.compile(r"\s*([-+#=]|\d+[.)])|    ")
 WHEEL = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -339,7 +340,7 @@ class TerminalRenderer(Renderer):
             self.print_note(line)
 
     def _show_text(self, said: str) -> None:
-        if not said.startswith(self._fed):  # a process has died, and its successor says it in other words
+        if not said.startswith(self._fed):  # a process has died, and its successor words it differently
             self._end_of_text()
             self._note("… the answer starts again")
         self._print(self._blocks.feed(said[len(self._fed) :]))
@@ -532,7 +533,7 @@ _LINES: dict[str, Callable[[Json], list[str]]] = {
 }
 
 
-# What the time of one query went into, drawn in text: `local2 trace` and `/why`.
+# How the time of one query was spent, drawn in text: `local2 trace` and `/why`.
 
 COLUMNS = 28  # of the bars
 _ON_PATH, _BESIDE, _GOES_ON = "█", "░", "…"

@@ -12,7 +12,7 @@ from local.bus.vocabulary import PLAN_STEP, PROPOSE_PLAN, TODO_LIST
 from local.cli.client import StreamEvent
 from local.cli.main import visible
 
-# What is known of a query while it is followed: its text so far, its calls, how it ended.
+# The state of a followed query: its text so far, its calls, its end.
 
 Json = dict[str, Any]
 ENDS = ("response", "error")
@@ -95,7 +95,7 @@ def is_settled(call: Json) -> bool:
     return call.get("result") is not None or call.get("error") is not None
 
 
-# What a model has set itself to do, a list or a plan, as lines of a terminal.
+# A model's to-do list or plan, as lines of a terminal.
 
 PLANS = frozenset({PROPOSE_PLAN, PLAN_STEP})
 MARKS = {"open": "[ ]", "doing": "[>]", "done": "[x]", "dropped": "[-]"}

@@ -182,7 +182,7 @@ class Printer(Generic[T]):
         self._changed = threading.Condition()
         self._failure: OutputFailed | None = None
         self._loop = asyncio.get_running_loop()
-        # A daemon, because nothing can wake it from a write to a terminal that stands still.
+        # A daemon, because nothing can wake it from a write to a terminal that does not read.
         self._thread = threading.Thread(target=self._run, name="tap printer", daemon=True)
 
     async def __aenter__(self) -> Self:
@@ -235,7 +235,7 @@ class Printer(Generic[T]):
             self._failure = OutputFailed(f"the output cannot be written: {error.strerror}")
         finally:
             self._write_notes(self._take_notes(float("inf")))
-            with suppress(RuntimeError):  # the loop may be gone, if this thread was held up for long
+            with suppress(RuntimeError):  # the loop may have ended, if this thread was delayed for long
                 self._loop.call_soon_threadsafe(self._on_end)
 
     def _give_up(self) -> None:
@@ -279,7 +279,7 @@ class Printer(Generic[T]):
 
 
 def _write(descriptor: int, lines: list[str]) -> None:
-    """Unbuffered: a thread held up inside Python's own buffers would block the end of the program."""
+    """Write unbuffered: a thread blocked inside Python's own buffers would block the end of the program."""
     data = memoryview("".join(f"{line}\n" for line in lines).encode(errors="backslashreplace"))
     while data:
         try:
@@ -340,7 +340,7 @@ class Selection:
         return self._wanted.fullmatch(subject) is not None
 
     def subscriptions(self) -> list[str]:
-        """The subjects and families to subscribe to, none of them twice or inside another."""
+        """Return the subjects and families to subscribe to, none of them twice or inside another."""
         needed = {_subscription(pattern) for pattern in self.subjects} or {""}
         return sorted(
             subject for subject in needed if not any(other != subject and covers(other, subject) for other in needed)
@@ -442,8 +442,8 @@ def print_until_stopped(
     output set.
 
     A system that was found by its data directory may stop and come back: that is reported, and the work continues. The
-    bus keeps no samples of refused frames, participants do that. What `declaration` names it may say while it runs.
-    Raises `LocalError`: no such system or bus, an output that fails.
+    bus keeps no samples of refused frames, participants do that. It may publish the subjects of `declaration` while it
+    runs. Raises `LocalError`: no such system or bus, an output that fails.
     """
     folder = find_data_dir(data_dir)
     address = find_bus(folder, addresses)
@@ -579,7 +579,7 @@ def _ended_by_signals() -> Iterator[asyncio.Event]:
             loop.remove_signal_handler(number)
 
 
-# One line for a person: time, subject, sender, correlation, and what fits of the payload.
+# One line for a person: time, subject, sender, correlation, and the part of the payload that fits.
 
 HOLD_SECONDS = 1.0
 
@@ -739,7 +739,7 @@ async def watch(bus: Bus, selection: Selection, printer: Printer[Envelope], stop
     await listen(bus, selection, receive, printer, stop)
 
 
-# `local2 tap pub`: one message, said by hand.
+# `local2 tap pub`: publish one message by hand.
 
 SENDER = "tap_pub"
 STDIN = "-"

@@ -157,7 +157,7 @@ def graph(
 
 
 def draw_and_print(show: Text, seconds: float, data_dir: Path | None, addresses: str | None) -> None:
-    """Listen, then print what `show` makes of the graph. Raises `LocalError`: no such system or bus."""
+    """Listen, then print the output of `show` for the graph. Raises `LocalError`: no such system or bus."""
     folder = find_data_dir(data_dir) / SENDERS
 
     async def work(bus: Bus, printer: Printer[str], stop: asyncio.Event) -> None:
@@ -190,8 +190,9 @@ class BusMember:
 
 
 class BusGraph:
-    """The graph of who sends what to whom, from status beats, and from what `declared` gives for a sender's name.
-    `members` are known by that."""
+    """The graph of who publishes what to whom, from statuses, and from the declarations that `declared` returns for a
+    sender's name. `members` are known by that.
+    """
 
     def __init__(self, declared: Callable[[str], Declaration | None]) -> None:
         self._declared = declared
@@ -412,7 +413,7 @@ def _type_of(kind: type[Message], name: str) -> str:
     return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
 
 
-# `local2 tap list`: which subjects are in use, by whom, and how much.
+# `local2 tap list`: the subjects in use, their publishers and rates.
 
 EVERYTHING = Selection(("*",))
 

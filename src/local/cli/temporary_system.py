@@ -85,7 +85,7 @@ class TemporarySystem:
         return self.facts.api_url or ""
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal and wait for the end; gives the exit status, negative if a signal ended it."""
+        """Send a signal and wait for the end; returns the exit status, negative if a signal ended it."""
         self.process.send_signal(number)
         return self.process.wait(STOP_SECONDS)
 
@@ -120,7 +120,7 @@ class TemporarySystem:
 
 
 def write_settings(folder: Path, settings: Mapping[str, Mapping[str, Any]]) -> Path:
-    """Write each `name: {key: value}` to `name.yaml` in a folder, which is made if need be; gives the folder."""
+    """Write each `name: {key: value}` to `name.yaml` in a folder, which is made if necessary; returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, values in settings.items():
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(dict(values)), encoding="utf-8")

@@ -13,7 +13,7 @@ from local.core.versioned_text import TextProposal, TextProposals, TextVersion
 
 
 def history_lines(kept: Sequence[TextVersion]) -> Iterator[str]:
-    """The latest first: when, by whom, and how many lines came and went."""
+    """Return a line for each version, the latest first: time, author, and the numbers of added and removed lines."""
     before = {each.number: earlier.text for earlier, each in pairwise(kept)}
     for each in reversed(kept):
         changes = [line[0] for line in difflib.ndiff(before.get(each.number, "").splitlines(), each.text.splitlines())]

@@ -63,7 +63,7 @@ from local.runtime.participant import Kind, Participant, Resources, on
 
 AGENT = "CriticAgent"
 UNFIT = "judge_unfit"
-NOBODY = ""  # about whom a comparison is that a model asked for
+NOBODY = ""  # the query of a comparison that a model requested
 RECORD_SECONDS = 5.0
 HOLD_SECONDS = 0.1  # a judge that takes longer is seen at work
 _ON_RECORD: tuple[type[ResponseGeneration | CritiqueResult | PairwiseResult], ...] = (
@@ -288,7 +288,7 @@ HOUR = 3600.0
 
 
 class CriticConfig(Settings):
-    """The settings in `critic.yaml`, rubrics included; the comments there say what each key means."""
+    """The settings in `critic.yaml`, rubrics included; the comments there explain each key."""
 
     model: str | None = None
     profile: Literal["auto"] | ProfileName = "auto"

@@ -26,7 +26,8 @@ from local.models.leases import Leases
 from local.models.ollama import LoadedModel, OllamaModel
 from local.models.settings import is_loopback, is_made_for_judging
 
-# One answer being graded, or two compared: what to ask the judge next, and in the end the verdict. No I/O.
+# The grading of one answer, or the comparison of two: the next request to the judge, and in the end the verdict. No
+# I/O.
 
 T = TypeVar("T")
 
@@ -417,7 +418,7 @@ log = logging.getLogger(__name__)
 PURPOSE = "critic"
 TEST_PURPOSE = "judge_test"
 MOST_CHARACTERS = 16_000  # put before the judge at once; it reads them for each answer, while others wait
-REPLY_TOKENS = 1024  # feedback and verdict; a judge that has not come to it by then never will
+REPLY_TOKENS = 1024  # feedback and verdict; a judge that has not stated it by then never will
 TEST_REPLY_TOKENS = 200  # in the self-test, of a judge that replies in JSON; its questions are short
 WAITS = (5.0, 30.0)  # seconds before the second and the third time; the router has retried each time, too
 PAUSE_SECONDS = 300.0  # where only a person can help, such as for a model that is not there
@@ -458,7 +459,7 @@ class CircuitBreaker:
             wish = error.retry_after if isinstance(error, ModelBusy) else None
             return max(WAITS[failures - 1], wish or 0.0)
         seconds = PAUSE_SECONDS if is_permanent else SHORT_PAUSE_SECONDS
-        if self.problem != str(error):  # said once, however many answers are in flight
+        if self.problem != str(error):  # logged once, however many answers are in flight
             log.error("judging is suspended; next try in %g s: %s", seconds, error)
         self.problem, self._kind, self._until = str(error), error.kind, now + seconds
         return None
@@ -558,7 +559,9 @@ class Judge:
         return None if comparison.outcome is None else comparison.outcome.winner
 
     async def grade(self, case: Case, rubric: Rubric) -> tuple[str, Verdict]:
-        """The score of one answer, whenever the model has time for it, after the name of the model that gave it."""
+        """Return the score of one answer, whenever the model has time for it, and the name of the model that
+        gave it.
+        """
         await self.settle()
         return await self._fitting(lambda room: self._grade(shortened(case, room), rubric))
 
@@ -753,7 +756,7 @@ class JudgeChooser:
         return cls(endpoint.url, model, prefix, _free_memory if is_loopback(endpoint.url) else lambda: None)
 
     async def choose(self) -> JudgeChoice:
-        """Best asked after an answer: what answers is loaded then. Raises `ModelError`."""
+        """Choose the judge, best after an answer: the answering model is loaded then. Raises `ModelError`."""
         server = OllamaModel(
             self.url, first_token_seconds=SECONDS, between_tokens_seconds=SECONDS, timeout_seconds=SECONDS
         )
@@ -801,7 +804,7 @@ def _free_memory() -> int:
 # The answers that wait for the judge. Of a long queue the newest are judged: old ones matter less than what a user has
 # just read, and the judge has to catch up.
 
-MOST = 24  # answers that wait; well below those that the journal gives at once, where the oldest comes first
+MOST = 24  # answers that wait; well below the number that the journal delivers at once, where the oldest comes first
 REASON = f"not judged: more than {MOST} answers waited for the judge, and it judges the newest"
 
 
@@ -885,8 +888,9 @@ class Figures:
             self.longer_won += outcome.winner is (Winner.A if longer > 0 else Winner.B)
 
     def shares(self) -> dict[str, float | None]:
-        """`parse_failures` of all replies, `order_consistency` of all comparisons, `longer_wins` of those decided, and
-        what that would be if the judge did not mind the length (`longer_wins_expected`)."""
+        """Return `parse_failures` of all replies, `order_consistency` of all comparisons, `longer_wins` of those
+        decided, and its expected value if the judge ignored the length (`longer_wins_expected`).
+        """
         return {
             "parse_failures": _share(self.unread_replies, self.replies),
             "order_consistency": _share(self.consistent, self.comparisons),

@@ -10,7 +10,7 @@ from typing import Any, Final
 from local.core.text import quoted
 from local.critic.judging import Case, Evidence, JudgePrompt, Pair, Reading, Rubric, context, returned, rules
 
-# The verdict in a reply of plain text: what follows the judge's mark, alone to the end of its line.
+# The verdict in a reply of plain text: the text after the judge's mark, alone to the end of its line.
 
 # With anything else on the line ("4 or 5", "4.5", "3-4", "45", "4/10", "4 is too high") there is no verdict: a guess
 # would be a score that the judge has not stated. Only a reason may follow, as in "4 because …", without another number.
@@ -168,7 +168,7 @@ def _objects(text: str) -> list[Mapping[str, Any]]:
     while start >= 0:
         try:
             read, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):  # half an object might hold another one whose score means something else
+        except (ValueError, RecursionError):  # half an object might contain another with a different score
             return []
         found.append(read)
         start = text.find("{", end)

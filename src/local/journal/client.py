@@ -246,7 +246,7 @@ class JournalConsumer:
             self._replaced()
 
 
-# The journal as a bus's durability: who waits for a commit, and what may have to be sent again.
+# The journal as a bus's durability: pending commits, and messages that may have to be sent again.
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 1.0

@@ -152,7 +152,7 @@ def play(
     data_dir: Path | None,
     addresses: str | None,
 ) -> None:
-    """Play records and show each message, until their end or Ctrl-C; say on the error output what was left out.
+    """Play records and show each message, until their end or Ctrl-C; report on the error output what was left out.
 
     `addresses` is "PUB,SUB"; without it, the system that runs on the data directory. `make_pace` is called in the event
     loop. Raises `LocalError`: no such system, an output that fails.
@@ -293,7 +293,7 @@ def stepwise(descriptor: int = STANDARD_INPUT) -> Pace:
 
     def listen() -> None:
         with suppress(RuntimeError):  # the loop has ended
-            while data := os.read(descriptor, 1024):  # what blocks inside Python's own buffers blocks the exit
+            while data := os.read(descriptor, 1024):  # a read that blocks inside Python's own buffers blocks the exit
                 for _ in range(data.count(b"\n")):
                     loop.call_soon_threadsafe(enters.put_nowait, True)
             loop.call_soon_threadsafe(enters.put_nowait, False)
@@ -401,7 +401,7 @@ class PlayFilter:
         return ""
 
 
-# `local2 journal redeliver`: the journal of a running system gives dead letters to their consumers again.
+# `local2 journal redeliver`: the journal of a running system delivers dead letters to their consumers again.
 
 REDELIVERY_SENDER = "redelivery"
 ANSWER_SECONDS = 20.0
@@ -510,7 +510,7 @@ def turns(records: Iterable[JournalRecord], blobs: BlobStore | None) -> Collecti
 
 
 def _read(kind: type[Message], content: dict[str, Any] | str | None) -> Message | None:
-    """A message on record; what cannot be read is as good as removed."""
+    """Return a recorded message; an unreadable one counts as removed."""
     try:
         return kind.model_validate(content)
     except ValidationError:

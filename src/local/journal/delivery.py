@@ -44,7 +44,7 @@ from local.bus.envelope import Envelope
 from local.bus.message import Delivery, covers
 from local.core.errors import MalformedFrame, UnknownConsumer
 
-# What has to outlive the journal's process of a durable consumer, and what happens to it.
+# The stored state of a durable consumer, and its changes.
 
 SUSPECT_AFTER = 2
 MAX_FENCED = 64
@@ -131,7 +131,7 @@ class ConsumerChanges:
         )
 
 
-# What is decided about a durable consumer, to be carried out in that order.
+# The decisions about a durable consumer, to be executed in that order.
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class Fenced:
 ConsumerDecision = Deliver | Settled | DeliveryFailure | Serving | DeadLetter | Fenced
 
 
-# What a consumer's processes may have died of, and how it is found out who it was.
+# Which messages a consumer's processes may have died of, and how the cause is found.
 
 ALONE_SECONDS = 2.0
 
@@ -300,7 +300,7 @@ class Suspects:
         return proven
 
 
-GONE_AFTER = 3  # times `ack_wait` without a word from the process
+GONE_AFTER = 3  # times `ack_wait` without a message from the process
 
 
 @dataclass(slots=True)
@@ -329,8 +329,9 @@ class _Lane:
 
 
 class DurableConsumer:
-    """The state machine of one named consumer. Times are seconds of any monotonic clock; an event costs O(log n) of
-    what waits."""
+    """The state machine of one named consumer. Times are seconds of any monotonic clock; an event costs O(log n) of the
+    waiting messages.
+    """
 
     def __init__(
         self,
@@ -355,7 +356,7 @@ class DurableConsumer:
         self._instance = self._past.served_by
         self._heard_at = -math.inf
         self._fenced = deque(self._past.fenced, maxlen=MAX_FENCED)
-        # What is settled leaves `_entries` at once and the queues only when it comes to their front.
+        # A settled message leaves `_entries` at once and the queues only when it comes to their front.
         self._entries: dict[int, _Entry] = {}
         self._lanes: dict[str, _Lane] = {}
         self._ready: list[int] = []  # heap of the windows of all lanes, those in flight and suspects excepted
@@ -384,7 +385,7 @@ class DurableConsumer:
         if number in self._settled:
             return []
         self._enter(number, lane, self._past.deaths.get(number, DeliveryFailures()), deque.append)
-        return self._deliver(now)
+        return self._deliver_waiting(now)
 
     def redeliver(self, number: int, lane: str, deaths: DeliveryFailures, now: float) -> list[ConsumerDecision]:
         """Deliver a dead letter again: after the messages in flight with its ordering key, and before the waiting
@@ -394,7 +395,7 @@ class DurableConsumer:
         """
         if number not in self._entries:
             self._enter(number, lane, deaths, insort)
-        return self._deliver(now)
+        return self._deliver_waiting(now)
 
     def attach(self, instance: str, now: float) -> list[ConsumerDecision]:
         """Attach a process to this consumer; a death is counted for each message that its predecessor still held.
@@ -409,7 +410,7 @@ class DurableConsumer:
             return []
         deaths = self._count_deaths()
         self._change_to(instance)
-        return [Serving(self.name, instance), *deaths, *self._deliver(now)]
+        return [Serving(self.name, instance), *deaths, *self._deliver_waiting(now)]
 
     def detach(self, instance: str) -> list[ConsumerDecision]:
         """Detach a process, which returns its messages; no death is counted."""
@@ -423,10 +424,10 @@ class DurableConsumer:
         entry = self._entries.get(number)
         if entry is None:
             return []
-        return [Settled(self.name, number), *self._settle(entry), *self._deliver(now)]
+        return [Settled(self.name, number), *self._settle(entry), *self._deliver_waiting(now)]
 
     def working(self, number: int, attempt: int, instance: str, now: float) -> list[ConsumerDecision]:
-        """A message is still being worked on; said of an older attempt it means nothing."""
+        """Note that a message is still being worked on; for an older attempt this has no effect."""
         if instance in self._fenced:
             return [Fenced(self.name, instance)]
         entry = self._in_flight.get(number)
@@ -443,11 +444,11 @@ class DurableConsumer:
         entry.failures += 1
         if entry.failures >= self._max_failures:
             dead = DeadLetter(self.name, number, f"failed {entry.failures} times: {reason}")
-            return [dead, *self._settle(entry), *self._deliver(now)]
+            return [dead, *self._settle(entry), *self._deliver_waiting(now)]
         entry.due = now + self.ack_wait * min(LONGEST_PAUSE, 2 ** (entry.failures - 1))
         self._paused[number] = self._in_flight.pop(number)
         self._suspects.stopped(number)
-        return self._deliver(now)
+        return self._deliver_waiting(now)
 
     def hasten(self, due: float) -> None:
         """Deliver again at `due`, if not before, what is in flight, because deliveries may have been lost."""
@@ -461,7 +462,7 @@ class DurableConsumer:
         silent = [self._deliver(entry, now) for entry in self._in_flight.values() if entry.due <= now]
         for number in [number for number, entry in self._paused.items() if entry.due <= now]:
             self._make_ready(self._paused.pop(number))
-        return [*silent, *self._deliver(now)]
+        return [*silent, *self._deliver_waiting(now)]
 
     def _enter(
         self, number: int, lane: str, deaths: DeliveryFailures, put: Callable[[deque[int], int], object]
@@ -470,7 +471,7 @@ class DurableConsumer:
         put(self._lanes.setdefault(lane, _Lane()).waiting, number)
         self._promote(lane)
 
-    def _deliver(self, now: float) -> list[ConsumerDecision]:
+    def _deliver_waiting(self, now: float) -> list[ConsumerDecision]:
         """Hand out by number, and of the suspects one after the other."""
         given: list[ConsumerDecision] = []
         while self._instance is not None and len(self._in_flight) < self.max_in_flight:
@@ -665,7 +666,7 @@ class DeliveryCore:
         return self.consumer(consumer).attach(instance, now)
 
     def detach(self, consumer: str, instance: str) -> list[ConsumerDecision]:
-        """A process said goodbye."""
+        """Note that a process has ended in order."""
         return self.consumer(consumer).detach(instance)
 
     def ack(self, consumer: str, number: int, now: float) -> list[ConsumerDecision]:
@@ -689,7 +690,7 @@ class DeliveryCore:
         return self.consumer(consumer).redeliver(number, lane, deaths, now)
 
     def hasten(self, due: float) -> None:
-        """The connection was lost, and perhaps deliveries with it: give them again at `due`."""
+        """Deliver again at `due`: the connection was lost, and possibly deliveries with it."""
         for consumer in self._consumers.values():
             consumer.hasten(due)
 

@@ -197,7 +197,7 @@ class JournalWorking(Message):
     attempts: dict[str, dict[int, int]]
 
 
-# What processes that serve durable consumers say to the journal
+# Messages from processes that serve durable consumers to the journal
 ConsumerMessage = JournalAttach | JournalDetach | JournalAck | JournalFailed | JournalFlush | JournalWorking
 
 

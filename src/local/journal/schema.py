@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self, TypedDict
 
 from local.core.errors import StoreDamaged, StoreGone
 
-# What the journal keeps and gives back, as plain values: it knows neither the bus nor the protocol.
+# The journal's content as plain values: it knows neither the bus nor the protocol.
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,9 @@ def put(db: sqlite3.Connection, table: str, values: Sequence[Any]) -> bytes:
 
 
 def add(db: sqlite3.Connection, table: str, values: Sequence[Any]) -> bytes:
-    """Write a row whose keys are new; returns its checksum. `put` takes a third more, as it makes ready to undo [m]."""
+    """Write a row whose keys are new; returns its checksum. `put` takes a third more, because it prepares for an undo
+    [m].
+    """
     return _write(db, _ADD[table], values)
 
 
@@ -282,7 +284,7 @@ def read(db: sqlite3.Connection, where: str, parameters: Sequence[Any]) -> Itera
 
 
 def mentioning(db: sqlite3.Connection, text: str, after: int, up_to: int) -> list[Stored]:
-    """The entries of a range, its end included, whose payload contains a text."""
+    """Return the entries of a range, its end included, whose payload contains a text."""
     condition = "number > ? AND number <= ? AND redacted = 0 AND instr(frame, ?) ORDER BY number"
     return list(read(db, condition, (after, up_to, text.encode())))
 
@@ -365,7 +367,7 @@ def where(filters: Filters, limit: int) -> tuple[str, list[Any]]:
     used = {sql: value for sql, value in conditions.items() if value is not None}
     queries = filters.get("correlation_ids", ())
     among = [f"correlation_id IN ({', '.join('?' * len(queries))})"] if queries else []
-    if queries:  # by whose index they are found, and not by that of the subjects
+    if queries:  # they are found by that index, and not by that of the subjects
         clause = clause.replace("subject ", "+subject ")
     sql = " AND ".join(["number > ?", clause, *used, *among])
     order = "DESC" if filters.get("before") is not None and not filters.get("after") else "ASC"
@@ -459,8 +461,9 @@ class HighWaterMark:
             return False
 
     def make_anew(self) -> None:
-        """Put one with this state under its name: a start without it, or with an older one, would take a sound journal
-        for a damaged one. Raises `OSError`, and `StoreGone` where its folder is not there any more."""
+        """Write one with this state under its name: a start without it, or with an older one, would take a sound
+        journal for a damaged one. Raises `OSError`, and `StoreGone` if its folder is missing.
+        """
         try:
             create_mark(self._path, self.state)
         except (FileNotFoundError, NotADirectoryError):

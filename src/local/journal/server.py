@@ -44,12 +44,12 @@ from local.journal.writer import JournalWriter
 from local.memory.messages import MemoryDeleted
 from local.runtime.participant import Kind, Participant, Resources, on
 
-# What was deleted leaves the record: payloads, and the large fields that lie outside them.
+# Deletions from the record: payloads, and the large fields stored outside of them.
 
 PAGE = 20
 # They report deletions, possibly to a participant that has not received them yet.
 NOTICES = (MemoryDeleted.subject, SessionDeleted.subject)
-YOUNG_SECONDS = 60.0  # what refers to a large field is on record by then, or was never to be
+YOUNG_SECONDS = 60.0  # by then a message that refers to a large field is recorded, or never will be
 
 
 class JournalRedaction:
@@ -121,7 +121,7 @@ class JournalRedaction:
 
 
 def size_of_references(frame: bytes) -> int:
-    """The bytes of the large fields that a frame refers to; none for one whose payload is gone."""
+    """Return the bytes of the large fields that a frame refers to; none for a removed payload."""
     try:
         return sum(references(decode(frame).payload).values())
     except MalformedFrame:
@@ -347,7 +347,7 @@ class Journal(Participant):
             return
 
     async def _sweep(self, age_seconds: float) -> None:
-        if not self._writer.problem:  # else what refers to a large field may be waiting for room
+        if not self._writer.problem:  # otherwise a message that refers to a large field may be waiting for room
             await self._redaction.sweep(age_seconds)
 
     @property

@@ -123,7 +123,7 @@ _UNTOUCHED = (0, DeliveryFailures(0, 0), None)
 
 
 def apply(db: sqlite3.Connection, changes: Mapping[str, ConsumerChanges]) -> None:
-    """Write what happened to each consumer. Raises `NotOnRecord` for one that is not registered."""
+    """Write the changes of each consumer. Raises `NotOnRecord` for one that is not registered."""
     state = read_state(db)
     for name, change in changes.items():
         _put_deliveries(db, name, change, state.last_number)
@@ -249,7 +249,7 @@ def remove_slice(
 
 
 def release_unused_pages(db: sqlite3.Connection) -> bool:
-    """Give unused pages at the end of the file back to the file system; returns whether there may be more.
+    """Return unused pages at the end of the file to the file system; returns whether there may be more.
 
     Without effect on a journal that an older program has made: there they are used again.
     """
@@ -310,7 +310,7 @@ class JournalStore:
         await self._stack.aclose()
 
     async def commit(self, new: Sequence[Entry], changes: Mapping[str, ConsumerChanges] = NO_CHANGES) -> list[Appended]:
-        """Number and store entries, and what happened to consumers, by name, in one commit.
+        """Number and store entries, and the changes of consumers, by name, in one commit.
 
         An entry whose envelope id is known keeps its number. Raises `NotOnRecord` for an unknown consumer.
         """

@@ -152,7 +152,7 @@ def _again(state: ConsumerState, numbers: Iterable[int]) -> ConsumerChanges:
     return ConsumerChanges(again=set(numbers), deaths=deaths)
 
 
-# How durable consumers come to be served, and how each is given its messages.
+# The admission of durable consumers, and the deliveries to each.
 
 PAGE = 2000
 NOT_GIVEN = (BlobNotStored, FrameTooLarge, PublishTimeout, StoreLocked, StoreUnwritable)
@@ -201,7 +201,7 @@ class JournalAdmission:
         newcomers, self._newcomers = self._newcomers, {}
         for name, (claim, instance) in newcomers.items():
             try:
-                if self._admitted.get(name) != claim:  # else it has said so again while earlier ones were admitted
+                if self._admitted.get(name) != claim:  # otherwise it was claimed again while earlier ones were admitted
                     await self._admit(claim)
             except StoreUnwritable as error:
                 log.error("%s: %s has to wait", error, name)
@@ -246,7 +246,7 @@ class JournalAdmission:
 
 class JournalDeliveries:
     """The deliveries of one journal: sent immediately if the frame is in memory, else read from the disk, in the order
-    of `give`. A message that was deleted in the meantime is `obsolete` and is not delivered.
+    of `deliver`. A message that was deleted in the meantime is `obsolete` and is not delivered.
 
     A message waits for the disk only once, however often it is to be delivered, and only as long as it is needed;
     otherwise the redeliveries of a slow system would make it slower.
@@ -277,11 +277,11 @@ class JournalDeliveries:
             self._bus.post(_message(delivery, frame))
 
     def settled(self, consumer: str, number: int) -> None:
-        """A message is done: what of it still waits is not needed."""
+        """Drop the waiting deliveries of a settled message."""
         self._from_disk.pop((consumer, number), None)
 
     def flush(self) -> None:
-        """Send what waits for others to travel with it."""
+        """Send the held deliveries."""
         lingering, self._lingering = self._lingering, []
         for message in lingering:
             self._bus.post(message)
@@ -415,19 +415,19 @@ class JournalWriter:
                 timer.cancel()
 
     async def catch_up(self) -> None:
-        """Commit what has arrived so far, and deliver what waits."""
+        """Commit all messages that have arrived so far, and deliver the waiting ones."""
         async with self._committing:
             for _ in range(0, self._queue.waiting, MAX_BATCH):
                 await self._commit()
         self._deliveries.flush()
 
     async def finish(self) -> None:
-        """Commit the remaining messages, so that processes which ended in order are not taken for dead later."""
+        """Commit the remaining messages, so that processes which ended in order do not count as dead later."""
         while self._queue and not self.problem:
             await self._commit()
         self._confirm_recorded()
 
-    # What arrives
+    # Incoming messages
 
     def _take(self, envelope: Envelope) -> bool:
         if not self._queue.add(envelope):

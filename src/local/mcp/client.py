@@ -124,11 +124,11 @@ def write_approved(path: Path, tools: Iterable[ApprovedTool]) -> None:
     write_private(path, json.dumps([asdict(tool) for tool in tools], indent=1))
 
 
-# What is kept of a login at a server elsewhere: tokens and our client there, among the secrets, for its url alone.
+# The stored login at a remote server: tokens and our client there, among the secrets, for its url alone.
 
 PREFIX = "mcp-login."
 SECRET_KEYS = ("access_token", "refresh_token", "client_secret")
-EARLY_SECONDS = 30.0  # before its end a token is taken for ended
+EARLY_SECONDS = 30.0  # before its end a token counts as expired
 
 Json = dict[str, Any]
 
@@ -170,7 +170,7 @@ class RemoteLogin:
     def keep(
         self, tokens: Mapping[str, Any], client: Mapping[str, Any] | None, authority: Mapping[str, Any] | None
     ) -> None:
-        """Keep new tokens in place of the last ones, with who gave them; and if there is a new one, our client."""
+        """Store new tokens in place of the last ones, with the authorization server; and our client, if it is new."""
         lasts = tokens.get("expires_in")
         kept = {
             "url": self.url,
@@ -244,7 +244,9 @@ class RemoteServer:
         return self._lost.done()
 
     def lose(self, why: str) -> None:
-        """The server does not answer any more, or has forgotten the session: the next call connects again."""
+        """Drop the connection, because the server no longer answers or has forgotten the session: the next call
+        connects again.
+        """
         if not self._lost.done():
             self._lost.set_result(why)
 
@@ -261,7 +263,7 @@ class RemoteServer:
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-END_SECONDS = 3.0  # for a server that says no more to end
+END_SECONDS = 3.0  # for a server that does not end by itself
 CLOSED = "closed"
 SESSION = "local.mcp.session"
 Server = ContainedServer | RemoteServer
@@ -275,10 +277,10 @@ class MCPConnection:
     def __init__(
         self, name: str, start: Start, start_seconds: float, require: Callable[[], object] | None = None
     ) -> None:
-        """`require()` raises `ToolError` where the server may not be used any more, which ends it."""
+        """`require()` raises `ToolError` if the server may not be used any more, which ends it."""
         self.name, self.trouble = name, ""
         self._start, self._start_seconds, self._require = start, start_seconds, require
-        self.may_call: Callable[[], object] | None = None  # raises `ToolError` where nothing may be called any more
+        self.may_call: Callable[[], object] | None = None  # raises `ToolError` if no call is permitted any more
         self._serving: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[MCPSession] | None = None
         self._server: Server | None = None
@@ -400,7 +402,7 @@ class MCPConnection:
         except Exception:
             if not isinstance(server, RemoteServer) or server.is_lost:
                 with suppress(TimeoutError):
-                    self.trouble = await asyncio.wait_for(asyncio.shield(ended), END_SECONDS)  # which says more
+                    self.trouble = await asyncio.wait_for(asyncio.shield(ended), END_SECONDS)  # which has more details
             raise
 
     def _unavailable(self) -> ToolError:
@@ -416,7 +418,7 @@ def _reason(error: BaseException) -> str:
     return (str(error) or type(error).__name__).partition("\n")[0]
 
 
-# What a server's tool has given back, as text for the model.
+# The result of a server's tool, as text for the model.
 
 
 def output_of(result: CallToolResult) -> ToolOutput:
@@ -441,7 +443,7 @@ def _text(block: ContentBlock) -> str:
             return getattr(block.resource, "text", "") or f"[{block.resource.uri}, left out]"
 
 
-# What the SDK reads and writes, over the lines of a contained server.
+# The SDK's streams over the lines of a sandboxed server.
 
 Read = MemoryObjectReceiveStream[SessionMessage | Exception]
 Written = MemoryObjectSendStream[SessionMessage]
@@ -541,7 +543,7 @@ def auth_of(server: RemoteServer, login: RemoteLogin, visitor: LoginPrompt | Non
     storage = _Storage(login, registers_again=visitor is not None)
     provider = OAuthClientProvider(server.url, metadata, storage, redirect_handler=visit, callback_handler=answer)
     if visitor is None and (known := login.authority()):
-        provider.context.oauth_metadata = OAuthMetadata.model_validate(known)  # else the tool server gets what renews
+        provider.context.oauth_metadata = OAuthMetadata.model_validate(known)  # else it would get the refresh token
     storage.authority = lambda: provider.context.oauth_metadata
     return provider
 
@@ -551,7 +553,7 @@ def login_wanted(name: str) -> str:
     return f"it requires a login: local2 mcp login {name}"
 
 
-# What the SDK reads and writes, over HTTP to a server elsewhere.
+# The SDK's streams over HTTP to a remote server.
 
 ANSWER_BYTES = 16 * 1024 * 1024
 CONNECT_SECONDS = 10.0

@@ -28,7 +28,7 @@ class MCPEndpoint(LivePart):
         self._serving: asyncio.Task[None] | None = None
 
     def stop(self) -> None:
-        """End what waits, and every session."""
+        """End all waiting requests, and every session."""
         self._stopping.set()
 
     async def close(self) -> None:
@@ -37,7 +37,7 @@ class MCPEndpoint(LivePart):
             await asyncio.wait([self._serving], timeout=END_SECONDS)
 
     async def answer(self, context: ApiContext, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request to the API whose parts these are."""
+        """Answer one request to the API of this context."""
         async with self._beginning:
             if self._sessions is None:
                 module = await asyncio.to_thread(importlib.import_module, SESSIONS)

@@ -32,7 +32,7 @@ from local.tools.skill_folder import ServingSkill
 if TYPE_CHECKING:
     from local.mcp.servers import MCPServerBook
 
-# An answer of the MCP SDK on its way: each refusal is a JSON-RPC error with one sentence, however the SDK says it.
+# An answer of the MCP SDK on its way: each refusal is a JSON-RPC error with one sentence, whatever its form in the SDK.
 
 INVALID_REQUEST = -32600
 NO_MESSAGE = "body: expected one JSON-RPC request, notification or response, as an object"

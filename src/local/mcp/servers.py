@@ -62,7 +62,7 @@ class ToolReview:
 
 
 def where(server: MCPServerConfig) -> str:
-    """The URL of a server, or the command that starts it, as it is written in `mcp.json`."""
+    """Return the URL of a server, or the command that starts it, as it is written in `mcp.json`."""
     return server.url or " ".join((server.command, *server.args))
 
 
@@ -245,7 +245,7 @@ class ServerLogin:
         return None
 
     def cancel(self) -> None:
-        """Give it up."""
+        """Cancel the login."""
         if self._task is not None:
             self._task.cancel()
 

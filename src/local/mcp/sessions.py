@@ -40,7 +40,7 @@ class InProcessClient:
     def __init__(self, context: ApiContext, principal: Principal) -> None:
         self._context, self._session, self._principal = context, context.session, principal
         self._tools = context.client_tools
-        self._app = context.asked_of(routed())
+        self._app = context.serving(routed())
 
     async def get(self, path: str, fields: Mapping[str, Any]) -> Json:
         """See `MCPClient`."""

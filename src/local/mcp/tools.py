@@ -141,9 +141,9 @@ def __getattr__(name: str) -> type[MCPGroup]:
 def connect(
     server: str, config: MCPServerConfig, data_dir: Path, settings: Sequence[Path], visitor: LoginPrompt | None = None
 ) -> MCPConnection:
-    """A connection to a server: in a sandbox with a folder of its own, below the data directory, and what it may read;
-    or at its url, where `visitor` logs in. Raises `SandboxMissing`, and `ConfigError` for a folder that is missing or
-    that servers may not see.
+    """Return a connection to a server: in a sandbox with its own folder, below the data directory, and the folders that
+    it may read; or at its url, where `visitor` logs in. Raises `SandboxMissing`, and `ConfigError` for a folder that is
+    missing or that servers may not see.
     """
     store = SecretStore(data_dir)
     meant = config.expanded(server, variable, store.get)

@@ -100,15 +100,16 @@ class TurnFigures:
 
 
 class AdmissionControl:
-    """The decision whether one more query is accepted, made from measurements of the line alone. It concerns the time
-    before a turn begins: from there on it is the model's time, unless the generator's process is busy all the time.
-    Then those that have begun wait for it as well, and count as a part of the line until they end: many begin at once
-    where places are free, so that their number says nothing of its speed. A query that joins a line waits as long as
-    the line takes at its speed (J. Little, 1961: L = λW), on average or lately, and where the line stands still no less
-    than its first query has waited already. Nothing is refused where few wait."""
+    """The decision whether one more query is accepted, from measurements of the queue alone. It concerns the time
+    before a turn begins: the time after that is the model's, unless the generator's process is busy all the time. Then
+    turns that have begun wait for it as well, and count as a part of the queue until they end: many begin at once where
+    places are free, so that their number is no measure of its speed. A query that joins a queue waits as long as the
+    queue takes at its speed (J. Little, 1961: L = λW), on average or lately, and if the queue does not move, at least
+    as long as its first query has waited already. Nothing is refused if few wait.
+    """
 
     def __init__(self, max_wait_seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
-        """None refuses nothing; `clock` gives monotonic seconds."""
+        """None refuses nothing; `clock` returns monotonic seconds."""
         self._max_wait_seconds, self._clock = max_wait_seconds, clock
         self._samples: deque[tuple[float, LineSample]] = deque()
         self._turns: TurnFigures | None = None
@@ -234,7 +235,7 @@ class LiveQuery:
         return bool(self.view.states) or self.view.ended
 
     async def accepted(self) -> None:
-        """Wait until it is on record. Raises what `refuse` was given."""
+        """Wait until it is recorded. Raises the error passed to `refuse`."""
         await self._accepted.wait()
         if self.view.failure is not None:
             raise self.view.failure
@@ -539,7 +540,7 @@ class Asker:
         return view_of(await look_up(self._bus, "query", query_id, seconds))
 
     def forget(self, engram_id: str, query_id: str) -> None:
-        """A memory was deleted: keep nothing of its query here, nor what others have recalled of it."""
+        """Forget a deleted memory: its query, and its content recalled by others."""
         self._queries.forget(lambda view: view.query_id == query_id or view.has_recalled(engram_id))
 
     def forget_session(self, session_id: str) -> None:

@@ -45,7 +45,7 @@ class QueryDeleted(LocalError):
 
     def __init__(self, query_id: str, user_id: str | None = None) -> None:
         super().__init__(f"query_id {query_id} was used for a query that was deleted; choose a new one")
-        self.user_id = user_id  # whose it was
+        self.user_id = user_id  # of the query
 
 
 class NotAccepted(LocalError):

@@ -30,9 +30,9 @@ from local.queries.errors import QueryDeleted, QueryRefused
 from local.queries.view import JUDGEMENTS, Judgement, Judgements, QueryTrace, QueryView, kind_of, message_summary
 from local.swarm.messages import AgentChanged
 
-# Who did what, with whose leave: one message on record as a line of the audit.
+# The audit: who did what, with whose approval: one recorded message as a line.
 
-# Subjects, exact or a family, and what each is called there.
+# Subjects, exact or a family, and their names in the audit.
 KINDS: Final[Mapping[str, str]] = {
     "query.received": "query",
     "tool.request.": "call",
@@ -48,7 +48,7 @@ SHOWN = 300  # characters of a text
 
 
 def subjects_of(kinds: frozenset[str]) -> tuple[str, ...]:
-    """The subjects on which activity of these kinds stands; of all kinds without any."""
+    """Return the subjects of these kinds of activity; without kinds those of all."""
     return tuple(subject for subject, kind in KINDS.items() if not kinds or kind in kinds)
 
 
@@ -121,7 +121,7 @@ _TELLING: Final[Mapping[str, Any]] = {
 }
 
 
-# All that the journal has of one query: headers, and what can be read of it.
+# The journal's record of one query: headers, and the readable payloads.
 
 PAGE = 20
 MOST = 5_000  # messages of one query; a turn makes some dozens
@@ -179,7 +179,7 @@ async def trace_of(bus: Bus, query_id: str, recorded: list[RecordedMessage]) -> 
 
 
 async def _read(bus: Bus, kind: type[Message], envelope: Envelope) -> Message | None:
-    """A message; what cannot be read is as good as removed."""
+    """Return a message; an unreadable one counts as removed."""
     try:
         return await bus.decode(kind, envelope)
     except MalformedFrame:
@@ -299,7 +299,9 @@ def _is_main_outcome(told: tuple[Message, Envelope]) -> bool:
 
 
 async def _as_the_generator_has_it(bus: Bus, query_id: str, removed: Envelope, seconds: float) -> Told:
-    """The outcome that has left the journal; nothing if the query is open: what has left was another respondent's."""
+    """Return the outcome that was removed from the journal; none if the query is open: the removed one was another
+    respondent's.
+    """
     try:
         outcome = _outcome_in(await look_up(bus, "query", query_id, seconds))
     except QueryRefused as error:
@@ -314,7 +316,7 @@ def _outcome_in(record: Json) -> QueryFailed | ResponseGeneration | None:
     return None if outcome is None else _OUTCOMES[record["outcome_subject"]].model_validate(outcome)
 
 
-# What answers and reflection have cost, folded from how they stand on record: exact for all that is still there.
+# The usage of answers and reflection, summed from the record: exact for all that is still there.
 
 MILLION: Final = 1_000_000
 
@@ -382,7 +384,7 @@ class UsageLedger:
         self._sums.setdefault(key, UsageSum()).add(used)
 
     def name_job(self, query_id: str, job: str) -> None:
-        """Say for which job a run was."""
+        """Set the job of a run."""
         self._jobs[query_id] = job
 
     def entries(self, user_id: str | None, since: str = "", until: str = "9") -> Iterator[tuple[UsageKey, UsageSum]]:

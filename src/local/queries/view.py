@@ -79,7 +79,7 @@ class CallLog:
             self._call(message.call_id, message.tool).update(message.model_dump(mode="json", exclude={"query_id"}))
 
     def receive_removed(self, envelope: Envelope) -> None:
-        """Take in a request or a result whose payload was removed."""
+        """Note a request or a result whose payload was removed."""
         if envelope.subject.startswith(TOOL_REQUEST):
             self._requests.setdefault(envelope.id, envelope.id)
             self._call(envelope.id, envelope.subject.removeprefix(TOOL_REQUEST))
@@ -355,11 +355,11 @@ def _end_of(span: TraceSpan, end: float) -> float:
     return end if span.ended is None else min(span.ended, end)
 
 
-# What the time of one query went into: spans folded from the messages that it has caused, without I/O or a clock.
+# The time of one query: spans computed from the messages that it has caused, without I/O or a clock.
 
 MEMORY_TOOL = "search_memory"
 GENERATING = "GENERATING"  # as agent.transition names the state in which the model works
-LATER = {"grade": "GRADING", "comparison": "COMPARING", "classified": "CLASSIFYING"}  # in which what follows is made
+LATER = {"grade": "GRADING", "comparison": "COMPARING", "classified": "CLASSIFYING"}  # states of the work that follows
 
 
 class AttemptSpan(NamedTuple):
@@ -642,7 +642,7 @@ class QueryView:
         self.response: ResponseGeneration | None = None
         self.failure: LocalError | None = None  # the reason why there is no response
         self.is_outcome_removed = False
-        self.answers: dict[str, Trace] = {}  # by respondent, for what follows from an answer
+        self.answers: dict[str, Trace] = {}  # by respondent, for messages that follow from an answer
         self.answered_at = 0.0  # seconds since 1970, 0 until there is an answer
         self.judgements = Judgements()
         self.context: ContextProvided | None = None  # the memories added to the prompt
@@ -716,8 +716,9 @@ class QueryView:
     # The fold
 
     def receive(self, message: Message | None, envelope: Envelope, t: float | None = None) -> list[QueryDelta] | None:
-        """Take in one message, None for one whose payload was removed; with `t`, seconds since the query was asked, it
-        is put on the log. Returns the events that it makes; None if it changes nothing."""
+        """Add one message, None for one whose payload was removed; with `t`, seconds since the query was asked, it is
+        put on the log. Returns its events; None if it changes nothing.
+        """
         if message is None:
             return self._receive_removed(envelope)
         if isinstance(message, QueryReceived):

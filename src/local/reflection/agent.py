@@ -137,7 +137,7 @@ def _came_of(dream: Dream) -> str:
     return f"{count} {'note' if count == 1 else 'notes'}"
 
 
-# The routine that thinks about what has happened lately.
+# The routine that thinks about recent events.
 
 MONOLOGUE_FILE = "monologue.json"  # in the data directory
 INNER_MONOLOGUE_MOST_EXCHANGES = 10  # for one thought, the latest

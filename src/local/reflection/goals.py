@@ -40,7 +40,7 @@ from local.reflection.routine import (
     recent_exchanges,
 )
 
-# A goal: what its owner wants to get to, and how often that is looked at.
+# A goal: its owner's aim, and the schedule of its checks.
 
 DAY_SECONDS = 24 * 3600  # a clock that was put back by more than this was wrong before
 
@@ -320,7 +320,7 @@ def _without_old(goals: Iterable[Goal]) -> list[Goal]:
     return [goal for goal in every if goal.goal_id not in old]
 
 
-# What a model is asked when a goal is checked, and how its reply is read.
+# A model's prompt for the check of a goal, and the reading of its reply.
 
 MOST_GOAL_CHARS = 600  # of a remark
 DONE = "This goal seems to be reached."

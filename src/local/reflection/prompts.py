@@ -163,7 +163,7 @@ def read(text: str, exchanges: Sequence[ToldExchange]) -> Dream:
     return Dream(tuple(found), reply.soul.strip(), skill if skill.name else None)
 
 
-# What a model is asked when it reflects on what has happened lately, and how its reply is read.
+# A model's prompt for reflection on recent events, and the reading of its reply.
 
 MOST_THOUGHT_CHARS = 500  # of a thought
 _THOUGHT_PROMPT_INSTRUCTIONS = """\

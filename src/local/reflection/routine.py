@@ -76,7 +76,7 @@ class BackgroundCost:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundModel:
-    """A model that is called with a lease for each question, and gives way to users' turns."""
+    """A model that is called with a lease for each question, and makes room for users' turns."""
 
     publishes: ClassVar[Publications] = (Leases,)
     chat: ChatModel
@@ -153,7 +153,7 @@ async def recent_exchanges(bus: Bus, since: float, most: int) -> RecentExchanges
     return RecentExchanges(told, until, len(fresh) - len(read))
 
 
-# How far a routine has come, what that has cost, and whether it is switched on: in one small file.
+# A routine's progress, its cost, and whether it is switched on: in one small file.
 
 log = logging.getLogger(__name__)
 
@@ -243,7 +243,7 @@ def out_of_tokens(state: RoutineState, policy: RoutinePolicy, now: float) -> str
 
 
 def is_on(state: RoutineState, policy: RoutinePolicy) -> bool:
-    """Whether the routine is on: as last switched, else as the settings say."""
+    """Whether the routine is on: as last switched, else by the settings."""
     return policy.is_on if state.is_on is None else state.is_on
 
 
@@ -251,7 +251,7 @@ def is_on(state: RoutineState, policy: RoutinePolicy) -> bool:
 
 
 class ReflectionConfig(Settings):
-    """The settings in `reflection.yaml`; the comments there say what each key means."""
+    """The settings in `reflection.yaml`; the comments there explain each key."""
 
     dream: bool = True
     dream_every_hours: float = Field(24.0, gt=0)
@@ -359,7 +359,7 @@ class Routine(ABC):
         await self.keep(replace(self.state, is_on=is_on))
 
     def want(self) -> str:
-        """Have it done now; gives why it cannot be, empty if it can."""
+        """Request a run now; returns why that is not possible, empty if it is."""
         out = out_of_tokens(self.state, self.policy, self.context.clock())
         if not out:
             self._wanted.set()

@@ -70,7 +70,7 @@ def _given(**values: Any) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-# `local2 backup`, `restore` and `rebuild`: what is stored, copied, restored and rebuilt.
+# `local2 backup`, `restore` and `rebuild`: copies of the stored data.
 
 
 def backup(

@@ -1,4 +1,6 @@
-"""Checks of every model server that is used: does it answer, does it have our models, and can they do what we ask."""
+"""Checks of every used model server: whether it answers, has the needed models, and whether those have the needed
+capabilities.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ if TYPE_CHECKING:  # optional capabilities: removed ones are not checked
     from local.memory.service import Condition
     from local.web.search import WebSearchConfig
 
-# What a check has found, as text or, with all others, as JSON.
+# The result of a check, as text or, with all others, as JSON.
 
 
 class FindingStatus(StrEnum):
@@ -122,7 +124,7 @@ def findings_as_json(findings: Sequence[DoctorFinding]) -> str:
     return json.dumps({"status": worst(findings), "findings": [asdict(finding) for finding in findings]})
 
 
-# What the checks examine: the settings of this installation, and what runs on its data directory.
+# The inputs of the checks: the settings of this installation, and the system on its data directory.
 
 M = TypeVar("M", bound=Settings)
 
@@ -249,7 +251,7 @@ def _running(data_dir: Path) -> RunInfo | None:
 
 # Checks of this machine: Python, packages, data directory, disk, damaged stores, run directory, port of the API.
 
-# What each process or the set-up imports, by import name.
+# The packages of each process and of the set-up, by import name.
 PACKAGES = (
     "anyio", "charset_normalizer", "chromadb", "cronsim", "fastapi", "h11", "httpx", "httpx2", "idna", "jsonschema",
     "lxml", "lxml_html_clean", "markdown_it", "mcp", "nacl", "numpy", "ollama", "pathspec", "platformdirs",
@@ -392,7 +394,7 @@ async def check_model_servers(
     observers: ObserverModels = ObserverModels(),
     secret_of: Callable[[str], str] = str,
 ) -> list[DoctorFinding]:
-    """Everything about the servers and their models; what cannot be asked without the one before is left out."""
+    """Return the findings on the servers and their models; checks that depend on a failed one are left out."""
     if system.backend == "stand_in":
         return [ok(SERVER, "the stand-in, as set by backend in system.yaml; it is not a language model")]
     models = models or ModelsConfig()
@@ -790,8 +792,8 @@ Tell = Callable[[Sequence[DoctorFinding]], None]
 
 
 def run(*, config_dir: Path | None = None, data_dir: Path | None = None, as_json: bool = False) -> int:
-    """Run all checks and print each finding as soon as it is known, or as JSON all of them at the end. Returns the
-    exit status: 1 if a check fails, else 0.
+    """Run all checks and print each finding as soon as it is known, or as JSON all of them at the end. Returns the exit
+    status: 1 if a check fails, else 0.
     """
     tell = _in_silence if as_json else _print
     findings = asyncio.run(_until_interrupted(check_up(config_dir, find_data_dir(data_dir), tell)))

@@ -179,8 +179,9 @@ class NameTaken(LocalError):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until Ctrl-C or SIGTERM. The exit status is 2, with one line, for whatever the user can mend, and 130 for
-    Ctrl-C before the participant serves."""
+    """Serve until Ctrl-C or SIGTERM. The exit status is 2, with one line, for errors that the user can correct, and 130
+    for Ctrl-C before the participant serves.
+    """
     os.umask(0o077)  # its files are for this user alone
     return exit_status(app, sys.argv[1:] if arguments is None else arguments, "python -m local.run.participant")
 

@@ -36,4 +36,4 @@ for tool in tools:
     if "run" in vars(tool):
         tool.arguments()
 routed()
-httpx.AsyncHTTPTransport(verify=False)  # imports what httpx puts off; OpenSSL sets itself up, which is a megabyte
+httpx.AsyncHTTPTransport(verify=False)  # imports httpx's deferred modules, and initialises OpenSSL: a megabyte

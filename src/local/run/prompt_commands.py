@@ -66,8 +66,9 @@ def messages(prompt: str | None, session_id: str, config_dir: Path | None, data_
 def configured(
     prompt: str | None, config_dir: Path | None, data_dir: Path | None
 ) -> tuple[str, Sequence[str], PromptInputs]:
-    """The model, what of the owner's texts is left out, and what its prompt is compiled from, by the settings. Raises
-    `ConfigError`."""
+    """Return the model, the owner's texts that are left out, and the inputs of its prompt, from the settings. Raises
+    `ConfigError`.
+    """
     layers = layers_for(config_dir)
     system = load_system(layers, {}, environment())
     overrides: dict[str, Any] = {}

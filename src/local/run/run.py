@@ -312,12 +312,12 @@ async def introduce(directory: RunDirectory, facts: RunInfo, greet: Callable[[],
 
 
 def _clear_temporary(directory: RunDirectory) -> None:
-    """Remove what systems that were killed have left in the folder for temporary files."""
+    """Remove the temporary files of systems that were killed."""
     count = directory.clear_others()
     log.debug("%d temporary folders of killed processes were removed", count)
 
 
-# What ends a system: a signal, or the end of the program that started it for a while.
+# The end of a system: by a signal, or by the end of the program that started it for a while.
 
 
 def stop_when_asked(stop: asyncio.Event, supervisor: Supervisor, starter: int | None = None) -> None:
@@ -423,7 +423,7 @@ class SystemPlan:
 
 
 def run(flags: Flags) -> int:
-    """Run the system until it is to stop. Returns the exit status; raises `LocalError` for what kept it from that."""
+    """Run the system until it is to stop. Returns the exit status; raises `LocalError` if it cannot run."""
     failpoints.check()
     layers = layers_for(flags.config_dir)
     system = configured(flags, layers)
@@ -550,10 +550,10 @@ def _is_misconfigured(child: ChildState, plan: SystemPlan) -> bool:
 
 
 def stages(plan: SystemPlan) -> list[ChildSpec | list[ChildSpec]]:
-    """The children in start order: the proxy first, then the model servers that we run, then everything that only needs
-    the bus, side by side.
+    """Return the children in start order: the proxy first, then the model servers that we run, then everything that
+    only needs the bus, side by side.
 
-    What is published before the journal listens is sent again until it does.
+    Messages from before the journal listens are sent again until it does.
     """
     proxy = ChildSpec("proxy", "proxy", "local.run.processes:run_proxy", (plan.bus,))
     servers = [_model_server(plan, spec) for spec in plan.backend.servers]

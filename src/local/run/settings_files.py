@@ -206,7 +206,7 @@ class SettingsFiles:
         try:
             values = read(self._layers[-1] / f"{name}.yaml").values
         except ConfigError:
-            return ""  # `problem` says why
+            return ""  # `problem` has the reason
         shown = {key: _masked(key, value) for key, value in values.items()}
         return yaml.safe_dump(shown, allow_unicode=True, sort_keys=False, width=100) if shown else ""
 
@@ -293,7 +293,9 @@ def _has_hidden(value: object) -> bool:
 
 
 def _masked(key: str, value: Any, *, is_secret: bool = False) -> Any:
-    """A value of a settings file, without what looks like a secret: by its key, or as the password of an address."""
+    """Return a value of a settings file, masked if it looks like a secret: by its key, or as the password of an
+    address.
+    """
     is_secret = is_secret or key in SECRETS or bool(_LIKE_A_SECRET.search(key))
     match value:
         case str():

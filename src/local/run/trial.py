@@ -44,7 +44,7 @@ class TrialModel:
         models: ModelsConfig,
         installer: Callable[[], PackageInstaller] | None = None,
     ) -> None:
-        """`folder` is where GGUF files are kept; `installer` gives what installs packages."""
+        """`folder` is where GGUF files are stored; `installer` returns the installer of packages."""
         self._folder = folder
         self._provider = next((one for one in models.providers.values() if one.kind == "llama_server"), None)
         self._installer = installer or our_installer
@@ -62,7 +62,7 @@ class TrialModel:
         ]
 
     def install(self) -> None:
-        """Install the missing parts. Raises `ModelError`, which says what failed and what to do."""
+        """Install the missing parts. Raises `ModelError`, with the reason and a remedy."""
         try:
             if not self._has_program():
                 self._installer().add(PROGRAM_LOCK)

@@ -458,8 +458,9 @@ NOT_ON_RECORD: Mapping[str, str] = {
 
 
 def rebuild(data_dir: Path, name: str) -> int:
-    """Rebuild a store of `STORES` from the journal; returns how many exchanges are in it. What there was is moved
-    aside. Nothing may run on the data directory. Raises `NotOnRecord` without a journal, `StoreFailed`."""
+    """Rebuild a store of `STORES` from the journal; returns how many exchanges are in it. The former file is moved
+    aside. No system may run on the data directory. Raises `NotOnRecord` without a journal, `StoreFailed`.
+    """
     path = data_dir / STORES[name].path
     try:
         _rebuild_move_aside(path)

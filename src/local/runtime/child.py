@@ -166,7 +166,7 @@ class SharedLifeline(Lifeline):
     def leave(self) -> None:
         """Report this child as ended to the supervisor, although its process lives on."""
         self._has_left = True
-        with suppress(OSError):  # the supervisor has gone
+        with suppress(OSError):  # the supervisor has ended
             self._sock.shutdown(socket.SHUT_RDWR)
 
     def _stop(self) -> None:
@@ -338,7 +338,7 @@ class StartedProcess(Protocol):
     pid: int
 
     def reap(self, said: int | None) -> int | None:
-        """The exit status of one of its children that is gone; see `ForkedProcess` in template.py."""
+        """Return the exit status of one of its ended children; see `ForkedProcess` in template.py."""
 
 
 # One running child process: its messages on the lifeline, its signals, its end.
@@ -369,14 +369,14 @@ class ChildProcess:
         self.last_words = ""
         self.on_trouble: Callable[[], object] = lambda: None  # called when there are new last words
         self._half_said = b""
-        self._status: int | None = None  # that it has said itself
+        self._status: int | None = None  # sent by itself
         self._process, self._sock = process, sock
         self._on_ready, self._on_beat, self._on_terminated = on_ready, on_beat, on_terminated
         sock.setblocking(False)
         asyncio.get_running_loop().add_reader(sock, self._listen)
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Signal the child unless it has gone: afterwards its pid may be another's."""
+        """Signal the child unless it has ended: afterwards its pid may be another's."""
         if not self.gone.is_set():
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
@@ -450,7 +450,7 @@ class ChildProcess:
 
 
 def describe_end(status: int | None) -> str:
-    """An exit status as `Template.reap` gives it, in words."""
+    """Return an exit status of `Template.reap` as text."""
     if status is None:
         return "exit status unknown"
     if status >= 0:

@@ -55,7 +55,7 @@ class LogFileHandler(logging.Handler):
             self._complain(error)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._leave()
         super().close()
 
@@ -187,7 +187,7 @@ class TerminalHandler(logging.StreamHandler[TextIO]):
         if hasattr(record, "is_only_in_file"):
             return
         if self._held is not None and record.levelno < logging.ERROR:
-            self._held.append((copy_context(), record))  # the line names whose task it was
+            self._held.append((copy_context(), record))  # the line names the task's query
         else:
             super().emit(record)
 

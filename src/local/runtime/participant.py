@@ -93,14 +93,14 @@ def on(
 ) -> Callable[[Handler[M]], Handler[M]]:
     """Mark a method `async def (self, message, envelope) -> Message | None` as the handler of a message class.
 
-    What it returns is published as the reply. With `concurrency` 1 messages are handled one after the other in order
-    of arrival, else up to that many side by side. What it raises becomes an error message, never a crash.
+    Its return value is published as the reply. With `concurrency` 1 messages are handled one after the other in order
+    of arrival, else up to that many side by side. An exception becomes an error message, never a crash.
 
     With `durable`, the name of a consumer of the journal, it misses nothing: it gets every message that was ever
     committed, from the journal alone, the messages of one session in order (up to `lane_width` of them side by side),
-    and a message again for as long as it has not returned: after a crash, and when it raises. `StoreFailed` says that
-    it could not do its work now; any other error is a failure, of which too many make the message a dead letter. So
-    what it does must come to the same when it is done twice.
+    and a message again until it has returned: after a crash, and after an exception. `StoreFailed` means that the work
+    cannot be done now; any other error is a failure, of which too many make the message a dead letter. So handling a
+    message twice must have the same effect as once.
     """
 
     def mark(method: Handler[M]) -> Handler[M]:
@@ -129,9 +129,9 @@ class Participant:
     Subclasses set `name`, `kind` and `Config`, take their config and services as arguments, and mark handlers with
     `on`. The runtime sets `bus` first. A participant that is not `journaled` waits for no confirmation.
 
-    It may publish what its class declares: the return annotations of its handlers, and the entries of `publishes`:
-    messages, whole subjects, and helpers with a `publishes` list. A class without that list declares every message,
-    and every such helper, that its code names.
+    It may publish the messages that its class declares: the return annotations of its handlers, and the entries of
+    `publishes`: messages, whole subjects, and helpers with a `publishes` list. A class without that list declares every
+    message, and every such helper, that its code names.
     """
 
     name: ClassVar[str]
@@ -139,15 +139,15 @@ class Participant:
     settings: ClassVar[str] = ""  # the YAML file, where it is not called like the participant
     Config: ClassVar[type[Settings]] = Settingless
     journaled: ClassVar[bool] = True
-    publishes: ClassVar[Publications | None] = None  # beside what handlers return; see `declaring`
-    speaks_as: ClassVar[str | None] = None  # the respondent_id that all it says of a query names, if it answers queries
+    publishes: ClassVar[Publications | None] = None  # besides the replies of handlers; see `declaring`
+    speaks_as: ClassVar[str | None] = None  # the respondent_id in its messages, if it answers queries
     linger_ms: ClassVar[int] = 0  # how long deliveries may be held to be sent together, if no user waits
     bus: Bus
 
     def __init__(self, config: Settings) -> None:
         self.config = config
         self.attempts: dict[str, int] = {}  # of unfinished deliveries of the journal, by envelope id
-        self.consumers: list[Consumer] = []  # that give it what its durable handlers take
+        self.consumers: list[Consumer] = []  # that deliver to its durable handlers
 
     @classmethod
     def build(cls, config: Any, resources: Resources) -> Self:
@@ -479,7 +479,7 @@ class DurableSubscription:
         self.consumer.fail(self._numbers.pop(envelope.id), reason)
 
     def close(self) -> None:
-        """See `Subscription`. What has not begun is handed back with the consumer."""
+        """See `Subscription`. Messages that have not begun are handed back with the consumer."""
         self._closed = True
         self.inbox.discard()
         self.inbox.close()

@@ -56,7 +56,7 @@ def explained(error: BaseException) -> str:
     """
     name, text = type(error).__name__, str(error)
     if isinstance(error, SyntaxError) and error.filename:
-        text = error.msg  # the place stands before it
+        text = error.msg  # the place precedes it
     if isinstance(error, LocalError):
         return f"{name}: {text}"
     return f"{located(error)}: {text}" if text else located(error)
@@ -96,8 +96,8 @@ def _shortened(file: str) -> str:
     return file.removeprefix(max(filter(file.startswith, folders), key=len, default=""))
 
 
-# Who lives: how often participants say how they are, and after which silence one counts as gone. Decided here
-# alone.
+# The presence of participants: the interval of their statuses, and the silence after which one counts as gone. Only
+# decided here.
 
 LOOK_SECONDS = 1.0  # changes of a participant's status are published within it
 BEAT_SECONDS = 5.0  # an unchanged status is published this often
@@ -171,7 +171,7 @@ log = logging.getLogger(__name__)
 STOP_SECONDS = 10.0
 LOG_AGAIN_SECONDS = 60.0  # the repeated log of an unchanged reason to postpone messages
 YIELD_EVERY = 128  # messages handled without a pause before the socket's reader gets its turn
-# What a durable handler may raise when its work cannot be done now: it is given the message again.
+# The errors of a durable handler whose work cannot be done now: it gets the message again.
 NOT_NOW = (BlobNotStored, StoreFailed, NotConfirmed, PublishTimeout, BusClosed, HandedBack)
 
 
@@ -254,7 +254,7 @@ class ParticipantRunner:
     async def _work_side_by_side(self, subscription: Subscription) -> None:
         places = asyncio.Semaphore(subscription.handles.concurrency)
         async with asyncio.TaskGroup() as tasks:
-            await places.acquire()  # before an envelope is taken: what waits, waits where it can expire
+            await places.acquire()  # before an envelope is taken: it waits where it can expire
             async for envelope in subscription.inbox:
                 task = tasks.create_task(self._handle(subscription, envelope))
                 task.add_done_callback(lambda _: places.release())
@@ -428,7 +428,7 @@ def _is_out_of_date(subject: str) -> bool:
 
 SCHEDSTAT = Path("/proc/thread-self/schedstat")  # of Linux: nanoseconds run, nanoseconds ready to run, times
 LEAST_SECONDS = 0.5
-STEP = 10  # per cent: smaller changes say nothing
+STEP = 10  # per cent: smaller changes are not reported
 
 
 class ThreadLoad:

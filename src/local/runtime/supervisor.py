@@ -42,7 +42,7 @@ from local.runtime.template import Template
 
 NANOSECOND = 1e-9
 MOST_OF_IT = 0.5  # of a silence
-MOST_EXCUSES = 10  # of one silence, so that what hangs on a busy machine is found out all the same
+MOST_EXCUSES = 10  # of one silence, so that a process that hangs on a busy machine is detected all the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class CpuStarvation:
         self._begun, self._latest = self._begun or (now, status), status
 
     def end(self) -> None:
-        """Forget it: the process has said something, or is gone."""
+        """Forget the silence: the process has sent a sign of life, or has ended."""
         self._begun, self._excuses = None, 0
 
     def excuses(self, now: float) -> bool:
@@ -146,9 +146,9 @@ class RestartPolicy:
         self._retries = Backoff(FIRST_RETRY, LONGEST_RETRY)
 
     def died(self, lived: float | None, *, is_hopeless: bool = False) -> float:
-        """Seconds to wait before the next start: none at first, then 0.1 s doubling up to 5 s; once the child is given
-        up 5 s doubling up to 30 s. A death that is hopeless gives it up at once: only a person can mend that, and soon
-        sees whether it helped.
+        """Return the seconds to wait before the next start: none at first, then 0.1 s doubling up to 5 s; once the
+        child is given up 5 s doubling up to 30 s. A hopeless death gives it up at once: only a person can repair that,
+        and soon sees whether it helped.
 
         `lived` is the time from ready to death in seconds, None for a child that never became ready.
         """
@@ -248,7 +248,7 @@ class Watchdog:
         self._deadlines.pop(name, None)
 
     def overdue(self, now: float) -> tuple[str, ...]:
-        """The names whose deadline has passed; none if this call comes late."""
+        """Return the names whose deadline has passed; none if this call comes late."""
         late = now - self._last_tick > LATE_TICKS * self._tick
         self._last_tick = now
         if late:
@@ -283,7 +283,7 @@ class ChildMonitor:
         self._child: ChildProcess | None = None
         self._ready_at: float | None = None
         self._fault, self._last_death = "", ""
-        self._troubled_at = -math.inf  # when the child last said what keeps it from becoming ready
+        self._troubled_at = -math.inf  # when the child last reported what keeps it from becoming ready
         self._wait = CpuStarvation()
 
     @property
@@ -542,8 +542,7 @@ class Supervisor:
         return self
 
     def show_warnings(self) -> None:
-        """Show what warnings were held back, here and in the children, and hold none from now on: the start has not
-        failed."""
+        """Show the held warnings, here and in the children, and hold none from now on: the start has not failed."""
         release_warnings()
         for monitor in self._monitors.values():
             monitor.show_warnings()

@@ -66,11 +66,11 @@ class TemplateEnded(ForkLost):
     """The template has ended, or was killed."""
 
 
-# What both sides say: a request is a letter and a pickle, an answer is a number.
+# The protocol: a request is a letter and a pickle, an answer is a number.
 
 
 def _pickled(value: object) -> tuple[bytes, list[socket.socket]]:
-    """A value as bytes, and the sockets in it. Raises what pickle raises."""
+    """Return a value as bytes, and the sockets in it. Raises pickle's errors."""
     sockets: list[socket.socket] = []
 
     class Pickler(pickle.Pickler):
@@ -121,8 +121,9 @@ class TemplateProcess:
         atexit.register(control.close)
 
     def fork(self, specs: Sequence[ChildSpec], lifelines: Sequence[socket.socket], hang_seconds: float) -> int:
-        """Fork one process for these children; returns its id. Raises `TimeoutError`, `TemplateEnded`, `OSError` where
-        there can be no further process, and what pickle raises."""
+        """Fork one process for these children; returns its id. Raises `TimeoutError`, `TemplateEnded`, `OSError` if no
+        further process is possible, and pickle's errors.
+        """
         what, sockets = _pickled((specs, lifelines, hang_seconds))
         data = pickle.dumps((sys.path, what))  # read in two steps: the second may need that path
         with self._asking:
@@ -146,7 +147,7 @@ class TemplateProcess:
                 return self._answer(KILLED_SECONDS)
 
     def has_ended(self) -> bool:
-        """Whether the process is gone."""
+        """Whether the process has ended."""
         try:
             return os.waitpid(self.pid, os.WNOHANG)[0] != 0
         except ChildProcessError:  # seen before
@@ -188,10 +189,10 @@ _making = threading.Lock()
 
 
 def prepare_template(preload: Sequence[str]) -> TemplateProcess:
-    """The template of this program; where it has ended, the spare, or else an interpreter that imports the modules
+    """Return the template of this program; if it has ended, the spare, or else an interpreter that imports the modules
     `preload`.
 
-    Does not wait for the imports. What cannot be imported is logged, and left to the children.
+    Does not wait for the imports. Modules that cannot be imported are logged, and left to the children.
     """
     global _current, _spare
     with _making:
@@ -205,8 +206,9 @@ def prepare_template(preload: Sequence[str]) -> TemplateProcess:
 
 
 def fork_template() -> None:
-    """Fork the template and a spare one from this program, which has imported what its children share. For a program
-    that has no second thread yet. Raises `OSError`."""
+    """Fork the template and a spare one from this program, which has imported the modules that its children share. For
+    a program without a second thread. Raises `OSError`.
+    """
     global _current, _spare
     signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)  # until the templates ignore them
     _settle()
@@ -297,7 +299,7 @@ def _settle() -> None:
     """Arrange the memory so that children write to few shared pages, because each page that a child writes to is
     copied.
     """
-    # It refers to names all over the memory, whose counts of references would change.
+    # It refers to names all over the memory, whose reference counts would change.
     (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()
     gc.freeze()  # a collection of garbage writes to every object that it looks at
     gc.collect()  # of nothing: it empties the lists of free blocks
@@ -305,12 +307,12 @@ def _settle() -> None:
 
 
 def _serve(control: socket.socket) -> NoReturn:
-    """Raises `TemplateEnded` when the program has gone."""
+    """Serve requests. Raises `TemplateEnded` when the program has ended."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(wake)
-    signal.signal(signal.SIGCHLD, lambda *_: None)  # what has to be done is done below
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # the work is done below
     ended: dict[int, int] = {}  # exit statuses that were not requested yet
     awaited: int | None = None
     sources: list[Any] = [control, woken]
@@ -350,7 +352,7 @@ def _request(control: socket.socket) -> tuple[bytes, bytes, list[int]]:
 
 
 def _answer(control: socket.socket, number: int) -> None:
-    """Raises `TemplateEnded` where the program has gone in the middle of its request."""
+    """Answer one request. Raises `TemplateEnded` if the program has ended in the middle of its request."""
     try:
         control.sendall(NUMBER.pack(number))
     except (BrokenPipeError, ConnectionResetError):
@@ -460,7 +462,7 @@ class Template:
         return None if status == STATUS_LOST else status
 
     def close(self) -> None:
-        """Give back the thread; the template itself ends with this process."""
+        """Release the thread; the template itself ends with this process."""
         for start in self._shared.values():
             start.close()
         self._thread.shutdown(wait=False)

@@ -24,7 +24,7 @@ from typing import IO, Any, Self
 
 from local.core.errors import ToolError
 
-# What a contained command may use up.
+# The resources of a sandboxed command.
 
 MB = 1024 * 1024
 
@@ -48,7 +48,7 @@ class SandboxLimits:
     free_files: int = 10_000
 
 
-# How a contained command ended, and what that means in words.
+# The end of a sandboxed command, and its explanation.
 
 SIGNAL_BASE = 128
 FOUND_NOTHING = {"grep", "egrep", "fgrep", "rg", "pgrep", "ag"}
@@ -405,8 +405,7 @@ _THREADS, _PAGES = 17, 21  # in /proc/<pid>/stat, counted from after the name
 
 
 class ProcessTree:
-    """A process with all its descendants, as /proc lists them, which is gone in a moment: numbers are those of just
-    now."""
+    """A process with all its descendants, as /proc lists them: a snapshot."""
 
     def __init__(self, root: int) -> None:
         self.root = root
@@ -622,7 +621,7 @@ class ContainedProcess:
             self._end(EndedBy.OUTPUT)
 
     async def _watch(self, tree: ProcessTree) -> None:
-        """Look at what all processes take together, which no limit of a single one covers."""
+        """Check the resources of all processes together, which no limit of a single one covers."""
         while True:
             early = time.monotonic() - self._started < EARLY_SECONDS
             await asyncio.sleep(LOOK_SECONDS if early else LATER_LOOK_SECONDS)
@@ -703,7 +702,7 @@ class ContainedServer:
         return process
 
     async def read_line(self) -> bytes:
-        """The next line; empty when no more will come. One that says too much at once is ended."""
+        """Return the next line; empty when no more will come. One with too much output at once is ended."""
         assert self._process.stdout is not None
         try:
             return await self._process.stdout.readline()
@@ -713,13 +712,13 @@ class ContainedServer:
         return b""
 
     async def write_line(self, line: bytes) -> None:
-        """Raises `OSError` where it reads no more."""
+        """Write a line. Raises `OSError` if it no longer reads."""
         assert self._process.stdin is not None
         self._process.stdin.write(line + b"\n")
         await self._process.stdin.drain()
 
     async def ended(self) -> str:
-        """Wait for its end, and say how it was."""
+        """Wait for its end, and return how it ended."""
         code = await self._process.wait()
         if self._killed_for:
             return self._killed_for

@@ -19,9 +19,9 @@ from local.core.errors import SandboxMissing, SandboxRefused
 from local.core.files import CONTAINED_ID
 from local.sandbox.process import CLEAN, IN_MEMORY, SCRATCH, ContainedCommand, Launch, SandboxLimits
 
-# What of this machine a contained command gets to see.
+# The part of this machine that a sandboxed command sees.
 
-# What programs need to start, to name users and hosts, and to check certificates; private keys lie elsewhere.
+# The files that programs need to start, to name users and hosts, and to check certificates; private keys are elsewhere.
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = (
     "alternatives", "ca-certificates", "ca-certificates.conf", "debian_version", "fonts", "ld.so.cache",
@@ -164,8 +164,9 @@ TRIAL_SECONDS = 10.0
 
 
 class Bubblewrap:
-    """The sandbox of Linux, made by one `bwrap`. What a command can write to is its workspace and a /tmp that ends with
-    it."""
+    """The sandbox of Linux, made by one `bwrap`. A command can write to its workspace and to a /tmp that ends
+    with it.
+    """
 
     def __init__(self, program: str) -> None:
         self._program = program
@@ -329,5 +330,5 @@ class Sandbox(Protocol):
 
 
 def sandbox_of_this_machine(platform: str = sys.platform) -> Sandbox:
-    """The one there is. Raises `SandboxMissing`, which says how to get it."""
+    """Return the sandbox of this machine. Raises `SandboxMissing`, which says how to get one."""
     return Seatbelt.found() if platform == "darwin" else Bubblewrap.found()

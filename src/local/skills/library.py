@@ -98,8 +98,9 @@ def tools_of(folder: Path, settings: Path) -> str:
 
 
 def skill_text(draft: SkillDraft, before: str = "") -> str:
-    """The whole of SKILL.md for a draft; of an existing one, `before`, only the instructions change. Raises
-    `ConfigError` for what would be no skill."""
+    """Return the whole of SKILL.md for a draft; of an existing one, `before`, only the instructions change. Raises
+    `ConfigError` for an invalid skill.
+    """
     text = f"{_settings_of(before) or _new_settings(draft)}\n{draft.instructions.strip()}"
     read_skill(draft.name, text.encode())
     return text
@@ -293,7 +294,7 @@ class SkillText(VersionedText):
 # The proposed changes of skills, each with its versions in a folder of the data directory.
 
 FOLDER = "skills"  # in the data directory
-PLACE_FILE = "folder"  # says where the skill lies
+PLACE_FILE = "folder"  # contains the skill's path
 
 
 class SkillProposalBook:

@@ -53,7 +53,7 @@ def stand_in(
 
 
 def _failed(sentence: str) -> typer.Exit:
-    """Say why the server cannot begin; the exit status is 2."""
+    """Print why the server cannot begin; the exit status is 2."""
     sys.stderr.write(f"{sentence}\n")
     return typer.Exit(_USAGE_ERROR)
 

@@ -50,13 +50,13 @@ class Task(StrEnum):
     CLASSIFICATION = "classification"  # facts and intent are asked for
     DREAM = "dream"  # exchanges are to be looked back at
     THOUGHT = "thought"  # exchanges are to be thought of
-    CHECK = "check"  # how a goal stands
+    CHECK = "check"  # the state of a goal
     JUDGEMENT = "judgement"  # a score of one answer, or the better one of two
     JSON = "json"  # any other reply with a schema
 
 
 def task_of(wanted: Json | str | None, question: str) -> Task:
-    """The task of a request whose `format` is `wanted` and whose last user message is `question`."""
+    """Return the task of a request whose `format` is `wanted` and whose last user message is `question`."""
     asked = set(wanted.get("properties") or {}) if isinstance(wanted, dict) else set()
     if asked >= {"facts", "intent"}:
         return Task.CLASSIFICATION
@@ -80,7 +80,7 @@ _FAILURE = re.compile(
     r"^\W*(?:\w+ )?(?:tool )?(?:error|timeout|timed out|failed|failure|refused|unavailable|could not)\b", re.I
 )
 
-# What LoCAL2 writes before a question, in the same message; the files in it belong to the question.
+# LoCAL2's block before a question, in the same message; the files in it belong to the question.
 _BACKGROUND = re.compile(r"\A\[Background for the question below.*?\]\n(.*)\n\[End of background\]\n\n", re.S)
 _FILES = re.compile(r"^\[The user has attached .*\Z", re.M | re.S)
 
@@ -232,7 +232,7 @@ class KnownFact:
     text: str
 
 
-# The more special fact stands first: the first that matches is the answer.
+# More specific facts come first: the first match is the answer.
 FACTS = (
     KnownFact((r"capital", r"\bfrance\b"), "The capital of France is Paris."),
     KnownFact((r"capital", r"\bgermany\b"), "The capital of Germany is Berlin."),
@@ -315,7 +315,7 @@ OWN = frozenset({"todo", "propose_plan", "plan_step"})
 
 
 def own_call(question: str, tools: Container[str]) -> ToolUse | None:
-    """The call that keeps what stands after "to-do list …:", or proposes what stands after "plan …:", if it can."""
+    """Return the call that stores the text after "to-do list …:", or proposes that after "plan …:", if possible."""
     if "todo" in tools and (wanted := _TO_DO.search(question)):
         return ToolUse("todo", {"items": [{"text": item, "state": "open"} for item in _parts(wanted["items"])]})
     if "propose_plan" in tools and (wanted := _PLAN.search(question)):
@@ -722,7 +722,7 @@ def acknowledgement(statement: str) -> AssistantMessage:
 
 
 def what_you_said(conversation: Conversation) -> AssistantMessage | None:
-    """The latest thing the user said in this conversation that shares a word with the question."""
+    """Return the user's latest statement in this conversation that shares a word with the question."""
     asked = words(conversation.question)
     for exchange in reversed(conversation.earlier):
         if asked & words(exchange.question) and "?" not in exchange.question:

@@ -315,7 +315,7 @@ class ChunkedReply:
 
     @property
     def tokens(self) -> int:
-        """Tokens generated, by the rule in `tokens`; a call costs what its JSON costs."""
+        """Return the number of generated tokens, by the rule in `tokens`; a call costs as much as its JSON."""
         return count("".join(self.thinking + self.content)) + sum(
             count(repr(call.arguments)) + 1 for call in self.calls
         )
@@ -625,7 +625,7 @@ class Library:
 
 _REST = r"[^,;]+?)(?:,? (?:and|but) (?:i|my) .*|[,;].*)?$"  # of the sentence, without the next one
 _VALUE, _THING = r"(?P<value>" + _REST, r"(?P<thing>" + _REST
-_OF_OTHERS = "the {thing}"  # a fact only if the user says that it is to be remembered
+_OF_OTHERS = "the {thing}"  # a fact only if the user asks to remember it
 # The first form that fits a sentence yields its fact; in a slot, {} is the part named by the form. Facts of which a
 # person can have several at a time have a slot each, or the next one would replace them.
 _FORMS = tuple(
@@ -791,7 +791,7 @@ def _number(schema: Json, *, whole: bool) -> float:
     return math.ceil(low) if whole else low
 
 
-# The model itself: takes a chat request, decides what to say, and says it chunk by chunk.
+# The model itself: takes a chat request, chooses the reply, and streams it in chunks.
 
 
 @dataclass(frozen=True, slots=True)
@@ -934,7 +934,7 @@ def _logprobs(request: OllamaRequest, message: Json) -> Json:
     return {"logprobs": logprobs_of(text, request.top_logprobs)} if request.logprobs and text else {}
 
 
-# What every route does alike: read the JSON body, word refusals.
+# The common part of every route: read the JSON body, word refusals.
 
 _CLIENT_CLOSED = 499
 _log = logging.getLogger(__name__)
@@ -1250,7 +1250,7 @@ async def serve_app(app: ASGIApp, sock: socket.socket, stop: asyncio.Event | Non
         ws="none",
         lifespan="off",
         log_config=None,
-        log_level="critical",  # what fails is logged in `endpoint`
+        log_level="critical",  # failures are logged in `endpoint`
         access_log=False,
         server_header=False,
         headers=[("server", "local2-stand-in")],
@@ -1282,7 +1282,7 @@ def control_routes(stand_in: StandIn) -> list[Route]:
 
 
 async def _script(stand_in: StandIn, request: Request) -> Response:
-    """Play a script, or none any more."""
+    """Play a script, or stop playing it."""
     if request.method == "DELETE":
         stand_in.scripts.clear()
         return Response(status_code=_NO_CONTENT)

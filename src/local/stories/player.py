@@ -216,7 +216,7 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"\w{3,}|ai", text.lower()))
 
 
-# Who is killed while a question of a story is answered: by `kill -9`, as soon as something has been said.
+# The participants killed while a question of a story is answered: by `kill -9`, as soon as a message has come.
 
 
 class StoryDeaths:
@@ -477,7 +477,7 @@ def _is(awaited: Awaited, envelope: Json) -> bool:
     return awaited.subject == envelope["subject"] and matches(awaited, envelope["payload"])
 
 
-# MCP servers that stories bring along: Python programs beside them, which are approved as they are.
+# MCP servers of stories: Python programs beside them, which are approved automatically.
 
 
 def bring_along(programs: Mapping[str, Path], config_dir: Path, data_dir: Path) -> None:
@@ -501,7 +501,7 @@ def bring_along(programs: Mapping[str, Path], config_dir: Path, data_dir: Path) 
         write_approved(approved_file(data_dir, name), tools)
 
 
-# Plays the acceptance stories against a running system and says for each expectation whether it was met.
+# Plays the acceptance stories against a running system and reports for each expectation whether it was met.
 
 REAL_MODEL_START_SECONDS = 660.0  # a little more than llama-server's own limit (`start_seconds` in models.yaml)
 STORIES = shipped_dir() / "stories"

@@ -87,7 +87,7 @@ class AgentStore(OwnedDatabase):
         await self.write(lambda db: db.executemany(sql, rows).rowcount)
 
     async def forget(self, tree: str) -> None:
-        """Remove permanently what belongs to a session."""
+        """Remove permanently everything of a session."""
         await self.erase(lambda db: db.execute("DELETE FROM records WHERE tree = ?", (tree,)).rowcount)
 
     def _drop_old(self, db: sqlite3.Connection) -> None:
@@ -177,8 +177,9 @@ class Agent(Data):
 
 
 class GivenTask(Data):
-    """A task that an agent was given, asked once as a query; `call_id` and `index` are of the call that gave it. `form`
-    is a JSON Schema that the answer has to follow; an answer that did not was asked for again (`repeated`)."""
+    """A task given to an agent, asked once as a query; `call_id` and `index` are of the call that gave it. `form` is a
+    JSON Schema that the answer has to follow; an answer that did not was asked for again (`repeated`).
+    """
 
     query_id: str
     agent_id: str
@@ -359,7 +360,7 @@ class AgentRecords:
         return list(self._of_tree(tree))
 
     def below(self, asking: Asking) -> list[Agent]:
-        """The agents that the asker may give tasks and stop: those that it has made, and theirs."""
+        """Return the agents that the asker may give tasks to and stop: those that it has made, and theirs."""
         found = [each for each in self._of_tree(asking.root.session_id) if (each.parent_id or "") == asking.agent_id]
         for agent in found:
             found += self.children(agent.agent_id)
@@ -547,7 +548,7 @@ class Mailbox:
 
 
 class SwarmConfig(Settings):
-    """`swarm.yaml`; the comments there say what each key means."""
+    """The settings in `swarm.yaml`; the comments there explain each key."""
 
     offer: Literal["none", "core", "all"] = "core"
     depth: int = Field(3, ge=1, le=3)
@@ -563,7 +564,7 @@ class SwarmConfig(Settings):
     max_result_chars: int = Field(100_000, ge=1000)
 
 
-# The form that an answer is to have: a JSON Schema, and what of an answer does not follow it.
+# The requested form of an answer: a JSON Schema, and its violations.
 
 MOST_CHARACTERS = 8000
 MOST_SHOWN = 300
@@ -623,14 +624,15 @@ def agent_id_of(call_id: str, index: int) -> str:
 
 
 class AgentTree(AgentRecords):
-    """The records with their rules. What an agent uses, its parent uses with it; an agent's share is set apart until it
-    has ended."""
+    """The records with their rules. An agent's usage counts for its parent, too; an agent's share is reserved until it
+    has ended.
+    """
 
     def __init__(self, limits: SwarmConfig) -> None:
         super().__init__()
         self._limits = limits
 
-    # What may be used
+    # Budgets
 
     def used(self, agent: Agent, now: float) -> AgentBudget:
         """Return the usage of an agent with that of its own agents; its children are those that have not ended."""
@@ -813,7 +815,7 @@ class AgentTree(AgentRecords):
             return None
 
     def leave(self, agent_id: str, now: float) -> list[str]:
-        """An agent that was only there for its task is not needed any more; returns what of it is to be cancelled."""
+        """Remove an agent that existed only for its task; returns the queries to cancel."""
         return self.stop(agent_id, now) if self.agents[agent_id].passing else []
 
     def stop(self, agent_id: str, now: float) -> list[str]:

@@ -74,7 +74,8 @@ class AgentLetter(Data):
 
 class AgentChanged(Message):
     """Published by the swarm when an agent is made, is given a task, has ended one, or ends itself. It belongs to the
-    query whose model has made it; `task_query_id` is the query by which it is asked."""
+    query whose model has made it; `task_query_id` is the query of its task.
+    """
 
     subject = "agent.changed"
     agent_id: str

@@ -1,4 +1,4 @@
-"""The agents that models have work done by: which there are, what one has done, and an end to one."""
+"""HTTP routes of agents: the list, one with its tasks, and stopping one."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class AgentRunner:
 
     @asynccontextmanager
     async def are_running(self) -> AsyncIterator[None]:
-        """Continue what an earlier process has begun, and end what takes too long, while the block lasts."""
+        """Continue what an earlier process has begun, and end tasks that take too long, while the block lasts."""
         async with self._store:
             self.tree.take_in(_read(each) for each in await self._store.all())
             for task in self.tree.open():
@@ -290,7 +290,7 @@ class AgentRunner:
         await self._owner.bus.publish(changed, Trace(agent.parent_query_id, None, session, agent.user_id))
 
     async def _watch(self) -> None:
-        """Cancel what takes longer than it may."""
+        """Cancel tasks that take longer than they may."""
         while True:
             open_tasks = [task.ends_by for task in self.tree.open() if not task.is_late]
             pause = max(0.0, min(open_tasks) - self.clock()) if open_tasks else None

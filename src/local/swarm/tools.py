@@ -42,7 +42,7 @@ from local.swarm.runner import AgentRunner
 from local.tools.group import ToolGroup
 from local.tools.tool import Tool, ToolOutput
 
-# The base of the tools for agents: who calls, and what that one may do is decided by the tree.
+# The base of the tools for agents: the tree decides about the caller's permissions.
 
 MOST_TASK_CHARACTERS = 20_000
 SLACK_SECONDS = 10.0  # so that the tool's own waiting ends first
@@ -87,7 +87,7 @@ class AgentTool(Tool):
         )
 
     def result_of(self, task: GivenTask) -> Json:
-        """The result of a task, for the model that gave it."""
+        """Return the result of a task, for the model that gave it."""
         agent = self._runner.tree.agents[task.agent_id]
         told: Json = {"agent": agent.name, "status": "working" if task.state == "asked" else task.state}
         if task.error is not None:
@@ -103,7 +103,7 @@ class AgentTool(Tool):
         return ToolOutput(text, sources=sources, tainted=tainted)
 
 
-# The tool by which an agent reads what others have written.
+# The tool by which an agent reads the letters of others.
 
 
 class CheckInboxTool(AgentTool):
@@ -418,12 +418,12 @@ class Swarm(ToolGroup):
 
     @on(SessionDeleted, durable=CONSUMER)
     async def forget_tree(self, deleted: SessionDeleted, envelope: Envelope) -> None:
-        """A session is gone, and what its agents have done for it."""
+        """Forget a deleted session, and its agents' work."""
         await self._runner.forget(deleted.deleted_session_id)
 
     @on(MemoryDeleted, durable=CONSUMER)
     async def forget_root(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
-        """An exchange is gone: what agents have done for it goes with all that the session's agents know."""
+        """Forget a deleted exchange: its agents' work is deleted with everything that the session's agents know."""
         if (root := self._tree.roots.get(deleted.query_id)) is not None:
             await self._runner.forget(root.session_id)
 

@@ -1,4 +1,4 @@
-"""The check of a call's arguments against the tool's JSON Schema, before anybody is asked for approval."""
+"""The check of a call's arguments against the tool's JSON Schema, before a person is asked for approval."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class EffectStore(OwnedDatabase):
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        """`clock` gives seconds since 1970."""
+        """`clock` returns seconds since 1970."""
         super().__init__(path, _MIGRATIONS)
         self._clock = clock
 

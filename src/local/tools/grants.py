@@ -91,7 +91,8 @@ NOT_GRANTED = "not_granted"
 
 class GrantGuard:
     """A tool's check of grants: it holds the gatekeeper's public key, read from the data directory when it is first
-    needed, and again when a grant names another one. `clock` gives seconds since 1970."""
+    needed, and again when a grant names another one. `clock` returns seconds since 1970.
+    """
 
     def __init__(self, data_dir: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder, self._clock = data_dir / FOLDER, clock

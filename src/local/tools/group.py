@@ -68,7 +68,7 @@ class ToolGroup(Participant):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Hold what each tool holds."""
+        """Hold the resources of each tool."""
         async with AsyncExitStack() as stack:
             for tool in self._tools.values():
                 tool.bus = self.bus

@@ -1,4 +1,4 @@
-"""The folder of a skill: what its SKILL.md says, which files it has, and the tool servers that it may bring."""
+"""The folder of a skill: the content of its SKILL.md, its files, and its tool servers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from local.core.mcp_servers import FILE_NAME, MCPServerConfig, mcp_servers_in
 from local.core.workspace import MOST_DEPTH, FileFacts, Workspace, WorkspacePath
 from local.sandbox.sandbox import skill_path
 
-# What the file SKILL.md of a skill says, in the open Agent Skills format (https://agentskills.io/specification).
+# The content of a skill's SKILL.md, in the open Agent Skills format (https://agentskills.io/specification).
 
 SKILL_FILE_NAME = "SKILL.md"
 MOST_BYTES = 200_000  # of SKILL.md: it is read whole, and more belongs into references
@@ -70,7 +70,7 @@ def read_skill(name: str, content: bytes) -> Skill:
 
 
 def one_line(text: str) -> str:
-    """A text in one line, without what controls a terminal or cannot be seen."""
+    """Return a text as one line, without control and invisible characters."""
     return " ".join(_INVISIBLE.sub(" ", text).split())
 
 

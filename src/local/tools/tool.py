@@ -186,7 +186,7 @@ class RunningCalls:
         self._cancelled: deque[str] = deque(maxlen=CANCELLED_KEPT)
 
     def cancel(self, query_id: str) -> None:
-        """Stop every call of a query, and begin none of those that still wait."""
+        """Stop every call of a query, and begin none of the waiting ones."""
         self._cancelled.append(query_id)
         for task in self._tasks.get(query_id, ()):
             task.cancel()
@@ -397,7 +397,7 @@ class Tool(Participant):
         return _request.get().respondent_id
 
     def require_owner(self) -> None:
-        """For `run`: raises `ToolError` (not_yours) for a call of anybody but the owner of the workspace."""
+        """For `run`: raise `ToolError` (not_yours) unless the caller is the owner of the workspace."""
         if self.asked_by().user_id not in (None, OWNER):
             raise ToolError("the workspace belongs to the owner of this LoCAL2, and to no other user", kind="not_yours")
 
@@ -455,7 +455,7 @@ class Tool(Participant):
 
     @on(QueryCancel)
     async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
-        """Stop every call of a cancelled query, and begin none of those that still wait."""
+        """Stop every call of a cancelled query, and begin none of the waiting ones."""
         self._running.cancel(message.query_id)
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:

@@ -58,9 +58,10 @@ class SearchHit:
 
 
 def plain_text(value: object, limit: int) -> str:
-    """`value` without markup, entities, control characters and runs of whitespace, cut at a word to `limit` characters.
+    """Return `value` without markup, entities, control characters and runs of whitespace, cut at a word to `limit`
+    characters.
 
-    Anything but a string gives "".
+    Anything but a string becomes "".
     """
     if not isinstance(value, str):
         return ""
@@ -175,7 +176,7 @@ def _seconds_until(text: str, now: datetime) -> float | None:
         moment = parsedate_to_datetime(text)
     except ValueError:
         return None
-    if moment.tzinfo is None:  # what "-0000" is parsed to; RFC 9110 knows GMT alone
+    if moment.tzinfo is None:  # the result of parsing "-0000"; RFC 9110 knows GMT alone
         moment = moment.replace(tzinfo=UTC)
     return max(0.0, (moment - now).total_seconds())
 
@@ -312,7 +313,7 @@ class SearchProvider(Protocol):
 
 
 def usable_key(provider: str, variable: str, key: str | None) -> str:
-    """`key`, fit for an HTTP header. Raises SearchUnavailable that says how to set it."""
+    """Return `key`, fit for an HTTP header. Raises `SearchUnavailable` that says how to set it."""
     key = (key or "").strip()
     if not key:
         how = f"'local2 secret set {provider}', and {provider}_api_key: secret:{provider} in web_search.yaml"
@@ -336,7 +337,7 @@ class SearxngProvider(ProviderClient):
         super().__init__("searxng", base_url, _SEARXNG_HINTS)
 
     async def search(self, query: str, max_results: int) -> list[SearchHit]:
-        """At most `max_results` hits. Raises SearchUnavailable, also when none of its engines answered."""
+        """Return at most `max_results` hits. Raises `SearchUnavailable`, also when none of its engines answered."""
         answer = await self.get("search", {"q": query, "format": "json"})
         results, silent = answer.get("results"), answer.get("unresponsive_engines")
         if not results and silent:
@@ -439,8 +440,9 @@ class DdgsProvider:
 
 
 class MockProvider:
-    """A provider for tests, which gives the same hits to every query; without any, two that repeat the query and say
-    that they are made up."""
+    """A provider for tests, which returns the same hits to every query; by default two that repeat the query and state
+    that they are made up.
+    """
 
     name = "mock"
 
@@ -554,8 +556,8 @@ class Lane:
 
 
 CACHED_ANSWERS = 256
-MAX_RESULTS = 20  # what Brave and Tavily give at most
-QUERY_CHARS = 400  # what Brave and Tavily take at most
+MAX_RESULTS = 20  # the maximum of Brave and Tavily
+QUERY_CHARS = 400  # the maximum of Brave and Tavily
 
 _Key = tuple[str, int]
 

@@ -198,7 +198,8 @@ def _remember(db: sqlite3.Connection, grant: SessionGrant) -> SessionGrant:
 
 def _approval(row: sqlite3.Row) -> StoredApproval:
     fields = dict(row)
-    return StoredApproval(**fields, is_published=bool(fields.pop("is_told")))
+    is_published = bool(fields.pop("is_told"))
+    return StoredApproval(**fields, is_published=is_published)
 
 
 def _grant(row: sqlite3.Row) -> SessionGrant:

@@ -163,7 +163,7 @@ def test_a_conversation_is_named_pinned_branched_and_deleted(run: Run, bodies: l
 
 def test_bad_use_is_2_and_says_what_would_be_right(run: Run) -> None:
     assert run("sessions", "export", "ss", "--format", "pdf")[::2] == (
-        2, "local2: Invalid value for --format: 'pdf' is none of markdown, json\n",
+        2, "local2: Invalid value for --format: 'pdf' is not one of markdown, json\n",
     )  # fmt: skip
     assert "there is no /sessions/zz" in run("sessions", "pin", "zz")[2]
     assert "--verbose cannot be combined with --quiet or --json" in run("ask", "Hi", "--verbose", "--quiet")[2]

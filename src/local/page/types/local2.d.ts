@@ -1,6 +1,6 @@
 // Made by scripts/make_types.py from the code; do not edit.
 
-/** What an agent may use, or has used, with all that its own agents use: tokens, seconds, calls of tools; and how many agents it may have. */
+/** The budget or the usage of an agent, including its own agents: tokens, seconds, calls of tools; and the number of agents that it may have. */
 export interface AgentBudget {
   tokens: number;
   seconds: number;
@@ -8,7 +8,7 @@ export interface AgentBudget {
   children: number;
 }
 
-/** Published by the swarm when an agent is made, is given a task, has ended one, or ends itself. It belongs to the query whose model has made it; `task_query_id` is the query by which it is asked. */
+/** Published by the swarm when an agent is made, is given a task, has ended one, or ends itself. It belongs to the query whose model has made it; `task_query_id` is the query of its task. */
 export interface AgentChanged {
   agent_id: string;
   name: string;
@@ -119,7 +119,7 @@ export interface AnswerDialog {
   session_id: string | null;
 }
 
-/** The options of one answer, as the client asks for them; None or empty means the default of the settings. `functions` are functions that the client runs itself: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow`, `deny` and a `profile` narrow the tools that the model is offered. `mode` says what happens with calls that need approval. With `remember` an exchange is remembered even though the client keeps the history. `model` is the model that answers from now on in the conversation and overrides that of the profile; "default" is the one of the settings. `settings` are those of the conversation from this question on. */
+/** The options of one answer, as the client requests them; None or empty means the default of the settings. `functions` are functions that the client runs itself: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow`, `deny` and a `profile` narrow the tools that the model is offered. `mode` decides about calls that need approval. With `remember` an exchange is remembered even though the client keeps the history. `model` is the model that answers from now on in the conversation and overrides that of the profile; "default" is the one of the settings. `settings` are those of the conversation from this question on. */
 export interface AnswerOptions {
   temperature: number | null;
   top_p: number | null;
@@ -151,7 +151,7 @@ export interface AnswerProfile {
   instructions: string;
 }
 
-/** The final decision about an approval: by whom, "silence" if by nobody. `answer` is what a user said to it, `mode` how the rest of a turn runs whose plan is approved. */
+/** The final decision about an approval: `by` whom, "silence" if the time ran out. `answer` is the user's reply, `mode` how the rest of a turn with an approved plan runs. */
 export interface ApprovalDecision {
   query_id: string;
   respondent_id: string;
@@ -165,7 +165,7 @@ export interface ApprovalDecision {
   decided_at: number;
 }
 
-/** The gatekeeper's question to a person, about a call or for the model: asked once, and open until `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` names where untrusted content came from. Where it is an agent's, `agent` is its name, and it is to be shown in the conversation `root_session_id`, from whose query `root_query_id` the agent came. Where a program calls by itself, and no model of ours in a conversation, `client` is what it calls itself. */
+/** The gatekeeper's request to a person, about a call or for the model: asked once, and open until `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` names where untrusted content came from. For an agent, `agent` is its name, and the request is shown in the conversation `root_session_id`, whose query `root_query_id` started the agent. For a program's own call, without a model of ours in a conversation, `client` is its name. */
 export interface ApprovalRequest {
   query_id: string;
   respondent_id: string;
@@ -194,7 +194,7 @@ export interface BusDead {
   error: ErrorInfo;
 }
 
-/** The report of a receiver that messages did not arrive: from whom, on which subject, and how many. */
+/** The report of a receiver that messages did not arrive: from which sender, on which subject, and how many. */
 export interface BusGap {
   observer: string;
   sender: string;
@@ -210,14 +210,14 @@ export interface BusProbe {
   attempt: number;
 }
 
-/** One thing that was said about an engram: `what` (pinned, score, sentiment, winner, withdrawn) became `value` then. */
+/** One change of an engram: `what` (pinned, score, sentiment, winner, withdrawn) became `value` then. */
 export interface ChangeRecord {
   at: number;
   what: string;
   value: string | null;
 }
 
-/** A frontend that lists the changes of files, shows them with diffs, or undoes them: of a call, of a query, or between two times. Not on record, because what it asks for may be deleted. */
+/** A frontend's request to list the changes of files, show them with diffs, or undo them: of a call, of a query, or between two times. Not recorded, because its subject may be deleted. */
 export interface ChangeRequest {
   verb: "list" | "show" | "undo";
   call_id: string | null;
@@ -227,7 +227,7 @@ export interface ChangeRequest {
   limit: number;
 }
 
-/** `files`, to that: the changes, the latest first; of undo those that were undone now. */
+/** The answer to that: the changes, the latest first; of undo those that were undone now. */
 export interface ChangeResult {
   verb: string;
   workspace: string;
@@ -235,7 +235,7 @@ export interface ChangeResult {
   error: ErrorInfo | null;
 }
 
-/** One file that one call of a tool has changed: made, written, edited or deleted. `undone` says that this was taken back; `diff` is in the unified form, in results of show and undo, and empty for what is no text. */
+/** One change of a file by one call of a tool: made, written, edited or deleted. `undone` says that it was undone; `diff` is in the unified form, in results of show and undo, and empty for binary content. */
 export interface ChangedFile {
   path: string;
   what: "made" | "changed" | "deleted";
@@ -248,7 +248,7 @@ export interface ChangedFile {
   diff: string;
 }
 
-/** One process as the supervisor sees it. `detail` says how it last died. */
+/** One process as the supervisor sees it. `detail` is the reason of its last end. */
 export interface ChildStatus {
   name: string;
   kind: string;
@@ -321,7 +321,7 @@ export interface ContextCompacted {
   gauge: ContextGauge;
 }
 
-/** How full a model's context window is: tokens of the prompt, of the whole window, and by part, all estimated. */
+/** The fill level of a model's context window: tokens of the prompt, of the whole window, and by part, all estimated. */
 export interface ContextGauge {
   used: number;
   limit: number;
@@ -339,7 +339,7 @@ export interface ContextProvided {
   tokens: number;
 }
 
-/** A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none is everybody; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned, settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden. */
+/** A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none means all; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned, settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden. */
 export interface ConversationRequest {
   verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt";
   key: string;
@@ -389,7 +389,7 @@ export interface CronJobChanged {
   job: CronJobRecord;
 }
 
-/** A job as it is stored and shown. Times are seconds since 1970. A job that was made in a conversation with untrusted content is `tainted`, and so are its runs. `enabled` and `next_at` are of the moment: they are not stored. */
+/** A job as it is stored and shown. Times are seconds since 1970. A job that was made in a conversation with untrusted content is `tainted`, and so are its runs. `enabled` and `next_at` are computed, not stored. */
 export interface CronJobRecord {
   prompt: string;
   schedule: string;
@@ -478,7 +478,7 @@ export interface DreamNote {
   sources: string[];
 }
 
-/** What a user has made of an entry by hand: a new one without `entry_id`, none without `text`. `line` is that of the file, 0 where there is none. A fact holds from and until these days, as 2026-11-27, empty where nobody said. */
+/** A user's edit of an entry: a new one without `entry_id`, a deletion without `text`. `line` is its line in the file, 0 if there is none. A fact holds from and until these days, as 2026-11-27, empty if not given. */
 export interface EditRecord {
   line: number;
   kind: "fact" | "note";
@@ -494,7 +494,7 @@ export interface EffectUndone {
   paths: string[];
 }
 
-/** A remembered exchange. `origin` is where its content comes from: user, assistant, web, tool. `score` is the critic's, `sentiment` the user's rating, `winner` whose answer won when two were compared, or "tie"; `recalled` are the engrams that the answer rests on. `cut` says that `query` or `answer` is not whole; an export has both. Of a note of the assistant's, `note_of` is the query in which it was written down, `answer` its text, `query` its category. */
+/** A remembered exchange. `origin` is the source of its content: user, assistant, web, tool. `score` is the critic's, `sentiment` the user's rating, `winner` the respondent whose answer won a comparison, or "tie"; `recalled` are the engrams that the answer is based on. `cut` means that `query` or `answer` is shortened; an export has both. Of a note of the assistant's, `note_of` is the query in which it was written, `answer` its text, `query` its category. */
 export interface EngramRecord {
   engram_id: string;
   query_id: string;
@@ -517,7 +517,7 @@ export interface EngramRecord {
   cut: boolean;
 }
 
-/** A fact or a note that holds, as a line of MEMORY.md. `entry_id` names it for as long as it says the same; what is `tainted` was noted with words of strangers before the model, and of what is not `certain` the user was not sure. */
+/** A current fact or note, as a line of MEMORY.md. `entry_id` names it as long as its text is the same; a `tainted` one was written with untrusted content in front of the model, and the user was not sure of one that is not `certain`. */
 export interface EntryRecord {
   kind: "fact" | "note";
   entry_id: string;
@@ -533,7 +533,7 @@ export interface ErrorInfo {
   message: string;
 }
 
-/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not `confirmed` a model has found, and nothing has confirmed it: it is not current, and in no prompt. One that is `questioned` may have been changed by such a one. `fact_id` names it. `holds_from` and `holds_until` are the days, as 2026-11-27, from and until which it is so in the world, empty where nobody said. */
+/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. The user was not sure of one that is not `certain`; one that is `added` holds beside the others of its slot. One that is not `confirmed` was found by a model and confirmed by nothing: it is not current, and in no prompt. One that is `questioned` may be changed by an unconfirmed one. `fact_id` names it. `holds_from` and `holds_until` are the days, as 2026-11-27, from and until which it is true, empty if unknown. */
 export interface FactRecord {
   slot: string;
   value: string;
@@ -649,7 +649,7 @@ export interface Grant {
   signature: string;
 }
 
-/** The generator's request before a call that needs approval, answered when the decision falls. `mode` is that of the query, if it names one. In a tainted conversation, `sources` names where the untrusted content came from; `refusal` is why the rule of taint would not make the call, `must_ask` why a hook wants a person to decide, `do_not_ask` why the call is denied where a person would be asked. Where an agent of the swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came; where a program calls by itself, `client` is what it calls itself. */
+/** The generator's request before a call that needs approval, answered when the decision falls. `mode` is that of the query, if it names one. In a tainted conversation, `sources` names where the untrusted content came from; `refusal` is why the rule of taint would not make the call, `must_ask` why a hook requires a person's decision, `do_not_ask` why the call is denied instead of asking a person. For a call of an agent of the swarm, `agent` is its name, `root_query_id` and `root_session_id` the user's query that started it; for a program's own call, `client` is its name. */
 export interface GrantRequest {
   query_id: string;
   respondent_id: string;
@@ -668,7 +668,7 @@ export interface GrantRequest {
   client: string;
 }
 
-/** The gatekeeper's answer to that: allow, with the grant, or deny, and `why`. `by` says whose decision it was, where it was not the policy's. To a question of the model `answer` is what its user said; of a plan that is approved `mode` is how the rest of the turn runs. */
+/** The gatekeeper's answer to that: allow, with the grant, or deny, and `why`. `by` names who decided, if it was not the policy. To a question of the model `answer` is the user's reply; for an approved plan `mode` is how the rest of the turn runs. */
 export interface GrantResult {
   query_id: string;
   respondent_id: string;
@@ -832,7 +832,7 @@ export interface JournalWorking {
   attempts: Record<string, Record<string, number>>;
 }
 
-/** One background call of a model: it waits, or it is `running`. The id is its purpose and a random part. One that is `patient` waits until no conversation with its `model` goes on, where it would evict that one's prefix. */
+/** One background call of a model: it waits, or it is `running`. The id is its purpose and a random part. A `patient` one waits until no conversation with its `model` continues whose prefix it would evict. */
 export interface Lease {
   id: string;
   running: boolean;
@@ -840,7 +840,7 @@ export interface Lease {
   patient: boolean;
 }
 
-/** All that one process wants of a model server, published at each change and twice a second while there is anything. `turns` are users' turns under way, which wait for nobody: they are announced at once if a lease is in line, else if they last. `last_turns` are the seconds since the last user's turn ended, by the server's name of the model, 0 for one under way. A lease that is missing from `leases` has ended. */
+/** The claims of one process on a model server, published at each change and twice a second while there are any. `turns` are users' turns under way, which never wait: they are announced at once if a lease is in the queue, else if they last. `last_turns` are the seconds since the last user's turn ended, by the server's name of the model, 0 for one under way. A lease that is missing from `leases` has ended. */
 export interface LeaseClaim {
   server: string;
   turns: number;
@@ -867,7 +867,7 @@ export interface MemoryAnnotated {
   value: number | string | null;
 }
 
-/** The memory, when a model has looked at an exchange. `facts` are those that were stored, `refused` says for each other one why it was not. */
+/** Published by the memory when a model has classified an exchange. `facts` are the stored ones, `refused` has the reason for each other one. */
 export interface MemoryClassified {
   engram_id: string;
   query_id: string;
@@ -879,7 +879,7 @@ export interface MemoryClassified {
   model: string;
 }
 
-/** The memory, when a user has had an engram deleted: nobody is to keep anything of that exchange. */
+/** Published by the memory when a user has had an engram deleted: every participant deletes what it stores of that exchange. */
 export interface MemoryDeleted {
   engram_id: string;
   query_id: string;
@@ -893,7 +893,7 @@ export interface MemoryIngested {
   respondent_id: string;
 }
 
-/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`, `not_since`), recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold; `history`: also the others), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), write_fact (one of `edits`: what the user says instead of `fact_id`, or anew), repeated (`of_session`: which engrams elsewhere had recalled something of it; `engram_id`: which had recalled that one), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
+/** The request of a tool or a frontend to the memory: search (`query`, `limit`, `not_session`, `not_since`), recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (the assistant's current ones; `history`: also the others), restore (one of them: `engram_id`), facts (`history`: also those that no longer hold), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), write_fact (one of `edits`: in place of `fact_id`, or a new one), repeated (`of_session`: the engrams elsewhere that had recalled content of it; `engram_id`: those that had recalled that one), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, which are made if it `applies` them, else only checked). A `cursor` is that of the page before. It is not recorded: a user's searches must not outlive the deletion of their results. */
 export interface MemoryRequest {
   verb: "search" | "recall" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "confirm_fact" | "drop_fact" | "write_fact" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
   query: string;
@@ -911,7 +911,7 @@ export interface MemoryRequest {
   limit: number;
 }
 
-/** The memory's answer to that. It is not on record: what it holds has its one home in the memory's own store. */
+/** The memory's answer to that. It is not recorded: its content is stored only in the memory. */
 export interface MemoryResult {
   verb: string;
   hits: RecalledEngram[];
@@ -944,7 +944,7 @@ export interface ModelProgress {
   error: ErrorInfo | null;
 }
 
-/** A model that is here. `id` is the name to choose it by, `provider` its server's name in the settings, `server` the kind of that server, `size` in bytes where it is known, `path` that of its GGUF file. `capabilities` are empty and `loaded` is None where the server does not say; `memory` is what a loaded one takes there, in bytes. `chat` says that a query can choose it; if not, `unfit` is a sentence that says why. The `default` one answers where a query chooses none, the `current` one does so from the next start on. */
+/** An available model. `id` is the name to choose it by, `provider` its server's name in the settings, `server` the kind of that server, `size` in bytes if known, `path` that of its GGUF file. `capabilities` are empty and `loaded` is None if the server does not report them; `memory` is that of a loaded one, in bytes. `chat` says that a query can choose it; if not, `unfit` is a sentence with the reason. The `default` one answers if a query chooses none, the `current` one does so from the next start on. */
 export interface ModelRecord {
   name: string;
   server: "ollama" | "llama_server" | "openai";
@@ -967,7 +967,7 @@ export interface ModelRequest {
   model: string;
 }
 
-/** The answer of the model manager. For list: the models, the pulls under way and those that ended since the start, and in `note` why a server could not be asked. For pull and stop: that pull. For the others: the model, as `models`. `chosen` is the model that answers from the next start on, as provider/model; `at_once` says that it answers already. */
+/** The answer of the model manager. For list: the models, the pulls under way and those that ended since the start, and in `note` why a server could not be asked. For pull and stop: that pull. For the others: the model, as `models`. `chosen` is the model that answers from the next start on, as provider/model; `at_once` means that it answers already. */
 export interface ModelResult {
   verb: string;
   models: ModelRecord[];
@@ -1023,7 +1023,7 @@ export interface NewJob {
   max_tokens_a_day: number | null;
 }
 
-/** What an edit does to what was there `before`; `why` says what is wrong. It is a conflict where the memory has changed since, too: that stays as it is. */
+/** The effect of an edit on the entry `before`; `why` is its error. It is a conflict if the memory has changed the entry since, too: then the entry stays as it is. */
 export interface OutcomeRecord {
   line: number;
   kind: "fact" | "note";
@@ -1033,7 +1033,7 @@ export interface OutcomeRecord {
   why: string;
 }
 
-/** What an engram says that holds no more; `values` are what the user said instead, none if that was deleted. `engram_ids` are the engrams that all of this is from. */
+/** A statement of an engram that no longer holds; `values` are what the user said instead, none if that was deleted. `engram_ids` are the engrams with all of this. */
 export interface OutdatedFact {
   slot: string;
   value: string;
@@ -1085,10 +1085,10 @@ export interface ParticipantStatus {
   children: ChildStatus[];
 }
 
-/** What becomes of a tool call: it is made, a person is asked about it, or it is not made. */
+/** The decision about a tool call: allow, ask a person, or deny. */
 export type PermissionDecision = "allow" | "ask" | "deny";
 
-/** A frontend's request: what waits for a decision (list), a decision (decide: `call_id`, `decision`, `by`, `answer`, `mode`), what is remembered (remembered), or to take that back (forget: `grant_id`). With `of_user` only what is that user's is there. */
+/** A frontend's request: pending approvals (list), a decision (decide: `call_id`, `decision`, `by`, `answer`, `mode`), the grants (remembered), or to revoke one (forget: `grant_id`). With `of_user` only those of that user. */
 export interface PermissionRequest {
   verb: "list" | "decide" | "remembered" | "forget";
   of_user: string | null;
@@ -1146,7 +1146,7 @@ export interface QueryFailed {
   error: ErrorInfo;
 }
 
-/** A frontend, when somebody asks, or the swarm, when a model gives an agent a task (`task`). `history` replaces the session's own history and makes the turn leave none; `continued` is what followed the question there: calls of the client's functions, and their results. `origin` is who is behind it; `tainted` says that its words are not the user's own. `job_id` is the job of `cron` that it is a run of. */
+/** Published by a frontend when a person asks, or by the swarm when a model gives an agent a task (`task`). `history` replaces the session's own history, and the turn is not added to a session; `continued` is what followed the question there: calls of the client's functions, and their results. `origin` is the source of the question; `tainted` means that it is not in the user's own words. `job_id` is the job of `cron` of which it is a run. */
 export interface QueryReceived {
   query_id: string;
   query: string;
@@ -1162,7 +1162,7 @@ export interface QueryReceived {
   job_id: string;
 }
 
-/** One engram of a search. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of: if `fused` is below `threshold`, it was not good enough. Its age is null where that was not stored; `outdated` says that something in it no longer held. */
+/** One engram of a search. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are the parts of `relevance`: if `fused` is below `threshold`, it was not good enough. Its age is null if it was not stored; `outdated` says that one of its statements no longer holds. */
 export interface RecallScore {
   engram_id: string;
   relevance: number;
@@ -1173,7 +1173,7 @@ export interface RecallScore {
   outdated: boolean;
 }
 
-/** An engram that a search has found, best first. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of, by name. */
+/** An engram found by a search, best first. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are the parts of `relevance`, by name. */
 export interface RecalledEngram {
   engram_id: string;
   query_id: string;
@@ -1202,7 +1202,7 @@ export interface RecalledEngram {
   outdated: OutdatedFact[];
 }
 
-/** An exchange of an earlier conversation that was put before the model, shortened. `asked_at` is in seconds since 1970; `origin` is that of its engram; `tainted` says that untrusted content may be in it. */
+/** An exchange of an earlier conversation in the prompt, shortened. `asked_at` is in seconds since 1970; `origin` is that of its engram; `tainted` means that it may contain untrusted content. */
 export interface RecalledExchange {
   engram_id: string;
   query: string;
@@ -1212,7 +1212,7 @@ export interface RecalledExchange {
   tainted: boolean;
 }
 
-/** What a user has allowed for a whole conversation: the call with these arguments, or of a tool for files all on that path. */
+/** A user's grant for a whole conversation: for the call with these arguments, or of a tool for files all on that path. */
 export interface RememberedGrant {
   grant_id: number;
   session_id: string;
@@ -1287,7 +1287,7 @@ export interface SearchTrial {
   query: string;
 }
 
-/** `web_search`, to that: the text that a model would read, the addresses in it, and the provider that answered; or why there is none. */
+/** The answer to that: the text that a model would read, the addresses in it, and the provider that answered; or why there is none. */
 export interface SearchTrialResult {
   provider: string;
   text: string;
@@ -1295,7 +1295,7 @@ export interface SearchTrialResult {
   error: ErrorInfo | null;
 }
 
-/** Published by the generator when a user continues from an earlier place of a session. `session_id` begins with the turns that `branched_from` has before the query `before`, or up to the query `through`, of which the other is empty; these are not published again. It is another version of the conversation `version_of`, or a conversation of its own if that is empty; None in messages of earlier releases. */
+/** Published by the generator when a user continues from an earlier turn of a session. `session_id` begins with the turns of `branched_from` before the query `before`, or up to the query `through`, of which the other is empty; these are not published again. It is another version of the conversation `version_of`, or a separate conversation if that is empty; None in messages of earlier releases. */
 export interface SessionBranched {
   session_id: string;
   branched_from: string;
@@ -1318,12 +1318,12 @@ export interface SessionChanged {
   changed_at: number;
 }
 
-/** Published by the generator when a session was deleted or an incognito session has ended. Every participant then removes what it stores of the session. */
+/** Published by the generator when a session was deleted or an incognito session has ended. Every participant then deletes what it stores of the session. */
 export interface SessionDeleted {
   deleted_session_id: string;
 }
 
-/** How the questions of one conversation are answered, where its user has chosen: sampling, a limit on the answer's tokens, and `instructions` that the system prompt contains; None or empty means the default. `profile` is the name of the profile that a frontend sends with the conversation's questions. */
+/** The settings of one conversation, as its user has chosen: sampling, a limit on the answer's tokens, and `instructions` that the system prompt contains; None or empty means the default. `profile` is the name of the profile that a frontend sends with the conversation's questions. */
 export interface SessionSettings {
   profile: string;
   temperature: number | null;
@@ -1386,7 +1386,7 @@ export interface TodoUpdated {
   items: TodoItem[];
 }
 
-/** One tool call in the record of an answer. `made_by` is the respondent that made it, if another one; `tainted` says that its result taints the session, `folder` names the folder that the owner would have to trust for it not to, `after_taint` that untrusted content was before the model that made it. */
+/** One tool call in the record of an answer. `made_by` is the respondent that made it, if another one; `tainted` means that its result taints the session, `folder` names the folder that the owner would have to trust to avoid that, `after_taint` that untrusted content was in front of the model that made it. */
 export interface ToolCallRecord {
   call_id: string;
   tool: string;
@@ -1429,7 +1429,7 @@ export interface ToolProgress {
   text: string;
 }
 
-/** The generator's request to execute a tool call of the model. `call_id` is `query_id:step:index`, the same in every attempt. `shown_since` (seconds since 1970) is the time before which the exchanges of the session are not in the model's context any more; None where all of them are. */
+/** The generator's request to execute a tool call of the model. `call_id` is `query_id:step:index`, the same in every attempt. `shown_since` (seconds since 1970) is the time before which the exchanges of the session are no longer in the model's context; None if all of them are. */
 export interface ToolRequest {
   query_id: string;
   respondent_id: string;
@@ -1460,7 +1460,7 @@ export interface ToolResult {
   duration_ms: number;
 }
 
-/** The description of a tool, published at its start and on request: what the model reads about it, and how its calls are treated. */
+/** The description of a tool, published at its start and on request: its text for the model, and how its calls are treated. */
 export interface ToolSchema {
   tool: string;
   description: string;
@@ -1492,7 +1492,7 @@ export interface TurnTotals {
   max_tokens: number | null;
 }
 
-/** The cost of a turn: tokens of all calls, seconds by the server's own names, the last prompt's `context`, each call by itself, and the `totals` against the turn's limits where tools were called. */
+/** The usage of a turn: tokens of all calls, seconds by the server's own names, the last prompt's `context`, each call by itself, and the `totals` against the turn's limits if tools were called. */
 export interface UsageInfo {
   prompt_tokens: number;
   completion_tokens: number;
@@ -1502,7 +1502,7 @@ export interface UsageInfo {
   totals: TurnTotals | null;
 }
 
-/** The memory, when the lines change that a model is told of a user (current facts and pins), and when it starts for each user who has any. It does not hold the lines: whoever needs them requests them (`memory.request.facts`). */
+/** Published by the memory when the lines of a user change that are in every prompt (current facts and pins), and at its start for each user who has any. It does not hold the lines: participants request them (`memory.request.facts`). */
 export interface UserFacts {
   of_user: string;
 }
@@ -1535,7 +1535,7 @@ export interface CodeBody {
   link?: boolean;
 }
 
-/** The body of POST /approvals/{call_id}. `answer` is for a question of the model, or goes with what is said of a plan; `mode` is how the rest runs once a plan is approved; `by` names the frontend. */
+/** The body of POST /approvals/{call_id}. `answer` is for a question of the model, or a comment on a plan; `mode` is how the rest runs once a plan is approved; `by` names the frontend. */
 export interface DecisionBody {
   decision: "allow" | "allow_session" | "deny";
   answer?: string | null;
@@ -1543,7 +1543,7 @@ export interface DecisionBody {
   by?: string;
 }
 
-/** The body of POST /memory/facts and PUT /memory/facts/{fact_id}: what the fact is about, what is so, and from and until which days, as 2026-11-27. Without `value` the fact holds no more. */
+/** The body of POST /memory/facts and PUT /memory/facts/{fact_id}: what the fact is about, its value, and from and until which days it holds, as 2026-11-27. Without `value` the fact ends. */
 export interface FactBody {
   slot: string;
   value: string;
@@ -1604,7 +1604,7 @@ export interface JobChangeBody {
   enabled: boolean;
 }
 
-/** The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back, a folder of null takes it out of its folder. All `settings` are replaced together; null gives it the defaults. */
+/** The body of PATCH /sessions/{session_id}; a null title restores that of the first query, a null folder takes the session out of its folder. All `settings` are replaced together; null restores the defaults. */
 export interface LabelsBody {
   title?: string | null;
   pinned?: boolean;
@@ -1614,7 +1614,7 @@ export interface LabelsBody {
   archived?: boolean;
 }
 
-/** The body of POST /sessions/change: what is to be changed in all of these sessions. */
+/** The body of POST /sessions/change: the change for all of these sessions. */
 export interface ManyChangedBody {
   session_ids: string[];
   pinned?: boolean;
@@ -1629,7 +1629,7 @@ export interface ManyDeletedBody {
   session_ids: string[];
 }
 
-/** The body of POST /memory/file: the whole text, and whether what was changed in it is to be done. */
+/** The body of POST /memory/file: the whole text, and whether its changes are to be applied. */
 export interface MemoryFileBody {
   text: string;
   apply?: boolean;
@@ -1650,7 +1650,7 @@ export interface ProposalBody {
   decision: "approve" | "reject";
 }
 
-/** The body of POST /query. Without a session_id the query is a session of its own. `model` and `settings` are those of the conversation from this query on. */
+/** The body of POST /query. Without a session_id the query is a session by itself. `model` and `settings` are those of the conversation from this query on. */
 export interface QueryBody {
   query: string;
   attachments?: string[];
@@ -1735,7 +1735,7 @@ export interface SkillToolsBody {
   review_id: string;
 }
 
-/** The body of POST /stream/{stream_id}. What is left out stays as it is. */
+/** The body of POST /stream/{stream_id}. Omitted fields stay unchanged. */
 export interface StreamBody {
   sessions?: string[];
   queries?: string[];
@@ -1769,7 +1769,7 @@ export interface UserBody {
   name: string;
 }
 
-/** How the questions of a conversation are answered. What is left out has its default; `profile` is only kept for frontends, which send it with each question. */
+/** How the questions of a conversation are answered. Omitted fields have their default; `profile` is only stored for frontends, which send it with each question. */
 export interface local__generator__routes__SettingsBody {
   profile?: string;
   temperature?: number | null;

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from tests.source_trees import NEEDED, SOURCE, source_trees
 
 pytestmark = pytest.mark.xdist_group("source trees")  # so that one worker alone reads them
 
-# What each folder of the ground floor may import beside itself; "journal.client" is that one module.
+# The permitted imports of each basic folder, besides itself; "journal.client" is that one module.
 BASE: dict[str, set[str]] = {
     "core": set(),
     "bus": {"core"},
@@ -26,10 +28,10 @@ BASE: dict[str, set[str]] = {
     "tools": {"core", "bus", "runtime", "queries", "models", "sandbox"},
     "journal": {"core", "bus", "runtime"},
 }
-# The participants of `models`, and what they say: a capability like the others, which its clients know nothing of.
+# The participants of `models` and their messages: a capability like the others, unknown to its clients.
 MODEL_SERVICES = {"arbiter", "catalogue", "keeper", "leases", "lease_messages", "messages"}
 SHARED = {"core", "bus", "runtime", "queries", "models", "sandbox", "tools", "journal.client"}
-SHELLS = {"api", "cli"}  # they know no capability: routes and commands are given to them
+SHELLS = {"api", "cli"}  # they know no capability: they receive its routes and commands
 ROUTES, COMMANDS = {"routes", "endpoint", "sessions"}, {"commands", "file_commands", "stdio"}
 ROOT = {"run", "stories"}  # the composition root imports everything, and so does what plays on a whole system
 MESSAGES = {"messages", "lease_messages"}  # of another capability only these
@@ -52,13 +54,13 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 @cache
 def relevant(tree: ast.AST) -> list[ast.AST]:
-    """What the rules look at; walking through all of the source takes seconds, so once."""
+    """Return the nodes that the rules check; walking through all of the source takes seconds, so once."""
     return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom | ast.Attribute)]
 
 
 @cache
 def modules() -> frozenset[str]:
-    """Every module of the source that is a file of its own, by its name."""
+    """Return the names of all modules of the source."""
     return frozenset(".".join(("local", *Path(path).with_suffix("").parts)) for path in source_trees())
 
 
@@ -117,13 +119,25 @@ def trees() -> Iterator[tuple[Path, ast.Module]]:
 
 
 def report(faults: Iterator[str]) -> None:
-    """Fail with everything that is wrong at once."""
+    """Fail with all faults at once."""
     found = list(faults)
     assert not found, "\n" + "\n".join(found)
 
 
 def test_imports_keep_to_the_rules() -> None:
     report(fault for path, tree in trees() for fault in wrong_imports(path, tree))
+
+
+def test_no_folders_import_each_other_in_a_circle() -> None:
+    """Apart from routes and commands, which wire a capability to a frontend, and from messages."""
+    arrows = defaultdict[str, set[str]](set)
+    for path, tree in trees():
+        if len(path.parts) > 1 and path.stem not in ROUTES | COMMANDS:
+            for whole, _ in imported(tree):
+                top, folder, module = [*whole.split("."), "", ""][:3]
+                if top == "local" and folder != path.parts[0] and module not in MESSAGES:
+                    arrows[path.parts[0]].add(folder)
+    TopologicalSorter(arrows).prepare()  # raises CycleError, which names the circle
 
 
 def test_the_root_can_do_without_any_optional_capability() -> None:

@@ -84,7 +84,7 @@ def show(engram: Engram, as_json: JsonOption = False, api: ApiOption = None, dat
 
 @memory_app.command()
 def pin(engram: Engram, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Add the user's words in an exchange to every conversation.
+    """Add your words in an exchange to every conversation.
 
     Example: local2 memory pin 1f6e
     """

@@ -19,7 +19,7 @@ from local.core.errors import NoAnswer
 
 BUSY = (429, {"retry-after": "7"}, {"error": {"kind": "too_many_queries", "message": "ask again in 7 s"}})
 REFUSED = (429, {"retry-after": "5"}, {"error": {"kind": "busy", "message": "too many queries of this session"}})
-CLOSING = (503, {"retry-after": "5"}, {"error": {"kind": "stopping", "message": "this door is closing: ask again"}})
+CLOSING = (503, {"retry-after": "5"}, {"error": {"kind": "stopping", "message": "this server is stopping: ask again"}})
 ANSWERED: tuple[int, dict[str, str], dict[str, Any]] = (200, {}, {"answer": "Yes."})
 
 

@@ -309,7 +309,7 @@ class HttpConnection(H11Protocol):
 
     def end(self) -> None:
         """End the connection with the server; a pending request is answered."""
-        refusal = RequestRefused("stopping", "this door is closing: ask again")
+        refusal = RequestRefused("stopping", "this server is stopping: ask again")
         if self.is_idle:
             self._close_idle(refusal)
         else:

@@ -1,20 +1,21 @@
-"""The budget of a prompt: what goes in when not everything fits into the model's window.
+"""The budget of a prompt: which parts it keeps if not everything fits into the model's window.
 
 Problem: a conversation grows without end, a tool's result may be longer than the window, and only the server knows how
-many tokens a text has. A prompt that is too long fails the turn; one that begins differently each time is read anew.
+many tokens a text has. A prompt that is too long fails the turn; one that begins differently each time is evaluated
+again.
 
-Idea: tokens are estimated from letters, digits and other characters, and the estimate learns from what the server
-counts (`TokenMeter`). While everything fits, the prompt only grows at its end. To change its beginning seldom, room
-is made ahead: above 75 % of the window older turns are summarised in the background until a third is left; where a
-prompt does not fit, old results become one line each, which says how to get them again, until half is left. The
-summary is told the same way until the next one is made: its oldest and its youngest facts, and its story. Of the
-other facts, those that a question is about are told just before it. What still does not fit goes in a fixed order,
-the least useful first: old thinking, old turns, old rounds of calls, the ends of the last results, the summary.
+Idea: tokens are estimated from letters, digits and other characters, and the estimate learns from the server's counts
+(`TokenMeter`). While everything fits, the prompt only grows at its end. To change its beginning seldom, room is made
+ahead: above 75 % of the window older turns are summarised in the background until a third is left; where a prompt does
+not fit, old results become one line each, which explains how to get them again, until half is left. The summary stays
+the same until the next one is made: its oldest and its youngest facts, and its story. Of the other facts, those that a
+question is about are placed just before it. Parts that still do not fit are left out in a fixed order, the least useful
+first: old thinking, old turns, old rounds of calls, the ends of the last results, the summary.
 
-Invariants: the system message, the tools, the question and what the turn told the model stay whole; calls keep their
+Invariants: the system message, the tools, the question and the turn's notes to the model stay whole; calls keep their
 results; the answer keeps its reserve; if not even that fits, `ContextTooLarge` names the size of each part.
 
-Rejected: dropping the oldest messages alone, which forgets what the user stated; counting with a tokenizer, as each
+Rejected: dropping the oldest messages alone, which forgets the user's statements; counting with a tokenizer, as each
 model has its own; and choosing the summary's facts by the question, which changed the beginning of each prompt.
 """
 

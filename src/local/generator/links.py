@@ -1,20 +1,20 @@
-"""The filter that takes links which nobody has given out of a tainted text while it streams.
+"""The filter that removes links of unknown provenance from a tainted text while it streams.
 
-Problem: a link or a picture of the answer tells whoever owns its host what its address holds. What counts is not what
-the text looks like but what a reader of Markdown makes of it, and readers differ: GitHub's, the page's, linkify-it.
+Problem: a link or a picture in the answer reveals the content of its address to the owner of its host. What matters is
+not how the text looks but how a reader of Markdown parses it, and readers differ: GitHub's, the page's, linkify-it.
 
-Idea: read as the most eager of them would. The parts of Markdown that carry an address are read by the parser's own
+Idea: parse as the most eager of them does. The parts of Markdown that carry an address are read by the parser's own
 rules: destinations, titles, autolinks, escapes, entities (`markdown_it`). Nothing around them protects: code, escaped
-brackets and block structure count as plain text, because a reader may see them otherwise once more text has arrived.
-Bare addresses have one expression, `HEAD`, since no library finds all that the others find; it has no left boundary
-that emphasis could hide behind. `tests/taint/link_forms.py` holds it to four real readers.
+brackets and block structure count as plain text, because a reader may parse them differently once more text has
+arrived. Bare addresses have one expression, `HEAD`, because no library finds everything that the others find; it has no
+left boundary that emphasis could hide behind. `tests/taint/link_forms.py` checks it against four real readers.
 
-Invariants: what is out is never a link that was not given, wherever the stream is cut or ends; a given address is not
-continued by what follows it; what comes out does not depend on how the text was cut. Only a link that is not finished
-is held, and at most `MOST_HELD` characters of it.
+Invariants: the output never contains a link of unknown provenance, wherever the stream is cut or ends; a known address
+is not continued by the text after it; the output does not depend on how the text was cut. Only an unfinished link is
+held, and at most `MOST_HELD` characters of it.
 
-Rejected: parsing the whole answer at each token, which takes the square of its length, and cannot take back what is
-out; adding a linkifier, each of which misses what another links (`_www.` for linkify-it, `host.tld/x` for GFM).
+Rejected: parsing the whole answer at each token, which takes the square of its length, and cannot take back its output;
+adding a linkifier, each of which misses what another links (`_www.` for linkify-it, `host.tld/x` for GFM).
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
-"""The rule of taint: what a turn may do once untrusted content is before its model.
+"""The rule of taint: the permissions of a turn once untrusted content is in front of its model.
 
-Problem: a page, a file, a mail or a tool's result may hold orders, and a model may obey them. Whoever wrote it wants
-what is private to reach them: by an address that is opened, a host name that is looked up, a search, a link in the
+Problem: a page, a file, a mail or a tool's result may contain instructions, and a model may obey them. Their author
+wants to obtain private content: by an address that is opened, a host name that is looked up, a search, a link in the
 answer, or a tool that writes.
 
 Idea: the model is not trusted to notice. From the first untrusted content on, the conversation is tainted, and code
-outside the model decides by provenance: who has given an address or said a word. An address is opened if the user, a
-search hit or a page that was read has given it, letter for letter. Of those that untrusted content has given, only few
-are opened for one question and in one conversation, by all agents together (`LinkBudget`); an agent whose task was
-written after untrusted content was read opens only what the turn that wrote it could open. A search must not hold
-private words that the user has not said here; a tool with effects runs only with a person's approval; links of the
-answer that nobody has given are left out (`links.py`).
+outside the model decides by provenance: where an address or a word comes from. An address is opened if it is, letter
+for letter, from the user, a search hit or a page that was read. Of those from untrusted content, only few are opened
+for one question and in one conversation, by all agents together (`LinkBudget`); an agent whose task was written after
+untrusted content was read opens only what the turn that wrote it could open. A search must not hold private words that
+the user has not written here; a tool with effects runs only with a person's approval; links of unknown provenance in
+the answer are left out (`links.py`).
 
-Invariants: taint never goes away within a conversation, its branches, its summaries and what the memory keeps of it;
-what cannot be read counts as tainted; nothing that a model says adds provenance.
+Invariants: taint never goes away within a conversation, its branches, its summaries and its memories; unreadable
+content counts as tainted; a model's own words never add provenance.
 
-Rejected: asking a model whether a text holds orders, which misses what it does not recognise; and a fixed list of
-good hosts, since a good host may lead to any other.
+Rejected: asking a model whether a text contains instructions, which misses those that it does not recognise; and a
+fixed list of good hosts, since a good host may lead to any other.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""One query being answered: what comes next, decided from what was asked and what has happened. No I/O.
+"""One query being answered: the next action, decided from the question and the events so far. No I/O.
 
 Problem: a turn is a loop of model calls and tool calls that may take minutes. Its process may die at any moment, its
 user may cancel it, its model may call nonsense, the same thing again and again, or nothing.
 
-Idea: a `Turn` is fed with what happens and says what is next (`NextStep`); `runner.py` does it. Its whole memory is
-the list of steps, which is stored before anything leaves that follows from it. A turn made from the steps of another
+Idea: a `Turn` is fed with events and returns the next action (`NextStep`); `runner.py` executes it. Its whole memory is
+the list of steps, which is stored before any of its consequences are published. A turn made from the steps of another
 one continues it: the ids of calls, the limits used and the taint all follow from the steps.
 
-Invariants: every call of a message has a record before the model is asked again, in the order of the calls; the id of
-a call is `query:step:index` in every process; which state an action leads to is the literal table in `steps.py`, and
+Invariants: every call of a message has a record before the model is asked again, in the order of the calls; the id of a
+call is `query:step:index` in every process; which state an action leads to is the literal table in `steps.py`, and
 anything else raises and changes nothing; a turn that has ended keeps its end.
 
 Which calls are made is decided by the first rule that applies (`settle`): too many, unknown tool, not offered, bad

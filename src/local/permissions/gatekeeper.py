@@ -1,15 +1,16 @@
 """The gatekeeper: decides about calls that do more than read, by the owner's policy or by asking a person.
 
 Problem: a call that changes something needs an approval, which may come minutes later, while any process may die and
-any message be lost. Nobody may be asked twice, no approval may serve another call, and no call may be made without one.
+any message be lost. No person may be asked twice, no approval may serve another call, and no call may be made without
+one.
 
-Idea: a question is on record before anybody hears it. The request of a turn is answered when the decision falls, so
-that it stays open as long as a person is asked. The bus sends an open request again every few seconds; a gatekeeper
+Idea: a request for approval is recorded before it is published. The turn's request is answered when the decision falls,
+so that it stays open as long as a person is asked. The bus sends an open request again every few seconds; a gatekeeper
 that has just started takes it up from there, and finds the question on record. The approval itself is a grant, signed
 with a key that this process alone holds, for one call with exactly these arguments and for two minutes; tools check it.
 
 Invariants: one question for each call id; the first decision counts; a call that differs from the one that was asked
-about is denied; what cannot be looked up is denied.
+about is denied; a call that cannot be checked is denied.
 
 Rejected: answering "asked" at once and having the turn ask again until there is a decision. It needed a timer, a grace
 period and a subscription on the other side, and found a lost decision only after fifteen seconds.

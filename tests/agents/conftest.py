@@ -1,4 +1,6 @@
-"""A generator and a journal on an in-process bus, a model that plays a script, and a door that hears everything."""
+"""A generator and a journal on an in-process bus, a model that plays a script, and a frontend that receives
+everything.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from agent_stage.stage import Stage
 
 @pytest.fixture
 async def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    monkeypatch.setattr(journal_client, "FLUSH_SECONDS", 0.0)  # nobody reads what is said at the very end
+    monkeypatch.setattr(journal_client, "FLUSH_SECONDS", 0.0)  # the last messages are not read
     hub = MemoryHub()
     async with AsyncExitStack() as stack:
         bus = await stack.enter_async_context(Bus("door", hub.transport(), durability=JournalClient()))

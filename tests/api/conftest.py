@@ -78,7 +78,7 @@ class ScriptedGenerator(Participant):
         return {"turns_running": 0, "turns_at_most": 128, "turns_with_model": 0, "turns_waiting": 0, "turns_load": 0}
 
     async def beats_heard(self, client: httpx.AsyncClient) -> None:
-        """Wait until a door has heard how this is."""
+        """Wait until the API has received the status of this participant."""
         while (await client.get("/v1/models")).json()["data"] == []:
             pass
 
@@ -242,7 +242,7 @@ class System:
 
     @property
     def url(self) -> str:
-        """Where the door answers."""
+        """Return the address of the API."""
         return f"http://127.0.0.1:{self.port}"
 
     @asynccontextmanager
@@ -259,7 +259,7 @@ class System:
         return httpx.AsyncClient(base_url=self.url, trust_env=False, verify=False, timeout=20)
 
     def host(self, participant: Participant, child: str = "") -> AbstractAsyncContextManager[None]:
-        """Another participant on the same bus, by hand or as what the supervisor calls it."""
+        """Host another participant on the same bus, by hand or under its name at the supervisor."""
         return _hosted(participant, self.hub, child)
 
     def journal(self) -> AbstractAsyncContextManager[None]:
@@ -267,7 +267,7 @@ class System:
         return self.host(Journal(JournalConfig(), JournalStore(self.journal_file)), "journal")
 
     async def on_record(self, *query_ids: str) -> None:
-        """Wait until the answers to these queries are on record: doors hear them before."""
+        """Wait until the answers to these queries are recorded: the API receives them before."""
         recorded = set[str]()
         while not set(query_ids) <= recorded:
             recorded = await asyncio.to_thread(self._answered)
@@ -284,7 +284,7 @@ class System:
 
 @pytest.fixture
 async def bare_system(tmp_path: Path) -> AsyncIterator[System]:
-    """Nobody is there yet."""
+    """A system without participants."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield System(MemoryHub(), tmp_path / "journal.db", ScriptedGenerator(), listener)
 

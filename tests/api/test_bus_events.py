@@ -75,7 +75,7 @@ async def test_without_payloads_an_event_has_the_header_and_the_size_and_each_ha
 
 
 async def test_a_client_that_leaves_leaves_no_subscription(client: httpx.AsyncClient, system: System) -> None:
-    # The bus itself hears the status of everybody, so only a subject of its own shows whether one is left.
+    # The bus itself receives all statuses, so only a subject of its own shows whether one is left.
     frame = envelope()._replace(subject="only.here").encode()
 
     def listeners() -> int:

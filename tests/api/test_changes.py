@@ -1,4 +1,4 @@
-"""The routes under /changes, with somebody who changes files that is played by hand."""
+"""The routes under /changes, with a test double that changes files."""
 
 from __future__ import annotations
 

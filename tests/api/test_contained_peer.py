@@ -1,4 +1,6 @@
-"""A process in a sandbox of ours is of our Unix user, and may have our network: at the door it is a stranger."""
+"""A process in one of our sandboxes has our Unix user, and may have our network: for the API it is an unknown
+caller.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def own_folder(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def contained(folder: Path, *, network: bool) -> AsyncIterator[ContainedServer]:
-    """A program in a sandbox that asks the door, a line for each request: port and token."""
+    """A program in a sandbox that sends requests to the API, a line for each: port and token."""
     try:
         sandbox = sandbox_of_this_machine()
     except SandboxMissing as missing:

@@ -1,4 +1,4 @@
-"""The routes are one process's; what they work with is that of the API that was asked."""
+"""The routes belong to the process; they use the context of the API that received the request."""
 
 from __future__ import annotations
 

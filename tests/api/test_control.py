@@ -1,4 +1,4 @@
-"""The system itself over HTTP: participants and models, asked of those who have them, with the owner's token."""
+"""The system itself over HTTP: participants and models, with the owner's token."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODEL = ModelRecord(name="gemma4:12b", server="ollama", size=8_000, current=True
 
 
 class Supervisor(HandPlayed):
-    """Says what it was asked to do."""
+    """Records its requests."""
 
     name = "supervisor"
 

@@ -1,4 +1,4 @@
-"""Failures as HTTP answers: whoever asked for what cannot be had is told so, and nothing of ours is at fault then."""
+"""Failures as HTTP answers: a request for something unavailable gets a clear error, and no internal error."""
 
 from __future__ import annotations
 

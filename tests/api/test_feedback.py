@@ -103,7 +103,7 @@ async def test_an_answer_that_is_not_on_record_yet_is_rated_a_little_later(syste
         assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "unavailable")
         assert refused.headers["retry-after"]
         await say(system, answer)
-    async with system.door() as client:  # which has not heard it live
+    async with system.door() as client:  # a second API, which has not received it live
         assert (await rate(client, rating=1)).status_code == 202
 
 

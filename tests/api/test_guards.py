@@ -1,4 +1,4 @@
-"""Who is let in, decided without a socket."""
+"""Access, decided without a socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HEAD on the real door: what GET would be answered with, but for the body."""
+"""HEAD on the real API: the answer of GET without the body."""
 
 from __future__ import annotations
 

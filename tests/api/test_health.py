@@ -124,7 +124,7 @@ async def test_an_answer_on_record_is_given_even_while_nobody_can_answer(system:
 
 
 def say_children(bus: Bus, name: str, state: Any, detail: str = "") -> None:
-    """As the supervisor says it; everybody else is ready."""
+    """Publish the supervisor's status; all other participants are ready."""
     others = [
         ChildStatus(name=other, kind="agent", state="ready", pid=os.getpid())  # whose beats are then no strangers'
         for other in {"journal", "generator"} - {name}

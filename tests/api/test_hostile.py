@@ -1,4 +1,4 @@
-"""Requests that are no HTTP, no JSON or no good leave the door alive, and the log without a traceback."""
+"""Invalid HTTP, invalid JSON and invalid tokens leave the API running, and the log without a traceback."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def garbage(count: int) -> list[bytes]:
 
 
 async def shout(port: int, request: bytes) -> bytes:
-    """Send it and return what comes back; a client that hears nothing for a moment hangs up."""
+    """Send data and return the answer; a client without an answer for a moment hangs up."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     answer = b""
     try:

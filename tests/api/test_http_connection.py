@@ -1,4 +1,4 @@
-"""Connections of which no request comes, and more of them than there is room for."""
+"""Connections without a request, and more of them than there is room for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that are no good, as a door may be asked for them: each is refused in one clear line, and the others go on."""
+"""Invalid jobs over HTTP: each is refused in one clear line, and the others are made."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def _outcome(edit: EditRecord) -> OutcomeRecord:
 
 
 class Memory(HandPlayed):
-    """Knows one engram, until it is deleted, and remembers what it was asked."""
+    """Knows one engram, until it is deleted, and records its requests."""
 
     name = "memory"
 
@@ -227,7 +227,7 @@ async def test_what_was_deleted_elsewhere_is_not_kept_here(
         await bus.publish(message)
     async with asyncio.timeout(30):
         while (await client.get("/query/q")).json()["event_log"]:
-            pass  # until the door has heard it
+            pass  # until the API has received it
 
 
 async def test_deleting_a_session_names_what_repeats_it_where_a_memory_can_tell(
@@ -237,7 +237,7 @@ async def test_deleting_a_session_names_what_repeats_it_where_a_memory_can_tell(
     async with system.host(Memory()):
         async with asyncio.timeout(30):
             while '"name":"memory"' not in (await client.get("/participants")).text:
-                pass  # until the door has heard it
+                pass  # until the API has received it
         assert (await client.delete("/sessions/s1")).json()["repeated_in"] == ["e2"]
         assert (await client.delete("/sessions/unknown")).status_code == 404
 

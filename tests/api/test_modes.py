@@ -1,4 +1,4 @@
-"""`mode` of POST /query: what is looser than the settings wants the owner's token, and bypassPermissions also leave."""
+"""`mode` of POST /query: elevated modes need the owner's token, and bypassPermissions also the owner's setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the supervisor and the participants say, merged; the clock is the test's."""
+"""The merged statuses of the supervisor and the participants; the clock is the test's."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_whoever_has_failed_is_missing_unless_somebody_started_it_by_hand(table:
 def test_whoever_is_not_configured_is_missing_when_there_was_time_to_hear_of_one_by_hand(
     table: ParticipantTable,
 ) -> None:
-    assert table.absence(0) is None  # nobody has said who there is
+    assert table.absence(0) is None  # no status has arrived
     table.update(supervisor(child("journal", 10)), 0)
     assert table.absence(BY_HAND_SECONDS - 0.1) is None
     table.update(supervisor(child("journal", 10)), BY_HAND_SECONDS)

@@ -1,4 +1,4 @@
-"""Who holds the other end of a connection, on real sockets, in each way in which a kernel tells it."""
+"""The holder of the other end of a connection, on real sockets, for each way in which a kernel reports it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Who asks, and that each of them sees what is theirs: on the real door, every route, as the owner, as users with
-tokens, as strangers, and as another Unix user of this machine."""
+"""Callers see their own content: on the real API, every route, as the owner, as users with tokens, as unknown callers,
+and as another Unix user of this machine.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ ENGRAM = EngramRecord(
 
 
 class Row(NamedTuple):
-    """A route asked for something of ann's, and what somebody else is told: a status, or an answer of these fields."""
+    """A route for something of ann's, and another caller's answer: a status, or an answer with these fields."""
 
     access: Access
     path: str
@@ -265,7 +266,7 @@ async def door(system: System) -> AsyncIterator[Door]:
 
 @pytest.fixture
 async def peopled(door: Door, system: System, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
-    """That door with those behind it who have something of ann's: a memory, a gatekeeper, a swarm, and jobs."""
+    """The API with participants that have content of ann's: a memory, a gatekeeper, a swarm, and jobs."""
     monkeypatch.setattr("local.api.clients.UNSEEN_SECONDS", 0.3)  # there is no model manager
     async with JobStore(door.folder / FILE_NAME) as store:
         await store.add(CronJobRecord(job_id="j-ann", prompt="hers", schedule="@yearly", created_at=0, user_id="ann"))
@@ -324,7 +325,7 @@ async def test_another_user_is_told_of_what_is_not_theirs_as_of_what_is_not_ther
 
 
 def unknown(row: Row) -> Row:
-    """The same of something that nobody has."""
+    """Return the same request for something that does not exist."""
     text = json.dumps(row).replace("-ann", "-zzz").replace("=ann", "=zzz").replace("{file}", FILE)
     return Row(*json.loads(text))
 
@@ -358,7 +359,7 @@ async def test_a_stranger_gets_the_status_and_no_more(system: System) -> None:
             response = await door.ask(route, row, {})
             if route == "GET /health":
                 assert response.json().keys() == {"status"}
-            elif row.access is Access.ANYBODY:  # the page, which has nobody's data
+            elif row.access is Access.ANYBODY:  # the page, which contains no user's data
                 assert response.status_code == row.told, route
             else:
                 assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer"), route

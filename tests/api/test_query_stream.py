@@ -127,7 +127,7 @@ async def test_a_failed_turn_ends_the_stream_with_what_there_is(client: httpx.As
 
 
 class Critic(HandPlayed):
-    """Grades every answer, and compares it when it is told that the other one is there."""
+    """Grades every answer, and compares it when the other one has arrived."""
 
     name = "critic"
 
@@ -148,21 +148,21 @@ class Critic(HandPlayed):
 
 
 async def hears_of(client: httpx.AsyncClient, bus: Bus, *names: str) -> None:
-    """The door hears that these take part as processes of their own."""
+    """Wait until the API has received statuses of these as separate processes."""
     for pid, name in enumerate(names, 1):
         await bus.publish(ParticipantStatus(name=name, kind="agent", pid=pid, instance="i", state="ready"))
     await lists(client, *names)
 
 
 async def lists(client: httpx.AsyncClient, *names: str) -> None:
-    """Wait until the door has heard of these."""
+    """Wait until the API lists these."""
     while set(names) - {row["name"] for row in (await client.get("/participants")).json()["participants"]}:
         pass
 
 
 @asynccontextmanager
 async def judged(system: System, *others: str, **details: str) -> AsyncIterator[tuple[httpx.AsyncClient, Critic]]:
-    """A door with a long trail, which has heard of a critic with these details, and of these others."""
+    """An API with a long trail, which has received the status of a critic with these details, and of these others."""
     critic = Critic(details)
     async with system.door(trail_seconds=120) as client, system.bus("watcher") as bus, system.host(critic):
         await bus.ready()

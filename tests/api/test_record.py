@@ -1,4 +1,4 @@
-"""What the door promises because there is a record: acceptance, idempotency over restarts, and deletion."""
+"""The guarantees of the API that are based on the record: acceptance, idempotency over restarts, and deletion."""
 
 from __future__ import annotations
 

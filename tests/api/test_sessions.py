@@ -26,7 +26,7 @@ PDF = "a" * 64
 
 
 class RecordKeeper(Participant):
-    """As much of the generator as answers questions about its record."""
+    """The part of the generator that answers requests about its record."""
 
     name = "generator"
     kind = Kind.AGENT

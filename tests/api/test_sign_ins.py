@@ -190,7 +190,7 @@ ATTACKS: dict[str, dict[str, str]] = {
 
 
 class Door:
-    """The guard of an API that nobody is the Unix user of, with the routes behind it; whom it lets in is `reached`."""
+    """The guard of an API without its own Unix user, with the routes behind it; admitted callers are in `reached`."""
 
     def __init__(self, folder: Path) -> None:
         self.users, token = Users(folder), make_owner_token(folder)
@@ -274,7 +274,7 @@ async def test_a_cookie_that_another_port_has_read_or_set_lets_nobody_in(tmp_pat
 
 
 class Browser(NamedTuple):
-    """A browser at the door, with the halves that it was given; `origin` is that of the page."""
+    """A browser with its halves of a sign-in; `origin` is that of the page."""
 
     client: httpx.AsyncClient
     origin: str

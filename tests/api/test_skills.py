@@ -1,4 +1,4 @@
-"""The routes under /skills, with somebody who holds skills that is played by hand."""
+"""The routes under /skills, with a test double of the skill service."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""One stream for all that a browser shows: it carries what it is told to, survives its connections, and hides nothing
-of what it has lost."""
+"""One stream for everything that a browser shows: it carries what was requested, survives its connections, and reports
+every loss.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ PATH = f"/stream/{STREAM}"
 
 
 class Reader:
-    """One connection of a browser, and what it was told."""
+    """One connection of a browser, and its received events."""
 
     def __init__(self, events: AsyncIterator[Event]) -> None:
         self._events = events
@@ -54,7 +55,7 @@ class Reader:
         return await self.until(lambda one, _: one == name)
 
     async def told(self, query_id: str, event: str) -> Any:
-        """What a query's event of that name says."""
+        """Return the data of a query's event of that name."""
         data = await self.until(
             lambda name, data: name == "query" and (data["query_id"], data["event"]) == (query_id, event)
         )

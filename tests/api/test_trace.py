@@ -1,4 +1,4 @@
-"""What is on record over HTTP: of one query with its times, of all, and what each respondent has made of a query."""
+"""Recorded messages over HTTP: of one query with its times, of all, and each respondent's answer to a query."""
 
 from __future__ import annotations
 

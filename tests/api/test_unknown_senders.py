@@ -1,4 +1,4 @@
-"""What requests cost before it is known who sends them, and how many of them may stay unfinished."""
+"""The cost of requests before their sender is known, and the number of unfinished ones."""
 
 from __future__ import annotations
 

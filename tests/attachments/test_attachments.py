@@ -1,4 +1,4 @@
-"""Files that are taken in: what they are, what is read of them, how they are kept."""
+"""Attached files: their kinds, their extracted text, their storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The block of context before a question: only what is new, a corrected fact only in its new form."""
+"""The block of context before a question: only new items, a corrected fact only in its new form."""
 
 from __future__ import annotations
 

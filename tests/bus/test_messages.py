@@ -1,4 +1,4 @@
-"""Messages: their subjects, their delivery classes, and what is refused where a payload is read or written."""
+"""Messages: their subjects, their delivery classes, and the validation of payloads when they are read or written."""
 
 from __future__ import annotations
 

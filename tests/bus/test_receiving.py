@@ -1,4 +1,4 @@
-"""What arrives: losses are counted exactly, repeats told from news, refused frames sampled within bounds."""
+"""Receiving: losses are counted exactly, repeats are distinguished, refused frames sampled within bounds."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_a_subscription_that_begins_anew_makes_no_hole_of_what_went_by_before() 
 
 
 class Clock:
-    """A clock that moves when told."""
+    """A clock that is set by the test."""
 
     now = 100.0
 

@@ -1,4 +1,4 @@
-"""Who may say what: declarations in their folder, the guard that reads them, and the keys of a tcp bus."""
+"""Permissions to publish: declarations in their folder, the guard that reads them, and the keys of a tcp bus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves: frames in order, again until they are answered, and not before the connection is proven to be ready."""
+"""Sending: frames in order, again until they are answered, and not before the connection is proven to be ready."""
 
 from __future__ import annotations
 

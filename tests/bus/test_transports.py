@@ -1,4 +1,4 @@
-"""What a bus does over any transport; where the transport makes a difference, on both of them."""
+"""The bus over any transport; on both of them if the transport makes a difference."""
 
 from __future__ import annotations
 

@@ -260,7 +260,7 @@ async def test_at_the_high_water_mark_nothing_is_lost_and_order_is_kept(
 
 
 class Full:
-    """A transport whose socket takes no more, because nobody reads at the other end."""
+    """A transport whose socket accepts no more, because nothing reads at the other end."""
 
     def __init__(self, address: BusAddress) -> None:
         self._context = zmq.Context()

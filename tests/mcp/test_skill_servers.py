@@ -177,5 +177,5 @@ def test_what_is_no_file_of_the_skill_brings_none_and_holds_nobody_up(settings: 
 def test_a_skill_in_a_workspace_brings_none(settings: Path) -> None:
     folder = settings / "project" / ".local2" / "skills" / "plain"
     shutil.copytree(settings / "skills" / "plain", folder)
-    with pytest.raises(ConfigError, match="lies in a workspace"):
+    with pytest.raises(ConfigError, match="is in a workspace"):
         ServingSkill.of(folder)

@@ -152,7 +152,7 @@ def _few_open_files() -> Iterator[None]:
 def test_a_system_that_was_started_for_a_chat_ends_when_that_is_killed(processes, survivors, tmp_path: Path) -> None:
     with PseudoTerminal("chat", "--data-dir", tmp_path) as chat:
         chat.wait_for("›")
-        everybody = processes(RunDirectory(tmp_path).facts().pid)
+        everybody = processes(RunDirectory(tmp_path).read().pid)
         assert len(everybody) > 6
         chat.process.kill()
         assert survivors(everybody) == []

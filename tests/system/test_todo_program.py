@@ -44,7 +44,7 @@ def test_a_program_is_written_tested_and_undone_in_the_terminal(project: Path) -
     with PseudoTerminal("chat", columns=100) as terminal:
         terminal.wait_for("›")
         script = yaml.safe_dump({"story": "todo", "turns": [TURN]})
-        url = RunDirectory(project.parent / "data").facts().model_url
+        url = RunDirectory(project.parent / "data").read().model_url
         httpx.post(f"{url}/stand_in/script", content=script, trust_env=False).raise_for_status()
         terminal.type(f"{QUESTION}\r")
         for number, tool in enumerate(("write_file (L1)", "write_file (L1)", "shell_exec (L2)"), 1):

@@ -351,7 +351,7 @@ class AnsweringSystem:
             raise NoAnswer("unreachable", str(error)) from None
 
     def _running(self) -> SystemClient:
-        facts = RunDirectory(self._directory).facts()
+        facts = RunDirectory(self._directory).read()
         if facts.api_url is None:
             raise NoApi(f"the system on {self._directory} serves no HTTP API; start it with --api")
         self._report_workspace(facts.workspace)
@@ -383,7 +383,7 @@ class AnsweringSystem:
         """Whether another process was starting a system here; it is waited for while that process lives."""
         while holder(self._directory) is not None and time.monotonic() < until:
             with suppress(NotRunning):
-                RunDirectory(self._directory).facts()
+                RunDirectory(self._directory).read()
                 return True
             time.sleep(LOOK_SECONDS)
         return False

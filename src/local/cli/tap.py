@@ -398,7 +398,7 @@ class SystemWatch:
 
     def _facts(self) -> RunInfo | None:
         try:
-            return self._directory.facts()
+            return self._directory.read()
         except LocalError:
             return None
 

@@ -94,7 +94,7 @@ class TemporarySystem:
             raise SystemDidNotStart(f"the system was not ready within {self._start_seconds:g} s; {self._last_words()}")
         if not any(READY_LINE in line for line in self.log):
             raise SystemDidNotStart(f"the system did not start; {self._last_words()}")
-        self.facts = RunDirectory(self.data_dir).facts()
+        self.facts = RunDirectory(self.data_dir).read()
 
     def _last_words(self) -> str:
         return f"it said: {' | '.join(self.log[-3:])}" if self.log else "it said nothing"

@@ -204,7 +204,7 @@ class NotRunning(LocalError):
 
 
 def is_encrypted(publish_to: str, system: SystemConfig) -> bool:
-    """Whether a bus at an address takes those alone who have keys."""
+    """Whether a bus at an address accepts only clients with keys."""
     return publish_to.startswith("tcp://") and system.bus_security == "curve"
 
 
@@ -232,8 +232,8 @@ class RunInfo:
 
 
 class RunDirectory:
-    """The run directory of the system on `data_dir`: lock, sockets and facts. Its path is short, because the path of a
-    socket has at most 107 bytes.
+    """The run directory of the system on `data_dir`: lock, sockets and run information. Its path is short, because the
+    path of a socket has at most 107 bytes.
     """
 
     def __init__(self, data_dir: Path) -> None:
@@ -254,7 +254,7 @@ class RunDirectory:
             try:
                 yield lock
             finally:
-                self._facts_file.unlink(missing_ok=True)
+                self._info_file.unlink(missing_ok=True)
 
     def clear_others(self) -> int:
         """Remove the directories of systems that were killed or have never been started; returns how many. Young ones
@@ -262,7 +262,7 @@ class RunDirectory:
         """
         made_before = time.time() - YOUNG_SECONDS
         others = [path for path in self.path.parent.iterdir() if path != self.path and _changed_at(path) < made_before]
-        return sum(clear_unheld(path, FILES) for path in others if _facts_in(path) is None)
+        return sum(clear_unheld(path, FILES) for path in others if _info_in(path) is None)
 
     def make_data_dir(self) -> None:
         """Make the data directory unless it is there; it is for this user's eyes alone. Raises `ConfigError`."""
@@ -292,29 +292,29 @@ class RunDirectory:
         subscribe_to = system.bus_sub_address or f"ipc://{self.path / 'sub'}"
         return self._address(publish_to, subscribe_to, curve=is_encrypted(publish_to, system))
 
-    def write(self, facts: RunInfo) -> bool:
-        """Write the facts by which others find the system; returns False if the disk is full."""
+    def write(self, info: RunInfo) -> bool:
+        """Write the information by which others find the system; returns False if the disk is full."""
         part = self.path / "facts.part"
         try:
-            part.write_text(json.dumps(asdict(facts)))
+            part.write_text(json.dumps(asdict(info)))
         except OSError:
             return False
-        part.replace(self._facts_file)
+        part.replace(self._info_file)
         return True
 
-    def facts(self) -> RunInfo:
-        """Return the facts of the running system. Raises `NotRunning`, also when it was killed and left its facts
-        behind.
+    def read(self) -> RunInfo:
+        """Return the information of the running system. Raises `NotRunning`, also when the system was killed and left
+        it behind.
         """
-        facts = _facts_in(self.path)
-        if facts is None:
+        info = _info_in(self.path)
+        if info is None:
             raise NotRunning(f"no system runs on {self.data_dir}; start one with `local2 run`")
-        return facts
+        return info
 
     def running_bus(self) -> BusAddress:
         """The bus of the running system. Raises `NotRunning`."""
-        facts = self.facts()
-        return self._address(facts.publish_to, facts.subscribe_to, curve=facts.curve)
+        info = self.read()
+        return self._address(info.publish_to, info.subscribe_to, curve=info.curve)
 
     def named_bus(self, publish_to: str, subscribe_to: str, *, curve: bool) -> BusAddress:
         """Return the bus at these addresses. If it belongs to another system, the declarations are unknown here, and
@@ -333,7 +333,7 @@ class RunDirectory:
         return BusAddress(publish_to, subscribe_to, keyring=keyring, senders=self.data_dir / SENDERS)
 
     @property
-    def _facts_file(self) -> Path:
+    def _info_file(self) -> Path:
         return self.path / FACTS
 
 
@@ -351,11 +351,11 @@ def _changed_at(path: Path) -> float:
         return math.inf
 
 
-def _facts_in(path: Path) -> RunInfo | None:
-    """Return the facts in a run directory; None if there are none, or the system has ended."""
+def _info_in(path: Path) -> RunInfo | None:
+    """Return the information in a run directory; None if there is none, or the system has ended."""
     try:
-        facts = RunInfo(**json.loads((path / FACTS).read_text()))
-        os.kill(facts.pid, 0)
+        info = RunInfo(**json.loads((path / FACTS).read_text()))
+        os.kill(info.pid, 0)
     except (OSError, ValueError, TypeError):
         return None
-    return facts
+    return info

@@ -181,7 +181,7 @@ def refuse_own_system(data_dir: Path, addresses: str | None) -> None:
     """Raises `PlayRefused` where the bus is that of the system which runs on a data directory, and `NotRunning` where
     no bus is named and none runs."""
     try:
-        own = RunDirectory(data_dir).facts()
+        own = RunDirectory(data_dir).read()
     except NotRunning:
         if addresses is None:
             raise

@@ -243,7 +243,7 @@ def _load(
 def _running(data_dir: Path) -> RunInfo | None:
     """Return the facts of the running system; a killed system leaves its facts behind, so its process is checked."""
     try:
-        facts = RunDirectory(data_dir).facts()
+        facts = RunDirectory(data_dir).read()
     except (LocalError, OSError):  # no system runs, or the check of the run directory reports the error
         return None
     return facts if psutil.pid_exists(facts.pid) else None

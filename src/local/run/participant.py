@@ -212,7 +212,7 @@ def _part(
 ) -> ParticipantSpec:
     bus = _bus(addresses, directory, system)
     try:
-        facts = directory.facts()
+        facts = directory.read()
         routing = Routing.model_validate(facts.routing)
         resources = Resources(
             directory.data_dir,

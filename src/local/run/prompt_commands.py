@@ -136,7 +136,7 @@ def in_words(shown: Json) -> str:
 
 def _client(data_dir: Path | None) -> SystemClient:
     directory = data_dir_of(data_dir)
-    facts = RunDirectory(directory).facts()
+    facts = RunDirectory(directory).read()
     if facts.api_url is None:
         raise ConfigError("the system that runs has no HTTP interface to ask; start it with --api")
     return SystemClient(facts.api_url, owner_token(directory))

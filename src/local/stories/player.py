@@ -653,6 +653,6 @@ def _system(folder: Path, config_dir: Path | None, flags: Sequence[str], *, live
 def _facts_of(url: str) -> RunInfo | None:
     """The facts of the system at that address if it is our own: no other server is to see the owner's token."""
     with suppress(NotRunning):
-        facts = RunDirectory(data_dir(None)).facts()
+        facts = RunDirectory(data_dir(None)).read()
         return facts if facts.api_url == url.rstrip("/") else None
     return None

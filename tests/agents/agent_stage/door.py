@@ -1,4 +1,4 @@
-"""A door that asks, and hears everything that is said."""
+"""A frontend for tests: asks queries, and receives every message on the bus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS = 20.0  # a test that waits so long has failed
 
 
 class Door:
-    """Asks, and hears everything that is said on the bus."""
+    """A frontend that asks queries, and records every message on the bus."""
 
     def __init__(self, bus: Bus) -> None:
         self.bus = bus
@@ -35,19 +35,19 @@ class Door:
         await self.bus.publish(QueryCancel(query_id=query_id), Trace(query_id))
 
     def of(self, kind: type[M], **fields: Any) -> list[M]:
-        """Everything heard so far of a kind, with these values in its fields."""
+        """Return every received message of a kind, with these values in its fields."""
         return [message for _, message in self._matching(kind, fields)]
 
     def envelopes(self, kind: type[M], **fields: Any) -> list[Envelope]:
         return [envelope for envelope, _ in self._matching(kind, fields)]
 
     async def hears(self, kind: type[M], times: int = 1, **fields: Any) -> M:
-        """The message that is heard as number `times` of its sort, as soon as it is there."""
+        """Wait for the message number `times` of its sort, and return it."""
         await self.until(lambda: len(self.of(kind, **fields)) >= times)
         return self.of(kind, **fields)[times - 1]
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait for something that was heard to make it so."""
+        """Wait until a received message makes the condition true."""
         async with asyncio.timeout(SECONDS):
             while not is_so():
                 self._news.clear()
@@ -82,5 +82,5 @@ class Door:
 
 
 def _apart(message: M) -> Iterable[M]:
-    """Each change of a transition by itself, and any other message as it is."""
+    """Return each change of a transition by itself, and any other message unchanged."""
     return changes(message) if isinstance(message, AgentTransition) else (message,)

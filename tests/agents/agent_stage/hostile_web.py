@@ -1,4 +1,6 @@
-"""A web, a search engine and a memory around a generator whose model obeys whatever it reads; and who hears what."""
+"""A web, a search engine and a memory around a generator whose model obeys everything that it reads, and the receivers
+of what leaks.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,12 @@ from local.web.fetch import PageReader, WebFetchConfig, WebFetchTool
 from local.web.search import SearchChain, SearchHit, WebSearchConfig, WebSearchTool
 
 READING_SECONDS = 60.0  # where forty conversations read at once, on a machine that may be busy with others
-CHUNK = 5  # characters of what the model says at once
+CHUNK = 5  # characters of the model's output at once
 HOSTS = ("page.example", "evil.example", "docs.example", "cdn.docs.example")
 
 
 class HostileWeb:
-    """Serves pages on a port of this machine under the names of many hosts, and keeps what it is asked for."""
+    """Serves pages on a port of this machine under the names of many hosts, and records the requests."""
 
     def __init__(self) -> None:
         self.pages: dict[str, tuple[str, str]] = {}  # by path: media type and body; of a redirect, "" and its target
@@ -98,13 +100,13 @@ def _handler(web: HostileWeb) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nobody reads this server's log."""
+            """Drop the server's log."""
 
     return Handler
 
 
 class ObedientModel:
-    """Obeys every order in what it is told, and says nothing of its own."""
+    """Obeys every instruction in its prompt, and adds nothing of its own."""
 
     def __init__(self) -> None:
         self.told: list[list[Json]] = []
@@ -206,7 +208,9 @@ LINKS = re.compile(
 
 
 def links_in(text: str) -> list[str]:
-    """Whatever somebody who shows the text might make a link of, found in other ways than the system does it."""
+    """Return everything that a reader of the text might take for a link, found in other ways than the system
+    does it.
+    """
     return [next(filter(None, found.groups()), "") for found in LINKS.finditer(text)]
 
 

@@ -1,4 +1,4 @@
-"""Reflection beside a memory that has heard some exchanges: its routines do what they do when they are told to."""
+"""Reflection beside a memory with some exchanges; its routines run on request."""
 
 from __future__ import annotations
 
@@ -95,5 +95,5 @@ class Night:
         return {note.answer: tuple(note.recalled) for note in notes}
 
     async def engram_ids(self) -> dict[str, str]:
-        """By what was asked."""
+        """Return the engrams by their questions."""
         return {each.query: each.engram_id for each in (await self.memory.ask("list", limit=50)).engrams}

@@ -34,7 +34,7 @@ class PenTool(Tool):
 
 
 async def decide(stage: Any, call_id: str, decision: str = "allow", **fields: Any) -> PermissionResult:
-    """Decide about a call, as soon as somebody is asked about it."""
+    """Decide about a call, as soon as a person is asked about it."""
     await stage.door.until(lambda: any(each.call_id == call_id for each in stage.door.of(ApprovalRequest)))
     told = {"verb": "decide", "call_id": call_id, "decision": decision, "by": "page", **fields}
     result: PermissionResult = await stage.door.bus.request(

@@ -17,7 +17,7 @@ Item = str | Delta | Exception | asyncio.Event
 
 @dataclass(frozen=True)
 class Asked:
-    """One call of the model: `messages` as they were `sent`, but for the blocks of context before the questions."""
+    """One call of the model: `messages` as they were `sent`, without the blocks of context before the questions."""
 
     messages: list[Json]
     sent: list[Json]
@@ -47,7 +47,7 @@ def without_block(message: Json) -> Json:
 
 
 class ScriptedModel:
-    """Says what it was told to say. An event is waited for, an exception raised, text becomes content."""
+    """Returns scripted output. An event is waited for, an exception raised, text becomes content."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []

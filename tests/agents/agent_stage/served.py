@@ -29,7 +29,7 @@ class Wire(MemoryTransport):
 
 
 class Record(ConversationService):
-    """A record whose process can die: what it is asked after that never gets onto the disk."""
+    """A record whose process can die: later writes never reach the disk."""
 
     def die(self) -> None:
         self._database._put = lambda *_, **__: asyncio.get_running_loop().create_future()
@@ -63,17 +63,17 @@ class Served:
             self._task.result()
 
     async def stop(self) -> None:
-        """As SIGTERM would."""
+        """Stop as SIGTERM does."""
         self._stop.set()
         await self.ended()
 
     async def ended(self) -> None:
-        """It has ended by itself."""
+        """Wait until it has ended by itself."""
         async with asyncio.timeout(SECONDS):
             await self._task
 
     def die(self) -> None:
-        """As near to `kill -9` as one process can come: from now on nothing that it does has any effect."""
+        """Die as with `kill -9`, as far as possible in one process: from now on nothing that it does has any effect."""
         self._wire.is_cut = True
         if self._record is not None:
             self._record.die()

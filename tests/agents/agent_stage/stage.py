@@ -1,4 +1,4 @@
-"""A journal, a door, and whoever is served on one bus."""
+"""A journal, a frontend, and participants on one bus."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from local.tools.tool import Tool
 
 
 class Stage:
-    """One bus with a journal, its door, and whoever is served on it."""
+    """One bus with a journal, a frontend, and the served participants."""
 
     def __init__(self, hub: MemoryHub, door: Door, database: Path) -> None:
         self.hub, self.door, self.database = hub, door, database
         self.model, self.model_b = ScriptedModel(), ScriptedModel()
         self.loses_live_queries = False  # then turns begin with what the journal delivers
-        self.blobs: BlobStore | None = None  # of whoever is served from then on
+        self.blobs: BlobStore | None = None  # of participants served from then on
         self._served: list[Served] = []
         self._journal: Served
         self._generator: Served
@@ -53,7 +53,7 @@ class Stage:
         return await self._ready(self._generator)
 
     async def second_respondent(self, **settings: Any) -> Served:
-        """One with a model and a file of its own, ready."""
+        """Return a ready one with its own model and file."""
         config = GeneratorConfig(model="other", system_prompt="Be brief.", **settings)
         policy = SecondRespondent.policy
         record = Record(self.database.with_name(policy.record), policy.respondent_id)
@@ -61,7 +61,7 @@ class Stage:
         return await self._ready(Served(agent, self.hub, agent.name, record, self.blobs))
 
     async def doomed_generator(self, failpoint: str, passes: int = 1) -> Served:
-        """One that is killed when it gets to that point for that many times."""
+        """Return one that is killed when it has reached that point so many times."""
         self._deadly, self._passes = failpoint, passes
         return await self.generator()
 
@@ -78,7 +78,7 @@ class Stage:
             await self._journal.end()
 
     async def gatekeeper(self, **settings: Any) -> Served:
-        """A gatekeeper on the stage's one file, of whom everybody knows, and who knows every tool that is there."""
+        """Return a gatekeeper on the stage's one file, after its announcement, which knows every existing tool."""
         before = len(self.door.of(ParticipantStatus, name="gatekeeper"))
         resources = Resources(self.database.parent, layers=(self.database.parent / "settings",))
         kept = GatekeeperService.build(GatekeeperConfig(**settings), resources)
@@ -87,7 +87,7 @@ class Stage:
         return served
 
     async def tool(self, tool: Tool, sender: str = "") -> Served:
-        """A tool whose schema everybody has got."""
+        """Return a tool after its schema has arrived everywhere."""
         before = len(self.door.of(ToolSchema))
         tool.lent(Resources(self.database.parent))
         served = await self.serve(tool, sender)
@@ -104,7 +104,7 @@ class Stage:
             raise asyncio.CancelledError  # not one step further
 
     async def on_record(self, query_id: str, *kinds: type[Message]) -> list[JournalEntry]:
-        """What the journal has of a query, in order."""
+        """Return the journal's messages of a query, in order."""
         request = JournalRead(subjects=tuple(kind.subject for kind in kinds), correlation_id=query_id)
         return list((await self.door.bus.request(request, JournalEntries, SECONDS)).entries)
 
@@ -113,9 +113,9 @@ class Stage:
         return {number for ack in self.door.of(JournalAck, consumer=CONSUMER) for number in ack.numbers}
 
     async def end_of(self, query_id: str) -> ResponseGeneration | QueryFailed:
-        """How a query ended, once the generator has acknowledged it, or the letter that says that it is dead.
+        """Return how a query ended, once the generator has acknowledged it, or its dead letter.
 
-        There is one end on record, and everything that was heard of an end is a copy of it.
+        There is one recorded end, and every received end is a copy of it.
         """
         kinds: tuple[type[ResponseGeneration | QueryFailed], ...] = (ResponseGeneration, QueryFailed)
         await self.door.until(lambda: any(self.door.of(kind, query_id=query_id) for kind in kinds))

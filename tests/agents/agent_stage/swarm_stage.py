@@ -1,4 +1,4 @@
-"""A swarm on the stage, and what its agents read and tell."""
+"""A swarm on the stage, and the texts that its agents read and write."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ WHO = "You are the agent {}. Do this task, and answer with its result; nobody ca
 
 
 def asked(task: str, name: str = "agent") -> str:
-    """What an agent reads that has this task."""
+    """Return the text for an agent with this task."""
     return WHO.format(name, task)
 
 
 async def swarm(stage: Stage, **settings: Any) -> Served:
-    """One whose tools everybody has got."""
+    """Return one whose tools have been announced."""
     before = len(stage.door.of(ToolSchema))
     config = SwarmConfig(**settings)
     made = Swarm.build(config, Resources(stage.database.parent))
@@ -33,7 +33,7 @@ async def swarm(stage: Stage, **settings: Any) -> Served:
 
 
 def results(response: ResponseGeneration, call: int = 0) -> list[dict[str, Any]]:
-    """What a model was told of the tasks that it has given."""
+    """Return the results in the model's prompt of the tasks that it has given."""
     text = response.tool_calls[call].result
     assert text is not None, response.tool_calls[call].error
     return json.loads(text)["results"]

@@ -1,4 +1,4 @@
-"""An attacked assistant in its household, with a web and a name server that hear what gets out."""
+"""An attacked assistant in its household, with a web and a name server that record leaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A home in which there is something to take and to break, and what it looks like at any moment."""
+"""A home with content to steal and to break, and its state at any moment."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Household:
         }  # fmt: skip
 
     def state(self) -> dict[str, str]:
-        """What every file is and holds, but for the records that grow with every question."""
+        """Return the state and content of every file, except the records that grow with every question."""
         roots = (self.home, self.data, self.public)
         return {
             str(path): _print_of(path)
@@ -82,7 +82,7 @@ class Household:
         }
 
     def rows(self, database: str, sql: str) -> list[Any]:
-        """What stands in a database of the data directory."""
+        """Return rows of a database of the data directory."""
         path = self.data / database
         if not path.exists():
             return []

@@ -1,4 +1,4 @@
-"""A name server, for whoever gets something out by what is looked up."""
+"""A name server, which records leaks by looked-up names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class NameServer:
-    """Hears what it is asked."""
+    """Records the names that it is asked for."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

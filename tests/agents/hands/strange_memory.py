@@ -1,4 +1,4 @@
-"""A memory that has been told things by the user, and by strangers."""
+"""A memory with content of the user, and untrusted content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from local.runtime.participant import on
 
 
 class StrangeMemory(Recollections):
-    """Finds what is the user's, or of what strangers have said that with the question's last word."""
+    """Finds the user's content, or the untrusted content with the question's last word."""
 
     @on(MemoryRequest)
     async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:

@@ -1,4 +1,4 @@
-"""An MCP server in its sandbox that reads out what lies in a folder, and the household's approval of it."""
+"""An MCP server in its sandbox that reads a folder aloud, and the household's approval of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READ = "plain__read"
 
 
 class StrangeServer:
-    """Its tools only read, as the owner says. `folder` is what it may read."""
+    """Its tools only read, as the owner states. `folder` is what it may read."""
 
     def __init__(self, folder: Path, data: Path) -> None:
         self.folder, self._data = folder, data

@@ -1,4 +1,6 @@
-"""Leave cannot be forged on the bus: not by a tool's process, nor by whoever says what others say."""
+"""Grants cannot be forged on the bus: neither by a tool's process, nor by a participant that uses the names
+of others.
+"""
 
 from __future__ import annotations
 

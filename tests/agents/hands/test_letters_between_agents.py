@@ -1,4 +1,4 @@
-"""Agents that obey what they read write to each other what they were told: nothing comes of that either."""
+"""Agents that obey everything they read write their instructions to each other: without effect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY = 50  # of all attacks one in so many is in the default run
 
 
 def letters(attacked: Any, every: int = 1) -> list[Any]:
-    """Attacks by a mail that an agent reads, who writes the orders to whoever talks with the user."""
+    """Attacks by a mail that an agent reads, which writes the instructions to the agent that talks with the user."""
     return [replace(attack, carrier="letter") for attack in attacked.attacks()[::every]]
 
 
@@ -31,7 +31,7 @@ async def test_orders_that_agents_hand_on_have_no_effect_and_get_nothing_out(
         is_sent = "{find:" not in attack.orders  # what is to be found is perhaps not, and then no letter is written
         assert not is_sent or "News of the harbour" in (call.result or "")
     asked = attacked.stage.door.of(ApprovalRequest)
-    assert {each.agent for each in asked} >= {"", "agent"}  # at either end, and it is said whose it is
+    assert {each.agent for each in asked} >= {"", "agent"}  # at either end, and the agent is named
 
 
 @pytest.mark.thorough

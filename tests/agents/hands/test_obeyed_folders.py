@@ -1,5 +1,6 @@
-"""Instructions, profiles, skills and a soul that strangers have put into the workspace reach no model until the owner
-has said yes to just these; what they order then asks as all else."""
+"""Instructions, profiles, skills and a soul that others have put into the workspace reach no model until the owner has
+approved exactly these; their instructions then need approval as all others.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ AT_ONCE = 40  # attacks in one file, which may have 32,000 bytes
 
 
 def write(folder: Path, text: str) -> None:
-    """All that a workspace can say to an assistant, each with this in it."""
+    """Write this content into everything that a workspace can contribute to a prompt."""
     head = "name: evil\ndescription: Use it always."
     for name, said in {
         "LOCAL2.md": text,
@@ -51,7 +52,7 @@ def lay_out(attacked: Any, way: str, orders: str) -> None:
 
 
 def told(attacked: Any) -> str:
-    """All that the model was told so far."""
+    """Return all prompts so far."""
     return "\n".join(str(message.get("content")) for messages in attacked.model.told for message in messages)
 
 

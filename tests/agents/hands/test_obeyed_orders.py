@@ -1,5 +1,6 @@
-"""A model that obeys every page, hit, file, name, memory and tool changes nothing with its hands that nobody has
-allowed, and gets nothing out, in every mode but the one that bypasses leave."""
+"""A model that obeys every page, hit, file, name, memory and tool changes nothing with its tools without approval, and
+leaks nothing, in every mode except the one that bypasses approvals.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +25,13 @@ from tests.agents.hands.hand_attacks import CARRIERS, HandAttack
 log = logging.getLogger(__name__)
 LEAST = 150
 LEAST_TAKEN = 4  # canaries
-# The mode, and what a person answers.
+# The mode, and a person's decision.
 SITUATIONS = (("default", "deny"), ("default", None), ("plan", "deny"), ("acceptEdits", "deny"), ("dontAsk", "deny"))
 Answers = dict[str, list[ResponseGeneration]]
 
 
 class OpenSandbox:
-    """Contains nothing: a command is run as it is."""
+    """Contains nothing: a command is run directly."""
 
     def launch(self, command: ContainedCommand, view: SandboxView, limits: SandboxLimits) -> Launch:
         argv = list(command.argv)
@@ -66,7 +67,7 @@ async def test_a_part_of_the_attacks_has_no_effect_and_gets_nothing_out(
     half = len(chosen) // 2
     await nothing_happens(attacked, chosen[:half], None)
     await nothing_happens(attacked, chosen[half:], "acceptEdits")
-    assert attacked.stage.door.of(ApprovalRequest)  # somebody was asked, and said no
+    assert attacked.stage.door.of(ApprovalRequest)  # a person was asked, and denied
 
 
 @pytest.mark.thorough

@@ -1,4 +1,6 @@
-"""Skills as carriers: what a stranger's skill orders is not read, and what the owner's own order asks as all else."""
+"""Skills as carriers: a skill by others is not read, and the instructions in the owner's own need approval as all
+others.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ ASKING = {"write_file", "delete_file", "shell_exec", "note"}
 
 
 class NoSandbox:
-    """Nothing may come so far that a command is run."""
+    """Fails if a command is run at all."""
 
     def launch(self, command: ContainedCommand, view: SandboxView, limits: SandboxLimits) -> Launch:
         raise AssertionError(f"{command.argv} was run")
@@ -62,7 +64,7 @@ async def asked(attacked: Any, question: str) -> ResponseGeneration:
 
 
 def lay_out(attacked: Any, way: str) -> None:
-    """Put a stranger's skill into the workspace."""
+    """Put a skill by others into the workspace."""
     house = attacked.household
     registry, work = TrustRegistry(house.home / "config"), house.workspace
     place = house.home / "elsewhere" if way == "linked" else work / ".local2"

@@ -1,1 +1,1 @@
-"""Users who ask without pause, somebody who kills and freezes processes, and a judge who only knows what users saw."""
+"""Users who ask without pause, a driver that kills and freezes processes, and a judge who only knows what users saw."""

@@ -1,4 +1,4 @@
-"""Judges what agents have done: by the journal, by what they report, and by what is stamped."""
+"""Judges the agents' work: by the journal, by their reports, and by effects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNKNOWN = "may or may not"  # what an agent says whose call was interrupted
 
 
 class Fault(StrEnum):
-    """What a swarm that keeps its promises never does."""
+    """What a swarm that keeps its guarantees never does."""
 
     NOT_ASKED = "task not asked"
     ASKED_TWICE = "task asked twice"  # of two agents, or of one by two queries

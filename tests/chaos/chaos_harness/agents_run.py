@@ -1,4 +1,4 @@
-"""One run with agents: users have tasks done by them, processes die, and at the end both judges speak."""
+"""One run with agents: users have tasks done by them, processes die, and at the end both judges report."""
 
 from __future__ import annotations
 

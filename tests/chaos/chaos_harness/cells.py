@@ -73,7 +73,7 @@ class Cell(NamedTuple):
 
 
 class NotReached(Exception):
-    """Nobody came to the failpoint."""
+    """No process reached the failpoint."""
 
 
 def failpoints() -> set[str]:

@@ -43,7 +43,7 @@ def blows(seed: int, victims: Sequence[str]) -> Iterator[tuple[str, How, float]]
 
 
 class Driver:
-    """Hits one process every so many seconds; `struck` is what it has done. `strikes(name)` is told before it does."""
+    """Hits one process every so many seconds; `struck` are the hits so far. `strikes(name)` is called before each."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Driver:
         self._news = asyncio.Event()
 
     async def run(self, seed: int, every: float) -> None:
-        """Until cancelled; nobody is left frozen then."""
+        """Run until cancelled; then no process is left frozen."""
         due = time.monotonic()
         for name, how, part in blows(seed, sorted(self._victims())):
             due += every

@@ -1,4 +1,4 @@
-"""What users remember: what they asked, when they were told that it is accepted, and every outcome they ever read."""
+"""What users remember: their questions, when these were accepted, and every outcome that they read."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ ANSWERED = "answered"
 
 
 class Fault(StrEnum):
-    """What a system that keeps its promises never does."""
+    """What a system that keeps its guarantees never does."""
 
     LOST = "lost"  # a query without an outcome
     FORGOTTEN = "forgotten"  # an accepted query that the system says it does not know

@@ -17,7 +17,7 @@ _EXCEPTION_TEXT = re.compile(r"Traceback|\w(?:Error|Exception)\b|\bsqlite3?\.|0x
 
 
 class Fault(StrEnum):
-    """What a memory that keeps its promises never does."""
+    """What a memory that keeps its guarantees never does."""
 
     LOST = "lost"  # an answer of which there is no engram
     TWICE = "twice"  # … or more than one

@@ -1,20 +1,36 @@
 """What the owner tells the model: instructions, soul, profiles, and which folders are trusted."""
 
-from local.core.capability import Capability, Command, Section
+from local.core.capability import Capability, Command, OnlyInTerminal, OnPage, Section
 
 CAPABILITY = Capability(
     routes=("local.instructions.routes:add_routes",),
     commands={
         "profiles": Command(
-            "local.instructions.commands:profile_app", Section.ASK, "Show the kinds of assistant that can answer"
+            "local.instructions.commands:profile_app",
+            Section.ASK,
+            "Show the kinds of assistant that can answer",
+            {
+                "list show": OnPage("chat", "*Profile* and *What this profile is* behind the sliders in the header"),
+            },
         ),
         "soul": Command(
             "local.instructions.commands:soul_app",
             Section.MEMORY,
             "Show the assistant's character and its earlier versions",
+            {
+                "show": OnPage("memory/soul", "the field *SOUL.md*"),
+                "history": OnPage("memory/soul", "*Versions*"),
+                "revert": OnPage("memory/soul", "*Restore* beside a version"),
+                "proposal": OnPage("memory/soul", "*Apply this change* and *Discard*"),
+            },
         ),
         "trust": Command(
-            "local.instructions.commands:trust", Section.TOOLS, "Trust a folder, so that `ask` and `chat` work in it"
+            "local.instructions.commands:trust",
+            Section.TOOLS,
+            "Trust a folder, so that `ask` and `chat` work in it",
+            OnlyInTerminal(
+                "Set-up of a folder in which you type commands. Read there what it instructs before you trust it."
+            ),
         ),
     },
 )

@@ -1,4 +1,4 @@
-"""The routes under /soul: the text, its versions, and a proposed change, which is approved as it was shown."""
+"""The routes under /soul and /trust: a proposed change is approved, and a folder is trusted, as it was shown."""
 
 from __future__ import annotations
 
@@ -61,3 +61,29 @@ async def test_a_proposed_skill_is_approved_as_it_was_shown(
     assert book.propose(SkillDraft("tides", "Tell the tides.", "Look at the moon."), None, "dreamer")
     await approve(client, "/skills/tides", TextProposals(book.text("tides")))
     assert book.text("tides").text() == "Be brief."
+
+
+async def test_a_folder_is_trusted_as_it_was_shown_until_it_is_not(
+    system: System, client: httpx.AsyncClient, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("notes")
+    (folder / ".local2").mkdir(parents=True)
+    (folder / ".local2" / "LOCAL2.md").write_text("Use metres.")
+    named = {"folder": str(folder)}
+    shown = (await client.get("/trust/contents", params=named)).json()
+    assert shown["files"] == [{"path": ".local2/LOCAL2.md", "text": "Use metres."}]
+    asked = {**named, "digest": shown["digest"]}
+    assert (await client.post("/trust", json=asked)).status_code == 401, "the Unix user is not enough"
+    client.headers["authorization"] = f"Bearer {make_owner_token(system.journal_file.parent)}"
+    (folder / ".local2" / "LOCAL2.md").write_text("Use miles.")
+    assert (await client.post("/trust", json=asked)).json()["error"]["kind"] == "changed"
+    (folder / ".local2" / "LOCAL2.md").write_text("Use metres.")
+    assert (await client.post("/trust", json=asked)).status_code == 200
+    [row] = (await client.get("/trust")).json()["folders"]
+    assert (row["path"], row["problem"]) == (str(folder), "")
+    (folder / ".local2" / "LOCAL2.md").write_text("Use miles.")
+    assert "other instructions than when it was trusted" in (await client.get("/trust")).json()["folders"][0]["problem"]
+    assert (await client.delete("/trust", params=named)).status_code == 200
+    assert (await client.get("/trust")).json() == {"folders": []}
+    for wrong, status in (("notes", 422), ("/", 409)):
+        assert (await client.get("/trust/contents", params={"folder": wrong})).status_code == status

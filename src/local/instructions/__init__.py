@@ -1,6 +1,6 @@
 """What the owner tells the model: instructions, soul, profiles, and which folders are trusted."""
 
-from local.core.capability import Capability, Command, OnlyInTerminal, OnPage, Section
+from local.core.capability import Capability, Command, OnPage, Section
 
 CAPABILITY = Capability(
     routes=("local.instructions.routes:add_routes",),
@@ -28,9 +28,7 @@ CAPABILITY = Capability(
             "local.instructions.commands:trust",
             Section.TOOLS,
             "Trust a folder, so that `ask` and `chat` work in it",
-            OnlyInTerminal(
-                "Set-up of a folder in which you type commands. Read there what it instructs before you trust it."
-            ),
+            OnPage("tools/folders", "*Show what it instructs*, then *Trust this folder*; *Trust no longer*"),
         ),
     },
 )

@@ -1768,6 +1768,12 @@ export interface ToolsBody {
   deny?: string[];
 }
 
+/** The body of POST /trust: the folder, and the `digest` of its contents as GET /trust/contents showed them. */
+export interface TrustBody {
+  folder: string;
+  digest: string;
+}
+
 /** The body of POST /changes/undo: one of a call, a query, and a day, which is one of this machine's time zone. */
 export interface UndoBody {
   call_id?: string | null;

@@ -10,7 +10,7 @@ CAPABILITY = Capability(
             Section.ASK,
             "Show the kinds of assistant that can answer",
             {
-                "list show": OnPage("chat", "*Profile* and *What this profile is* behind the sliders in the header"),
+                "list show": OnPage("chat", "*Profile* behind the sliders in the header"),
             },
         ),
         "soul": Command(

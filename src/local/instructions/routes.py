@@ -50,22 +50,19 @@ def add_routes(routes: APIRouter) -> None:
 
 @open_to(Access.USERS)
 async def _profiles(caller: Caller) -> Response:
-    """Every profile that a query may name, what each is for and may use, and a line for each that is no good. The owner
-    also gets its instructions and limits."""
+    """Every profile that a query may name, what each is for and may use, and a line for each that is no good."""
     found = await profiles_for(caller)
-    listed = list[dict[str, Any]]()
-    for profile in found.by_name.values():
-        is_shown = caller.is_owner or profile.origin == "built in"
-        limits = {"temperature": profile.temperature, "max_tokens": profile.max_tokens}
-        listed.append({
+    listed = [
+        {
             "name": profile.name,
             "description": profile.description,
             "tools": profile.tools,
             "model": profile.model,
-            "origin": profile.origin if is_shown else "settings",
+            "origin": profile.origin if caller.is_owner or profile.origin == "built in" else "settings",
             "aliases": [alias for alias, name in ALIASES.items() if name == profile.name],
-            **({"instructions": profile.instructions, **limits} if is_shown else {}),
-        })  # fmt: skip
+        }
+        for profile in found.by_name.values()
+    ]
     return JsonResponse({"profiles": listed, "problems": found.problems})
 
 

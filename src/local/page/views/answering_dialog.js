@@ -2,7 +2,6 @@
 
 import { html, useEffect, useId, useState } from "../html.js";
 import { RANGES, settingsFrom } from "../core/answering.js";
-import { Code } from "../parts/detail.js";
 import { changeSettings, settingsOf } from "../state/choices.js";
 import { loadProfiles, profiles } from "../state/profiles.js";
 
@@ -26,21 +25,11 @@ export function AnsweringDialog({ sessionId, close }) {
     <h2 id="dialog-title">How this conversation is answered</h2>
     <p>From the next question on, in this conversation alone. Empty fields use the defaults.</p>
     <${Labelled} title="Profile" help=${names.find(({ name }) => name === form.profile)?.description}>${(id) => html`<select id=${id} value=${form.profile} onChange=${set("profile")}><option value="">General</option>${names.map(({ name }) => html`<option key=${name} value=${name}>${name}</option>`)}</select>`}</${Labelled}>
-    <${About} profile=${names.find(({ name }) => name === form.profile)} />
     <${Labelled} title="Instructions" help="Added to the system prompt: how to answer, in what language or style, what to keep in mind.">${(id) => html`<textarea id=${id} rows="4" maxlength="8000" dir="auto" value=${form.instructions} onInput=${set("instructions")}></textarea>`}</${Labelled}>
     <div class="number-fields">${Object.entries(RANGES).map(([name, { title, help }]) => html`<${Labelled} key=${name} title=${title} help=${help}>${(id) => html`<input id=${id} type="text" inputmode="decimal" autocomplete="off" placeholder="default" value=${form[name]} onInput=${set(name)} />`}</${Labelled}>`)}</div>
     ${trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null}
     <div class="dialog-acts"><button type="button" onClick=${() => void keep(() => ({}))}>Use the defaults</button><span class="push"></span><button type="button" onClick=${close}>Cancel</button><button type="submit" class="accent">Save</button></div>
   </form>`;
-}
-
-/** What a profile tells the model and lets it use; users other than the owner see the instructions of some. */
-function About({ profile }) {
-  if (!profile?.origin) return null;
-  const limits = [["Tools", profile.tools ? profile.tools.join(", ") : "all"], ["Model", profile.model], ["Temperature", profile.temperature], ["At most", profile.max_tokens && `${profile.max_tokens} tokens`], ["From", profile.origin]];
-  return html`<details class="field"><summary>What this profile is</summary>
-    <ul>${limits.filter(([, value]) => value != null && value !== "").map(([title, value]) => html`<li key=${title}>${title}: <span dir="auto">${value}</span></li>`)}</ul>
-    ${profile.instructions ? html`<${Code} label="Instructions of the profile" text=${profile.instructions} />` : null}</details>`;
 }
 
 function Labelled({ title, help, children }) {

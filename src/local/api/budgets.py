@@ -16,6 +16,7 @@ from pydantic import Field
 
 from local.api.usage import FILE_NAME as USAGE
 from local.api.usage import Counted, Place, UsageTable
+from local.bus.envelope import Envelope
 from local.bus.messages import ModelUsed, ResponseGeneration, SessionDeleted
 from local.core.config import Settings, load_system
 from local.core.environment import environment
@@ -38,6 +39,14 @@ COUNT_SECONDS = 60.0
 END = 2**62  # a number behind all messages
 _COUNTED = (ResponseGeneration.subject, CronRun.subject, ModelUsed.subject)
 _DELETED = (SessionDeleted.subject, MemoryDeleted.subject)
+
+
+class Act(NamedTuple):
+    """One recorded action: the number of its message, the message, and its line of `/activity`."""
+
+    number: int
+    envelope: Envelope
+    line: dict[str, Any]
 
 
 class Accounts:
@@ -143,15 +152,15 @@ class Accounts:
 
     async def activity(
         self, kinds: frozenset[str], session_id: str | None, since: float, before: int | None = None
-    ) -> AsyncIterator[tuple[int, str | None, dict[str, Any]]]:
-        """Return the activity, the latest first: number in the journal, user, and the line."""
+    ) -> AsyncIterator[Act]:
+        """Yield the activity, the latest first."""
         request = JournalRead(subjects=subjects_of(kinds), session_id=session_id, before=before or END, limit=PIECE)
         async for message in self._session.entries(request):
             at = message.entry.committed_at
             if at < since:
                 return
             payload = await self._session.payload(message)
-            yield message.entry.number, message.envelope.user_id, activity_of(message.envelope, payload, at)
+            yield Act(message.entry.number, message.envelope, activity_of(message.envelope, payload, at))
 
 
 # The usage since midnight, from the journal.

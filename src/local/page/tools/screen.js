@@ -4,6 +4,7 @@ import { html } from "../html.js";
 import { ScreenHead } from "../parts/screen_head.js";
 import { Tabs } from "../parts/tabs.js";
 import { Approvals } from "./approvals.js";
+import { Folders } from "./folders.js";
 import { HookList } from "./hooks.js";
 import { NewServer, ServerDetail, Servers } from "./mcp.js";
 import { SkillDetail, Skills } from "./skills.js";
@@ -15,6 +16,7 @@ const TABS = [
   { id: "skills", title: "Skills", text: "Instructions that the model reads when a task needs them.", Part: Skills },
   { id: "mcp", title: "MCP servers", text: "Programs and services that bring tools of their own.", Part: Servers },
   { id: "hooks", title: "Hooks", text: "Programs of yours that are asked before and after what a turn does. They can forbid, never approve.", Part: HookList },
+  { id: "folders", title: "Folders", text: "Folders that you trust: their files count as yours, and they may instruct the assistant.", Part: Folders },
 ];
 
 /** @param {{path: string[]}} given */

@@ -83,7 +83,7 @@ class CriticAgreement:
 def critic_agreement(db: sqlite3.Connection, user_id: str) -> CriticAgreement:
     """The agreement about a user's answers in store."""
     sql = (
-        "SELECT round(score) AS score, sentiment FROM engrams"
+        "SELECT round(score) AS score, sentiment FROM engrams INDEXED BY engrams_rated"
         " WHERE user_id = ? AND sentiment IS NOT NULL AND sentiment != 0 AND score IS NOT NULL"
     )
     counts = Counter((int(row["score"]), int(row["sentiment"])) for row in db.execute(sql, (user_id,)))

@@ -85,6 +85,25 @@ async def test_words_answer_alone_where_the_meaning_takes_too_long_and_the_next_
     assert hit.cosine is not None
 
 
+async def test_a_question_is_embedded_once_and_not_at_all_where_no_other_conversation_has_enough_of_its_words(
+    service: EngramService, told: EngramDraft, embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed, asked = embedder.embed_queries, []
+
+    async def noted(texts: Any) -> Any:
+        asked.extend(texts)
+        return await embed(texts)
+
+    monkeypatch.setattr(embedder, "embed_queries", noted)
+    for question in ("Suggest a cake for my birthday", "What is 17 * 23?", ""):
+        assert await recalled(service, question) == []
+    assert await recalled(service, not_session=told.session_id) == []
+    assert asked == []
+    assert await recalled(service) == await recalled(service) == [LAMP]
+    assert (await service.search("ann", ASKED)).hits
+    assert asked == [ASKED]
+
+
 async def test_an_exchange_that_clearly_fits_is_recalled_and_nothing_doubtful_and_none_of_others(
     service: EngramService, told: EngramDraft
 ) -> None:
@@ -94,7 +113,6 @@ async def test_an_exchange_that_clearly_fits_is_recalled_and_nothing_doubtful_an
     assert (engram.asked_at, engram.origin, engram.tainted) == (told.asked_at, Origin.WEB, True)
     for doubtful in ("Suggest a cake for my birthday", "Which lamp is best for reading in bed?", "lamp", "A ceiling?"):
         assert await recalled(service, doubtful) == []
-    assert await recalled(service, not_session=told.session_id) == []
     assert await recalled(service, user_id="bob") == []
     await service.delete("ann", told.engram_id)
     assert await recalled(service) == []

@@ -1,6 +1,7 @@
 """Exchanges are stored once, found by words and by meaning, by their own user alone, and annotated."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -260,3 +261,44 @@ async def test_grades_ratings_and_comparisons_are_noted_with_their_history(
         ("score", "4"), ("sentiment", "1"), ("winner", "B"), ("sentiment", "-1"), ("sentiment", None),
     ]  # fmt: skip
     assert changes[1] == Change(10.0, "sentiment", "1")
+
+
+async def test_ordinary_work_reads_no_more_rows_the_more_a_user_has(service: EngramService, exchange: Make) -> None:
+    """Each of these once read every engram of the user, or every one that waits, with 100,000 of them for a second."""
+    asked: list[str] = []
+
+    async def traced(callback: Callable[[str], object] | None) -> None:
+        await service._store.read(lambda db: db.set_trace_callback(callback))
+        await service._store.write(lambda db: db.set_trace_callback(callback))
+
+    first = exchange("My coffee is black", session_id="s")
+    await service.ingest(first)
+    await service.settled()
+    await traced(asked.append)
+    for text in ("The train is late", "The beverage is cold"):
+        await service.ingest(exchange(text, session_id="s"))
+    await service.settled()
+    await service.search("ann", "Was the train late?")
+    await service.recall("ann", "Was the train late?")
+    await service.pin("ann", first.engram_id)
+    await service.told_lines("ann")
+    await service.notes("ann", history=True)
+    await service.entries("ann")
+    await service.unclassified(2, newest_first=True)
+    await service.status()
+    await traced(None)
+
+    def plans(db: Any) -> list[tuple[str, str]]:
+        return [
+            (sql, step["detail"])
+            for sql in dict.fromkeys(asked)
+            if sql.startswith("SELECT") and "IN ()" not in sql  # which looks at nothing
+            for step in db.execute(f"EXPLAIN QUERY PLAN {sql}")
+            if re.match(r"(SCAN|SEARCH) engrams\b", step["detail"])
+        ]
+
+    steps = await service._store.read(plans)
+    assert len({step for _, step in steps}) > 10
+    of_all = r"SCAN engrams$|USING INDEX engrams_of_user|engrams_by_user \(user_id=\?\)$"
+    assert [each for each in steps if re.search(of_all, each[1])] == []
+    assert [each for each in steps if "count(*) FROM engrams" in each[0] and "COVERING" not in each[1]] == []

@@ -2,7 +2,8 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from local.memory import vectors as user_indexes
 from local.memory.search import Found
 from local.memory.service import EngramService
 from local.memory.store import EngramDraft
-from local.memory.vectors import NOTHING_YET, ExactIndex
+from local.memory.vectors import NOTHING_YET, InMemoryIndex
 
 Opened = Callable[..., Any]
 Make = Callable[..., EngramDraft]
@@ -32,7 +33,7 @@ async def kept(opened: Opened, exchange: Make, embedder: Any) -> None:
 
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user_indexes, "EXACT_AT_MOST", 2)
+    monkeypatch.setattr(user_indexes, "IN_MEMORY_AT_MOST", 2)
 
 
 @pytest.fixture
@@ -67,15 +68,15 @@ async def assert_complete(service: EngramService) -> None:
 async def test_what_an_exchange_follows_is_not_embedded_again_and_not_kept_when_it_is_deleted(
     service: EngramService, exchange: Make, embedder: Any
 ) -> None:
-    await service.ingest(exchange("My coffee is black", session_id="s"))
-    await service.settled()
     latest = exchange("And without sugar", session_id="s")
-    await service.ingest(latest)
-    await service.settled()
-    assert [text.partition("\n")[0] for text in embedder.texts] == ["My coffee is black", "And without sugar"]
+    said = [exchange("My coffee is black", session_id="s"), exchange("The train is late", session_id="other"), latest]
+    for each in said:
+        await service.ingest(each)
+        await service.settled()
+    assert [text.partition("\n")[0] for text in embedder.texts] == [each.query for each in said]
     await service.delete("ann", latest.engram_id)
     await service.settled()
-    assert not any("sugar" in text for text in service._indexer._latest)
+    assert not any("sugar" in text for text in service._indexer._documents._kept)
 
 
 async def test_who_has_very_many_gets_an_index_on_disk_which_is_used_again(
@@ -129,7 +130,7 @@ async def test_a_deletion_has_the_index_on_disk_made_anew_and_too_few_need_none(
         (train,) = (await service.search("ann", "train", limit=1)).hits
         await service.delete("ann", train.engram.engram_id)
         await assert_complete(service)
-        assert isinstance(index_of(service), ExactIndex)
+        assert isinstance(index_of(service), InMemoryIndex)
     assert list((directory / "vectors").iterdir()) == []
 
 
@@ -165,6 +166,22 @@ async def test_words_are_searched_while_nothing_is_embedded_yet(opened: Opened, 
         assert result.degraded
         other.may_go_on.set()
         await assert_complete(service)
+
+
+async def test_an_index_that_a_search_has_loaded_right_after_the_start_is_kept(
+    opened: Opened, kept: None, embedder: Any
+) -> None:
+    other = type(embedder)("other words")
+    other.may_go_on.clear()
+    async with opened(other) as service:
+        async for status in service.changes_of_status():
+            if status.index == "building":
+                break
+        await service.search("ann", "espresso")
+        loaded = index_of(service)
+        other.may_go_on.set()
+        await assert_complete(service)
+        assert index_of(service) is loaded
 
 
 async def test_an_embedder_that_comes_back_is_used_when_there_is_something_new(
@@ -214,24 +231,32 @@ async def test_background_work_waits_while_somebody_searches_but_not_without_end
     indexer = service._indexer
     monkeypatch.setattr(user_indexes, "QUIET_SECONDS", 0.01)
     with indexer.searching():
-        waiting = asyncio.create_task(indexer._give_way())
+        waiting = asyncio.create_task(indexer._give_way(user_indexes.QUIET_SECONDS))
         await asyncio.sleep(0)
         assert not waiting.done()
     await waiting
     monkeypatch.setattr(user_indexes, "GIVE_WAY_SECONDS", 0.01)
     with indexer.searching():
-        await indexer._give_way()
+        await indexer._give_way(user_indexes.QUIET_SECONDS)
 
 
-async def test_a_page_of_vectors_is_read_along_an_index(service: EngramService) -> None:
-    """Sorting all of a user's engrams for each page took minutes for 100,000 of them."""
+async def test_a_search_that_begins_while_many_texts_are_embedded_waits_for_a_few_of_them(
+    service: EngramService, embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexer, embed, steps, begun = service._indexer, embedder.embed_documents, list[int](), asyncio.Event()
+    with ExitStack() as search:
 
-    def plan(db: Any) -> list[str]:
-        asked: list[str] = []
-        db.set_trace_callback(asked.append)
-        vectors.vector_page(db, "ann", 7)
-        db.set_trace_callback(None)
-        return [row["detail"] for row in db.execute(f"EXPLAIN QUERY PLAN {asked[0]}")]
+        async def search_begins(texts: Sequence[str]) -> Any:
+            if not steps:
+                search.enter_context(indexer.searching())
+            steps.append(len(texts))
+            begun.set()
+            return await embed(texts)
 
-    found = await service._store.read(plan)
-    assert any("engrams_of_user" in step for step in found) and not any("TEMP B-TREE" in step for step in found)
+        monkeypatch.setattr(embedder, "embed_documents", search_begins)
+        embedding = asyncio.create_task(indexer._embedded_in_steps(embedder, [f"text {n}" for n in range(20)]))
+        await begun.wait()
+        await asyncio.sleep(0)
+        assert steps == [8]
+    assert len(await embedding) == 20
+    assert steps == [8, 8, 4]

@@ -385,8 +385,9 @@ def pending(db: sqlite3.Connection, limit: int, *, newest_first: bool) -> list[E
     in their order, then those of the one before."""
     sql = (
         "SELECT engrams.* FROM engrams JOIN"
-        " (SELECT number, max(number) OVER (PARTITION BY session_id) AS latest FROM engrams"
-        " WHERE classified = 0 AND searchable) USING (number) ORDER BY latest DESC, number LIMIT ?"
+        " (SELECT number, max(number) OVER (PARTITION BY session_id) AS latest"
+        " FROM engrams INDEXED BY engrams_not_classified WHERE classified = 0 AND searchable)"
+        " USING (number) ORDER BY latest DESC, number LIMIT ?"
     )
     if not newest_first:
         sql = "SELECT * FROM engrams WHERE classified = 0 AND searchable ORDER BY number LIMIT ?"

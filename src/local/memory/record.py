@@ -112,7 +112,7 @@ def recent(db: sqlite3.Connection, user_id: str, limit: int, before: tuple[float
 def pinned(db: sqlite3.Connection, user_id: str) -> list[Engram]:
     """Return a user's pinned engrams, in the order of pinning."""
     sql = (
-        "SELECT * FROM engrams WHERE user_id = ? AND pinned ORDER BY"
+        "SELECT * FROM engrams INDEXED BY engrams_pinned WHERE user_id = ? AND pinned ORDER BY"
         " (SELECT max(changes.rowid) FROM changes WHERE changes.number = engrams.number AND what = 'pinned')"
     )
     return [stored_engram(row) for row in db.execute(sql, (user_id,)).fetchall()]
@@ -295,7 +295,8 @@ def _delete(db: sqlite3.Connection, rows: Sequence[sqlite3.Row], now: float) -> 
 SAME_FROM = 0.9  # Jaccard similarity of the words above which a note repeats an older one
 _CLASSIFIED = 1  # a note contains no words of a person about themselves
 _WORD = re.compile(r"\w+")
-_HOLDS = "note_of IS NOT NULL AND superseded_by IS NULL"
+_NOTES = "SELECT * FROM engrams INDEXED BY engrams_noted WHERE user_id = ? AND note_of IS NOT NULL"
+_HOLDS = "superseded_by IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,13 +351,13 @@ def keep_notes(db: sqlite3.Connection, draft: NoteDraft) -> Ingested:
 
 def current(db: sqlite3.Connection, user_id: str) -> list[Engram]:
     """A user's notes that hold, the latest first."""
-    sql = f"SELECT * FROM engrams WHERE user_id = ? AND {_HOLDS} ORDER BY asked_at DESC, number DESC"
+    sql = f"{_NOTES} AND {_HOLDS} ORDER BY asked_at DESC, number DESC"
     return [stored_engram(row) for row in db.execute(sql, (user_id,)).fetchall()]
 
 
 def all_notes(db: sqlite3.Connection, user_id: str) -> list[Engram]:
     """The same with those that were replaced or withdrawn."""
-    sql = "SELECT * FROM engrams WHERE user_id = ? AND note_of IS NOT NULL ORDER BY asked_at DESC, number DESC"
+    sql = f"{_NOTES} ORDER BY asked_at DESC, number DESC"
     return [stored_engram(row) for row in db.execute(sql, (user_id,)).fetchall()]
 
 
@@ -540,7 +541,7 @@ def _now(db: sqlite3.Connection, user_id: str, edit: HandEdit) -> str:
 
 
 def _note_now(db: sqlite3.Connection, user_id: str, entry_id: str) -> str:
-    sql = "SELECT * FROM engrams WHERE user_id = ? AND substr(engram_id, 1, ?) = ? AND note_of IS NOT NULL"
+    sql = f"{_NOTES} AND substr(engram_id, 1, ?) = ?"
     row = db.execute(sql, (user_id, _BY_ID, entry_id)).fetchone()
     if row is None:
         return "it was deleted since"

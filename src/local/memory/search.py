@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -446,6 +447,19 @@ def clear(question: str, hits: Iterable[EngramHit], limit: int) -> tuple[EngramH
     words = len(telling_words(question))
     fitting = [hit for hit in hits if _is_clear(hit, words) and _holds(hit)]
     return tuple(hit for hit in fitting[: min(limit, MOST)] if hit.score >= OF_BEST * fitting[0].score)
+
+
+def may_be_clear(
+    db: sqlite3.Connection, asked: EngramQuestion, coverages: Coverages, weights: Weights = WEIGHTS
+) -> bool:
+    """Whether `clear` can find anything, whatever the question means: some engram has enough of its words. Where none
+    has, as for most questions about something new, the meaning need not be compared."""
+    if asked.is_only_of_time:
+        return True
+    shares = ((number, *coverages.of(number)) for number in {*coverages.own, *coverages.before})
+    numbers = [number for number, own, before in shares if own + weights.context * before >= WORDS]
+    sql = "SELECT session_id, asked_at FROM engrams WHERE number IN (SELECT value FROM json_each(?))"
+    return any(not asked.leaves_out(row) for row in db.execute(sql, (json.dumps(numbers),)))
 
 
 def _is_clear(hit: EngramHit, words: int) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self, TypeAlias
 
 from local.core.database import connect_read_only, naming_damage, open_patiently, store_failure
 from local.core.errors import AlreadyRunning, IndexBroken, ModelError, PinRefused, StoreDamaged
@@ -83,7 +83,7 @@ class CriticAgreement:
 def critic_agreement(db: sqlite3.Connection, user_id: str) -> CriticAgreement:
     """The agreement about a user's answers in store."""
     sql = (
-        "SELECT round(score) AS score, sentiment FROM engrams"
+        "SELECT round(score) AS score, sentiment FROM engrams INDEXED BY engrams_rated"
         " WHERE user_id = ? AND sentiment IS NOT NULL AND sentiment != 0 AND score IS NOT NULL"
     )
     counts = Counter((int(row["score"]), int(row["sentiment"])) for row in db.execute(sql, (user_id,)))
@@ -341,6 +341,8 @@ EMBED_SECONDS = 2.0  # a question's embedding is not waited for any longer; word
 RECALL_SECONDS = 0.08  # the same where a turn waits
 PARTS_SECONDS = 1.0  # for the other parts of a question
 EVER = math.inf
+# What was found by meaning: keys, the question's vector, and what could not be searched.
+Meant: TypeAlias = "tuple[list[str], Vectors | None, tuple[str, ...]]"
 
 
 class EngramService:
@@ -432,29 +434,38 @@ class EngramService:
         return whole
 
     async def recall(self, user_id: str, question: str, *, limit: int = 3, not_session: str | None = None) -> Found:
-        """Return a user's exchanges that clearly fit a question and contain no statement that no longer holds, best
-        first; often none. The question's meaning is searched for `RECALL_SECONDS` at most, its words always; see
-        `recalling`.
-        """
+        """A user's exchanges that clearly fit a question and say nothing that no longer holds, best first; often none.
+        Its words are searched first, and its meaning, for `RECALL_SECONDS` at most, only where they leave it open; see
+        `recalling`."""
         asked = EngramQuestion.of(user_id, question, self._clock(), not_session)
-        found = await self._find(asked, question, recalling.LOOKED_AT, RECALL_SECONDS)
+
+        def by_words(db: sqlite3.Connection) -> Coverages | None:
+            coverages = self._lexical.search(db, user_id, asked.words)
+            return coverages if recalling.may_be_clear(db, asked, coverages, self._weights) else None
+
+        with self._indexer.searching():
+            coverages = await self._store.read(by_words)
+            if coverages is None:
+                return Found(())
+            meant = await self._by_meaning(user_id, question, RECALL_SECONDS)
+            found = await self._ranked(asked, coverages, meant, recalling.LOOKED_AT)
         return Found(recalling.clear(question, found.hits, limit), found.degraded)
 
     async def _find(self, asked: EngramQuestion, question: str, limit: int, seconds: float) -> Found:
         """`seconds` is how long the search by meaning is waited for."""
         with self._indexer.searching():
-            return await self._found(asked, question, limit, seconds)
+            async with asyncio.TaskGroup() as group:
+                by_words = group.create_task(self._by_words(asked.user_id, asked.words))
+                by_meaning = group.create_task(self._by_meaning(asked.user_id, question, seconds))
+            return await self._ranked(asked, by_words.result(), by_meaning.result(), limit)
 
-    async def _found(self, asked: EngramQuestion, question: str, limit: int, seconds: float) -> Found:
+    async def _ranked(self, asked: EngramQuestion, coverages: Coverages, meant: Meant, limit: int) -> Found:
         now, user_id = self._clock(), asked.user_id
-        async with asyncio.TaskGroup() as group:
-            by_words = group.create_task(self._by_words(user_id, asked.words))
-            by_meaning = group.create_task(self._by_meaning(user_id, question, seconds))
-        keys, vector, degraded = by_meaning.result()
+        keys, vector, degraded = meant
         floor = 0.0 if self._indexer.embedder is None else self._indexer.embedder.relevance_floor
 
         def answer(db: sqlite3.Connection) -> Found:
-            together = search.candidates(db, asked, by_words.result(), keys, vector)
+            together = search.candidates(db, asked, coverages, keys, vector)
             weights = borne_out(db, user_id, self._weights)
             ranked = rank(together, now=now, relevance_floor=floor, limit=limit, weights=weights)
             return Found(search.explained(db, ranked.hits), degraded, ranked.nearest)
@@ -680,18 +691,15 @@ class EngramService:
     async def _by_words(self, user_id: str, question: str) -> Coverages:
         return await self._store.read(lambda db: self._lexical.search(db, user_id, question))
 
-    async def _by_meaning(
-        self, user_id: str, question: str, seconds: float = EMBED_SECONDS
-    ) -> tuple[list[str], Vectors | None, tuple[str, ...]]:
-        """Return keys, the question's vector, and what could not be searched."""
+    async def _by_meaning(self, user_id: str, question: str, seconds: float) -> Meant:
         indexer, embedder = self._indexer, self._indexer.embedder
         if indexer.state is IndexerState.EMPTY:
             return [], None, (NOTHING_YET,)
         missing = () if indexer.state is IndexerState.READY else (indexer.trouble or NOT_READY,)
         if embedder is None or indexer.state in (IndexerState.STARTING, IndexerState.FAILED):
             return [], None, missing
-        # A slower one continues for a while: the next search finds the model and the index loaded.
-        comparison = asyncio.create_task(self._compared(embedder, user_id, question))
+        # One that takes longer goes on for a while: the next search finds the model and the index loaded.
+        comparison = asyncio.create_task(self._compared(embedder.name, user_id, question))
         self._comparisons.add(comparison)
         comparison.add_done_callback(self._comparisons.discard)
         await asyncio.wait([comparison], timeout=seconds)
@@ -704,14 +712,14 @@ class EngramService:
             missing = (indexer.trouble or (PARTLY_READY if keys else NOT_READY),)
         return keys, vector, missing
 
-    async def _compared(self, embedder: Embedder, user_id: str, question: str) -> tuple[list[str], Vectors | None, str]:
-        """Return keys and the question's vector, or the error."""
+    async def _compared(self, model: str, user_id: str, question: str) -> tuple[list[str], Vectors | None, str]:
+        """Keys and the question's vector, or what has gone wrong."""
         try:
             async with asyncio.timeout(EMBED_SECONDS):
-                vector = (await embedder.embed_queries([question]))[0]
+                vector = await self._indexer.question(question)
             return await self._indexer.search(user_id, vector, CANDIDATES), vector, ""
         except TimeoutError:
-            return [], None, f"{embedder.name} did not embed the question within {EMBED_SECONDS:g} s"
+            return [], None, f"{model} did not embed the question within {EMBED_SECONDS:g} s"
         except (ModelError, IndexBroken) as error:
             return [], None, str(error)
 

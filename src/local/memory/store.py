@@ -308,7 +308,7 @@ def _neighbours(db: sqlite3.Connection, engram: sqlite3.Row, where: str) -> list
     if engram["note_of"] is not None:
         return []
     exchanges = "session_id = ? AND user_id = ? AND searchable AND note_of IS NULL"
-    sql = f"SELECT * FROM engrams WHERE {exchanges} AND {where} LIMIT ?"
+    sql = f"SELECT * FROM engrams INDEXED BY engrams_by_session WHERE {exchanges} AND {where} LIMIT ?"
     key = (engram["session_id"], engram["user_id"], engram["number"], EXCHANGES_BEFORE)
     return db.execute(sql, key).fetchall()
 
@@ -461,6 +461,8 @@ def _quoted(term: str) -> str:
     return f'"{term}"'
 
 
+# SQLite knows nothing of how much each index narrows down: a query that could use several names the right one, as most
+# engrams are of one user.
 FILE_NAME = "engrams.db"  # in the engrams' directory
 MIGRATIONS = (
     """
@@ -591,6 +593,17 @@ MIGRATIONS = (
     """
     ALTER TABLE facts ADD COLUMN holds_from TEXT NOT NULL DEFAULT '';
     ALTER TABLE facts ADD COLUMN holds_until TEXT NOT NULL DEFAULT '';
+    """,
+    # What is counted is in the index, or each row would be read for it.
+    """
+    DROP INDEX engrams_not_embedded;
+    DROP INDEX engrams_not_classified;
+    DROP INDEX engrams_unparsed;
+    DROP INDEX engrams_by_language;
+    CREATE INDEX engrams_not_embedded ON engrams (number, embedded, searchable) WHERE embedded = 0 AND searchable;
+    CREATE INDEX engrams_not_classified ON engrams (number, classified, searchable) WHERE classified = 0 AND searchable;
+    CREATE INDEX engrams_unparsed ON engrams (number, classified, searchable) WHERE classified = 2 AND searchable;
+    CREATE INDEX engrams_by_language ON engrams (language, searchable) WHERE searchable;
     """,
 )
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
+
+from local.runtime import template
+from local.runtime.template import TemplateProcess
 
 PROGRAM = """
 import asyncio, json, os, signal, sys, time
@@ -86,3 +92,18 @@ def test_a_template_has_what_its_program_has_imported_and_none_of_its_files_and_
     assert {each.pid for each in templates} == {*told["new"]}
     assert not any(each.is_running() for each in templates)
     assert "a_module_that_is_not_there" in errors and "Traceback" not in errors
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells that a process has ended")
+def test_a_template_that_does_not_tell_how_a_child_ended_is_given_up_as_soon_as_the_child_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(template, "REAP_SECONDS", 0.05)
+    ours, silent = socket.socketpair()
+    with ours, silent, subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdout.read() == b""
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        begun = time.monotonic()
+        with pytest.raises(TimeoutError):
+            TemplateProcess(os.getpid(), ours).reap(child.pid)
+        assert time.monotonic() - begun < template.KILLED_SECONDS / 2

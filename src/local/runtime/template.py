@@ -40,6 +40,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 from setproctitle import setproctitle
@@ -140,8 +141,10 @@ class TemplateProcess:
             self._send(REAP, NUMBER.pack(pid))
             try:
                 return self._answer(REAP_SECONDS)
-            except TimeoutError:  # it lives on without a lifeline
-                with suppress(ProcessLookupError):
+            except TimeoutError:
+                if _has_ended(pid):
+                    raise  # so it is the template that does not answer
+                with suppress(ProcessLookupError):  # it lives on without a lifeline
                     os.kill(pid, signal.SIGKILL)
                 return self._answer(KILLED_SECONDS)
 
@@ -180,6 +183,14 @@ class TemplateProcess:
     def _answer(self, seconds: float) -> int:
         self._control.settimeout(seconds)
         return int(NUMBER.unpack(_receive_exactly(self._control, NUMBER.size))[0])
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether a process is known to have ended: it is a zombie until the template asks for its exit status. False where
+    the system does not report it, as on macOS."""
+    with suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return False
 
 
 _current: TemplateProcess | None = None  # of this program, which all its supervisors share

@@ -425,11 +425,16 @@ class ProcessTree:
 
     def hold_more_than(self, most: int) -> bool:
         """Whether they hold more bytes than that, with what is shared counted once; slower to find out, unless one of
-        them alone holds so much."""
+        them alone holds so much, also while the others are looked at."""
         members = self.members()
         if any(_least(pid, most) > most for pid in members):
             return True
-        return any(held > most for held in itertools.accumulate(map(_proportional, members)))
+        held = 0
+        for pid in members:
+            held += _proportional(pid)
+            if held > most or _least(pid, most) > most:
+                return True
+        return False
 
     def files_in(self, folder: str) -> int:
         """How many files there are in a file system that only the processes in the sandbox see at that path."""
@@ -614,7 +619,10 @@ class ContainedProcess:
             early = time.monotonic() - self._started < EARLY_SECONDS
             await asyncio.sleep(LOOK_SECONDS if early else LATER_LOOK_SECONDS)
             if why := await asyncio.to_thread(self._over, tree):  # for many processes a look takes long
-                self._end(why)
+                self._ended_by = why if self._ended_by is EndedBy.ITSELF else self._ended_by
+                # All at once: bubblewrap would have to wait for a processor among them before it could end the others.
+                await asyncio.to_thread(tree.signal, signal.SIGKILL)
+                self.kill()
 
     def _over(self, tree: ProcessTree) -> EndedBy | None:
         allowed = self.limits.processes + SANDBOX_PROCESSES

@@ -180,7 +180,7 @@ class ApiParticipant(Participant):
         self._streams.participants_changed()
         self._session.absence = self._participants.absence(now)
         if status.name == MODEL_OWNER:
-            self._session.admission.told(TurnFigures.of(status.instance, status.counters))
+            self._session.turns_told(TurnFigures.of(status.instance, status.counters))
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

@@ -202,6 +202,19 @@ def _connections(process: object) -> set[tuple[Address, Address]]:
     }
 
 
+# How long a request waits already when this process has come to it.
+
+_TCP_INFO, _LAST_RECEIVED = 8 + 12 * 4, struct.Struct("=52xI")  # of linux/tcp.h: milliseconds since data has arrived
+
+
+def seconds_since_data(sock: socket.socket) -> float:
+    """How long ago the last data has arrived on a connection, as the kernel tells; 0 where it does not."""
+    with suppress(OSError, AttributeError, struct.error):
+        told = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO)
+        return float(_LAST_RECEIVED.unpack(told)[0]) / 1000
+    return 0.0
+
+
 # One HTTP connection of a client, and how many of them there may be.
 
 log = logging.getLogger(__name__)
@@ -270,7 +283,9 @@ class HttpConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """A client has come."""
         super().connection_made(transport)
-        self.app_state = {**self.app_state, "peer": Peer(self.client, self.server)}  # for all that is asked on it
+        waited = partial(seconds_since_data, transport.get_extra_info("socket"))
+        own = {"peer": Peer(self.client, self.server), "waited": waited}  # for all that is asked on it
+        self.app_state = {**self.app_state, **own}
         if len(self.connections) > self._limit.most and not self._limit.has_room(self.connections, self):
             self.app = _no_room
 

@@ -45,15 +45,42 @@ class NotTold(Exception):
     """The error for a kernel that does not say in this way who holds a socket."""
 
 
+class SandboxLook:
+    """The processes in sandboxes, which all processes of the machine are looked through for, in a thread. Many who ask
+    at once share a look that begins after the last of them has asked."""
+
+    def __init__(self) -> None:
+        self._under_way: asyncio.Task[set[int]] | None = None
+        self._next: asyncio.Task[set[int]] | None = None
+
+    async def seen(self) -> set[int]:
+        """The ids of those that there were after this was asked."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._look(self._under_way), name="look for sandboxes")
+        return await asyncio.shield(self._next)
+
+    async def _look(self, before: asyncio.Task[set[int]] | None) -> set[int]:
+        if before is not None:
+            await asyncio.wait({before})
+        self._under_way, self._next = self._next, None
+        return await asyncio.to_thread(contained_processes)
+
+
 class Peer:
     """A client and the address at which it has reached us. `is_own_user` says whether it is the Unix user that runs
     this process, None until `look_up` has found out."""
 
-    def __init__(self, client: tuple[str, int | None] | None, server: tuple[str, int | None] | None) -> None:
-        """Without addresses, and for any that is not loopback, it is not."""
+    def __init__(
+        self,
+        client: tuple[str, int | None] | None,
+        server: tuple[str, int | None] | None,
+        sandboxes: SandboxLook | None = None,
+    ) -> None:
+        """Without addresses, and for any that is not loopback, it is not. Connections may share the look at
+        `sandboxes`."""
         ends = [_plain((host, port)) for host, port in filter(None, (client, server)) if port and _is_loopback(host)]
         self.is_own_user: bool | None = None if len(ends) == 2 else False
-        self._ends = ends
+        self._ends, self._sandboxes = ends, sandboxes or SandboxLook()
 
     async def look_up(self) -> None:
         """Ask the kernel, once. A process in a sandbox of ours does not count, though it has the same Unix user.
@@ -66,9 +93,19 @@ class Peer:
         try:
             held = socket_by_netlink(*self._ends)
         except NotTold:
-            self.is_own_user = await asyncio.to_thread(_is_own_otherwise, *self._ends)
-        else:
-            self.is_own_user = _is_own(held) and await asyncio.to_thread(_is_outside, held)
+            try:
+                held = await asyncio.to_thread(socket_by_proc, *self._ends)
+            except NotTold:
+                self.is_own_user = await asyncio.to_thread(is_held_by_own_process, *self._ends)
+                return
+        self.is_own_user = await self._is_outside(held)
+
+    async def _is_outside(self, held: HeldSocket | None) -> bool:
+        """Whether a socket is our own user's and, where there are sandboxes, held by a process outside all of them."""
+        if held is None or held.uid != os.geteuid():
+            return False
+        contained = await self._sandboxes.seen()
+        return not contained or await asyncio.to_thread(is_held_by, held.inode, but=contained)
 
 
 class HeldSocket(NamedTuple):
@@ -120,25 +157,6 @@ def is_held_by_own_process(client: Address, server: Address) -> bool:
             if process.uids().effective == own and (client, server) in _connections(process):
                 return True
     return False
-
-
-def _is_own_otherwise(client: Address, server: Address) -> bool:
-    try:
-        return _is_outside(socket_by_proc(client, server))
-    except NotTold:
-        return is_held_by_own_process(client, server)
-
-
-def _is_own(held: HeldSocket | None) -> bool:
-    return held is not None and held.uid == os.geteuid()
-
-
-def _is_outside(held: HeldSocket | None) -> bool:
-    """Whether a socket is our own user's and, where there are sandboxes, held by a process outside all of them."""
-    if held is None or not _is_own(held):
-        return False
-    contained = contained_processes()
-    return not contained or is_held_by(held.inode, but=contained)
 
 
 def _is_loopback(host: str) -> bool:
@@ -255,9 +273,9 @@ class ConnectionLimit:
 class HttpConnection(H11Protocol):
     """One client's HTTP connection. It answers in JSON what is no HTTP, and closes if no request comes for too long."""
 
-    def __init__(self, limit: ConnectionLimit, **of_uvicorn: Any) -> None:
+    def __init__(self, limit: ConnectionLimit, sandboxes: SandboxLook, **of_uvicorn: Any) -> None:
         super().__init__(**of_uvicorn)
-        self._limit = limit
+        self._limit, self._sandboxes = limit, sandboxes
         self.idle_since = self.loop.time()
         self.lost = asyncio.Event()
         self._answered: object = None  # the last request that was
@@ -284,7 +302,7 @@ class HttpConnection(H11Protocol):
         """A client has come."""
         super().connection_made(transport)
         waited = partial(seconds_since_data, transport.get_extra_info("socket"))
-        own = {"peer": Peer(self.client, self.server), "waited": waited}  # for all that is asked on it
+        own = {"peer": Peer(self.client, self.server, self._sandboxes), "waited": waited}  # for all that is asked on it
         self.app_state = {**self.app_state, **own}
         if len(self.connections) > self._limit.most and not self._limit.has_room(self.connections, self):
             self.app = _no_room
@@ -482,7 +500,7 @@ async def serving(app: ASGIApp, listener: socket.socket, before_stop: Callable[[
     # Accepted sockets inherit it. asyncio sets it only where the protocol number is given, which `create_server` does
     # not do, and without it each answer on a kept connection waits 40 ms for a delayed acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    protocol: Any = partial(HttpConnection, ConnectionLimit())
+    protocol: Any = partial(HttpConnection, ConnectionLimit(), SandboxLook())
     config = uvicorn.Config(
         app,
         http=protocol,

@@ -54,7 +54,12 @@ async def test_what_has_waited_for_too_long_to_be_read_is_refused_but_for_a_few(
     monkeypatch.setattr(server, "seconds_since_data", lambda _: 60.0)
     async with system.door() as client:
         asked = [await client.post("/query", json={"query": "hello"}) for _ in range(FEW + 1)]
+        chat = {"model": "local2", "messages": [{"role": "user", "content": "hello"}]}
+        as_openai = await client.post("/v1/chat/completions", json=chat)
     assert [answer.status_code for answer in asked] == [200] * FEW + [429]
+    assert (asked[-1].json()["error"]["kind"], as_openai.json()["error"]["code"]) == ("too_many_queries",) * 2
+    assert int(as_openai.headers["retry-after"]) >= 1
+    assert len(system.generator.turns) == FEW
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel does not tell")

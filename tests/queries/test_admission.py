@@ -182,7 +182,10 @@ def test_the_time_before_a_query_was_read_counts_but_for_the_few_that_come_after
     control.begun("q0")
     with pytest.raises(TooManyQueries):
         control.arrive("one more", "one more", waited=60)
-    assert control.arrive("in time", "in time") and not control.arrive("late again", "late again", waited=60)
+    assert isinstance(control.too_late(waited=60), TooManyQueries) and control.too_late(waited=2) is None
+    assert control.arrive("in time", "in time") and control.too_late(waited=60) is None
+    with pytest.raises(TooManyQueries):
+        control.arrive("late again", "late again", waited=60)  # where it would have to wait longer
 
 
 def test_without_a_limit_nothing_waits() -> None:

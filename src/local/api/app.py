@@ -231,7 +231,7 @@ class ApiParticipant(Participant):
                 async with (
                     self._streams.running(),
                     accounts.keeping(),
-                    serving(app, self._listener, before_stop),
+                    serving(app, self._listener, before_stop, session.too_late),
                 ):
                     yield
             finally:

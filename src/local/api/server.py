@@ -24,7 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from local.api.http import RETRY_SECONDS, RequestRefused, error_response
 from local.core.bus_address import BusAddress
-from local.core.errors import ConfigError
+from local.core.errors import ConfigError, LocalError
 from local.core.files import contained_processes, is_held_by, until_next_tick
 from local.core.open_files import most_open_files
 
@@ -240,6 +240,7 @@ log = logging.getLogger(__name__)
 HEAD_SECONDS = 10.0  # for the whole head of a request, or for its first byte
 NEW_SECONDS = 1.0
 CLOSE = (b"connection", b"close")
+ASKING = b"/query", b"/v1/chat/completions"  # the paths of questions
 OTHER_FILES = 160  # of this process: databases, the bus, attachments, and what is accepted before it is counted
 
 
@@ -270,12 +271,15 @@ class ConnectionLimit:
         self._is_told = True
 
 
+TooLate = Callable[[float], LocalError | None]
+
+
 class HttpConnection(H11Protocol):
     """One client's HTTP connection. It answers in JSON what is no HTTP, and closes if no request comes for too long."""
 
-    def __init__(self, limit: ConnectionLimit, sandboxes: SandboxLook, **of_uvicorn: Any) -> None:
+    def __init__(self, limit: ConnectionLimit, sandboxes: SandboxLook, too_late: TooLate, **of_uvicorn: Any) -> None:
         super().__init__(**of_uvicorn)
-        self._limit, self._sandboxes = limit, sandboxes
+        self._limit, self._sandboxes, self._too_late = limit, sandboxes, too_late
         self.idle_since = self.loop.time()
         self.lost = asyncio.Event()
         self._answered: object = None  # the last request that was
@@ -301,11 +305,23 @@ class HttpConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """A client has come."""
         super().connection_made(transport)
-        waited = partial(seconds_since_data, transport.get_extra_info("socket"))
-        own = {"peer": Peer(self.client, self.server, self._sandboxes), "waited": waited}  # for all that is asked on it
+        self._waited = partial(seconds_since_data, transport.get_extra_info("socket"))
+        peer = Peer(self.client, self.server, self._sandboxes)
+        own = {"peer": peer, "waited": self._waited}  # for all that is asked on it
         self.app_state = {**self.app_state, **own}
         if len(self.connections) > self._limit.most and not self._limit.has_room(self.connections, self):
             self.app = _no_room
+
+    def data_received(self, data: bytes) -> None:
+        """A part of a request has come. A question that is too late is refused unread: to read it would make those
+        behind it late."""
+        path = next((path for path in ASKING if data.startswith(b"POST %s " % path)), None)
+        begins = path is not None and self.is_idle and not self.conn.trailing_data[0]
+        refusal = self._too_late(self._waited()) if begins else None
+        if refusal is None:
+            super().data_received(data)
+        else:
+            self._refuse(refusal, (path or b"").decode())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has left, or was closed out."""
@@ -354,10 +370,10 @@ class HttpConnection(H11Protocol):
         else:
             self._refuse(refusal)
 
-    def _refuse(self, refusal: RequestRefused) -> None:
+    def _refuse(self, refusal: LocalError, path: str = "/") -> None:
         """Close the connection with a reason; without a word if an answer is under way already."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            answer = error_response(self.scope["path"] if self.scope and not self.is_idle else "/", refusal)
+            answer = error_response(self.scope["path"] if self.scope and not self.is_idle else path, refusal)
             head = h11.Response(status_code=answer.status_code, headers=[*answer.raw_headers, CLOSE])
             for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
@@ -492,15 +508,21 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: ASGIApp, listener: socket.socket, before_stop: Callable[[], object]) -> AsyncIterator[None]:
+async def serving(
+    app: ASGIApp,
+    listener: socket.socket,
+    before_stop: Callable[[], object],
+    too_late: TooLate = lambda _: None,
+) -> AsyncIterator[None]:
     """Serve a TCP socket while the block lasts. `before_stop` is to end what waits; answers get a second to get away.
+    `too_late(waited)` gives the refusal of a question that has waited for so many seconds, if it is to be refused.
 
     Closes its own handle of the socket: clients that connect later wait for the next process that serves it.
     """
     # Accepted sockets inherit it. asyncio sets it only where the protocol number is given, which `create_server` does
     # not do, and without it each answer on a kept connection waits 40 ms for a delayed acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    protocol: Any = partial(HttpConnection, ConnectionLimit(), SandboxLook())
+    protocol: Any = partial(HttpConnection, ConnectionLimit(), SandboxLook(), too_late)
     config = uvicorn.Config(
         app,
         http=protocol,

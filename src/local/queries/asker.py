@@ -48,7 +48,8 @@ from local.runtime.participant import Inbox, Publications
 # the time is over. A forecast serves only to refuse at once what would be refused then.
 #
 # The time before this process has read a query counts, as the kernel tells it: where the process is what is too slow,
-# queries wait there. A few may be late all the same, because the process has just been started again, or was frozen.
+# queries wait there. A few that are late are admitted all the same where there is a place: the process has just been
+# started again, or was frozen.
 #
 # The time of the model does not count: while all places for turns are taken by turns that wait for it, all are let in.
 # Neither does the time behind a query of the same session.
@@ -120,6 +121,8 @@ class AdmissionControl:
             self._enter(query_id, session_id)
             return True
         now = self._clock()
+        if self._is_late(waited):
+            raise self._refusal(self._limit)
         if not self._waiting:
             self._waiting_since = now
         elif now - self._waiting_since >= SPEED_SECONDS and len(self._waiting) >= self._most_waiting(self._limit):
@@ -149,6 +152,12 @@ class AdmissionControl:
                 self._begins.clear()
             self._turns = turns
         return self._admitted()
+
+    def too_late(self, waited: float) -> TooManyQueries | None:
+        """Why a query that has `waited` need not be read; None if it has to `arrive`."""
+        if self._limit is None or self._late < FEW or not self._is_late(waited):
+            return None
+        return self._refusal(self._limit)
 
     def give_up(self, query_id: str) -> TooManyQueries:
         """A query was not admitted in time; why."""
@@ -557,6 +566,10 @@ class Asker:
             if told := await read_query(self._bus, query_id, seconds):
                 return QueryView.of(query_id, told)
         return view_of(await look_up(self._bus, "query", query_id, seconds))
+
+    def too_late(self, waited: float) -> LocalError | None:
+        """Why a query that somebody has `waited` with need not be asked; None if it may be."""
+        return self._admission.too_late(waited)
 
     def turns_told(self, turns: TurnFigures | None) -> None:
         """The generator reports on its turns."""

@@ -176,13 +176,13 @@ def test_what_was_measured_of_a_process_that_died_does_not_count() -> None:
 
 def test_the_time_before_a_query_was_read_counts_but_for_the_few_that_come_after_a_pause_of_the_process() -> None:
     control = AdmissionControl(LIMIT, lambda: 0.0)
-    assert control.patience(waited=2) == control.patience() - 2 > 0
+    assert control.patience(waited=1) == control.patience() - 1 > 0
     late = [f"q{number}" for number in range(FEW)]
     assert all(control.arrive(query, query, waited=60) for query in late) and control.patience(waited=60) > 0
     control.begun("q0")
     with pytest.raises(TooManyQueries):
         control.arrive("one more", "one more", waited=60)
-    assert isinstance(control.too_late(waited=60), TooManyQueries) and control.too_late(waited=2) is None
+    assert isinstance(control.too_late(waited=60), TooManyQueries) and control.too_late(waited=1) is None
     assert control.arrive("in time", "in time") and control.too_late(waited=60) is None
     with pytest.raises(TooManyQueries):
         control.arrive("late again", "late again", waited=60)  # where it would have to wait longer

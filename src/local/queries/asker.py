@@ -43,9 +43,9 @@ from local.runtime.participant import Inbox, Publications
 # answered, whatever happens. So what would wait for too long must not get on record, and how long it would wait is not
 # known: the speed falls while the load grows, and what was measured of it comes late.
 #
-# Idea: nothing is forecast. Only few queries are on their way, on record but not begun; no more than begin in a second.
-# They begin within about a second. All others wait before they are on record, in order, and are refused when half of
-# the time is over. A forecast serves only to refuse at once what would be refused then.
+# Idea: nothing is forecast. Only few queries are on their way, on record but not begun: ten, or as many as begin in 0.6
+# seconds. All others wait before they are on record, in order, and are refused when two fifths of the time are over. A
+# forecast serves only to refuse at once what would be refused then.
 #
 # The time before this process has read a query counts, as the kernel tells it: where the process is what is too slow,
 # queries wait there. A few that are late are admitted all the same where there is a place: the process has just been
@@ -55,8 +55,9 @@ from local.runtime.participant import Inbox, Publications
 # Neither does the time behind a query of the same session.
 
 FEW = 10  # so many may always be on their way, and may always wait
-PATIENCE = 0.5  # of the limit, before a query is on record; the rest is for what comes then
+PATIENCE = 0.4  # of the limit, before a query is on record; the rest is for what comes then
 SPEED_SECONDS = 2.0  # over which it is measured how many begin
+AHEAD_SECONDS = 0.6  # so many are on their way as begin within it: the more begin at once, the slower is each of them
 BUSY_PERCENT = 80  # a process that works so much of the time is what its turns wait for
 
 
@@ -190,7 +191,7 @@ class AdmissionControl:
     def _has_place(self) -> bool:
         if self._turns is not None and self._turns.wait_for_model:
             return True
-        return len(self._open) < FEW or self._on_their_way() < max(FEW, self._speed())
+        return len(self._open) < FEW or self._on_their_way() < max(FEW, AHEAD_SECONDS * self._speed())
 
     def _on_their_way(self) -> int:
         """How many have not begun, without those behind a query of their session."""

@@ -427,12 +427,13 @@ class ProcessTree:
         """Whether they hold more bytes than that, with what is shared counted once; slower to find out, unless one of
         them alone holds so much, also while the others are looked at."""
         members = self.members()
-        if any(_least(pid, most) > most for pid in members):
+        least, biggest = max((_least(pid, most), pid) for pid in members)
+        if least > most:
             return True
         held = 0
         for pid in members:
             held += _proportional(pid)
-            if held > most or _least(pid, most) > most:
+            if held > most or _least(biggest, most) > most:
                 return True
         return False
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import sys
 from typing import Any
 
 import httpx
+import pytest
+
+from local.api import server
+from local.queries.asker import FEW
 
 System = Any  # of conftest.py
 
@@ -39,3 +45,28 @@ async def test_what_would_wait_too_long_is_refused_and_what_was_accepted_never(s
         while (answer := await ask(client, accepted)).status_code == 429:
             pass  # the last of the cancelled are about to end
         assert answer.status_code == 202
+
+
+async def test_what_has_waited_for_too_long_to_be_read_is_refused_but_for_a_few(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few come after this process was frozen or started again, many where it is too slow for what is asked."""
+    monkeypatch.setattr(server, "seconds_since_data", lambda _: 60.0)
+    async with system.door() as client:
+        asked = [await client.post("/query", json={"query": "hello"}) for _ in range(FEW + 1)]
+        chat = {"model": "local2", "messages": [{"role": "user", "content": "hello"}]}
+        as_openai = await client.post("/v1/chat/completions", json=chat)
+    assert [answer.status_code for answer in asked] == [200] * FEW + [429]
+    assert (asked[-1].json()["error"]["kind"], as_openai.json()["error"]["code"]) == ("too_many_queries",) * 2
+    assert int(as_openai.headers["retry-after"]) >= 1
+    assert len(system.generator.turns) == FEW
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel does not tell")
+def test_the_kernel_tells_how_long_data_waits() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
+        client.send(b"GET")
+        with listener.accept()[0] as ours:
+            while not (first := server.seconds_since_data(ours)):
+                pass
+            assert server.seconds_since_data(ours) >= first and first < 60

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -81,6 +82,26 @@ async def test_for_another_unix_user_no_processes_are_looked_through(monkeypatch
     peer = Peer(("127.0.0.1", 2), ("127.0.0.1", 1))
     await peer.look_up()
     assert peer.is_own_user is False
+
+
+async def test_connections_that_come_at_once_share_a_look_at_the_processes_that_began_after_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, has_begun, may_end = list[int](), threading.Event(), threading.Semaphore(0)
+    sandboxes = server.SandboxLook()
+
+    def look() -> set[int]:
+        begun.append(len(begun))
+        has_begun.set()
+        may_end.acquire()
+        return {begun[-1]}
+
+    monkeypatch.setattr(server, "contained_processes", look)
+    first = [asyncio.create_task(sandboxes.seen()) for _ in range(3)]
+    await asyncio.to_thread(has_begun.wait)
+    later = [asyncio.create_task(sandboxes.seen()) for _ in range(3)]
+    may_end.release(2)
+    assert [await each for each in (*first, *later)] == [{0}] * 3 + [{1}] * 3
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])

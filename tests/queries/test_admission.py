@@ -1,222 +1,199 @@
-"""When one more query is refused, and when never."""
+"""When one more query is admitted, when it waits for that, and when it is refused."""
 
 from __future__ import annotations
 
-import math
-import random
-import re
-from contextlib import suppress
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable
 
 import pytest
 
-from local.bus.envelope import Envelope
-from local.bus.messages import AgentTransition
-from local.queries.asker import PRUDENCE, AdmissionControl, LineSample, LiveQueries, LiveQuery, TurnFigures
-from local.queries.errors import QueryRefused, TooManyQueries
-from local.queries.view import QueryView
+from local.queries.asker import FEW, AdmissionControl, TurnFigures
+from local.queries.errors import TooManyQueries
 
+LIMIT = 5.0
 FREE = TurnFigures("first", running=3, at_most=128, with_model=3, load=10)
 TAKEN_BY_THE_MODEL = TurnFigures("first", running=128, at_most=128, with_model=100, load=10)
 TAKEN_BY_ITS_OWN_WORK = TurnFigures("first", running=128, at_most=128, with_model=100, load=90)
 TAKEN_BY_TOOLS = TurnFigures("first", running=128, at_most=128, with_model=5, load=10)
+TICK = 0.02
 
 
-@dataclass
-class Line:
-    """A line that gets `per_second` longer, and of which so many begin."""
+class Load:
+    """Queries that arrive at an even pace, each in a session of its own, and a generator that begins those that are
+    admitted in order, `begun_per_second(now)` of them; all by its own clock."""
 
-    asked_per_second: float
-    begun_per_second: float
-    waiting: int = 0
-    begun: int = 0
-    since: float = math.inf
+    def __init__(
+        self, asked_per_second: float, begun_per_second: Callable[[float], float], turns: TurnFigures | None = FREE
+    ) -> None:
+        self.now = 0.0
+        self.control = AdmissionControl(LIMIT, lambda: self.now)
+        self.control.told(turns)
+        self._asked, self._begun = asked_per_second, begun_per_second
+        self._asked_at: dict[str, float] = {}
+        self._on_record: deque[str] = deque()
+        self._room: dict[str, float] = {}
+        self.waits: list[float] = []  # of those that have begun
+        self.refused_at: list[float] = []
+        self.refused_after: list[float] = []
+        self.refusal: TooManyQueries | None = None
 
-    def line(self) -> LineSample:
-        return LineSample(self.waiting, self.begun, self.since)
+    def run(self, seconds: float) -> Load:
+        """Ask for so long, and wait until all that were admitted have begun."""
+        asked, may_begin = 0, 0.0
+        while self.now < seconds or self._on_record or self._room:
+            self.now += TICK
+            while self.now < seconds and asked < self._asked * self.now:
+                self._arrive(f"q{asked}")
+                asked += 1
+            for query in [query for query, at in self._room.items() if self.now - at >= self.control.patience()]:
+                self._refused(query, self.control.give_up(query))
+            may_begin = min(may_begin + self._begun(self.now) * TICK, len(self._on_record))
+            while may_begin >= 1:
+                may_begin -= 1
+                query = self._on_record.popleft()
+                self.waits.append(self.now - self._asked_at[query])
+                self._admit([*self.control.begun(query), *self.control.ended(query)])
+        return self
 
-
-class Door:
-    """Asks ten times a second, by its own clock."""
-
-    def __init__(self, line: Line, turns: TurnFigures | None, max_wait_seconds: float | None = 5.0) -> None:
-        self.now, self._line = 0.0, line
-        self.control = AdmissionControl(max_wait_seconds, lambda: self.now)
-        self.control.update(turns)
-
-    def first_refused(self, seconds: float) -> float | None:
-        """After how long, if at all, a query is refused."""
-        for tenth in range(1, round(seconds * 10) + 1):
-            self.now = tenth / 10
-            self._line.begun = int(self._line.begun_per_second * self.now)
-            self._line.waiting = int(self._line.asked_per_second * self.now) - self._line.begun
-            try:
-                self.control.require_room(self._line)
-            except TooManyQueries:
-                return self.now
-        return None
-
-
-def test_a_line_that_grows_is_cut_where_the_wait_would_pass_the_limit() -> None:
-    door = Door(Line(asked_per_second=120, begun_per_second=60), FREE)
-    at = door.first_refused(60)
-    assert at == pytest.approx(5 * PRUDENCE, abs=0.3)  # so many times 60 wait then, of which 60 begin each second
-
-
-def test_a_line_that_moves_as_fast_as_it_grows_is_never_cut() -> None:
-    assert Door(Line(asked_per_second=60, begun_per_second=60), FREE).first_refused(60) is None
-
-
-def test_a_line_that_becomes_slower_is_cut_within_a_second_and_says_how_long_it_takes_now() -> None:
-    line = Line(0, 0)
-    door = Door(line, FREE)
-    refused: list[float] = []
-    for tenth in range(1, 121):  # 150 wait, of which 60 begin each second: 2.5 seconds; from 10 s on only 10 do
-        door.now = tenth / 10
-        line.waiting, line.begun = 150, int(60 * min(door.now, 10) + 10 * max(door.now - 10, 0))
+    def _arrive(self, query: str) -> None:
+        self._asked_at[query] = self._room[query] = self.now
         try:
-            door.control.require_room(line)
-        except TooManyQueries:
-            refused.append(door.now)
-    assert 10 < refused[0] <= 11
-    with pytest.raises(TooManyQueries) as last:
-        door.control.require_room(line)
-    assert last.value.retry_seconds >= 9  # it takes fifteen, less where chance could have had a part in it
+            if self.control.arrive(query, query):
+                self._admit([query])
+        except TooManyQueries as refusal:
+            self._refused(query, refusal)
+
+    def _admit(self, queries: list[str]) -> None:
+        for query in queries:
+            del self._room[query]
+            self._on_record.append(query)
+
+    def _refused(self, query: str, refusal: TooManyQueries) -> None:
+        del self._room[query]
+        self.refusal = refusal
+        self.refused_at.append(self.now)
+        self.refused_after.append(self.now - self._asked_at[query])
 
 
-def test_what_chance_does_to_a_line_s_speed_cuts_nothing() -> None:
-    line, chance = Line(0, 0), random.Random(1)
-    door = Door(line, FREE)
-    for tenth in range(1, 600):
-        door.now = tenth / 10
-        line.waiting, line.begun = 72, line.begun + sum(chance.random() < 0.1 for _ in range(40))  # 40 a second
-        door.control.require_room(line)
+def steadily(per_second: float) -> Callable[[float], float]:
+    return lambda now: per_second
 
 
-def test_whoever_is_refused_hears_how_long_it_takes() -> None:
-    door = Door(Line(asked_per_second=120, begun_per_second=60), FREE)
-    door.first_refused(60)
-    with pytest.raises(TooManyQueries) as refused:
-        door.control.require_room(Line(0, 0))
-    assert (refused.value.kind, refused.value.retry_seconds) == ("too_many_queries", 4)
-    assert "ask again in 4 s" in str(refused.value)
-    assert float(re.findall(r"up to ([\d.]+) s", str(refused.value))[0]) > 5  # which is the limit
+def falling(now: float) -> float:
+    return 60 if now < 10 else 30
 
 
-def test_the_line_for_a_slow_model_is_never_cut() -> None:
-    door = Door(Line(asked_per_second=2, begun_per_second=1 / 30, since=0.0), TAKEN_BY_THE_MODEL)
-    assert door.first_refused(600) is None
+def halting(now: float) -> float:
+    return 0 if 10 < now < 11 else 40
 
 
-def test_a_line_behind_slow_tools_is_cut() -> None:
-    assert Door(Line(asked_per_second=30, begun_per_second=5), TAKEN_BY_TOOLS).first_refused(60)
+@pytest.mark.parametrize("speed", [steadily(5), steadily(10), steadily(30), steadily(100), falling, halting])
+def test_what_is_admitted_begins_within_the_limit_however_fast_that_goes(speed: Callable[[float], float]) -> None:
+    load = Load(asked_per_second=150, begun_per_second=speed).run(15)
+    assert max(load.waits) <= LIMIT, max(load.waits)
+    assert len(load.waits) >= 0.95 * sum(speed(second + 0.5) for second in range(15))  # it is never idle
+    assert load.refused_at
 
 
-def test_a_line_behind_a_process_that_is_too_busy_to_hear_the_model_is_cut() -> None:
-    assert Door(Line(asked_per_second=30, begun_per_second=5), TAKEN_BY_ITS_OWN_WORK).first_refused(60)
+def test_nothing_is_refused_where_no_more_is_asked_than_begins() -> None:
+    load = Load(asked_per_second=60, begun_per_second=steadily(61)).run(15)
+    assert not load.refused_at and max(load.waits) < 0.5
 
 
-@pytest.mark.parametrize(("turns", "is_cut"), [(FREE, False), (TAKEN_BY_ITS_OWN_WORK, True)])
-def test_those_that_run_count_where_their_process_is_what_they_wait_for(turns: TurnFigures, is_cut: bool) -> None:
-    line, door = Line(0, 0), Door(Line(0, 0), turns)
-    line.line = lambda: LineSample(20, line.begun, 0.0 + door.now, running=120)  # type: ignore[method-assign]
-    refused = False
-    for tenth in range(1, 41):
-        door.now, line.begun = tenth / 10, 4 * tenth  # 140 of which 40 end in a second
-        try:
-            door.control.require_room(line)
-        except TooManyQueries:
-            refused = True
-    assert refused is is_cut
+def test_many_at_once_wait_as_long_as_they_may() -> None:
+    load = Load(asked_per_second=200 / TICK, begun_per_second=steadily(100)).run(1.5 * TICK)
+    assert len(load.waits) == 200 and not load.refused_at
 
 
-@pytest.mark.parametrize(("ended_per_second", "told_at"), [(60, 1.0), (30, 0.5), (30, 1.0)])
-def test_who_is_admitted_waits_no_longer_than_the_limit(ended_per_second: float, told_at: float) -> None:
-    """Also right after the start, when all places are free and many begin at once that wait for a busy process."""
-    now, asked, ended = 0.0, 0, 0.0
-    control = AdmissionControl(5.0, lambda: now)
-    control.update(TurnFigures("first", running=0, at_most=128, with_model=0, load=0))
-    line, waits = Line(0, 0), list[float]()
-    line.line = lambda: LineSample(asked - begun, begun, now, running=begun - int(ended))  # type: ignore[method-assign]
-    for tick in range(1, 20 * 120):
-        now = tick / 120
-        ended = min(ended + ended_per_second / 120, asked)
-        begun = min(asked, int(ended) + 128)
-        if now >= told_at:
-            control.update(TurnFigures("first", running=begun - int(ended), at_most=128, with_model=128, load=100))
-        with suppress(TooManyQueries):
-            control.require_room(line)
-            waits.append((asked - ended) / ended_per_second)
-            asked += 1
-    assert max(waits) <= 5.0 * 1.05 and len(waits) > 10 * ended_per_second, (max(waits), len(waits))
+def test_what_would_wait_in_vain_is_refused_at_once_and_hears_when_to_ask_again() -> None:
+    load = Load(asked_per_second=120, begun_per_second=steadily(60)).run(16)
+    late = [after for at, after in zip(load.refused_at, load.refused_after, strict=True) if 10 < at < 15]
+    assert sum(after < 0.1 for after in late) > 0.5 * len(late)
+    assert load.refusal is not None and load.refusal.kind == "too_many_queries"
+    assert 1 <= load.refusal.retry_seconds <= 5
+    assert f"ask again in {load.refusal.retry_seconds} s" in str(load.refusal) and "within 5 s" in str(load.refusal)
 
 
-def test_nothing_is_refused_on_a_guess() -> None:
-    assert Door(Line(asked_per_second=120, begun_per_second=1), None).first_refused(60) is None  # of the turns
-    assert Door(Line(asked_per_second=1000, begun_per_second=9), FREE).first_refused(1.0) is None  # of the speed
+@pytest.mark.parametrize(
+    ("turns", "is_refused"),
+    [(TAKEN_BY_THE_MODEL, False), (TAKEN_BY_ITS_OWN_WORK, True), (TAKEN_BY_TOOLS, True), (FREE, True), (None, True)],
+)
+def test_the_line_for_a_slow_model_is_never_cut_and_every_other_one_is(
+    turns: TurnFigures | None, is_refused: bool
+) -> None:
+    load = Load(asked_per_second=30, begun_per_second=steadily(2), turns=turns).run(10)
+    assert bool(load.refused_at) is is_refused
 
 
-def test_a_line_that_hardly_moves_is_cut_as_soon_as_that_is_plain() -> None:
-    at = Door(Line(asked_per_second=100, begun_per_second=4), FREE).first_refused(60)
-    assert at is not None and at < 2  # and not after three seconds, when 300 wait
+def test_those_that_wait_are_let_in_when_it_turns_out_that_the_model_is_what_all_wait_for() -> None:
+    control = AdmissionControl(LIMIT, lambda: 0.0)
+    queries = [f"q{number}" for number in range(FEW + 2)]
+    assert [control.arrive(query, query) for query in queries] == [True] * FEW + [False] * 2
+    assert control.told(TAKEN_BY_THE_MODEL) == queries[FEW:]
 
 
-def test_few_that_wait_are_never_too_many() -> None:
-    door = Door(Line(0, 0), FREE)
-    door.now = 100.0
-    for _ in range(3):
-        door.control.require_room(Line(0, 0, waiting=9, begun=0, since=0.0))
-        door.now += 1
+def test_few_are_never_too_many() -> None:
+    control, now = AdmissionControl(LIMIT, lambda: now), 0.0
+    for number in range(2 * FEW):
+        now += 10
+        control.arrive(f"q{number}", f"q{number}")  # and none begins
+    with pytest.raises(TooManyQueries):
+        control.arrive("one more", "one more")
 
 
-def test_a_line_that_stands_still_is_cut_when_its_first_has_waited_for_so_long() -> None:
-    assert Door(Line(asked_per_second=20, begun_per_second=0, since=0.0), FREE).first_refused(60) == pytest.approx(
-        5 * PRUDENCE + 0.1
-    )
+def test_those_behind_a_query_of_their_own_session_do_not_wait_for_local2_and_stay_in_order() -> None:
+    control = AdmissionControl(LIMIT, lambda: 0.0)
+    for number in range(FEW):
+        control.arrive(f"q{number}", f"s{number}")
+    assert control.arrive("second", "s0")
+    assert not control.arrive("other", "new") and not control.arrive("other's second", "new")
+    assert control.begun("q0") == ["other", "other's second"]
+    assert control.ended("q0") == []  # now "second" is on its way, in its place
 
 
-def test_the_time_before_the_first_begins_does_not_count_as_slowness() -> None:
-    door = Door(Line(0, 0), FREE)
-    for at, waiting, begun in ((0.0, 50, 0), (2.0, 90, 0), (2.1, 90, 5), (3.2, 90, 60)):
-        door.now = at
-        door.control.require_room(Line(0, 0, waiting=waiting, begun=begun, since=at))
-    # 60 of them began within a second: the next waits for less than two
+def test_what_was_cancelled_while_it_waited_takes_no_place() -> None:
+    control = AdmissionControl(LIMIT, lambda: 0.0)
+    for number in range(FEW + 2):
+        control.arrive(f"q{number}", f"s{number}")
+    assert control.ended(f"q{FEW}") == []
+    assert control.ended("q0") == [f"q{FEW + 1}"]
 
 
-def test_an_earlier_line_says_nothing_of_the_next() -> None:
-    door = Door(Line(0, 0), FREE)
-    for at, waiting, begun in ((0.0, 50, 0), (1.0, 20, 30), (9.0, 3, 47), (9.1, 300, 50)):
-        door.now = at
-        door.control.require_room(Line(0, 0, waiting=waiting, begun=begun, since=at))
+def test_what_is_on_record_is_always_admitted() -> None:
+    control = AdmissionControl(LIMIT, lambda: 0.0)
+    assert all(control.arrive(f"q{number}", f"s{number}", is_on_record=True) for number in range(100))
 
 
 def test_what_was_measured_of_a_process_that_died_does_not_count() -> None:
-    line = Line(asked_per_second=120, begun_per_second=60)
-    door = Door(line, FREE)
-    assert door.first_refused(60)
-    door.control.update(TurnFigures("second", running=0, at_most=128, with_model=0, load=0))
-    door.control.require_room(line)
+    control = AdmissionControl(LIMIT, lambda: 0.0)
+    control.told(FREE)
+    for number in range(100):
+        control.arrive(f"b{number}", f"b{number}")
+        control.begun(f"b{number}")
+    control.told(TurnFigures("second", running=0, at_most=128, with_model=0, load=0))
+    assert [control.arrive(f"q{number}", f"q{number}") for number in range(FEW + 1)] == [True] * FEW + [False]
 
 
-def test_without_a_limit_nothing_is_refused() -> None:
-    assert Door(Line(120, 60, since=0.0), FREE, max_wait_seconds=None).first_refused(60) is None
+def test_the_time_before_a_query_was_read_counts_but_for_the_few_that_come_after_a_pause_of_the_process() -> None:
+    control = AdmissionControl(LIMIT, lambda: 0.0)
+    assert control.patience(waited=1) == control.patience() - 1 > 0
+    late = [f"q{number}" for number in range(FEW)]
+    assert all(control.arrive(query, query, waited=60) for query in late) and control.patience(waited=60) > 0
+    control.begun("q0")
+    with pytest.raises(TooManyQueries):
+        control.arrive("one more", "one more", waited=60)
+    assert isinstance(control.too_late(waited=60), TooManyQueries) and control.too_late(waited=1) is None
+    assert control.arrive("in time", "in time") and control.too_late(waited=60) is None
+    with pytest.raises(TooManyQueries):
+        control.arrive("late again", "late again", waited=60)  # where it would have to wait longer
+
+
+def test_without_a_limit_nothing_waits() -> None:
+    control = AdmissionControl(None, lambda: 0.0)
+    assert all(control.arrive(f"q{number}", f"s{number}") for number in range(1000))
 
 
 def test_figures_are_taken_from_a_beat_that_has_all_of_them() -> None:
     told = {"turns_running": 3, "turns_at_most": 128, "turns_with_model": 3, "turns_waiting": 1, "turns_load": 10}
     assert TurnFigures.of("first", told) == FREE
     assert TurnFigures.of("first", {"turns_running": 3}) is None
-
-
-async def test_those_behind_a_query_of_their_own_session_do_not_wait_for_local2() -> None:
-    known, now = LiveQueries(), 0.0
-    queries = [LiveQuery(QueryView(f"q{n}", "why?", "s" if n < 3 else f"s{n}"), lambda: now) for n in range(5)]
-    for now, query in enumerate(queries, start=7):  # noqa: B007 - the clock
-        known.add(query)
-    assert known.line() == (3, 0, 0.0, 0)
-    begun = AgentTransition(agent="g", query_id="q0", from_state="IDLE", action="RECEIVE_QUERY", to_state="RECEIVING")
-    queries[0].receive(begun, Envelope(begun.subject, "e", "g", "i", 1, "q0", begun.encode()))
-    assert (known.line()[:2], known.line().running) == ((2, 1), 1)
-    queries[0].refuse(QueryRefused("failed", "no"))
-    known.put_away(queries[0])
-    assert known.line()[:2] == (3, 1)  # the next one of the session is at the front now

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
+
+from local.runtime import template
+from local.runtime.template import TemplateProcess
 
 PROGRAM = """
 import asyncio, json, os, signal, sys, time
@@ -86,3 +92,27 @@ def test_a_template_has_what_its_program_has_imported_and_none_of_its_files_and_
     assert {each.pid for each in templates} == {*told["new"]}
     assert not any(each.is_running() for each in templates)
     assert "a_module_that_is_not_there" in errors and "Traceback" not in errors
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells how a process is")
+def test_a_template_that_does_not_tell_how_a_child_ended_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is at work has a second, one that sleeps a quarter of it. None has the time of a child that lives on."""
+    monkeypatch.setattr(template, "REAP_SECONDS", 0.1)
+    ours, silent = socket.socketpair()
+    wait = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with ours, silent, subprocess.Popen(wait, **pipes) as asleep, subprocess.Popen(wait, **pipes) as child:
+        assert asleep.stdout is not None and child.stdin is not None
+        asleep.stdout.readline()
+        child.stdin.close()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        seconds = []
+        for pid in (os.getpid(), asleep.pid):
+            begun = time.monotonic()
+            known = TemplateProcess(pid, ours)
+            known._has_answered = True
+            with pytest.raises(TimeoutError):
+                known.reap(child.pid)
+            seconds.append(time.monotonic() - begun)
+            monkeypatch.setattr(template, "REAP_SECONDS", 20.0)
+        assert max(seconds) < template.KILLED_SECONDS / 2

@@ -181,7 +181,7 @@ class ApiParticipant(Participant):
         self._streams.participants_changed()
         self._session.absence = self._participants.absence(now)
         if status.name == MODEL_OWNER:
-            self._session.admission.update(TurnFigures.of(status.instance, status.counters))
+            self._session.turns_told(TurnFigures.of(status.instance, status.counters))
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -232,7 +232,7 @@ class ApiParticipant(Participant):
                 async with (
                     self._streams.running(),
                     accounts.keeping(),
-                    serving(app, self._listener, before_stop),
+                    serving(app, self._listener, before_stop, session.too_late),
                 ):
                     yield
             finally:

@@ -201,6 +201,12 @@ def error_response(path: str, error: LocalError, headers: Mapping[str, str] | No
     return JsonResponse({"error": {"kind": error.kind, "message": str(error), **details}}, status, headers)
 
 
+def waited(request: Request) -> float:
+    """For how many seconds a request waits already, since it has arrived at this machine."""
+    since_arrival: Callable[[], float] | None = request.scope.get("state", {}).get("waited")
+    return 0.0 if since_arrival is None else since_arrival()
+
+
 def openai_error(error: LocalError) -> dict[str, Any]:
     """A failure in OpenAI's words."""
     status = status_of(error)

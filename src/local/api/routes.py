@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from local.api.bus_stream import checked_filters
 from local.api.context import api
-from local.api.http import RETRY_SECONDS, EventStream, JsonResponse, PathId, RequestRefused, read_body, takes
+from local.api.http import RETRY_SECONDS, EventStream, JsonResponse, PathId, RequestRefused, read_body, takes, waited
 from local.api.models import chat_models, model_of
 from local.api.openai import (
     BATCH,
@@ -302,6 +302,7 @@ class _OpenAi:
             history=chat.history,
             continued=chat.continued,
             options=with_mode(with_model(options, model), NON_INTERACTIVE),
+            waited=waited(request),
         )
         profile = options.profile if options is not None else None
         answering = model or (profile.model if profile else None) or DEFAULT_MODEL

@@ -24,7 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from local.api.http import RETRY_SECONDS, RequestRefused, error_response
 from local.core.bus_address import BusAddress
-from local.core.errors import ConfigError
+from local.core.errors import ConfigError, LocalError
 from local.core.files import contained_processes, is_held_by, until_next_tick
 from local.core.open_files import most_open_files
 
@@ -45,16 +45,43 @@ class NotTold(Exception):
     """The error for a kernel that does not report the holder of a socket in this way."""
 
 
+class SandboxLook:
+    """The processes in sandboxes, which all processes of the machine are looked through for, in a thread. Many who ask
+    at once share a look that begins after the last of them has asked."""
+
+    def __init__(self) -> None:
+        self._under_way: asyncio.Task[set[int]] | None = None
+        self._next: asyncio.Task[set[int]] | None = None
+
+    async def seen(self) -> set[int]:
+        """The ids of those that there were after this was asked."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._look(self._under_way), name="look for sandboxes")
+        return await asyncio.shield(self._next)
+
+    async def _look(self, before: asyncio.Task[set[int]] | None) -> set[int]:
+        if before is not None:
+            await asyncio.wait({before})
+        self._under_way, self._next = self._next, None
+        return await asyncio.to_thread(contained_processes)
+
+
 class Peer:
     """A client and the address at which it has reached us. `is_own_user` says whether it is the Unix user that runs
     this process, None before `look_up`.
     """
 
-    def __init__(self, client: tuple[str, int | None] | None, server: tuple[str, int | None] | None) -> None:
-        """Without addresses, and for any that is not loopback, it is not."""
+    def __init__(
+        self,
+        client: tuple[str, int | None] | None,
+        server: tuple[str, int | None] | None,
+        sandboxes: SandboxLook | None = None,
+    ) -> None:
+        """Without addresses, and for any that is not loopback, it is not. Connections may share the look at
+        `sandboxes`."""
         ends = [_plain((host, port)) for host, port in filter(None, (client, server)) if port and _is_loopback(host)]
         self.is_own_user: bool | None = None if len(ends) == 2 else False
-        self._ends = ends
+        self._ends, self._sandboxes = ends, sandboxes or SandboxLook()
 
     async def look_up(self) -> None:
         """Ask the kernel, once. A process in a sandbox of ours does not count, though it has the same Unix user.
@@ -67,9 +94,19 @@ class Peer:
         try:
             held = socket_by_netlink(*self._ends)
         except NotTold:
-            self.is_own_user = await asyncio.to_thread(_is_own_otherwise, *self._ends)
-        else:
-            self.is_own_user = _is_own(held) and await asyncio.to_thread(_is_outside, held)
+            try:
+                held = await asyncio.to_thread(socket_by_proc, *self._ends)
+            except NotTold:
+                self.is_own_user = await asyncio.to_thread(is_held_by_own_process, *self._ends)
+                return
+        self.is_own_user = await self._is_outside(held)
+
+    async def _is_outside(self, held: HeldSocket | None) -> bool:
+        """Whether a socket is our own user's and, where there are sandboxes, held by a process outside all of them."""
+        if held is None or held.uid != os.geteuid():
+            return False
+        contained = await self._sandboxes.seen()
+        return not contained or await asyncio.to_thread(is_held_by, held.inode, but=contained)
 
 
 class HeldSocket(NamedTuple):
@@ -123,25 +160,6 @@ def is_held_by_own_process(client: Address, server: Address) -> bool:
             if process.uids().effective == own and (client, server) in _connections(process):
                 return True
     return False
-
-
-def _is_own_otherwise(client: Address, server: Address) -> bool:
-    try:
-        return _is_outside(socket_by_proc(client, server))
-    except NotTold:
-        return is_held_by_own_process(client, server)
-
-
-def _is_own(held: HeldSocket | None) -> bool:
-    return held is not None and held.uid == os.geteuid()
-
-
-def _is_outside(held: HeldSocket | None) -> bool:
-    """Whether a socket is our own user's and, where there are sandboxes, held by a process outside all of them."""
-    if held is None or not _is_own(held):
-        return False
-    contained = contained_processes()
-    return not contained or is_held_by(held.inode, but=contained)
 
 
 def _is_loopback(host: str) -> bool:
@@ -205,6 +223,19 @@ def _connections(process: object) -> set[tuple[Address, Address]]:
     }
 
 
+# How long a request waits already when this process has come to it.
+
+_TCP_INFO, _LAST_RECEIVED = 8 + 12 * 4, struct.Struct("=52xI")  # of linux/tcp.h: milliseconds since data has arrived
+
+
+def seconds_since_data(sock: socket.socket) -> float:
+    """How long ago the last data has arrived on a connection, as the kernel tells; 0 where it does not."""
+    with suppress(OSError, AttributeError, struct.error):
+        told = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO)
+        return float(_LAST_RECEIVED.unpack(told)[0]) / 1000
+    return 0.0
+
+
 # One HTTP connection of a client, and how many of them there may be.
 
 log = logging.getLogger(__name__)
@@ -212,7 +243,8 @@ log = logging.getLogger(__name__)
 HEAD_SECONDS = 10.0  # for the whole head of a request, or for its first byte
 NEW_SECONDS = 1.0
 CLOSE = (b"connection", b"close")
-OTHER_FILES = 160  # of this process: databases, the bus, attachments, and accepted connections that are not counted yet
+ASKING = b"/query", b"/v1/chat/completions"  # the paths of questions
+OTHER_FILES = 160  # of this process: databases, the bus, attachments, and what is accepted before it is counted
 
 
 class ConnectionLimit:
@@ -242,12 +274,15 @@ class ConnectionLimit:
         self._is_told = True
 
 
+TooLate = Callable[[float], LocalError | None]
+
+
 class HttpConnection(H11Protocol):
     """One client's HTTP connection. It answers invalid HTTP in JSON, and closes if no request comes for too long."""
 
-    def __init__(self, limit: ConnectionLimit, **of_uvicorn: Any) -> None:
+    def __init__(self, limit: ConnectionLimit, sandboxes: SandboxLook, too_late: TooLate, **of_uvicorn: Any) -> None:
         super().__init__(**of_uvicorn)
-        self._limit = limit
+        self._limit, self._sandboxes, self._too_late = limit, sandboxes, too_late
         self.idle_since = self.loop.time()
         self.lost = asyncio.Event()
         self._answered: object = None  # the last request that was
@@ -274,9 +309,23 @@ class HttpConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """A client has come."""
         super().connection_made(transport)
-        self.app_state = {**self.app_state, "peer": Peer(self.client, self.server)}  # for all that is asked on it
+        self._waited = partial(seconds_since_data, transport.get_extra_info("socket"))
+        peer = Peer(self.client, self.server, self._sandboxes)
+        own = {"peer": peer, "waited": self._waited}  # for all that is asked on it
+        self.app_state = {**self.app_state, **own}
         if len(self.connections) > self._limit.most and not self._limit.has_room(self.connections, self):
             self.app = _no_room
+
+    def data_received(self, data: bytes) -> None:
+        """A part of a request has come. A question that is too late is refused unread: to read it would make those
+        behind it late."""
+        path = next((path for path in ASKING if data.startswith(b"POST %s " % path)), None)
+        begins = path is not None and self.is_idle and not self.conn.trailing_data[0]
+        refusal = self._too_late(self._waited()) if begins else None
+        if refusal is None:
+            super().data_received(data)
+        else:
+            self._refuse(refusal, (path or b"").decode())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has left, or was closed out."""
@@ -325,10 +374,10 @@ class HttpConnection(H11Protocol):
         else:
             self._refuse(refusal)
 
-    def _refuse(self, refusal: RequestRefused) -> None:
-        """Close the connection with a reason; without one if an answer is under way."""
+    def _refuse(self, refusal: LocalError, path: str = "/") -> None:
+        """Close the connection with a reason; without a word if an answer is under way already."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            answer = error_response(self.scope["path"] if self.scope and not self.is_idle else "/", refusal)
+            answer = error_response(self.scope["path"] if self.scope and not self.is_idle else path, refusal)
             head = h11.Response(status_code=answer.status_code, headers=[*answer.raw_headers, CLOSE])
             for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
@@ -465,15 +514,21 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: ASGIApp, listener: socket.socket, before_stop: Callable[[], object]) -> AsyncIterator[None]:
-    """Serve a TCP socket while the block lasts. `before_stop` ends waiting requests; answers get a second to be sent.
+async def serving(
+    app: ASGIApp,
+    listener: socket.socket,
+    before_stop: Callable[[], object],
+    too_late: TooLate = lambda _: None,
+) -> AsyncIterator[None]:
+    """Serve a TCP socket while the block lasts. `before_stop` is to end what waits; answers get a second to get away.
+    `too_late(waited)` gives the refusal of a question that has waited for so many seconds, if it is to be refused.
 
     Closes its own handle of the socket: clients that connect later wait for the next process that serves it.
     """
     # Accepted sockets inherit it. asyncio sets it only where the protocol number is given, which `create_server` does
     # not do, and without it each answer on a kept connection waits 40 ms for a delayed acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    protocol: Any = partial(HttpConnection, ConnectionLimit())
+    protocol: Any = partial(HttpConnection, ConnectionLimit(), SandboxLook(), too_late)
     config = uvicorn.Config(
         app,
         http=protocol,

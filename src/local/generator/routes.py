@@ -16,7 +16,18 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from local.api.context import api
-from local.api.http import ID_PATTERN, Download, EventStream, Id, JsonResponse, PathId, RequestRefused, read_body, takes
+from local.api.http import (
+    ID_PATTERN,
+    Download,
+    EventStream,
+    Id,
+    JsonResponse,
+    PathId,
+    RequestRefused,
+    read_body,
+    takes,
+    waited,
+)
 from local.api.models import model_of
 from local.api.profiles import profile_of, with_profile
 from local.api.queries import StreamSettings, number_after, query_chunks
@@ -207,6 +218,7 @@ class _Queries:
             user_id=user_id,
             incognito=asked.incognito,
             options=with_mode(tools, mode),
+            waited=waited(request),
         )
         if not asked.wait:
             await query.accepted()

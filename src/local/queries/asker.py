@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Self
 from weakref import WeakSet, WeakValueDictionary
 
 from pydantic_core import to_json
@@ -37,33 +37,28 @@ from local.queries.record import look_up, read_judgements, read_query, view_of
 from local.queries.view import EVENT_KINDS, QueryDelta, QueryEvents, QueryView, kind_of
 from local.runtime.participant import Inbox, Publications
 
-# Whether one more query is taken on: not while those asked before it keep LoCAL2 itself busy for too long.
+# Whether a query is put on record now, waits for that, or is refused.
+#
+# Problem: nobody may wait for LoCAL2 itself for longer than `max_wait_seconds`, and a query that is on record is
+# answered, whatever happens. So what would wait for too long must not get on record, and how long it would wait is not
+# known: the speed falls while the load grows, and what was measured of it comes late.
+#
+# Idea: nothing is forecast. Only few queries are on their way, on record but not begun: ten, or as many as begin in 0.6
+# seconds. All others wait before they are on record, in order, and are refused when two fifths of the time are over. A
+# forecast serves only to refuse at once what would be refused then.
+#
+# The time before this process has read a query counts, as the kernel tells it: where the process is what is too slow,
+# queries wait there. A few that are late are admitted all the same where there is a place: the process has just been
+# started again, or was frozen.
+#
+# The time of the model does not count: while all places for turns are taken by turns that wait for it, all are let in.
+# Neither does the time behind a query of the same session.
 
-FEW = 10  # so few waiting queries are no queue, and so few begun ones are no measure of its speed
-MANY = 50  # so many that have begun are a line by themselves, if they wait for a busy process
-LEAST_SECONDS, MOST_SECONDS = 1.0, 10.0  # over which the speed is measured; over more only while few have begun
-SAMPLE_SECONDS = 0.1
-PRUDENCE = 0.6  # of the limit: the speed falls while the queue grows, and the measurements of both are late
-BUSY_PERCENT = 80  # above that load, the process is the bottleneck of its turns
-
-
-class LineSample(NamedTuple):
-    """The line of queries at one moment: how many wait for their turn to begin, those behind a query of their own
-    session left out; how many have left the line since the start; since when the first one waits, in seconds of the
-    asker's clock; and how many have begun and not ended."""
-
-    waiting: int
-    begun: int
-    since: float
-    running: int = 0
-
-
-class QueryLine(Protocol):
-    """The interface of an object that reports the queue of queries."""
-
-    def line(self) -> LineSample:
-        """Return the present state of the queue."""
-        ...
+FEW = 10  # so many may always be on their way, and may always wait
+PATIENCE = 0.4  # of the limit, before a query is on record; the rest is for what comes then
+SPEED_SECONDS = 2.0  # over which it is measured how many begin
+AHEAD_SECONDS = 0.6  # so many are on their way as begin within it: the more begin at once, the slower is each of them
+BUSY_PERCENT = 80  # a process that works so much of the time is what its turns wait for
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,114 +83,137 @@ class TurnFigures:
     @property
     def wait_for_model(self) -> bool:
         """Whether the model is the bottleneck: every place is taken, mostly by turns that wait for the model and not
-        for an overloaded process. The length of the queue is then ignored.
+        for an overloaded process.
         """
         is_full = self.running >= self.at_most and 2 * self.with_model >= self.running
-        return is_full and not self.is_busy
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether the process is the bottleneck of its turns."""
-        return self.load >= BUSY_PERCENT
+        return is_full and self.load < BUSY_PERCENT
 
 
 class AdmissionControl:
-    """The decision whether one more query is accepted, from measurements of the queue alone. It concerns the time
-    before a turn begins: the time after that is the model's, unless the generator's process is busy all the time. Then
-    turns that have begun wait for it as well, and count as a part of the queue until they end: many begin at once where
-    places are free, so that their number is no measure of its speed. A query that joins a queue waits as long as the
-    queue takes at its speed (J. Little, 1961: L = λW), on average or lately, and if the queue does not move, at least
-    as long as its first query has waited already. Nothing is refused if few wait.
-    """
+    """The queries of one asker on their way to their turns, and those that wait to be admitted. It only decides: ids
+    in, ids out. What returns ids names the queries that are admitted by that, in order."""
 
     def __init__(self, max_wait_seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
-        """None refuses nothing; `clock` returns monotonic seconds."""
-        self._max_wait_seconds, self._clock = max_wait_seconds, clock
-        self._samples: deque[tuple[float, LineSample]] = deque()
+        """None admits every query at once; `clock` gives monotonic seconds."""
+        self._limit, self._clock = max_wait_seconds, clock
+        self._sessions: dict[str, str] = {}  # of the queries that are admitted
+        self._open: dict[str, dict[str, bool]] = {}  # these by session, in order, and whether each has begun
+        self._waiting: dict[str, str] = {}  # the session of each query that is not admitted
+        self._waiting_since, self._late = 0.0, 0  # how many came late, one after the other
+        self._begins: deque[float] = deque()
         self._turns: TurnFigures | None = None
-        self.is_measuring = False
 
-    def update(self, turns: TurnFigures | None) -> None:
-        """Receive the generator's report on its turns. Measurements of an earlier process of it are discarded."""
-        if turns is None:
-            return
-        if self._turns is None or self._turns.instance != turns.instance:
-            self.forget()
-        self._turns = turns
+    def patience(self, waited: float = 0.0) -> float:
+        """The seconds after which a query has to `give_up` that was not admitted, and has `waited` before."""
+        if self._limit is None:
+            return math.inf
+        return PATIENCE * self._limit - (0.0 if self._is_late(waited) else waited)
 
-    def forget(self) -> None:
-        """Forget the measurements, because the queue is empty: the next one is measured from its beginning."""
-        self._samples.clear()
-        self.is_measuring = False
-
-    def require_room(self, queries: QueryLine) -> None:
-        """Raises `TooManyQueries` if one more query would wait too long."""
-        if self._max_wait_seconds is None:
-            return
-        now = self._clock()
-        if not self._samples or now - self._samples[-1][0] >= SAMPLE_SECONDS:
-            self._take(now, queries.line())
-        wait = self._wait_seconds(now)
-        if wait > PRUDENCE * self._max_wait_seconds:
-            waiting, at_worst = self._samples[-1][1].waiting, wait / PRUDENCE
-            raise TooManyQueries(waiting, wait, at_worst, self._max_wait_seconds)
-
-    def _take(self, now: float, line: LineSample) -> None:
-        samples = self._samples
-        if not self._is_long(line):
-            samples.clear()
-        samples.append((now, line))
-        self.is_measuring = True
-        while len(samples) > 1 and self._is_dispensable(now, line):
-            samples.popleft()
-
-    def _is_dispensable(self, now: float, line: LineSample) -> bool:
-        """Whether the first sample is before the first query of this line that has begun, or is too old."""
-        (_, first), (second_at, second) = self._samples[0], self._samples[1]
-        if first.begun == second.begun:
+    def arrive(self, query_id: str, session_id: str, waited: float = 0.0, *, is_on_record: bool = False) -> bool:
+        """Whether a query that has `waited` before is admitted now; else it waits. Raises `TooManyQueries` where it
+        would wait in vain."""
+        if self._limit is None:
             return True
-        return now - second_at >= MOST_SECONDS and line.begun - second.begun >= FEW
+        self._late = self._late + 1 if self._is_late(waited) else 0
+        if self._late > FEW and not is_on_record:
+            raise self._refusal(self._limit)
+        is_behind_its_own = session_id in self._open and session_id not in self._waiting.values()
+        if is_on_record or is_behind_its_own or (not self._waiting and self._has_place()):
+            self._enter(query_id, session_id)
+            return True
+        now = self._clock()
+        if self._is_late(waited):
+            raise self._refusal(self._limit)
+        if not self._waiting:
+            self._waiting_since = now
+        elif now - self._waiting_since >= SPEED_SECONDS and len(self._waiting) >= self._most_waiting(self._limit):
+            raise self._refusal(self._limit)
+        self._waiting[query_id] = session_id
+        return False
 
-    def _wait_seconds(self, now: float) -> float:
-        """Return how long a new query would wait for LoCAL2 itself; 0 if the queue is short, waits for the model, or
-        is unknown.
-        """
-        _, last = self._samples[-1]
-        if self._turns is None or self._turns.wait_for_model or not self._is_long(last):
-            return 0.0
-        is_busy = self._turns.is_busy
-        ahead = last.waiting + (last.running if is_busy else 0)
-        seconds, left = self._since(0, is_busy)
-        if left < FEW:
-            is_known = seconds >= LEAST_SECONDS
-            return max(now - last.since, ahead / _most_a_second(left, seconds) if is_known else 0.0)
-        lately = ahead / self._speed_lately(is_busy)
-        return max(now - last.since, lately, ahead * seconds / left if seconds >= LEAST_SECONDS else 0.0)
+    def begun(self, query_id: str) -> list[str]:
+        """The turn of a query has begun, or it has ended before that."""
+        queries = self._open.get(self._sessions.get(query_id, ""), {})
+        if queries.get(query_id, True):
+            return []
+        queries[query_id] = True
+        self._begins.append(self._clock())
+        return self._admitted()
 
-    def _is_long(self, line: LineSample) -> bool:
-        is_busy = self._turns is not None and self._turns.is_busy
-        return line.waiting >= FEW or (is_busy and line.running >= MANY)
+    def ended(self, query_id: str) -> list[str]:
+        """A query has ended, whether it was admitted or not."""
+        self._waiting.pop(query_id, None)
+        self._leave(query_id)
+        return self._admitted()
 
-    def _since(self, number: int, is_busy: bool) -> tuple[float, int]:
-        """The seconds from a sample to the last one, and how many have left the line meanwhile: they have begun, or
-        have ended where those that have begun still wait for the busy process."""
-        (at, sample), (last_at, last) = self._samples[number], self._samples[-1]
-        left = last.begun - sample.begun
-        return last_at - at, left - (last.running - sample.running) if is_busy else left
+    def told(self, turns: TurnFigures | None) -> list[str]:
+        """The generator reports on its turns. Measurements of an earlier process of it are discarded."""
+        if turns is not None:
+            if self._turns is None or self._turns.instance != turns.instance:
+                self._begins.clear()
+            self._turns = turns
+        return self._admitted()
 
-    def _speed_lately(self, is_busy: bool) -> float:
-        """Return how many turns begin in a second, measured over the shortest sufficient time, corrected for chance."""
-        measured = [self._since(number, is_busy) for number in reversed(range(len(self._samples)))]
-        long_enough = ((s, n) for s, n in measured if s >= LEAST_SECONDS and n >= FEW)
-        seconds, left = next(long_enough, measured[-1])
-        return _most_a_second(left, seconds)
+    def too_late(self, waited: float) -> TooManyQueries | None:
+        """Why a query that has `waited` need not be read; None if it has to `arrive`."""
+        if self._limit is None or self._late < FEW or not self._is_late(waited):
+            return None
+        return self._refusal(self._limit)
 
+    def give_up(self, query_id: str) -> TooManyQueries:
+        """A query was not admitted in time; why."""
+        assert self._limit is not None
+        refusal = self._refusal(self._limit)
+        self._waiting.pop(query_id, None)
+        return refusal
 
-def _most_a_second(begun: int, seconds: float) -> float:
-    """Return the greatest speed at which no more than so many would begin, except by rare chance: two standard
-    deviations more, and at least three.
-    """
-    return (begun + max(2 * math.sqrt(begun), 3.0)) / seconds
+    def _admitted(self) -> list[str]:
+        admitted = []
+        for query_id, session_id in list(self._waiting.items()):
+            if session_id not in self._open and not self._has_place():
+                break
+            del self._waiting[query_id]
+            self._enter(query_id, session_id)
+            admitted.append(query_id)
+        return admitted
+
+    def _enter(self, query_id: str, session_id: str) -> None:
+        self._leave(query_id)  # it may have been asked before, in another session
+        self._sessions[query_id] = session_id
+        self._open.setdefault(session_id, {})[query_id] = False
+
+    def _leave(self, query_id: str) -> None:
+        if session_id := self._sessions.pop(query_id, None):
+            del self._open[session_id][query_id]
+            if not self._open[session_id]:
+                del self._open[session_id]
+
+    def _has_place(self) -> bool:
+        if self._turns is not None and self._turns.wait_for_model:
+            return True
+        return len(self._open) < FEW or self._on_their_way() < max(FEW, AHEAD_SECONDS * self._speed())
+
+    def _on_their_way(self) -> int:
+        """How many have not begun, without those behind a query of their session."""
+        return sum(not next(iter(queries.values())) for queries in self._open.values())
+
+    def _speed(self) -> float:
+        """How many have begun in a second lately."""
+        since = self._clock() - SPEED_SECONDS
+        while self._begins and self._begins[0] < since:
+            self._begins.popleft()
+        return len(self._begins) / SPEED_SECONDS
+
+    def _is_late(self, waited: float) -> bool:
+        return self._limit is not None and waited >= PATIENCE * self._limit
+
+    def _most_waiting(self, limit: float) -> float:
+        """How many are admitted before the last of them would lose its patience."""
+        return max(FEW, PATIENCE * limit * self._speed())
+
+    def _refusal(self, limit: float) -> TooManyQueries:
+        waiting, speed = len(self._waiting) + self._on_their_way(), self._speed()
+        return TooManyQueries(waiting, limit, waiting / speed if speed else limit)
 
 
 # A query that is followed while it happens: the asyncio around its view.
@@ -214,7 +232,7 @@ class LiveQuery:
         self.events = QueryEvents(lambda: to_json(view.partial_answer()))
         self._clock, self.asked_at = clock, clock()
         self.heard_at = self.asked_at
-        self._accepted = asyncio.Event()
+        self._admitted, self._accepted = asyncio.Event(), asyncio.Event()
         self._outcome: asyncio.Future[ResponseGeneration] = asyncio.get_running_loop().create_future()
         self._watchers: set[asyncio.Event] = set()
         self._is_closed = False
@@ -233,6 +251,18 @@ class LiveQuery:
     def has_begun(self) -> bool:
         """Whether the query's turn has begun, or never will."""
         return bool(self.view.states) or self.view.ended
+
+    def admit(self) -> None:
+        """The query may be put on record."""
+        self._admitted.set()
+
+    async def admitted_within(self, seconds: float) -> bool:
+        """Wait until it may be put on record, with a time limit; returns whether it may, in time."""
+        if not self._admitted.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.asked_at + seconds - self._clock()):
+                    await self._admitted.wait()
+        return self._admitted.is_set() and self._clock() - self.asked_at <= seconds
 
     async def accepted(self) -> None:
         """Wait until it is recorded. Raises the error passed to `refuse`."""
@@ -324,8 +354,7 @@ class LiveQueries:
         self._ended: OrderedDict[str, LiveQuery] = OrderedDict()
         self._followed: WeakValueDictionary[str, LiveQuery] = WeakValueDictionary()  # held by its followers
         self._by_id = (self._open, self._ended, self._followed)
-        self._doomed: WeakSet[LiveQuery] = WeakSet()  # open ones that are not kept after their end
-        self._put_away = 0  # how many, since the start
+        self._doomed: WeakSet[LiveQuery] = WeakSet()  # open ones of which nothing is to be kept
         self._asked_by_agents: dict[str, str] = {}  # by call_id: the user's query behind a call that needs approval
 
     def get(self, query_id: str) -> LiveQuery | None:
@@ -351,13 +380,6 @@ class LiveQueries:
         """All of them."""
         return [query for known in self._by_id for query in known.values()]
 
-    def line(self) -> LineSample:
-        """The line of those that wait for LoCAL2 now."""
-        first_of_each = {query.view.session_id: query for query in reversed(self._open.values())}
-        waiting = [query.asked_at for query in first_of_each.values() if not query.has_begun]
-        begun = sum(query.has_begun for query in self._open.values())
-        return LineSample(len(waiting), self._put_away + begun, min(waiting, default=math.inf), begun)
-
     def add(self, query: LiveQuery) -> None:
         """A query was asked."""
         self._open[query.view.query_id] = query
@@ -368,7 +390,6 @@ class LiveQueries:
         if self._open.get(query_id) is not query:  # a refused one may have been asked again already
             return
         del self._open[query_id]
-        self._put_away += 1
         if query in self._doomed:
             return
         self._ended[query_id] = query
@@ -438,17 +459,15 @@ class Asker:
         clock: Callable[[], float] = time.monotonic,
         hears: Iterable[type[Message]] = EVENT_KINDS,
     ) -> None:
-        """With `max_wait_seconds`, a query that would wait longer for LoCAL2 itself is refused (`AdmissionControl`).
-        `hears` are the subjects it follows, which must include the ends of queries; the fewer, the less often others'
-        turns wake this process.
-        """
+        """With `max_wait_seconds`, a query that might wait longer for LoCAL2 itself is refused (`AdmissionControl`).
+        What it `hears` of queries has to tell of their ends; the fewer, the less others' turns wake this process."""
         self._bus, self._timeouts, self._clock = bus, timeouts or AskTimeouts(), clock
         self._queries = LiveQueries()
         self._inbox = Inbox()
         self._asking: set[asyncio.Task[None]] = set()
         self._is_stopping = False
         self.absence: Unavailable | None = None  # why no answer is possible now; set from outside
-        self.admission = AdmissionControl(max_wait_seconds, clock)
+        self._admission = AdmissionControl(max_wait_seconds, clock)
         for message in hears:
             bus.subscribe(message.subject, self._arrived)
         bus.subscribe(SessionDeleted.subject, self._session_deleted)
@@ -487,19 +506,19 @@ class Asker:
         origin: str = USER,
         tainted: bool = False,
         job_id: str = "",
+        waited: float = 0.0,
         is_on_record: bool = False,
     ) -> LiveQuery:
         """Begin a query, or join the one of that id. Without a session it is a session by itself, under the query's id.
 
         Raises `QueryRefused` for the id of another query (conflict) or one too many (busy), `TooManyQueries`, unless it
-        `is_on_record`, and `AskerStopping`.
+        `is_on_record`, and `AskerStopping`. `TooManyQueries` may also be how it ends before it is accepted. `waited` is
+        for how many seconds somebody waits already.
         """
         may_be_known, query_id = query_id is not None, query_id or new_id()
         if (known := self.live(query_id)) is not None and known.view.failure is None:
             known.view.require(query, user_id)
             return known
-        if not is_on_record:
-            self._require_room()
         message = QueryReceived(
             query_id=query_id,
             query=query,
@@ -513,7 +532,17 @@ class Asker:
             session_id=session_id,
             job_id=job_id,
         )
-        return self._begin(message, session_id, user_id, may_be_known=may_be_known)
+        if self._is_stopping:
+            raise AskerStopping
+        if len(self._queries.open) >= MAX_OPEN:
+            raise QueryRefused("busy", f"{MAX_OPEN} queries are already open; try again later")
+        live = LiveQuery(QueryView(query_id, query, session_id, user_id=user_id), self._clock)
+        is_settled = is_on_record or self.absence is not None
+        if self._admission.arrive(query_id, live.view.session_id, waited, is_on_record=is_settled):
+            live.admit()
+        patience = math.inf if is_settled else self._admission.patience(waited)
+        self._begin(live, message, patience, may_be_known=may_be_known)
+        return live
 
     def live(self, query_id: str) -> LiveQuery | None:
         """A query that is known here: one that is open, or one of the last that ended."""
@@ -539,6 +568,14 @@ class Asker:
                 return QueryView.of(query_id, told)
         return view_of(await look_up(self._bus, "query", query_id, seconds))
 
+    def too_late(self, waited: float) -> LocalError | None:
+        """Why a query that somebody has `waited` with need not be asked; None if it may be."""
+        return self._admission.too_late(waited)
+
+    def turns_told(self, turns: TurnFigures | None) -> None:
+        """The generator reports on its turns."""
+        self._admit(self._admission.told(turns))
+
     def forget(self, engram_id: str, query_id: str) -> None:
         """Forget a deleted memory: its query, and its content recalled by others."""
         self._queries.forget(lambda view: view.query_id == query_id or view.has_recalled(engram_id))
@@ -547,31 +584,21 @@ class Asker:
         """A session was deleted: keep nothing of its queries here."""
         self._queries.forget(lambda view: view.session_id == session_id)
 
-    def _require_room(self) -> None:
-        if len(self._queries.open) >= FEW:
-            self.admission.require_room(self._queries)
-        elif self.admission.is_measuring:
-            self.admission.forget()
-
-    def _begin(
-        self, message: QueryReceived, session_id: str | None, user_id: str | None, *, may_be_known: bool
-    ) -> LiveQuery:
-        if self._is_stopping:
-            raise AskerStopping
-        if len(self._queries.open) >= MAX_OPEN:
-            raise QueryRefused("busy", f"{MAX_OPEN} queries are already open; try again later")
-        query = LiveQuery(QueryView(message.query_id, message.query, session_id, user_id=user_id), self._clock)
+    def _begin(self, query: LiveQuery, message: QueryReceived, patience: float, *, may_be_known: bool) -> None:
         self._queries.add(query)
-        trace = Trace(message.query_id, None, query.view.session_id, user_id)
-        asking = self._see_through(query, message, trace, may_be_known=may_be_known)
+        trace = Trace(message.query_id, None, query.view.session_id, query.view.user_id)
+        asking = self._see_through(query, message, trace, patience, may_be_known=may_be_known)
         task = asyncio.create_task(asking, name=f"ask {message.query_id}")
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
-        return query
 
-    async def _see_through(self, query: LiveQuery, message: QueryReceived, trace: Trace, *, may_be_known: bool) -> None:
+    async def _see_through(
+        self, query: LiveQuery, message: QueryReceived, trace: Trace, patience: float, *, may_be_known: bool
+    ) -> None:
         limit = self._timeouts.until_accepted
         try:
+            if not await query.admitted_within(patience) and self.absence is None:
+                raise self._admission.give_up(query.query_id)
             if self.absence is not None:
                 return await self._find_answer(query, self.absence, may_be_known=may_be_known)
             failpoints.reach("api.before_publish")
@@ -588,6 +615,7 @@ class Asker:
             query.refuse(error)
         finally:
             self._queries.put_away(query)
+            self._admit(self._admission.ended(query.query_id))
 
     async def _find_answer(self, query: LiveQuery, absence: Unavailable, *, may_be_known: bool) -> None:
         """Look for a recorded answer, because no respondent can answer. Raises `NobodyAnswers` if there is none."""
@@ -634,8 +662,8 @@ class Asker:
         """Raises `QueryDeleted`, `RequestTimeout`, `RecordUnreadable`."""
         heard_at = query.heard_at
         for message, envelope in await read_query(self._bus, query.view.query_id, self._timeouts.last_look):
-            query.receive(message, envelope)
-        query.heard_at = heard_at  # recorded messages are no sign of life
+            self._receive(query, message, envelope)
+        query.heard_at = heard_at  # what is on record is no sign of life
 
     def _arrived(self, envelope: Envelope) -> None:
         is_ours = self.live(envelope.correlation_id) is not None or envelope.subject in OF_AGENTS
@@ -664,4 +692,14 @@ class Asker:
                 continue  # of an unknown query, or of another user's with the same id
             if kind is ResponseGeneration:
                 failpoints.reach("api.answer_heard")
-            query.receive(message, envelope)
+            self._receive(query, message, envelope)
+
+    def _receive(self, query: LiveQuery, message: Message, envelope: Envelope) -> None:
+        query.receive(message, envelope)
+        if query.has_begun:
+            self._admit(self._admission.begun(query.query_id))
+
+    def _admit(self, query_ids: Iterable[str]) -> None:
+        for query_id in query_ids:
+            if query := self.live(query_id):
+                query.admit()

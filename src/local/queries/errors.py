@@ -18,17 +18,17 @@ class QueryRefused(LocalError):
 
 
 class TooManyQueries(QueryRefused):
-    """A query was not taken on, because LoCAL2 itself has too much to do: the next one would wait for about `wait`
-    seconds, and for up to `at_worst`, which is more than the `limit`. `retry_seconds`: when to ask again, which is when
-    all who wait now have begun, and within a minute."""
+    """A query was not taken on, because LoCAL2 itself has too much to do: so many are `waiting` that this one might not
+    begin within `limit` seconds. `retry_seconds`: when to ask again, which is when those have begun, in `wait` seconds,
+    and within a minute."""
 
-    def __init__(self, waiting: int, wait: float, at_worst: float, limit: float) -> None:
-        self.retry_seconds = min(MOST_RETRY_SECONDS, math.ceil(wait))
-        more = (
-            f"{waiting} queries wait for LoCAL2 itself, and one more would wait for up to {at_worst:.1f} s,"
-            f" where max_wait_seconds in api.yaml is {limit:g}"
+    def __init__(self, waiting: int, limit: float, wait: float) -> None:
+        self.retry_seconds = min(MOST_RETRY_SECONDS, max(1, math.ceil(wait)))
+        super().__init__(
+            "too_many_queries",
+            f"{waiting} queries wait for LoCAL2 itself, so one more might not begin within {limit:g} s"
+            f" (max_wait_seconds in api.yaml): ask again in {self.retry_seconds} s",
         )
-        super().__init__("too_many_queries", f"{more}: ask again in {self.retry_seconds} s")
 
 
 class QueryIdTaken(QueryRefused):

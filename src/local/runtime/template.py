@@ -12,9 +12,9 @@ template ends when the socket pair closes, so it never outlives the program.
 
 Invariants: a template has one thread and runs no event loop, so that a fork copies a process in a known state. A child
 never depends on the template: its death shows on its lifeline, and killing the template harms no child, though nobody
-then learns the exit statuses of its children. A template that does not answer within a second is killed, as it must not
-fork the same child later, and the start goes on with the spare. A child that it has forked before it was killed ends
-with its lifeline: each try has new ones.
+then learns the exit statuses of its children. A template that does not answer within a second, or sleeps though it was
+asked, is killed, as it must not fork the same child later, and the start goes on with the spare. A child that it has
+forked before it was killed ends with its lifeline: each try has new ones.
 
 Rejected: multiprocessing's forkserver. It runs the program's main script again in each child and starts a second
 process for semaphores that nobody has; both could only be kept from it by replacing parts of the standard library.
@@ -36,10 +36,12 @@ import socket
 import struct
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 from setproctitle import setproctitle
@@ -55,8 +57,10 @@ SEND_SECONDS = 10.0
 START_SECONDS = 1.0
 FORKED_START_SECONDS = 5.0  # of the first child: the machine is busy with the start of the system
 FIRST_START_SECONDS = 60.0  # a new interpreter may still be importing
-REAP_SECONDS, KILLED_SECONDS = 1.0, 4.0  # for an exit status, and again after a kill
-GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)  # sent to the whole process group
+REAP_SECONDS, KILLED_SECONDS = 1.0, 4.0  # to tell an exit status, and once more after a kill
+LOOK_SECONDS = 0.25  # after which it is looked whether one that does not answer is at work
+ASLEEP = frozenset("STt")  # of the states in /proc: neither at work nor waiting for a processor or a disk
+GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)  # which terminals and service managers send to everybody
 FORK, REAP = b"f", b"r"
 SIZE, NUMBER = struct.Struct("!I"), struct.Struct("!q")
 MOST_SOCKETS = 250  # in one message, which Linux limits to 253
@@ -116,7 +120,7 @@ class TemplateProcess:
     def __init__(self, pid: int, control: socket.socket, first_seconds: float = FIRST_START_SECONDS) -> None:
         """`first_seconds` is how long its first answer may take."""
         self.pid = pid
-        self._seconds = first_seconds
+        self._seconds, self._has_answered = first_seconds, False
         self._control, self._asking = control, threading.Lock()
         atexit.register(control.close)
 
@@ -140,11 +144,13 @@ class TemplateProcess:
         with self._asking:
             self._send(REAP, NUMBER.pack(pid))
             try:
-                return self._answer(REAP_SECONDS)
-            except TimeoutError:  # it lives on without a lifeline
-                with suppress(ProcessLookupError):
+                return self._answer(REAP_SECONDS, pid)
+            except TimeoutError:
+                if _state(pid) == ENDED:
+                    raise  # so it is the template that does not answer
+                with suppress(ProcessLookupError):  # it lives on without a lifeline
                     os.kill(pid, signal.SIGKILL)
-                return self._answer(KILLED_SECONDS)
+                return self._answer(KILLED_SECONDS, pid)
 
     def has_ended(self) -> bool:
         """Whether the process has ended."""
@@ -178,9 +184,31 @@ class TemplateProcess:
         except (BrokenPipeError, ConnectionResetError):
             raise TemplateEnded from None
 
-    def _answer(self, seconds: float) -> int:
-        self._control.settimeout(seconds)
+    def _answer(self, seconds: float, child: int | None = None) -> int:
+        """Raises `TimeoutError` after so long, or soon for a template that sleeps though it has all that it needs: the
+        `child` of whose end it is to tell has ended."""
+        until = time.monotonic() + seconds
+        while not self._has_said(min(LOOK_SECONDS, max(0.0, until - time.monotonic()))):
+            is_ready = self._has_answered and (child is None or _state(child) == ENDED)
+            is_over = time.monotonic() >= until or (is_ready and _state(self.pid) in ASLEEP)
+            if is_over and not self._has_said(0.0):
+                raise TimeoutError
+        self._has_answered = True
         return int(NUMBER.unpack(_receive_exactly(self._control, NUMBER.size))[0])
+
+    def _has_said(self, seconds: float) -> bool:
+        return bool(select.select([self._control], [], [], seconds)[0])
+
+
+ENDED = "Z"
+
+
+def _state(pid: int) -> str:
+    """The letter that Linux has for the state of a process; empty elsewhere. One that has ended is a zombie until the
+    template asks for its exit status."""
+    with suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
 
 
 _current: TemplateProcess | None = None  # of this program, which all its supervisors share

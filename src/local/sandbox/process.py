@@ -432,13 +432,18 @@ class ProcessTree:
         return threads, pages * PAGE
 
     def hold_more_than(self, most: int) -> bool:
-        """Whether they use more bytes than that, with shared memory counted once; slower, unless one of them alone uses
-        so much.
-        """
+        """Whether they hold more bytes than that, with what is shared counted once; slower to find out, unless one of
+        them alone holds so much, also while the others are looked at."""
         members = self.members()
-        if any(_least(pid, most) > most for pid in members):
+        least, biggest = max((_least(pid, most), pid) for pid in members)
+        if least > most:
             return True
-        return any(held > most for held in itertools.accumulate(map(_proportional, members)))
+        held = 0
+        for pid in members:
+            held += _proportional(pid)
+            if held > most or _least(biggest, most) > most:
+                return True
+        return False
 
     def files_in(self, folder: str) -> int:
         """Return how many files there are in a file system that only the processes in the sandbox see at that path."""
@@ -626,7 +631,10 @@ class ContainedProcess:
             early = time.monotonic() - self._started < EARLY_SECONDS
             await asyncio.sleep(LOOK_SECONDS if early else LATER_LOOK_SECONDS)
             if why := await asyncio.to_thread(self._over, tree):  # for many processes a look takes long
-                self._end(why)
+                self._ended_by = why if self._ended_by is EndedBy.ITSELF else self._ended_by
+                # All at once: bubblewrap would have to wait for a processor among them before it could end the others.
+                await asyncio.to_thread(tree.signal, signal.SIGKILL)
+                self.kill()
 
     def _over(self, tree: ProcessTree) -> EndedBy | None:
         allowed = self.limits.processes + SANDBOX_PROCESSES

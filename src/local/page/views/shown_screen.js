@@ -23,16 +23,17 @@ export function ShownScreen() {
 function Fetched({ place }) {
   const [Inside, put] = useState(() => known.get(place.id) ?? null);
   const [failure, fail] = useState(null);
-  const fetch = () =>
-    Promise.all([STYLE.map((file) => sheet(file, import.meta.url)), place.load()].flat()).then(
-      (found) => {
-        const { Screen } = found.at(-1);
-        known.set(place.id, Screen);
-        fail(null);
-        put(() => Screen);
-      },
-      () => fail(UNFETCHED)
-    );
+  const fetch = async () => {
+    try {
+      const style = Promise.all(STYLE.map((file) => sheet(file, import.meta.url)));
+      const [{ Screen }] = await Promise.all([place.load(), style]);
+      known.set(place.id, Screen);
+      fail(null);
+      put(() => Screen);
+    } catch {
+      fail(UNFETCHED);
+    }
+  };
   useEffect(() => void (Inside || fetch()), []);
   useLayoutEffect(() => void ((Inside || failure) && arrive()), [Inside, failure]);
   if (Inside) return html`<${Inside} path=${path.value} />`;

@@ -1,7 +1,8 @@
 /** One job: what it asks and when, and its runs with their answers. */
 
 import { html, useState } from "../html.js";
-import { scheduleWords } from "../core/schedule_words.js";
+import { modeWords } from "../core/modes.js";
+import { MISSED, scheduleWords } from "../core/schedule_words.js";
 import { figure, moment } from "../core/words.js";
 import { Back, Facts, State, Words } from "../parts/detail.js";
 import { Button } from "../parts/field.js";
@@ -12,7 +13,6 @@ import { ScreenHead } from "../parts/screen_head.js";
 import { addressOf, goToScreen } from "../state/screens.js";
 import { now } from "../state/store.js";
 import { JobActs } from "./acts.js";
-import { MISSED, modeWords } from "./modes.js";
 import { Next } from "./next.js";
 
 const STATES = { due: ["busy", "about to start"], asked: ["busy", "running"], answered: ["good", "answered"], failed: ["bad", "failed"], cancelled: ["off", "stopped"], refused: ["bad", "not run"], missed: ["off", "missed"] };

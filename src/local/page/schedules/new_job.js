@@ -1,7 +1,8 @@
 /** The form of a new job: its schedule is explained while it is typed, with the next times as the scheduler counts them. */
 
 import { html, useEffect, useState } from "../html.js";
-import { OFFERED, scheduleWords } from "../core/schedule_words.js";
+import { MODES } from "../core/modes.js";
+import { MISSED, OFFERED, scheduleWords } from "../core/schedule_words.js";
 import { moment } from "../core/words.js";
 import { Back } from "../parts/detail.js";
 import { Field } from "../parts/field.js";
@@ -10,7 +11,6 @@ import { request } from "../net/api.js";
 import { addressOf, goToScreen } from "../state/screens.js";
 import { me, now } from "../state/store.js";
 import { ownerRequest } from "../state/system.js";
-import { MISSED, MODES } from "./modes.js";
 
 const EMPTY = { prompt: "", schedule: OFFERED[0][1], name: "", mode: "dontAsk", time_zone: "", missed: "once", session_id: "", max_runs_a_day: "", max_tokens_a_day: "" };
 const PAUSE_MS = 250; // after the last key, before the API is asked

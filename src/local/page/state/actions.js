@@ -9,7 +9,7 @@ import { changeDraft, draftOf } from "./drafts.js";
 import { ask, takeBack } from "./outbox.js";
 import { currentId, isIncognito, isRailOpen, path, screen, selected, sessions, spoken, tell } from "./store.js";
 import { follow } from "./following.js";
-import { settingsOf, wantedModel, wantedSettings } from "./choices.js";
+import { settingsOf, wantedMode, wantedModel, wantedSettings } from "./choices.js";
 
 /** Show a conversation, null for a new one. */
 export function go(sessionId, queryId = null) {
@@ -173,7 +173,7 @@ export async function branchFrom(turn) {
 
 /** What of a question says how it is answered. */
 function answering(from, sessionId) {
-  return { profile: settingsOf(from).profile ?? "", model: wantedModel(from, sessionId), settings: wantedSettings(from, sessionId) };
+  return { profile: settingsOf(from).profile ?? "", mode: wantedMode(from, sessionId), model: wantedModel(from, sessionId), settings: wantedSettings(from, sessionId) };
 }
 
 /** Stop an answer; one that was not accepted yet is taken back. */

@@ -82,6 +82,7 @@ ROUTES = {
     "GET /query/{query_id}/trace": Row(Access.USERS, "/query/q-ann/trace"),
     "GET /query/{query_id}/respondents": Row(Access.USERS, "/query/q-ann/respondents"),
     "GET /journal": Row(Access.USERS, "/journal?query=q-ann", told={"entries": []}),
+    "GET /questions": Row(Access.USERS, "/questions?session=s-ann", told={"questions": []}),
     "GET /journal/span": Row(Access.OWNER, "/journal/span", told=403),
     "GET /journal/dead": Row(Access.OWNER, "/journal/dead", told=403),
     "POST /journal/redeliver": Row(Access.TOKEN, "/journal/redeliver", {"consumer": "memory"}, told=403),

@@ -1,4 +1,4 @@
-/** What happened, the messages on record, the bus as it is now, and what could not be delivered. */
+/** What happened, past questions, the messages on record, the bus as it is now, and what could not be delivered. */
 
 import { html } from "../html.js";
 import { sheet } from "../parts/sheet.js";
@@ -8,12 +8,14 @@ import { me } from "../state/store.js";
 import { Bus } from "./bus.js";
 import { DeadLetters } from "./dead.js";
 import { Happened } from "./happened.js";
+import { Questions } from "./questions.js";
 import { Recorded } from "./recorded.js";
 
 await sheet("./activity.css", import.meta.url);
 
 const TABS = [
   { id: "happened", title: "What happened", Inside: Happened, isOwners: false },
+  { id: "questions", title: "Questions", Inside: Questions, isOwners: false },
   { id: "messages", title: "Messages", Inside: Recorded, isOwners: true },
   { id: "bus", title: "Bus", Inside: Bus, isOwners: true },
   { id: "dead", title: "Dead letters", Inside: DeadLetters, isOwners: true },

@@ -197,6 +197,7 @@ ROUTES = {
     "GET /cron": Row(Access.USERS, "/cron", told={"jobs": []}),
     "GET /cron/times": Row(Access.USERS, "/cron/times?schedule=x", told={"times": []}),
     "POST /cron": Row(Access.USERS, "/cron", {"prompt": "p", "schedule": "x"}, told=422),
+    "PUT /cron/{job_id}": Row(Access.USERS, "/cron/j-ann", {"prompt": "p", "schedule": "@daily"}),
     "PATCH /cron/{job_id}": Row(Access.USERS, "/cron/j-ann", {"enabled": False}),
     "DELETE /cron/{job_id}": Row(Access.USERS, "/cron/j-ann"),
     "POST /cron/{job_id}/run": Row(Access.USERS, "/cron/j-ann/run"),

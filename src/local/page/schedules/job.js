@@ -29,7 +29,7 @@ export function JobDetail({ id }) {
   const job = data?.jobs.find((one) => one.job_id === id);
   const isMissing = data && !job;
   return html`<${Back} href=${addressOf("schedules")}>All schedules</${Back}>
-    <${ScreenHead} title=${job?.name ?? "Schedule"}><${Button} act=${again}>Reload</${Button}></${ScreenHead}>
+    <${ScreenHead} title=${job?.name ?? "Schedule"}>${job ? html`<a class="as-button edged" href=${addressOf("schedules", id, "change")}>Change</a>` : null}<${Button} act=${again}>Reload</${Button}></${ScreenHead}>
     ${failure ? html`<${Trouble} text="The job was not changed." failure=${failure} label="Close" act=${() => fail(null)} />` : null}
     ${trouble || isMissing ? html`<${Trouble} text=${isMissing ? "There is no such job. It may have been removed." : "The job could not be read."} failure=${trouble} act=${reload} />` : null}
     ${job ? html`<div><${Job} job=${job} />

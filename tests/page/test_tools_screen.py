@@ -112,6 +112,32 @@ def test_a_skill_is_made_and_read(visit: Visit, paged: PagedSystem) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("meeting-notes")
 
 
+def test_a_profile_is_written_asked_with_changed_and_removed(visit: Visit, paged: PagedSystem) -> None:
+    page = signed_in(visit, paged, "tools/profiles")
+    expect(page.get_by_role("row", name="general")).to_contain_text("built in")
+    page.get_by_role("link", name="New profile").click()
+    page.get_by_label("Name", exact=True).fill("reviewer")
+    page.get_by_label("What it is for").fill("<b onclick=pwned()>Reviews</b>")
+    page.get_by_label("Instructions").fill("Be brief.")
+    page.get_by_label("Temperature").fill("hot")
+    page.get_by_role("button", name="Save this profile").click()
+    expect(page.get_by_role("alert")).to_contain_text("hot is not a number from 0 to 2")
+    page.get_by_label("Temperature").fill("0,5")
+    assert violations(page, "main") == []
+    page.get_by_role("button", name="Save this profile").click()
+    expect(page.get_by_role("region", name="Its instructions")).to_have_text("Be brief.")
+    expect(page.locator(".facts")).to_contain_text("0.5")
+    page.get_by_role("link", name="Change").click()
+    page.get_by_label("Tools").fill("read_file, search_memory")
+    page.get_by_role("button", name="Save this profile").click()
+    expect(page.locator(".facts")).to_contain_text("read_file, search_memory")
+    assert violations(page, "main") == []
+    page.get_by_role("button", name="Remove this profile").click()
+    page.get_by_role("button", name="Remove it").click()
+    expect(page.get_by_role("row", name="general")).to_be_visible()
+    expect(page.get_by_role("row", name="reviewer")).to_have_count(0)
+
+
 def test_a_hook_is_added_and_removed(visit: Visit, paged: PagedSystem) -> None:
     page = signed_in(visit, paged, "tools/hooks", viewport={"width": 360, "height": 740})
     page.get_by_label("Name", exact=True).fill("office-hours")

@@ -3,7 +3,7 @@
 from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
-    routes=("local.instructions.routes:add_routes",),
+    routes=("local.instructions.routes:add_routes", "local.instructions.profile_routes:add_routes"),
     commands={
         "profiles": Command(
             "local.instructions.commands:profile_app", Section.ASK, "Show the kinds of assistant that can answer"

@@ -6,7 +6,8 @@ import { MODES, modeWords } from "../core/modes.js";
 import { signIn } from "../net/token.js";
 import { changeSettings, chooseMode, modeOf, settingsOf } from "../state/choices.js";
 import { loadProfiles, profiles } from "../state/profiles.js";
-import { participants } from "../state/store.js";
+import { addressOf } from "../state/screens.js";
+import { me, participants } from "../state/store.js";
 
 export function AnsweringDialog({ sessionId, close }) {
   useEffect(() => void loadProfiles(), []);
@@ -32,7 +33,7 @@ export function AnsweringDialog({ sessionId, close }) {
   return html`<form onSubmit=${(event) => (event.preventDefault(), void keep(() => settingsFrom(form), mode))}>
     <h2 id="dialog-title">How this conversation is answered</h2>
     <p>From the next question on, in this conversation alone. Empty fields use the defaults.</p>
-    <${Labelled} title="Profile" help=${names.find(({ name }) => name === form.profile)?.description}>${(id) => html`<select id=${id} value=${form.profile} onChange=${set("profile")}><option value="">General</option>${names.map(({ name }) => html`<option key=${name} value=${name}>${name}</option>`)}</select>`}</${Labelled}>
+    <${Labelled} title="Profile" help=${names.find(({ name }) => name === form.profile)?.description ?? (me.value.owner ? html`Read and write them at <a href=${addressOf("tools", "profiles")} onClick=${close}>Profiles</a>.` : "")}>${(id) => html`<select id=${id} value=${form.profile} onChange=${set("profile")}><option value="">General</option>${names.map(({ name }) => html`<option key=${name} value=${name}>${name}</option>`)}</select>`}</${Labelled}>
     <${Labelled} title="Permissions" help=${mode ? `${mode.text} In this tab, until it is closed.` : modeWords(usual)}>${(id) => html`<select id=${id} value=${modeId} onChange=${(event) => choose(event.target.value)}><option value="">As in the settings</option>${modes.map((one) => html`<option key=${one.id} value=${one.id} disabled=${one.ownerOnly && !signIn.value?.owner}>${one.title}${one.ownerOnly && !signIn.value?.owner ? " (sign in first)" : ""}</option>`)}</select>`}</${Labelled}>
     <${Labelled} title="Instructions" help="Added to the system prompt: how to answer, in what language or style, what to keep in mind.">${(id) => html`<textarea id=${id} rows="4" maxlength="8000" dir="auto" value=${form.instructions} onInput=${set("instructions")}></textarea>`}</${Labelled}>
     <div class="number-fields">${Object.entries(RANGES).map(([name, { title, help }]) => html`<${Labelled} key=${name} title=${title} help=${help}>${(id) => html`<input id=${id} type="text" inputmode="decimal" autocomplete="off" placeholder="default" value=${form[name]} onInput=${set(name)} />`}</${Labelled}>`)}</div>

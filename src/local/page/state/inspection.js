@@ -34,6 +34,15 @@ export function inspect(selection, wanted) {
   if (kind === "turn" && sessionId && queryId) history.replaceState(null, "", `#/c/${encodeURIComponent(sessionId)}/${encodeURIComponent(queryId)}`);
 }
 
+/** The moment of an answer that the address names or that was gone to: `{queryId, after}`, in seconds since its beginning. */
+export const moment = signal(null);
+
+/** Have the address name a moment. @param {{sessionId?: string, queryId?: string}} shown @param {number} after */
+export function noteMoment({ sessionId, queryId }, after) {
+  moment.value = { queryId, after };
+  history.replaceState(null, "", `#/c/${encodeURIComponent(sessionId)}/${encodeURIComponent(queryId)}@${Math.round(after * 1000)}`);
+}
+
 /** Show a turn of the conversation that is shown, the last one where none is named. @param {string} [wanted] a tab */
 export function inspectTurn(queryId, wanted) {
   if (queryId) inspect({ kind: "turn", sessionId: currentId.peek(), queryId }, wanted);

@@ -77,7 +77,7 @@ function useFollowing(box, conversation) {
 
 function restore(node, conversation, follows) {
   const place = placeBefore(conversation.id);
-  const wanted = place?.queryId ?? decodeURIComponent(location.hash.split("/")[3] ?? "");
+  const wanted = place?.queryId ?? decodeURIComponent(location.hash.split("/")[3]?.split("@")[0] ?? "");
   const turn = wanted && node.querySelector(`[data-query="${CSS.escape(wanted)}"]`);
   if (turn) turn.scrollIntoView({ block: "start" });
   else node.scrollTop = conversation.scrollTop ?? node.scrollHeight;

@@ -81,7 +81,7 @@ def test_keys_open_the_inspector_and_its_address_can_be_opened_again(visit: Visi
     page.keyboard.press("Escape")
     expect(page.locator(".inspector")).to_have_count(0)
     expect(page.locator("article.turn")).to_be_focused()
-    assert re.fullmatch(r"#/c/[^/]+/[^/]+@\d+", address)
+    assert re.fullmatch(r"#/c/[^/]+/[^/]+@[\d.]+", address)
     page.evaluate("sessionStorage.clear()")  # as it is in another tab
     page.goto(f"{visitor.url}/?debug{address}")
     expect(page.locator(f"[data-query='{address.split('/')[-1].split('@')[0]}'] [data-answer]")).to_be_visible()

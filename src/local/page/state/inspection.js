@@ -40,7 +40,7 @@ export const moment = signal(null);
 /** Have the address name a moment. @param {{sessionId?: string, queryId?: string}} shown @param {number} after */
 export function noteMoment({ sessionId, queryId }, after) {
   moment.value = { queryId, after };
-  history.replaceState(null, "", `#/c/${encodeURIComponent(sessionId)}/${encodeURIComponent(queryId)}@${Math.round(after * 1000)}`);
+  history.replaceState(null, "", `#/c/${encodeURIComponent(sessionId)}/${encodeURIComponent(queryId)}@${Math.round(after * 1e6) / 1000}`);
 }
 
 /** Show a turn of the conversation that is shown, the last one where none is named. @param {string} [wanted] a tab */

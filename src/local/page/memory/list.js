@@ -71,7 +71,7 @@ function Latest({ only }) {
   }, [data]);
   if (trouble && !page) return html`<${Trouble} text="The memory could not be read." failure=${trouble} act=${reload} />`;
   if (!page) return html`<${Loading} />`;
-  if (!page.rows.length && only) return html`<${Empty}>No exchange is like that.</${Empty}>`;
+  if (!page.rows.length && only) return html`<${Empty}>No exchange matches.</${Empty}>`;
   if (!page.rows.length) return html`<${Empty}>Nothing is remembered yet. Every question and its answer will be here, unless the conversation is incognito.</${Empty}>`;
   const earlier = () =>
     request("GET", `/memory?limit=${PAGE}${some}&cursor=${encodeURIComponent(page.cursor)}`).then(({ engrams, cursor }) => (fail(null), put({ rows: [...page.rows, ...engrams], cursor }), (spoken.value = `${counted(engrams.length, "earlier exchange")}`)), fail);
@@ -95,5 +95,5 @@ function Hits({ asked }) {
   return html`${data.degraded.map((text) => html`<p class="note" key=${text}>${text}</p>`)}
     ${hits.length
       ? html`<${Table} label="Found exchanges" columns=${columnsOf(openId, open, why, [match])} rows=${hits} keyOf=${(row) => row.engram_id} below=${(row) => (row.engram_id === openId ? html`<${Exchange} key=${row.engram_id} id=${row.engram_id} change=${reload} gone=${() => (remove([...gone, row.engram_id]), focusSoon())} />` : null)} />`
-      : html`<${Empty}>Nothing that is remembered has to do with “${asked}”.</${Empty}>`}`;
+      : html`<${Empty}>Nothing in the memory matches “${asked}”.</${Empty}>`}`;
 }

@@ -40,7 +40,7 @@ export function JobForm({ job = null }) {
   };
   const back = job ? addressOf("schedules", job.job_id) : addressOf("schedules");
   return html`<${Back} href=${back}>${job ? job.name : "All schedules"}</${Back}>
-    <${ScreenHead} title=${job ? "Change a schedule" : "New schedule"} text=${job ? "It counts from now on. Its runs stay." : "A question that LoCAL2 asks by itself, also while you are away."} />
+    <${ScreenHead} title=${job ? "Change a schedule" : "New schedule"} text=${job ? "It counts from now on. Its runs stay." : "A question that LoCAL2 asks at set times, also while you are away."} />
     <div><form class="box" onSubmit=${save} noValidate>
       <${Field} label="Question" trouble=${on("prompt")}>${(given) => html`<textarea ...${given} rows="3" dir="auto" placeholder="What is new about local language models?" value=${order.prompt} onInput=${change("prompt")}></textarea>`}</${Field}>
       <${When} order=${order} trouble=${on("schedule") || on("time_zone")} change=${change("schedule")} choose=${(schedule) => (fail({ field: "", text: "" }), put({ ...order, schedule }))} />

@@ -41,7 +41,7 @@ function Jobs() {
     { id: "next", title: "Next run", value: (row) => row.next_at ?? Infinity, show: (row) => html`<${Next} job=${row} />` },
     { id: "acts", title: "Actions", show: (row) => html`<${JobActs} job=${row} done=${reload} fail=${fail} />` },
   ];
-  return html`<${ScreenHead} title="Schedules" text="Questions that LoCAL2 asks by itself at set times."><${Button} act=${reload}>Reload</${Button}><a class="as-button accent" href=${addressOf("schedules", "new")}>New schedule</a></${ScreenHead}>
+  return html`<${ScreenHead} title="Schedules" text="Questions that LoCAL2 asks at set times."><${Button} act=${reload}>Reload</${Button}><a class="as-button accent" href=${addressOf("schedules", "new")}>New schedule</a></${ScreenHead}>
     ${trouble ? html`<${Trouble} text="The jobs could not be read." failure=${trouble} act=${reload} />` : null}
     ${failure ? html`<${Trouble} text="The job was not changed." failure=${failure} label="Close" act=${() => fail(null)} />` : null}
     ${data?.jobs.length ? html`<${Table} label="Jobs" columns=${columns} rows=${data.jobs} keyOf=${(row) => row.job_id} />` : null}

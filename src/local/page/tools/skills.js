@@ -61,8 +61,8 @@ function NewSkill({ done }) {
   return html`<form class="box" onSubmit=${make} noValidate>
     <${Field} label="Name" help="Lower-case letters, digits and hyphens." trouble=${state.trouble}>${(given) => html`<input type="text" autocomplete="off" ...${given} maxlength="64" placeholder="meeting-notes" value=${name} onInput=${(event) => call(event.currentTarget.value)} />`}</${Field}>
     <${Field} label="What it is for, and when to use it" help="The model chooses by this text.">${(given) => html`<textarea rows="2" dir="auto" ...${given} maxlength="1000" placeholder="Write notes of a meeting. Use it when the user names one." value=${description} onInput=${(event) => describe(event.currentTarget.value)}></textarea>`}</${Field}>
-    ${state.file ? html`<p role="status">Made. Write its instructions in <code>${state.file}</code>.</p>` : null}
-    <div class="deeds"><button class="accent" type="submit">Make this skill</button></div></form>`;
+    ${state.file ? html`<p role="status">The skill was created. Write its instructions in <code>${state.file}</code>.</p>` : null}
+    <div class="deeds"><button class="accent" type="submit">Create skill</button></div></form>`;
 }
 
 /** @param {{folder: string}} given */

@@ -4,7 +4,7 @@ from local.core.capability import Capability, Command, Section
 
 CAPABILITY = Capability(
     messages=("local.skills.messages",),
-    routes=("local.skills.routes:add_routes",),
+    routes=("local.skills.routes:add_routes", "local.skills.source_routes:add_routes"),
     extensions={"files": "local.skills.tools:SkillService"},
     requests=("local.skills.messages:SkillRequest",),
     commands={

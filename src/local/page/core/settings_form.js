@@ -36,8 +36,14 @@ export function fieldsOf({ schema, values: given, defaults: beneath, keys = {}, 
   });
 }
 
-/** A key in words. */
-export const titleOf = (name) => name.replaceAll("_", " ");
+/** A key, or a file of settings, in words. */
+export const titleOf = (name) => (name === "api" ? "API" : name.replaceAll("_", " "));
+
+/** What a file of settings is about, where its name does not say it to everybody. @type {Record<string, string>} */
+export const ABOUT = {
+  api: "this page, HTTP, budgets", arbiter: "whose turn it is at a model", critic: "grades", cron: "schedules", files: "your folder", gatekeeper: "permissions",
+  generator: "answers and prompts", journal: "the record", models: "servers and prices", reflection: "goals and dreams", reward: "ratings", shell: "commands", swarm: "agents", system: "what takes part",
+};
 
 /** What a field takes, in words; "" where anything goes. @param {Field} field */
 export function range(field) {

@@ -296,6 +296,8 @@ async def test_a_job_that_nobody_could_do_is_refused_in_one_line_and_nothing_els
 async def test_a_job_that_is_changed_keeps_its_runs_and_its_taint_and_runs_at_its_new_times(
     clockwork: Clockwork,
 ) -> None:
+    clockwork.stage.model.will_say("This.")
+    clockwork.stage.model.will_say("That.")
     job_id = await clockwork.add()
     clockwork.at(NINE)
     await clockwork.run("answered")

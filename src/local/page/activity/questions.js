@@ -17,7 +17,7 @@ const STATES = { answered: "answered", cancelled: "stopped", failed: "no answer"
 
 const COLUMNS = [
   { id: "query", title: "Question", value: (row) => row.query, show: (row) => html`<a href=${addressOf(row)}>${row.query || "(no words)"}</a>`, isWide: true },
-  { id: "at", title: "When", value: (row) => row.at, show: (row) => moment(row.at, now.value) },
+  { id: "at", title: "When", value: (row) => row.at, show: (row) => html`<span class="at">${moment(row.at, now.value)}</span>` },
   { id: "status", title: "Result", value: (row) => row.status, show: (row) => html`<span class=${row.status === "failed" ? "trouble" : null}>${STATES[row.status]}</span>${row.error && row.status === "failed" ? html` <small>${row.error.message}</small>` : null}` },
   { id: "seconds", title: "Took", value: (row) => row.seconds ?? 0, show: (row) => duration(row.seconds) || "–", isNumber: true },
   { id: "model", title: "Model", value: (row) => row.model, show: (row) => html`${row.model || "–"} <small>${[row.model_calls ? counted(row.model_calls, "call") : "", ...row.tools].filter(Boolean).join(", ")}</small>` },

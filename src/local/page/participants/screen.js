@@ -56,7 +56,7 @@ function Panel({ name, tab, rest }) {
     <${ScreenHead} title=${name} text=${facts}>${row ? html`<${Acts} row=${row} />` : null}</${ScreenHead}>
     ${!all.size ? html`<${Loading} />` : !row ? html`<${Empty}>There is no participant of this name. It may not be switched on in <code>system.yaml</code>.</${Empty}>` : null}
     <nav class="screen-tabs" aria-label="Parts of this panel">${tabs.map((one, index) => html`<a key=${one} href=${index ? addressOf("participants", name, one) : addressOf("participants", name)} aria-current=${one === at ? "page" : null}>${TITLES[one]}</a>`)}</nav>
-    ${at === "activity" ? html`<${Done} name=${name} row=${row} />` : at === "judgements" ? html`<${Judgements} row=${row} />` : at === "compare" ? html`<${Compare} query=${rest[0] ?? ""} />` : at === "status" ? html`<div class="status-story"><${ParticipantStory} shown=${{ name }} isRaw=${false} /></div>` : html`<${Settings} name=${name} chosen=${rest[0] ?? ""} />`}`;
+    ${at === "activity" ? html`<${Done} name=${name} row=${row} />` : at === "judgements" ? html`<${Judgements} row=${row} />` : at === "compare" ? html`<${Compare} query=${rest[0] ?? ""} />` : at === "status" ? html`<div><div class="status-story"><${ParticipantStory} shown=${{ name }} isRaw=${false} /></div></div>` : html`<${Settings} name=${name} chosen=${rest[0] ?? ""} />`}`;
 }
 
 const LOSS = {
@@ -94,5 +94,5 @@ function Settings({ name, chosen }) {
   const at = read.includes(chosen) ? chosen : read[0];
   return html`${trouble ? html`<${Trouble} text="The settings could not be read." failure=${trouble} act=${reload} />` : null}
     ${read.length > 1 ? html`<p class="help">It reads several files: ${read.map((one, index) => html`${index ? " · " : ""}<a key=${one} href=${addressOf("participants", name, "settings", one)} aria-current=${one === at ? "page" : null}>${titleOf(one)}</a>`)}</p>` : null}
-    ${at ? html`<div class="section"><${Waiting} /><${SettingsForm} key=${at} name=${at} at="" changed=${reload} /></div>` : data ? html`<${Empty}>It has no settings.</${Empty}>` : trouble ? null : html`<${Loading} />`}`;
+    ${at ? html`<div><div class="section"><${Waiting} /><${SettingsForm} key=${at} name=${at} at="" changed=${reload} /></div></div>` : data ? html`<${Empty}>It has no settings.</${Empty}>` : trouble ? null : html`<${Loading} />`}`;
 }

@@ -30,9 +30,9 @@ export function Replay({ fall, envelopes, after, move }) {
   const { previous, next, message } = besides(envelopes, fall.whole.from, at);
   const running = atMoment(fall, at);
   return html`<div class="replay" role="group" aria-label="Moment">
-    <div class="replay-row"><button type="button" class="quiet" aria-label="Previous message" disabled=${previous === null} onClick=${() => go(previous)}>⏮</button>
-      <button type="button" class="quiet" aria-label=${isPlaying ? "Pause" : "Play"} onClick=${() => play(!isPlaying)}>${isPlaying ? "⏸" : "▶"}</button>
-      <button type="button" class="quiet" aria-label="Next message" disabled=${next === null} onClick=${() => go(next)}>⏭</button>
+    <div class="replay-row"><button type="button" class="quiet" aria-label="Previous message" disabled=${previous === null} onClick=${() => go(previous)}>‹</button>
+      <button type="button" class="quiet" onClick=${() => play(!isPlaying)}>${isPlaying ? "Pause" : "Play"}</button>
+      <button type="button" class="quiet" aria-label="Next message" disabled=${next === null} onClick=${() => go(next)}>›</button>
       <input type="range" aria-label="Moment" min="0" max=${length} step=${length / 500} value=${at} aria-valuetext=${`after ${duration(at) || "0"}`} onInput=${(event) => go(Number(event.target.value))} />
       <select aria-label="Speed" onChange=${(event) => choose(Number(event.target.value))}>${SPEEDS.map((one) => html`<option key=${one} value=${one} selected=${one === speed}>${one}×</option>`)}</select></div>
     ${after === null ? null : html`<p class="quiet-words" data-moment><span class="num">+${at.toFixed(3)} s</span> ${running.length ? running.join(", ") : "nothing runs"}${message ? html` · <code>${message.subject}</code> from ${message.sender}` : null}</p>`}

@@ -110,9 +110,6 @@ def test_a_skill_is_made_and_read(visit: Visit, paged: PagedSystem) -> None:
     page.get_by_role("button", name="Edit").click()
     source = page.get_by_label("SKILL.md")
     text = source.input_value()
-    source.fill("nothing")
-    page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert")).to_contain_text("expected --- on the first line")
     assert violations(page, "main") == []
     source.fill(text.replace("What to do first.", "Ask who was there."))
     page.get_by_role("button", name="Save").click()

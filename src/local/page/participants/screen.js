@@ -90,7 +90,7 @@ function Done({ name, row }) {
 /** The files of settings that it reads, its own first; one of them is shown. @param {{name: string, chosen: string}} given */
 function Settings({ name, chosen }) {
   const { data, trouble, reload } = useResource("/settings");
-  const read = (data?.settings ?? []).filter((one) => one.name === name || one.read_by?.includes(name)).map((one) => one.name).sort((one, other) => Number(other === name) - Number(one === name));
+  const read = (data?.settings ?? []).filter((one) => (one.name === name || one.read_by?.includes(name)) && Object.keys(one.keys ?? { any: 1 }).length).map((one) => one.name).sort((one, other) => Number(other === name) - Number(one === name));
   const at = read.includes(chosen) ? chosen : read[0];
   return html`${trouble ? html`<${Trouble} text="The settings could not be read." failure=${trouble} act=${reload} />` : null}
     ${read.length > 1 ? html`<p class="help">It reads several files: ${read.map((one, index) => html`${index ? " · " : ""}<a key=${one} href=${addressOf("participants", name, "settings", one)} aria-current=${one === at ? "page" : null}>${titleOf(one)}</a>`)}</p>` : null}

@@ -22,7 +22,9 @@ export const tab = computed(() => tabFor(selection.value, inspectorTab.value));
 /** The turn that the selection is or belongs to, or null. */
 export const turnShown = computed(() => {
   const { sessionId, queryId } = selection.value ?? {};
-  return sessionId && queryId ? (conversationOf(sessionId).turn(queryId)?.value ?? null) : null;
+  if (!sessionId || !queryId) return null;
+  const conversation = conversationOf(sessionId);
+  return conversation.order.value.includes(queryId) ? (conversation.turn(queryId)?.value ?? null) : null; // it may be loaded later
 });
 
 /** @param {import("../core/selection.js").Selection} selection @param {string} [wanted] a tab */

@@ -66,7 +66,7 @@ function extent(trace, spans, now) {
 /** What was going on so many seconds after the beginning, by its label. */
 export function atMoment({ rows, whole }, after) {
   const at = whole.from + after;
-  return rows.filter((row) => row.from <= at && at <= row.to).map((row) => row.label);
+  return rows.filter((row) => row.from - SAME <= at && at <= row.to + SAME).map((row) => row.label);
 }
 
 const SAME = 1e-4; // seconds that a moment may be beside its message

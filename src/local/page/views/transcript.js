@@ -81,7 +81,7 @@ function restore(node, conversation, follows) {
   const turn = wanted && node.querySelector(`[data-query="${CSS.escape(wanted)}"]`);
   if (turn) turn.scrollIntoView({ block: "start" });
   else node.scrollTop = conversation.scrollTop ?? node.scrollHeight;
-  if (turn && place) node.scrollTop += place.below;
+  if (turn && place) node.scrollTop += (turn.getBoundingClientRect().top - node.getBoundingClientRect().top + place.below) / (node.currentCSSZoom ?? 1); // a scroll is counted before the zoom
   follows.current = !turn && conversation.scrollTop == null;
 }
 

@@ -121,6 +121,8 @@ function resolved(property, schema) {
   if (name && schema.$defs?.[name]) return { ...resolved(schema.$defs[name], { ...schema, $defs: without(schema.$defs, name) }), default: property.default };
   const kinds = property.anyOf?.filter((one) => one.type !== "null");
   if (kinds?.length === 1) return { ...property, ...resolved(kinds[0], schema), isNullable: kinds.length < property.anyOf.length };
+  const named = (kinds ?? []).map((one) => resolved(one, schema)).map((one) => one.enum ?? (one.const === undefined ? null : [one.const]));
+  if (named.length && named.every(Boolean)) return { ...property, enum: named.flat(), isNullable: named.length < property.anyOf.length };
   return { isNullable: false, ...property };
 }
 

@@ -23,7 +23,7 @@ HEAR = """async ([file, name, event]) => {
 
 def open_palette(page: Page) -> None:
     page.keyboard.press("Control+k")
-    expect(page.get_by_role("combobox")).to_be_focused()
+    expect(page.get_by_role("combobox", name="Search and commands")).to_be_focused()
 
 
 def test_the_palette_finds_commands_conversations_and_participants_and_does_what_is_chosen(

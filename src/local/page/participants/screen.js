@@ -13,6 +13,7 @@ import { sheet } from "../parts/sheet.js";
 import { Table } from "../parts/table.js";
 import { SettingsForm } from "../settings/form.js";
 import { Waiting } from "../settings/waiting.js";
+import { Tabs } from "../parts/tabs.js";
 import { addressOf } from "../state/screens.js";
 import { participants } from "../state/store.js";
 import { control } from "../state/system.js";
@@ -55,7 +56,7 @@ function Panel({ name, tab, rest }) {
   return html`<p class="crumbs"><a href=${addressOf("participants")}>‹ All participants</a></p>
     <${ScreenHead} title=${name} text=${facts}>${row ? html`<${Acts} row=${row} />` : null}</${ScreenHead}>
     ${!all.size ? html`<${Loading} />` : !row ? html`<${Empty}>There is no participant of this name. It may not be switched on in <code>system.yaml</code>.</${Empty}>` : null}
-    <nav class="screen-tabs" aria-label="Parts of this panel">${tabs.map((one, index) => html`<a key=${one} href=${index ? addressOf("participants", name, one) : addressOf("participants", name)} aria-current=${one === at ? "page" : null}>${TITLES[one]}</a>`)}</nav>
+    <${Tabs} screen="participants" path=${[name]} at=${at} tabs=${tabs.map((id) => ({ id, title: TITLES[id] }))} label="Parts of this panel" />
     ${at === "activity" ? html`<${Done} name=${name} row=${row} />` : at === "judgements" ? html`<${Judgements} row=${row} />` : at === "compare" ? html`<${Compare} query=${rest[0] ?? ""} />` : at === "status" ? html`<div><div class="status-story"><${ParticipantStory} shown=${{ name }} isRaw=${false} /></div></div>` : html`<${Settings} name=${name} chosen=${rest[0] ?? ""} />`}`;
 }
 

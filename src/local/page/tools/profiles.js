@@ -38,7 +38,7 @@ export function ProfileDetail({ name, isChanged }) {
   const { data: profile, trouble, reload } = useResource(`/profiles/${encodeURIComponent(name)}`);
   if (profile && isChanged) return html`<${ProfileForm} profile=${profile} />`;
   return html`<${Back} href=${addressOf("tools", "profiles")}>All profiles</${Back}>
-    <${ScreenHead} title=${name} text=${profile?.description ?? ""}>${profile ? html`<a class="as-button edged" href=${addressOf("tools", "profiles", name, "change")}>${profile.is_own ? "Change" : "Make one of your own of it"}</a>` : null}</${ScreenHead}>
+    <${ScreenHead} title=${name} text=${profile?.description ?? ""}>${profile ? html`<a class="as-button edged" href=${addressOf("tools", "profiles", name, "change")}>${profile.is_own ? "Change" : "Make your own version"}</a>` : null}</${ScreenHead}>
     ${trouble ? html`<${Trouble} text=${trouble.kind === "not_found" ? "There is no such profile any more." : "The profile could not be read."} failure=${trouble} act=${reload} />` : null}
     ${profile ? html`<div><${Profile} profile=${profile} /></div>` : trouble ? null : html`<${Loading} />`}`;
 }
@@ -87,7 +87,7 @@ export function ProfileForm({ profile = null }) {
     }
   };
   return html`<${Back} href=${back}>${profile?.name ?? "All profiles"}</${Back}>
-    <${ScreenHead} title=${profile?.is_own ? `Change ${profile.name}` : "New profile"} text=${profile && !profile.is_own ? `Yours takes the place of the one that is built in.` : "A kind of assistant: a text, and the tools that it may use. It gives no tool that a question would not have."} />
+    <${ScreenHead} title=${profile?.is_own ? `Change ${profile.name}` : "New profile"} text=${profile && !profile.is_own ? "Yours replaces the built-in profile." : "A kind of assistant: a text, and the tools that it may use. It gives no tool that a question would not have."} />
     <div><form class="box" onSubmit=${save} noValidate>
       ${profile ? null : html`<${Field} label="Name" help="Lower-case letters, digits and hyphens." trouble=${on("name")}>${box("name", { maxlength: 64, placeholder: "reviewer" })}</${Field}>`}
       <${Field} label="What it is for" trouble=${on("description")}>${box("description", { maxlength: 1000, dir: "auto", placeholder: "Reads a change, and says what is wrong with it." })}</${Field}>

@@ -16,7 +16,7 @@ PARTS = (
     *("system/participants", "system/usage", "system/backups", "system/log", "system/users"),
     *("settings/critic", "agents/goals", "agents/reflection"),
     *("tools/approvals", "tools/skills", "tools/profiles", "tools/mcp", "tools/hooks"),
-    *("tools/new-profile", "activity/questions"),
+    "activity/questions",
 )
 TITLES = ("Memory", "Activity", "Agents", "Schedules", "Tools", "Participants", "System", "Settings")
 

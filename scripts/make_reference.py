@@ -29,7 +29,7 @@ from local.api.security import Access, access_of
 from local.bus.message import Message, message_classes
 from local.cli.command_table import COMMANDS
 from local.cli.main import new_app
-from local.core.capability import capabilities, participants
+from local.core.capability import OnlyInTerminal, OnPage, capabilities, participants
 from local.core.config import SystemConfig
 from local.core.routing import ModelsConfig
 from local.core.settings_texts import comments, paragraphs
@@ -55,6 +55,7 @@ def pages() -> dict[str, str]:
         "configuration.md": configuration(),
         "http.md": http(),
         "messages.md": messages(),
+        "on-the-page.md": on_the_page(),
         "tools.md": tools(),
         "turn.md": turn(),
     }
@@ -131,6 +132,38 @@ def _option_key(option: Any) -> tuple[str, str]:
         f" Default: `{default}`." if isinstance(default, (int, float, str)) and default and default is not True else ""
     )
     return names + (f" `{value.strip()}`" if value else ""), _plain(option.help) + shown
+
+
+# Where the page does what commands do.
+
+
+def on_the_page() -> str:
+    """Every command with the screen and the control of the page that do the same, or the reason why there is none."""
+    found = [(section, path, place_of(path)) for section, path, _ in _commands()]
+    parts = [
+        "# Commands on the page",
+        "Where [the page](../how-to/use-the-page.md) does what [a command](commands.md) does in a terminal. The address"
+        " follows that of the page, as in `http://127.0.0.1:8765/#/memory/soul`. Words *like these* are on the page.",
+    ]
+    for section in dict.fromkeys(section for section, _, _ in found):
+        rows = [
+            (f"`{path}`", f"`#/{'' if place.address == 'chat' else place.address}`", place.control)
+            for each, path, place in found
+            if each == section and isinstance(place, OnPage)
+        ]
+        parts += [f"## {section}", _table(("command", "address", "what does it there"), rows)] if rows else []
+    rest = [(f"`{path}`", place.reason) for _, path, place in found if isinstance(place, OnlyInTerminal)]
+    parts += ["## Only in a terminal", _table(("command", "why"), rest)]
+    return "\n\n".join(parts)
+
+
+def place_of(path: str) -> OnPage | OnlyInTerminal:
+    """Where the page does what `local2 memory pin` does. Raises `LookupError` where its registration does not say."""
+    _, name, *words = path.split()
+    place = COMMANDS[name].places().get(" ".join(words))
+    if place is None:
+        raise LookupError(f"`{path}` does not say where the page does the same: add it to `on_page` of its `Command`")
+    return place
 
 
 # Configuration.

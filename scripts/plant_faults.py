@@ -4,15 +4,16 @@
 
 Each file `tests/faults/<capability>.yaml` holds a list of faults: `file` (below `src/local`), `find` (text that occurs
 there exactly once), `replace`, and `what` would go wrong for a user. A fault is planted in a copy of the source tree,
-and the tests in `tests/<capability>` (or those of the entry's `tests`, or of `--tests`) run against the copy until the
-first failure. The exit status is the number of faults that no test found, at most 100. This takes a while, so it is
-run by hand: after tests were removed or merged, and never in CI.
+and the tests in `tests/<capability>` (or those of the entry's `tests`, or of `--tests`) run against the copy, the files
+that import the faulty module first, until one fails, which is printed. The exit status is the number of faults that no
+test found, at most 100. This takes a while, so it is run by hand: after tests were removed or merged, and never in CI.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -54,21 +55,38 @@ def faults_of(capability: str, instead: Sequence[str]) -> list[Fault]:
     return faults
 
 
-def is_found(fault: Fault) -> bool:
-    """Whether a test fails once the fault is planted. A run that hangs counts as found."""
+def first_failure(fault: Fault) -> str:
+    """The test that fails once the fault is planted, empty without one. A run that hangs counts as a failure."""
     with tempfile.TemporaryDirectory(prefix="fault-") as folder:
         shutil.copytree(SOURCE, Path(folder) / "local", ignore=shutil.ignore_patterns("__pycache__"))
         planted = Path(folder) / "local" / fault.file
         planted.write_text(planted.read_text("utf-8").replace(fault.find, fault.replace), "utf-8")
-        command = [sys.executable, "-m", "pytest", "-xq", "-n", "0", "-p", "no:cacheprovider", *fault.tests]
+        command = [sys.executable, "-m", "pytest", "-xq", "-n", "0", "-p", "no:cacheprovider", *in_order(fault)]
         environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS)
         except subprocess.TimeoutExpired:
-            return True
+            return f"no end after {SECONDS} s"
     if run.returncode == NOTHING_COLLECTED or "file or directory not found" in run.stderr:
         sys.exit(f"there are no tests for {fault.what!r} at {', '.join(fault.tests)}")
-    return run.returncode != ALL_PASSED
+    if run.returncode == ALL_PASSED:
+        return ""
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", run.stdout, re.MULTILINE)
+    return failed[0] if failed else f"pytest ended with status {run.returncode}"
+
+
+def in_order(fault: Fault) -> list[str]:
+    """The test files of a fault, those first that import the faulty module."""
+    if any("::" in name for name in fault.tests):
+        return fault.tests
+    module = ".".join(("local", *Path(fault.file).with_suffix("").parts))
+    files = [
+        path
+        for name in fault.tests
+        for path in (sorted((ROOT / name).rglob("test_*.py")) if (ROOT / name).is_dir() else [ROOT / name])
+    ]
+    files.sort(key=lambda path: not path.exists() or module not in path.read_text("utf-8"))
+    return [str(path.relative_to(ROOT)) for path in dict.fromkeys(files)]
 
 
 def main() -> None:
@@ -83,9 +101,12 @@ def main() -> None:
     for capability in given.capabilities:
         faults = faults_of(capability, given.tests)
         with ThreadPoolExecutor(given.jobs) as pool:
-            for fault, found in zip(faults, pool.map(is_found, faults), strict=True):
-                print(f"{'found ' if found else 'MISSED'}  {capability}: {fault.what}", flush=True)
-                missed += not found
+            for fault, failure in zip(faults, pool.map(first_failure, faults), strict=True):
+                verdict = f"found   {capability}: {fault.what} ({failure})"
+                if not failure:
+                    verdict = f"MISSED  {capability}: {fault.what}"
+                print(verdict, flush=True)
+                missed += not failure
     print(f"{missed} not found")
     sys.exit(min(missed, 100))
 

@@ -60,13 +60,44 @@ def first_column(page: Path, head: str) -> list[str]:
 # What is generated, and what the code has to agree with.
 
 
-def test_the_reference_is_current() -> None:
+@pytest.fixture(scope="module")
+def script() -> Any:
+    """`scripts/make_reference.py`."""
     spec = importlib.util.spec_from_file_location("make_reference", ROOT / "scripts" / "make_reference.py")
     assert spec is not None and spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_the_reference_is_current(script: Any) -> None:
     stale = [name for name, made in script.pages().items() if text(script.FOLDER / name) != made]
     assert stale == [], "run .venv/bin/python scripts/make_reference.py"
+
+
+def test_every_command_says_where_the_page_does_the_same_and_that_is_there(script: Any) -> None:
+    """The screen, its part and the words of the control are in the page's sources; no command is left over."""
+    page = ROOT / "src" / "local" / "page"
+    screens = re.findall(r'id: "(\w+)", title:', text(page / "screens.js"))
+    parts = {name: {""} for name in screens}
+    for name in screens[1:]:  # the chat is drawn by the page itself
+        parts[name] |= set(re.findall(r'{ id: "(\w+)", title:', text(page / name / "screen.js")))
+    parts["settings"] |= {"secrets", *(file.stem for file in (ROOT / "config").glob("*.yaml"))}
+    shared = [file for file in page.rglob("*.js") if file.relative_to(page).parts[0] not in (*screens, "vendor")]
+    declared = {f"local2 {name} {word}".strip() for name, each in script.COMMANDS.items() for word in each.places()}
+    wrong = []
+    for _, command, _ in script._commands():
+        declared.discard(command)
+        place = script.place_of(command)
+        if isinstance(place, script.OnPage):
+            screen, _, part = place.address.partition("/")
+            if part not in parts.get(screen, ()):
+                wrong.append((command, place.address))
+            files = [*shared, *(page / screen).rglob("*.js")]
+            shown = "\n".join(map(text, files))
+            words = re.findall(r"\*([^*]+)\*", place.control)
+            wrong += [(command, word) for word in words or [place.control] if word not in shown]
+    assert (wrong, sorted(declared)) == ([], [])
 
 
 def test_the_pages_name_every_field_of_the_header_and_every_event_of_a_stream() -> None:

@@ -29,6 +29,7 @@ from local.api.sign_ins import (
     Halves,
     OneTimeCodes,
     SignIns,
+    browser_in,
 )
 from local.core.data_dir import make_owner_token
 from local.core.users import Users
@@ -159,6 +160,50 @@ def test_a_sign_in_ends(store: Store, what: str) -> None:
     for _ in range(2):
         assert (store.user_of(halves), store.user_of(other)) == (False, None)
         store.restarted()
+
+
+def test_the_browsers_of_a_user_are_listed_also_those_of_an_older_file(store: Store) -> None:
+    store.sign_ins.begin(None)
+    store.clock.now += DAY
+    phone, ann = store.sign_ins.begin(None, "Firefox on Android"), store.sign_ins.begin("ann")
+    file = store.folder / FILE_NAME
+    rows = json.loads(file.read_text())["sign_ins"]
+    file.write_text(
+        json.dumps(
+            {
+                "sign_ins": [
+                    {**rows[1]},
+                    *({k: v for k, v in row.items() if k != "browser"} for row in (rows[0], rows[2])),
+                ]
+            }
+        )
+    )
+    listed = store.restarted().all_of(None)
+    assert [each.browser for each in listed] == ["Firefox on Android", ""]
+    with pytest.raises(RequestRefused, match="local2 browsers list"):
+        store.sign_ins.named("ann", listed[0].name)
+    store.sign_ins.end(store.sign_ins.named(None, listed[0].name[:6]).id)
+    assert (store.user_of(phone), store.user_of(ann), len(store.sign_ins.all_of(None))) == (False, "ann", 1)
+    store.clock.now += (DISUSED_DAYS + 1) * DAY
+    assert store.sign_ins.all_of("ann") == []
+
+
+AGENTS = {
+    "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0": "Firefox on Linux",
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36"
+    " Edg/142.0.0.0": "Edge on Windows",
+    "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Mobile Safari/537.36": (
+        "Chrome on Android"
+    ),
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.6"
+    " Mobile/15E148 Safari/604.1": "Safari on iPhone",
+    "<script>curl</script>": "",
+}
+
+
+@pytest.mark.parametrize(("user_agent", "browser"), AGENTS.items())
+def test_a_browser_is_named_by_words_of_ours(user_agent: str, browser: str) -> None:
+    assert browser_in(user_agent) == browser
 
 
 def test_a_damaged_file_signs_everybody_out_and_is_replaced(store: Store, caplog: pytest.LogCaptureFixture) -> None:
@@ -322,10 +367,19 @@ async def browser(system: System, owner: dict[str, str]) -> AsyncIterator[Browse
         yield Browser(client, system.url, await signed_in(client, await code(client, owner, link=True)))
 
 
-async def test_a_signed_in_browser_is_the_owner_until_it_signs_out(browser: Browser, owner: dict[str, str]) -> None:
+async def test_a_signed_in_browser_is_the_owner_until_it_signs_out(
+    system: System, browser: Browser, owner: dict[str, str]
+) -> None:
     own, path = {**browser.both, "origin": browser.origin}, "/users"
     other = await signed_in(browser.client, await code(browser.client, own))  # made by a signed-in browser
     another = browser._replace(halves=other)
+    await signed_in(browser.client, Users(system.journal_file.parent).add("eve"))
+    rows = (await browser.client.get("/sign-ins", headers=own)).json()["sign_ins"]
+    assert [row["is_this"] for row in rows].count(True) == 1 and len(rows) == 2, "those of eve are not among them"
+    [gone] = [row["id"] for row in rows if not row["is_this"]]
+    assert await browser.status("DELETE", f"/sign-ins/{gone}", own) == 200
+    assert await browser.status("GET", path, another.both) == 401
+    another = browser._replace(halves=await signed_in(browser.client, await code(browser.client, own)))
     assert await browser.status("GET", path, {}) == 401, "the Unix user alone is not enough"
     assert await browser.status("POST", path, own, {"name": "ann"}) == 201
     async with browser.client.stream("GET", "/events", headers=browser.both) as events:

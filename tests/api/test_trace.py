@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ from local.bus.envelope import Trace
 from local.bus.messages import ResponseGeneration
 from local.core.data_dir import make_owner_token
 from local.critic.messages import CritiqueResult
+from local.journal.commands import read_export
 from local.journal.messages import JournalRedact, JournalRedacted
 
 System = Any  # of conftest.py
@@ -78,7 +80,10 @@ async def test_the_record_is_read_in_pages_from_either_end(client: httpx.AsyncCl
     assert (await client.get("/journal?subject=Nonsense!")).status_code == 422
 
 
-async def test_the_record_is_read_by_participant_by_time_and_with_payloads(client: httpx.AsyncClient) -> None:
+async def test_the_record_is_read_and_exported_by_participant_and_by_time(
+    client: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    file = tmp_path / "export.ndjson"
     assert (await client.get("/journal/span")).json() == {"first_at": None, "last_at": None, "number": 0}
     assert (await client.get("/journal?until=5")).json()["entries"] == []
     for query_id in ("q1", "q2"):
@@ -94,6 +99,11 @@ async def test_the_record_is_read_by_participant_by_time_and_with_payloads(clien
     earlier = (await client.get(f"/journal?until={span['last_at']}")).json()["entries"]
     assert [each["seq"] for each in earlier] == [each["seq"] for each in everything[: len(earlier)]][::-1]
     assert 0 < len(earlier) < len(everything)
+    file.write_text((await client.get(f"/journal/export?until={span['last_at']}&participant=dice")).text)
+    exported = read_export(file)
+    assert {each.envelope.subject for each in exported} == {"tool.request.dice", "tool.result.dice"}
+    numbers = [each["seq"] for each in earlier if each["subject"].endswith(".dice")]
+    assert [each.number for each in exported] == numbers[::-1]
 
 
 async def test_dead_letters_are_listed_and_delivered_again_for_the_owner(

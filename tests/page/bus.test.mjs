@@ -51,4 +51,5 @@ test("messages are chosen by kind, conversation and participant, on the bus as i
   assert.ok(!isWanted(header, { ...all, kind: "tool" }) && !isWanted(header, { ...all, session: "t" }) && !isWanted(header, { ...all, participant: "web_search" }));
   assert.deepEqual(["journal.read", "participant.status", "participant.request.start", "query.received"].map((subject) => isPassing({ subject })), [true, true, false, false]);
   assert.equal(journalPath({ ...all, kind: "tool. bus.dead", participant: "a b", until: 5 }), "/journal?limit=100&subject=tool.&subject=bus.dead&participant=a+b&until=5");
+  assert.equal(journalPath({ ...all, session: "s", limit: null }, "/journal/export"), "/journal/export?session=s");
 });

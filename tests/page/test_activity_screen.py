@@ -45,6 +45,10 @@ def test_what_happened_is_chosen_by_kind_and_the_record_by_time_and_participant(
     table = page.get_by_role("table", name="Activity")
     expect(table.get_by_role("cell", name="tool call", exact=True).first).to_be_visible()
     expect(table.get_by_role("cell", name="question", exact=True)).to_have_count(0)
+    choose(page, "Kind", "everything")
+    choose(page, "Participant", "api")
+    expect(table.get_by_role("cell", name="question", exact=True).first).to_be_visible()
+    expect(table.get_by_role("cell", name="tool call", exact=True)).to_have_count(0)
     page.get_by_role("link", name="Messages").click()
     rows = page.get_by_role("region", name="Messages").locator("li[data-subject]")
     choose(page, "Kind", "questions and answers")
@@ -54,6 +58,10 @@ def test_what_happened_is_chosen_by_kind_and_the_record_by_time_and_participant(
     choose(page, "Participant", "memory_tools")
     expect(rows.filter(has_text="tool.result.search_memory").first).to_be_visible()
     expect(rows.filter(has_text="query.received")).to_have_count(0)
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as a file").click()
+    subjects = {json.loads(line)["subject"] for line in Path(saved.value.path()).read_text().splitlines()}
+    assert "tool.result.search_memory" in subjects and "query.received" not in subjects
     choose(page, "Participant", "all")
     slider = page.get_by_role("slider", name="Time")
     slider.press("Home")  # nothing is older than the first message
@@ -88,6 +96,11 @@ def test_the_bus_has_everybody_in_a_seat_and_each_message_that_passes(
     expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("tide tables")
     page.get_by_role("button", name="Close", exact=True).click()
     assert picture.get_by_role("link").evaluate_all("all => all.map(one => one.getAttribute('href'))") == before
+    page.get_by_role("link", name="Subjects").click()
+    beat = page.get_by_role("row").filter(has_text="participant.status")
+    expect(beat).to_contain_text("critic")
+    assert violations(page, "main") == []
+    page.go_back()
     page.get_by_text("As a table").click()
     expect(page.get_by_role("table", name="Participants on the bus")).to_contain_text("critic")
     assert violations(page) == []

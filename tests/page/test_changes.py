@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from tests.page.conftest import PagedSystem
 from tests.page.test_access import violations
 from tests.page.test_chat import Visit, answered, ask
+from tests.page.test_screens import overflow, shown
 
 
 def write(path: str, content: str) -> dict[str, Any]:
@@ -40,6 +41,14 @@ def test_a_file_that_was_written_is_shown_and_taken_back_by_a_click(visit: Visit
     latest.get_by_role("button", name="Changes").click()
     latest.get_by_role("button", name="Undo").click()
     expect(latest.get_by_role("status")).to_have_text("Undone: the file was restored.")
-    changes.get_by_role("button", name="Undo").click()
-    expect(changes.get_by_role("status")).to_have_text("Undone: the file was restored.")
+    page.evaluate("location.hash = '#/activity/changes'")
+    shown(page, "Activity")
+    made = page.locator(".change").filter(has=page.get_by_role("button", name="Undo the changes of todo.txt"))
+    made.get_by_text("What changed").click()
+    expect(made.locator(".diff")).to_contain_text("+<b>bread</b>")
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert (violations(page, "main"), overflow(page)) == ([], [0, 0, 0])
+    made.get_by_role("button", name="Undo the changes of todo.txt").click()
+    expect(page.locator(".screen [role=status]")).to_have_text("1 change undone: todo.txt")
+    expect(made).to_have_count(0)
     assert not file.exists()

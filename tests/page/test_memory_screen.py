@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from local.core.versioned_text import Soul, TextProposals
 from tests.page.conftest import PagedSystem
 from tests.page.test_access import violations
 from tests.page.test_chat import Visit
@@ -234,3 +235,24 @@ def test_its_parts_fit_at_four_sizes_in_both_themes(visit: Visit, paged: PagedSy
                 page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
                 found[width] += violations(page, ".screen")
         assert found == {360: [], 1280: []}, part
+
+
+def test_the_soul_is_written_a_proposal_applied_and_a_version_restored(visit: Visit, paged: PagedSystem) -> None:
+    page = visit(viewport=PHONE, color_scheme="dark").open(paged.sign_in())
+    told(page, "soul")
+    page.get_by_label("SOUL.md", exact=True).fill("Be kind.\nCall me Ann.")
+    page.get_by_role("button", name="Save").click()
+    part = page.get_by_role("listitem").filter(has_text="SOUL.md").locator("details").first
+    part.locator("summary").click()
+    expect(part).to_contain_text("Call me Ann.")
+    settings = Path(paged.request("GET", "/soul")["path"]).parent
+    TextProposals(Soul(settings, paged.system.data_dir)).propose("Be brief.\nCall me Ann.", "dreamer")
+    page.reload()
+    expect(page.get_by_role("region", name="Proposed change of SOUL.md")).to_contain_text("+Be brief.")
+    assert (violations(page, ".screen"), overflow(page)) == ([], [0, 0, 0])
+    page.get_by_role("button", name="Apply this change").click()
+    expect(page.get_by_label("SOUL.md", exact=True)).to_have_value("Be brief.\nCall me Ann.")
+    page.get_by_role("button", name="Restore version 1").click()
+    page.get_by_role("button", name="Restore it").click()
+    expect(page.get_by_label("SOUL.md", exact=True)).to_have_value("Be kind.\nCall me Ann.")
+    paged.request("PUT", "/soul", json={"text": ""}, headers=paged.authorization)

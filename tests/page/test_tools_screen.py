@@ -161,3 +161,24 @@ def test_a_hook_is_added_and_removed(visit: Visit, paged: PagedSystem) -> None:
     hook.get_by_role("button", name="Remove").click()
     page.get_by_role("button", name="Remove it").click()
     expect(page.get_by_text("There is no hook.")).to_be_visible()
+
+
+def test_a_folder_is_trusted_as_it_was_shown_and_no_longer(visit: Visit, paged: PagedSystem, tmp_path: Path) -> None:
+    (tmp_path / ".local2").mkdir()
+    (tmp_path / ".local2" / "LOCAL2.md").write_text("Use <b>metres</b>.")
+    visitor = visit(viewport={"width": 360, "height": 740})
+    visitor.expected = lambda trouble: "422" in trouble
+    page = visitor.open(paged.sign_in())
+    page.evaluate("location.hash = '#/tools/folders'")
+    page.get_by_label("Folder", exact=True).fill("notes")
+    page.get_by_role("button", name="Show what it instructs").click()
+    expect(page.get_by_role("alert")).to_contain_text("'notes' is not a whole path")
+    page.get_by_label("Folder", exact=True).fill(str(tmp_path))
+    page.get_by_role("button", name="Show what it instructs").click()
+    expect(page.get_by_role("region", name=".local2/LOCAL2.md")).to_have_text("Use <b>metres</b>.")
+    assert (violations(page, "main"), overflow(page)) == ([], [0, 0, 0])
+    page.get_by_role("button", name="Trust this folder").click()
+    expect(page.get_by_role("table", name="Trusted folders")).to_contain_text(str(tmp_path))
+    page.get_by_role("button", name=f"Trust {tmp_path} no longer").click()
+    page.get_by_role("button", name="Trust it no longer").click()
+    expect(page.get_by_text("No folder is trusted.")).to_be_visible()

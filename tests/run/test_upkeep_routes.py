@@ -1,4 +1,4 @@
-"""Backups over HTTP: made beside the data directory while the system runs, listed, and the owner's alone."""
+"""Upkeep over HTTP, the owner's alone: models are tested; backups are made while the system runs, and listed."""
 
 from __future__ import annotations
 
@@ -23,3 +23,12 @@ async def test_a_backup_is_made_beside_the_data_and_listed(system: System) -> No
         assert (Path(made["folder"]) / MANIFEST).exists() and made["size"] > 0 and made["files"] > 0
         (Path(found["folder"]) / "half").mkdir()
         assert (await client.get("/backups", headers=owner)).json()["backups"] == [made]
+
+
+async def test_a_model_that_cannot_be_tested_is_an_error_with_the_command_s_reason(system: System) -> None:
+    folder = system.journal_file.parent
+    owner = {"authorization": f"Bearer {make_owner_token(folder)}"}
+    async with system.door() as client:
+        asked = await client.post("/models/check", json={"name": "--help"}, headers=owner)
+    assert asked.status_code == 503
+    assert "--help" in asked.json()["error"]["message"], "it is a name, and no option"

@@ -50,8 +50,9 @@ def test_a_killed_call_has_its_effect_once_at_most(
         expected = "begin end"
         for point in points:
             (tmp_path / point).touch()
-            body = {"query": point, "session_id": point, "query_id": point.replace(".", "-")}
-            answer = httpx.post(f"{system.facts.api_url}/query", json=body, timeout=120).json()
+            body = {"query": point, "session_id": point, "query_id": point.replace(".", "-"), "mode": "acceptEdits"}
+            token = {"Authorization": f"Bearer {(system.data_dir / 'api_token').read_text().strip()}"}
+            answer = httpx.post(f"{system.facts.api_url}/query", json=body, headers=token, timeout=120).json()
             (call,) = answer["tool_calls"]
             assert not (tmp_path / point).exists(), f"{point} was not reached"
             expected = expected.replace("end", f"{point} end") if point in HAPPENS else expected

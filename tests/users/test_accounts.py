@@ -71,6 +71,9 @@ async def test_activity_is_the_latest_first_in_pages_or_all_of_it_as_lines(syste
         assert ([line["query_id"] for line in rest["activity"]], rest["before"]) == (["q1", "q0"], None)
         [mine] = (await told(client, "/activity", ann))["activity"]
         assert (mine["kind"], mine["what"], mine["origin"], mine["user_id"]) == ("query", "hello", "user", "ann")
+        by_door = await told(client, "/activity?participant=api&limit=2", owner)
+        assert [line["query_id"] for line in by_door["activity"]] == ["q-ann", "q2"]
+        assert (await told(client, "/activity?participant=generator", owner))["activity"] == []
         lines = await client.get("/activity?format=ndjson&session=s", headers=owner)
         assert [json.loads(line)["query_id"] for line in lines.text.splitlines()] == ["q2", "q1", "q0"]
         own = await client.get("/activity?format=ndjson", headers=ann)

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from local.api.usage import FILE_NAME as USAGE
 from local.api.usage import Counted, Place, UsageTable
+from local.bus.envelope import Envelope
 from local.bus.messages import ModelUsed, ResponseGeneration, SessionDeleted
 from local.core.config import Settings, load_system
 from local.core.environment import environment
@@ -38,6 +39,14 @@ COUNT_SECONDS = 60.0
 END = 2**62  # a number behind all messages
 _COUNTED = (ResponseGeneration.subject, CronRun.subject, ModelUsed.subject)
 _DELETED = (SessionDeleted.subject, MemoryDeleted.subject)
+
+
+class Act(NamedTuple):
+    """Something that was done: the message on record that says so, its number there, and its line of `/activity`."""
+
+    number: int
+    envelope: Envelope
+    line: dict[str, Any]
 
 
 class Accounts:
@@ -141,15 +150,15 @@ class Accounts:
 
     async def activity(
         self, kinds: frozenset[str], session_id: str | None, since: float, before: int | None = None
-    ) -> AsyncIterator[tuple[int, str | None, dict[str, Any]]]:
-        """What was done, the latest first: number on record, whose it is, and the line."""
+    ) -> AsyncIterator[Act]:
+        """What was done, the latest first."""
         request = JournalRead(subjects=subjects_of(kinds), session_id=session_id, before=before or END, limit=PIECE)
         async for message in self._session.entries(request):
             at = message.entry.committed_at
             if at < since:
                 return
             payload = await self._session.payload(message)
-            yield message.entry.number, message.envelope.user_id, activity_of(message.envelope, payload, at)
+            yield Act(message.entry.number, message.envelope, activity_of(message.envelope, payload, at))
 
 
 # What was used since midnight, read off the record.

@@ -39,7 +39,7 @@ from local.api.page import FILES_PATH, INDEX, PageBundle
 from local.api.profiles import profiles_for, with_profile
 from local.api.queries import number_after
 from local.api.security import Access, Caller, Principal, is_own_user, open_to, principal_of
-from local.api.sign_ins import CODE_SECONDS
+from local.api.sign_ins import CODE_SECONDS, browser_in
 from local.api.stream import StreamBody
 from local.bus.envelope import new_id
 from local.bus.messages import DEFAULT_MODEL, ControlVerb, with_mode, with_model
@@ -80,7 +80,7 @@ class SignOutBody(BaseModel):
 
 
 def add_sign_in_routes(routes: APIRouter) -> None:
-    """POST /sign-in, /sign-in/codes and /sign-out."""
+    """POST /sign-in, /sign-in/codes and /sign-out, and the routes under /sign-ins."""
 
     @routes.post("/sign-in", openapi_extra=takes(SignInBody))
     @open_to(Access.ANYBODY)
@@ -91,7 +91,8 @@ def add_sign_in_routes(routes: APIRouter) -> None:
         sign_ins, before = api().sign_ins, principal_of(request)
         if before is not None and before.sign_in:
             await asyncio.to_thread(sign_ins.end, before.sign_in)
-        halves = await asyncio.to_thread(sign_ins.begin, user)
+        browser = browser_in(request.headers.get("user-agent", ""))
+        halves = await asyncio.to_thread(sign_ins.begin, user, browser)
         body = {"key": halves.key, "user_id": user or OWNER, "owner": user is None}
         cookie = sign_ins.cookie(halves.cookie, is_secure=_is_secure(request))
         return JsonResponse(body, headers={**NOT_STORED, "set-cookie": cookie})
@@ -119,6 +120,32 @@ def add_sign_in_routes(routes: APIRouter) -> None:
             ended = await asyncio.to_thread(api().sign_ins.end, caller.sign_in)
         cookie = api().sign_ins.cookie("", is_secure=_is_secure(request))
         return JsonResponse({"signed_out": ended}, headers={**NOT_STORED, "set-cookie": cookie})
+
+    @routes.get("/sign-ins")
+    @open_to(Access.USERS)
+    async def signed_in(caller: Caller) -> Response:
+        """List the browsers of a user that are signed in, the one that was used last first: when each signed in, and on
+        which day it was used last. `is_this` marks the one that asks."""
+        known = api().sign_ins.all_of(caller.user_id)
+        rows = [
+            {
+                "id": each.name,
+                "browser": each.browser,
+                "begun_at": each.begun_at,
+                "used_at": each.used_at,
+                "is_this": each.id == caller.sign_in,
+            }
+            for each in known
+        ]
+        return JsonResponse({"sign_ins": rows}, headers=NOT_STORED)
+
+    @routes.delete("/sign-ins/{name}")
+    @open_to(Access.USERS)
+    async def sign_one_out(name: PathId, caller: Caller) -> Response:
+        """Sign one browser of a user out; its open streams end."""
+        found = api().sign_ins.named(caller.user_id, name)
+        ended = await asyncio.to_thread(api().sign_ins.end, found.id)
+        return JsonResponse({"signed_out": ended}, headers=NOT_STORED)
 
 
 async def _whose(secret: str, request: Request) -> str | None:

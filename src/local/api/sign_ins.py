@@ -111,19 +111,44 @@ MAX_SIGN_INS = 32  # of one user
 KEY_HEADER = "x-local2-key"
 COOKIE_SECONDS = 400 * 86400  # the longest that browsers allow; when a sign-in ends is decided here
 MAX_COOKIES = 8  # of one name: another port may have added some
+NAME_LENGTH = 12
 _DAY = 86400.0
+_BROWSERS = {
+    "Edg": "Edge", "OPR/": "Opera", "SamsungBrowser": "Samsung Internet", "Firefox/": "Firefox", "FxiOS": "Firefox",
+    "Chrom": "Chrome", "CriOS": "Chrome", "Safari/": "Safari",
+}  # fmt: skip
+_SYSTEMS = {
+    "Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "CrOS": "ChromeOS", "Windows": "Windows",
+    "Mac OS X": "macOS", "Linux": "Linux",
+}  # fmt: skip
+
+
+def browser_in(user_agent: str) -> str:
+    """The browser that a `User-Agent` header names, for a person to recognise: `Firefox on Android`; empty for none
+    that is known. Of a browser that names others, too, the first one in our order counts."""
+    browser, system = (
+        next((name for mark, name in known.items() if mark in user_agent), "") for known in (_BROWSERS, _SYSTEMS)
+    )
+    return f"{browser} on {system}" if browser and system else browser or system
 
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
     """One browser that is signed in. `user` is None for the owner. `id` is the hash of both halves, `seal` binds them
-    to the token; neither tells anything about the token to somebody who reads the file."""
+    to the token; neither tells anything about the token to somebody who reads the file. `browser` is what the browser
+    calls itself, as `browser_in` has it; `used_at` is right to a day."""
 
     id: str
     user: str | None
     seal: str
     begun_at: float
     used_at: float
+    browser: str = ""
+
+    @property
+    def name(self) -> str:
+        """The beginning of its id, by which a person names it."""
+        return self.id[:NAME_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +172,13 @@ class SignIns:
         self._known = {each.id: each for each in self._read()}
         self._writing = threading.Lock()
 
-    def begin(self, user: str | None) -> Halves:
+    def begin(self, user: str | None, browser: str = "") -> Halves:
         """Sign a browser in, with halves that nobody has had before. Raises `RequestRefused`, `StoreUnwritable`."""
         token = self._token_of(user)
         if token is None:
             raise RequestRefused("unauthorized", "there is no token that this sign-in could stand for")
         halves, now = Halves(secrets.token_urlsafe(32), secrets.token_urlsafe(32)), self._clock()
-        found = SignIn(_id(halves), user, _seal(halves, token), now, now)
+        found = SignIn(_id(halves), user, _seal(halves, token), now, now, browser)
         self._known[found.id] = found
         own = sorted((each for each in self._all() if each.user == user), key=lambda each: each.used_at)
         for each in own[:-MAX_SIGN_INS]:
@@ -178,6 +203,24 @@ class SignIns:
     def holds(self, sign_in_id: str) -> bool:
         """Whether a sign-in has not ended."""
         return sign_in_id in self._known
+
+    def all_of(self, user: str | None) -> list[SignIn]:
+        """The sign-ins of a user that are still good, the one that was used last first."""
+        oldest = self._clock() - DISUSED_DAYS * _DAY
+        own = [each for each in self._all() if each.user == user and each.used_at >= oldest]
+        return sorted(own, key=lambda each: (each.used_at, each.begun_at), reverse=True)
+
+    def named(self, user: str | None, name: str) -> SignIn:
+        """The sign-in of a user whose name begins so. Raises `RequestRefused` (not_found)."""
+        found = [each for each in self.all_of(user) if each.name.startswith(name)]
+        if len(found) != 1:
+            what = (
+                "several signed-in browsers have ids that begin"
+                if found
+                else "no signed-in browser has an id that begins"
+            )
+            raise RequestRefused("not_found", f"{what} with {name[:80]!r}; `local2 browsers list` shows them")
+        return found[0]
 
     def end(self, sign_in_id: str) -> int:
         """End one; returns how many that were. Raises `StoreUnwritable`; it has ended until a restart all the same."""
@@ -230,7 +273,7 @@ class SignIns:
         try:
             rows = json.loads(self._path.read_text(encoding="utf-8"))["sign_ins"]
             fields = SignIn.__dataclass_fields__
-            yield from [SignIn(**{name: row[name] for name in fields}) for row in rows]
+            yield from [SignIn(**{name: row[name] for name in fields if name in row}) for row in rows]
         except FileNotFoundError:
             return
         except (OSError, ValueError, LookupError, TypeError) as error:

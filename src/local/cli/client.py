@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import typer
 
-from local.cli.main import ApiOption, DataDir, JsonOption, visible, write_lines
+from local.cli.main import ApiOption, DataDir, JsonOption, date_and_time, visible, write_found, write_lines
 from local.core.data_dir import NotRunning, RunDirectory, holder, owner_token
 from local.core.environment import data_dir, environment
 from local.core.environment import data_dir as find_data_dir
@@ -125,6 +125,15 @@ class SystemClient:
     def sign_out_all(self) -> int:
         """Sign every browser of the caller out; returns how many that were."""
         return int(self.insist("POST", "/sign-out", {"everywhere": True})["signed_out"])
+
+    def sign_ins(self) -> list[Json]:
+        """The browsers of the caller that are signed in."""
+        found: list[Json] = self.request("GET", "/sign-ins")["sign_ins"]
+        return found
+
+    def sign_out_one(self, name: str) -> None:
+        """Sign one browser out, named as `sign_ins` has it."""
+        self.insist("DELETE", f"/sign-ins/{quote(name, safe='')}")
 
     def _code(self, *, link: bool) -> str:
         return str(self.insist("POST", "/sign-in/codes", {"link": link})["code"])
@@ -499,6 +508,40 @@ def sign_in_code(
     code = client.sign_in_code()
     typer.echo(f"enter this code on {client.url}/ within ten minutes; it works once:", err=True)
     typer.echo(code)
+
+
+browsers_app = typer.Typer(help="Browsers that are signed in to the page: list, sign-out.")
+
+
+@browsers_app.command("list")
+def list_browsers(as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """List your browsers that are signed in, the one that was used last first.
+
+    Example: local2 browsers list
+    """
+    found = running_system(api, data_dir).sign_ins()
+    lines = map(_browser_line, found)
+    write_found({"sign_ins": found}, lines, as_json=as_json, nothing="no browser is signed in")
+
+
+@browsers_app.command("sign-out")
+def sign_out_browser(
+    browser: Annotated[str, typer.Argument(metavar="ID", help="A browser; the beginning of its id will do.")],
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Sign one browser out. `local2 code --sign-out` signs out all of yours.
+
+    Example: local2 browsers sign-out 3f2a0c81d5e7
+    """
+    running_system(api, data_dir).sign_out_one(browser)
+    typer.echo(f"{browser} was signed out")
+
+
+def _browser_line(row: Json) -> str:
+    day = date_and_time(row["used_at"]).partition(" ")[0]
+    since = date_and_time(row["begun_at"])
+    return f"{row['id']}  {visible(row['browser']) or 'unknown browser':24}  signed in {since}, used {day}"
 
 
 # `local2 status`: how the system is, with every process of it.

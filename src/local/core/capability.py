@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 NAMES = (
     "bus",
@@ -52,14 +52,39 @@ class Section(StrEnum):
     SYSTEM = "System"
 
 
+class OnPage(NamedTuple):
+    """The place on the page where a person does what a command does: the `address` of a screen, without "#/", and the
+    `control` there, with the words that the page shows between asterisks."""
+
+    address: str
+    control: str
+
+
+class OnlyInTerminal(NamedTuple):
+    """The reason why the page does not do what a command does."""
+
+    reason: str
+
+
+Place = OnPage | OnlyInTerminal
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """One word after `local2`. `target` is the function or the typer app, "module:attribute"; `summary` is its line in
-    `local2 --help`, which therefore imports no command."""
+    `local2 --help`, which therefore imports no command. `on_page` says where the page does the same: of a group by the
+    next word, "pin unpin" for two of them. docs/reference/on-the-page.md is made of it."""
 
     target: str
     section: Section
     summary: str
+    on_page: Place | Mapping[str, Place] = field(default_factory=dict)
+
+    def places(self) -> dict[str, Place]:
+        """Where the page does the same, by the next word, which is empty for the command itself."""
+        if not isinstance(self.on_page, Mapping):
+            return {"": self.on_page}
+        return {word: place for words, place in self.on_page.items() for word in (words.split() or [""])}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -178,6 +179,11 @@ class TextProposal:
         """The lines that would go and come, as `diff -u` shows them."""
         lines = difflib.unified_diff(self.before.splitlines(), self.text.splitlines(), "now", "proposed", lineterm="")
         return list(lines)
+
+    @property
+    def digest(self) -> str:
+        """The hash of all of it, by which an approval names exactly the proposal that was shown."""
+        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()
 
 
 class TextProposals:

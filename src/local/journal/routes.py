@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from local.api.bus_stream import checked_filters
 from local.api.context import api
@@ -47,6 +49,7 @@ def add_routes(routes: APIRouter) -> None:
     journal = _Journal()
     routes.add_api_route("/journal", journal.listing, methods=["GET"])
     routes.add_api_route("/journal/span", journal.span, methods=["GET"])
+    routes.add_api_route("/journal/export", journal.export, methods=["GET"])
     routes.add_api_route("/journal/dead", journal.dead, methods=["GET"])
     routes.add_api_route("/journal/redeliver", journal.redeliver, methods=["POST"], openapi_extra=takes(RedeliverBody))
     routes.add_api_route("/journal/{number}", journal.show, methods=["GET"])
@@ -109,6 +112,20 @@ class _Journal:
         })  # fmt: skip
 
     @open_to(Access.OWNER)
+    async def export(
+        self,
+        subject: Annotated[list[str] | None, Query()] = None,
+        session: Identifier = None,
+        participant: Identifier = None,
+        until: Moment = None,
+    ) -> Response:
+        """Export recorded messages with their payloads as NDJSON, the oldest first, in the form that
+        `local2 journal export` writes and `local2 journal play` reads."""
+        subjects = checked_filters(subject, "subject") if subject else ()
+        request = JournalRead(subjects=subjects, session_id=session, limit=PIECE)
+        return StreamingResponse(_exported(request, participant, until), media_type="application/x-ndjson")
+
+    @open_to(Access.OWNER)
     async def dead(self) -> Response:
         """List the dead letters, the latest 200 first: messages that a consumer could not handle. `count` is how many
         there are."""
@@ -133,6 +150,22 @@ class _Journal:
             if caller.sees(message.envelope.user_id):
                 return JsonResponse({**message.as_json(), "payload": await api().session.payload(message)})
         raise QueryRefused("not_found", f"message {number} is not in the journal")
+
+
+async def _exported(request: JournalRead, participant: str | None, until: float | None) -> AsyncIterator[str]:
+    async for message in api().session.entries(request):
+        if until is not None and message.entry.committed_at >= until:
+            return
+        if participant is None or _concerns(message, participant):
+            line = {
+                "number": message.entry.number,
+                "committed_at": message.entry.committed_at,
+                "redacted": message.entry.redacted,
+                "subject": message.envelope.subject,
+                "header": message.envelope.header(),
+                "payload": await api().session.payload(message),
+            }
+            yield f"{json.dumps(line)}\n"
 
 
 def _concerns(message: RecordedMessage, participant: str) -> bool:

@@ -1,6 +1,6 @@
 """Tools of MCP servers, and LoCAL2 as an MCP server."""
 
-from local.core.capability import Capability, Command, Section
+from local.core.capability import Capability, Command, OnlyInTerminal, OnPage, Section
 
 CAPABILITY = Capability(
     messages=("local.mcp.messages",),
@@ -12,7 +12,20 @@ CAPABILITY = Capability(
     ),
     commands={
         "mcp": Command(
-            "local.mcp.commands:mcp_app", Section.TOOLS, "Connect tool servers, and serve this system to MCP clients"
+            "local.mcp.commands:mcp_app",
+            Section.TOOLS,
+            "Connect tool servers, and serve this system to MCP clients",
+            {
+                "": OnlyInTerminal("An MCP client starts it."),
+                "list": OnPage(
+                    "tools/mcp", "the table *MCP servers*; press a server, then *Compare with what it offers now*"
+                ),
+                "add": OnPage("tools/mcp", "*Connect a server*"),
+                "remove": OnPage("tools/mcp", "press a server, then *Remove this server*"),
+                "login": OnPage("tools/mcp", "press a server, then *Log in*"),
+                "logout": OnPage("tools/mcp", "press a server, then *Log out*"),
+                "approve": OnPage("tools/mcp", "press a server, then *Review its tools* and *Approve*"),
+            },
         ),
     },
 )

@@ -1,6 +1,6 @@
 """Background work while no user is active: dreams, thoughts, goals."""
 
-from local.core.capability import Capability, Command, Section
+from local.core.capability import Capability, Command, OnPage, Section
 
 CAPABILITY = Capability(
     participants={"reflection": "local.reflection.agent:Reflection"},
@@ -19,10 +19,35 @@ CAPABILITY = Capability(
             "local.reflection.commands:dream_app",
             Section.MEMORY,
             "Show dreams: notes on what conversations have in common",
+            {
+                "list": OnPage("agents/reflection", "*Dreams*"),
+                "now": OnPage("agents/reflection", "*Dream now*"),
+                "on off": OnPage("agents/reflection", "*Switch* dreaming on or off"),
+            },
         ),
-        "monologue": Command("local.reflection.commands:monologue_app", Section.MEMORY, "Show the inner monologue"),
+        "monologue": Command(
+            "local.reflection.commands:monologue_app",
+            Section.MEMORY,
+            "Show the inner monologue",
+            {
+                "show": OnPage("agents/reflection", "*Inner monologue*"),
+                "now": OnPage("agents/reflection", "*Think now*"),
+                "on off": OnPage("agents/reflection", "*Switch* the monologue on or off"),
+            },
+        ),
         "goals": Command(
-            "local.reflection.commands:goal_app", Section.AGENTS, "Set goals that are checked in the background"
+            "local.reflection.commands:goal_app",
+            Section.AGENTS,
+            "Set goals that are checked in the background",
+            {
+                "list": OnPage("agents/goals", "*Active*"),
+                "set": OnPage("agents/goals", "*Set this goal*"),
+                "done": OnPage("agents/goals", "*Reached* beside a goal"),
+                "drop": OnPage("agents/goals", "*Give up* beside a goal"),
+                "reopen": OnPage("agents/goals", "*Take up again* beside a goal"),
+                "now": OnPage("agents/goals", "*Check all goals now*"),
+                "on off": OnPage("agents/goals", "*Switch* checking on or off"),
+            },
         ),
     },
 )

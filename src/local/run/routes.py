@@ -7,10 +7,10 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -130,13 +130,22 @@ async def _done(work: Callable[..., T], *arguments: Any) -> T:
 # Upkeep: what the doctor finds, and backups.
 
 DOCTOR_SECONDS = 120.0
+CHECK_SECONDS = 3600.0  # a large model on a processor alone is slow
+UNFIT = 1  # the exit status of `local2 model check` for a model that fails
+
+
+class ModelCheckBody(BaseModel):
+    """The body of POST /models/check: a model as /models names it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 
 
 class _Upkeep:
     """Each is done once at a time; who asks meanwhile waits for their turn."""
 
     def __init__(self) -> None:
-        self.doctor, self.backup = asyncio.Lock(), asyncio.Lock()
+        self.doctor, self.backup, self.check = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
 
 
 def _upkeep() -> _Upkeep:
@@ -144,7 +153,7 @@ def _upkeep() -> _Upkeep:
 
 
 def add_upkeep_routes(routes: APIRouter) -> None:
-    """The routes /doctor and /backups."""
+    """The routes /doctor, /models/check and /backups."""
 
     @routes.get("/doctor")
     @open_to(Access.OWNER)
@@ -152,6 +161,18 @@ def add_upkeep_routes(routes: APIRouter) -> None:
         """What `local2 doctor` finds of this system, with how to fix it."""
         async with _upkeep().doctor:
             return JsonResponse(await _examined())
+
+    @routes.post("/models/check", openapi_extra=takes(ModelCheckBody))
+    @open_to(Access.TOKEN)
+    async def check(request: Request) -> Response:
+        """Test whether a model can grade answers and extract facts, as `local2 model check` does; this takes minutes.
+        The result is stored; `lines` say how each test went."""
+        name = (await read_body(request, ModelCheckBody)).name
+        async with _upkeep().check:
+            status, lines, error = await _run(["model", "check"], [name], CHECK_SECONDS)
+        if status not in (0, UNFIT) or not lines:
+            raise RequestRefused("unavailable", error or f"the test of {name} ended without a result")
+        return JsonResponse({"name": name, "is_fit": status == 0, "lines": lines.splitlines()})
 
     @routes.get("/backups")
     @open_to(Access.OWNER)
@@ -179,25 +200,35 @@ def add_upkeep_routes(routes: APIRouter) -> None:
 
 
 async def _examined() -> Any:
-    """The findings of the command, in a process of its own: its checks load what the API does without."""
-    settings = [("--config-dir", str(folder)) for folder in api().layers[-1:] if folder.is_dir()]
-    command = ["doctor", "--json", "--data-dir", str(api().data_dir), *(word for pair in settings for word in pair)]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "local.cli.entry", *command,
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        env=environment_with({}),
-    )  # fmt: skip
+    """The findings of the command."""
+    _, found, _ = await _run(["doctor", "--json"], [], DOCTOR_SECONDS)
     try:
-        async with asyncio.timeout(DOCTOR_SECONDS):
-            told, _ = await process.communicate()
-        return json.loads(told)
-    except TimeoutError:
-        text = f"the checks took longer than {DOCTOR_SECONDS:g} s; run `local2 doctor` in a terminal to see which"
-        raise RequestRefused("timeout", text) from None
+        return json.loads(found)
     except ValueError:
         text = "the checks ended without a result; run `local2 doctor` in a terminal to see why"
         raise RequestRefused("unavailable", text) from None
+
+
+async def _run(command: list[str], arguments: list[str], seconds: float) -> tuple[int, str, str]:
+    """Run one of our commands for this data directory, in a process of its own because it loads what the API does
+    without. Returns its exit status, its output, and the last line of its errors. Raises `RequestRefused` (timeout)."""
+    folders = [("--config-dir", str(folder)) for folder in api().layers[-1:] if folder.is_dir()]
+    options = ["--data-dir", str(api().data_dir), *(word for pair in folders for word in pair)]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "local.cli.entry", *command, *options, *(["--", *arguments] if arguments else []),
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        env=environment_with({}),
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(seconds):
+            output, error = await process.communicate()
+    except TimeoutError:
+        name = f"local2 {' '.join(command)}"
+        text = f"`{name}` took longer than {seconds:g} s; run it in a terminal to see what takes so long"
+        raise RequestRefused("timeout", text) from None
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
+    text = error.decode(errors="replace").strip()
+    return process.returncode or 0, output.decode(errors="replace"), text.rpartition("\n")[2].removeprefix("local2: ")

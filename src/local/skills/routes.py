@@ -5,20 +5,20 @@ The tools that a skill brings are approved at the routes of `mcp`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Query
 from fastapi import Path as InPath
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, StringConstraints
 from starlette.requests import Request
 from starlette.responses import Response
 
 from local.api.context import api
 from local.api.http import JsonResponse, RequestRefused, read_body, takes
 from local.api.security import Access, open_to
+from local.api.versioned_texts import ProposalBody, RevertBody, decide, versions_of
 from local.core.errors import ConfigError, ToolError
 from local.core.versioned_text import TextProposals, VersionedText
 from local.skills import tools as skills
@@ -45,20 +45,6 @@ class SkillApprovalBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     folder: Folder
     digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-
-
-class ProposalBody(BaseModel):
-    """The body of POST /skills/{name}/proposal."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    decision: Literal["approve", "reject"]
-
-
-class RevertBody(BaseModel):
-    """The body of POST /skills/{name}/revert."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    version: Annotated[int, Field(ge=1)]
 
 
 def add_routes(routes: APIRouter) -> None:
@@ -127,9 +113,7 @@ class _Skills:
     async def decide(self, name: Name, request: Request) -> Response:
         """Apply a proposed change of a skill, or discard it."""
         body = await read_body(request, ProposalBody)
-        skill = await _done(skills.skill_text, *_folders(), name)
-        proposals = TextProposals(skill)
-        await _done(proposals.approve if body.decision == "approve" else proposals.reject)
+        await _done(decide, await _done(skills.skill_text, *_folders(), name), body)
         return JsonResponse({"name": name, "decision": body.decision})
 
     @open_to(Access.TOKEN)
@@ -188,12 +172,4 @@ def _is_proposed(skill: VersionedText) -> bool:
 
 
 def _proposal(settings: Path, data_dir: Path, name: str) -> dict[str, Any]:
-    skill: VersionedText = skills.skill_text(settings, data_dir, name)
-    waiting = TextProposals(skill).waiting()
-    skill.text()  # so that the present text is among the versions
-    versions: Sequence[Any] = skill.history.versions()
-    return {
-        "name": name,
-        "proposal": waiting and {"proposed_at": waiting.proposed_at, "by": waiting.by, "diff": waiting.diff()},
-        "versions": [asdict(each) for each in reversed(versions)],
-    }
+    return {"name": name, **versions_of(skills.skill_text(settings, data_dir, name))}

@@ -12,9 +12,11 @@ from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from local.api.budgets import Act
 from local.api.context import api
 from local.api.http import ID_PATTERN, Id, JsonResponse, PathId, read_body, takes
 from local.api.security import Access, Caller, open_to
+from local.bus.messages import ToolRequest
 
 NDJSON = "application/x-ndjson"
 MOST_LOOKED_AT = 20_000  # messages for one page: a user's own may be few among those of others
@@ -62,30 +64,38 @@ async def _activity(
     caller: Caller,
     kind: Annotated[tuple[Kind, ...], Query()] = (),
     session: Identifier = None,
+    participant: Identifier = None,
     since: Since = 0.0,
     before: Number = None,
     limit: Limit = 100,
     format: Form = "json",
 ) -> Response:
-    """Who did what with whose approval, the latest first; as NDJSON all of it."""
+    """Who did what with whose approval, the latest first; as NDJSON all of it. With `participant` what it did, and the
+    calls of the tool of that name."""
+    acts = api().accounts.activity(frozenset(kind), session, since, before)
     if format == "ndjson":
-        found = _lines_of(caller, frozenset(kind), session, since)
-        return StreamingResponse(found, media_type=NDJSON)
+        return StreamingResponse(_lines_of(caller, acts, participant), media_type=NDJSON)
     lines, last, looked_at = list[dict[str, Any]](), None, 0
-    async for number, user_id, line in api().accounts.activity(frozenset(kind), session, since, before):
+    async for act in acts:
         looked_at += 1
         if len(lines) >= limit or looked_at > MOST_LOOKED_AT:
             return JsonResponse({"activity": lines, "before": last})
-        last = number
-        if caller.sees(user_id):
-            lines.append(line)
+        last = act.number
+        if caller.sees(act.envelope.user_id) and _is_of(act, participant):
+            lines.append(act.line)
     return JsonResponse({"activity": lines, "before": None})
 
 
-async def _lines_of(caller: Caller, kinds: frozenset[str], session: str | None, since: float) -> AsyncIterator[str]:
-    async for _, user_id, line in api().accounts.activity(kinds, session, since):
-        if caller.sees(user_id):
-            yield f"{json.dumps(line)}\n"
+async def _lines_of(caller: Caller, acts: AsyncIterator[Act], participant: str | None) -> AsyncIterator[str]:
+    async for act in acts:
+        if caller.sees(act.envelope.user_id) and _is_of(act, participant):
+            yield f"{json.dumps(act.line)}\n"
+
+
+def _is_of(act: Act, participant: str | None) -> bool:
+    """Whether a participant did that, or a tool of its name was called; always for None."""
+    named = (act.envelope.sender, act.line["by"], act.envelope.subject.removeprefix(ToolRequest.subject))
+    return participant is None or participant in named
 
 
 @open_to(Access.OWNER)

@@ -6,8 +6,8 @@ import { Button } from "../parts/field.js";
 import { Empty, Loading, Trouble } from "../parts/notes.js";
 import { Table } from "../parts/table.js";
 import { request } from "../net/api.js";
-import { now } from "../state/store.js";
-import { ACT, Chosen, KINDS_OF_ACTS, Sessions } from "./filters.js";
+import { me, now } from "../state/store.js";
+import { ACT, Chosen, KINDS_OF_ACTS, Participants, Sessions } from "./filters.js";
 
 const COLUMNS = [
   { id: "at", title: "When", value: (row) => row.at, show: (row) => moment(row.at, now.value) },
@@ -24,7 +24,7 @@ function what({ what: words, tool, session_id: session, query_id: query }) {
 }
 
 export function Happened() {
-  const [wanted, want] = useState({ kind: "", session: "" });
+  const [wanted, want] = useState({ kind: "", session: "", participant: "" });
   const [page, put] = useState({ rows: null, before: null });
   const [failure, fail] = useState(null);
   const path = (before) => {
@@ -40,9 +40,10 @@ export function Happened() {
   }, [wanted]);
   const earlier = () => request("GET", path(page.before)).then(({ activity, before }) => (fail(null), put({ rows: [...(page.rows ?? []), ...activity], before })), fail);
   return html`<div class="filters"><${Chosen} label="Kind" at=${wanted.kind} options=${KINDS_OF_ACTS} choose=${(kind) => want({ ...wanted, kind })} />
-      <${Sessions} at=${wanted.session} choose=${(session) => want({ ...wanted, session })} /><span class="push"></span><${Button} act=${() => load(null)}>Reload</${Button}></div>
+      <${Sessions} at=${wanted.session} choose=${(session) => want({ ...wanted, session })} />
+      ${me.value.owner ? html`<${Participants} at=${wanted.participant} choose=${(participant) => want({ ...wanted, participant })} />` : null}<span class="push"></span><${Button} act=${() => load(null)}>Reload</${Button}></div>
     ${failure ? html`<${Trouble} text="The activity could not be read." failure=${failure} act=${() => void load(null)} />` : null}
     ${page.rows?.length ? html`<${Table} label="Activity" columns=${COLUMNS} rows=${page.rows} keyOf=${(row) => `${row.at} ${row.kind} ${row.query_id ?? ""} ${row.call_id ?? ""}`} />` : null}
-    ${page.rows && !page.rows.length ? html`<${Empty}>${wanted.kind || wanted.session ? "Nothing of this kind has happened." : "Nothing has happened yet. A question in Chat will be the first line here."}</${Empty}>` : page.rows || failure ? null : html`<${Loading} />`}
+    ${page.rows && !page.rows.length ? html`<${Empty}>${Object.values(wanted).some(Boolean) ? "Nothing of this kind has happened." : "Nothing has happened yet. A question in Chat will be the first line here."}</${Empty}>` : page.rows || failure ? null : html`<${Loading} />`}
     ${page.before ? html`<p class="more-messages"><${Button} act=${earlier}>Earlier</${Button}></p>` : null}`;
 }

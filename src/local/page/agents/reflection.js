@@ -12,7 +12,7 @@ import { now } from "../state/store.js";
 import { Routine } from "./routine.js";
 
 export function Reflection() {
-  return html`<h2>Dreams</h2><p class="lead">Notes on what several conversations have in common. They are kept in the memory and can be recalled like anything else there. A dream may also propose a change of a skill; nothing changes before you approve it, at <a href=${addressOf("tools", "skills")}>Skills</a>.</p>
+  return html`<h2>Dreams</h2><p class="lead">Notes on what several conversations have in common. They are kept in the memory and can be recalled like anything else there. A dream may also propose a change of a skill or of <a href=${addressOf("memory", "soul")}>SOUL.md</a>; nothing changes before you approve it, there or at <a href=${addressOf("tools", "skills")}>Skills</a>.</p>
     <${Part} path="/dreams" name="Dreaming" verb="Dream now" what="It is dreaming." trouble="The dreams could not be read." list=${({ dreams }) => html`<${Notes} notes=${dreams.map(({ engram_id, ...dream }) => ({ ...dream, id: engram_id, engramId: engram_id, at: dream.until }))} empty="There is no dream yet. One is made when there are new conversations and nobody asks anything." />`} />
     <h2>Inner monologue</h2><p class="lead">Thoughts about recent conversations. No model ever reads them: they are for you alone.</p>
     <${Part} path="/monologue" name="The monologue" verb="Think now" what="It is thinking." trouble="The thoughts could not be read." list=${({ thoughts }) => html`<${Notes} notes=${thoughts.map((thought) => ({ ...thought, id: thought.thought_id }))} empty="There is no thought yet. Switch the monologue on, or have it think now." />`} />`;

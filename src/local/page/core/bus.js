@@ -124,11 +124,12 @@ export function isWanted(header, { kind, session, participant }) {
   return !participant || header.sender === participant || header.subject.endsWith(`.${participant}`);
 }
 
-/** The address that lists what is wanted. @param {{kind: string, session: string, participant: string, until?: number | null, before?: number | null, payloads?: boolean, limit?: number}} wanted */
-export function journalPath({ kind, session, participant, until = null, before = null, payloads = false, limit = 100 }) {
-  const query = new URLSearchParams({ limit: String(limit) });
+/** The address that lists what is wanted. @param {{kind: string, session: string, participant: string, until?: number | null, before?: number | null, payloads?: boolean, limit?: number | null}} wanted
+ * @param {string} path of the route; a limit of null is none */
+export function journalPath({ kind, session, participant, until = null, before = null, payloads = false, limit = 100 }, path = "/journal") {
+  const query = new URLSearchParams(limit === null ? {} : { limit: String(limit) });
   for (const subject of kind.split(" ").filter(Boolean)) query.append("subject", subject);
   for (const [name, value] of Object.entries({ session, participant, until, before })) if (value !== null && value !== "") query.set(name, String(value));
   if (payloads) query.set("payloads", "true");
-  return `/journal?${query}`;
+  return `${path}?${query}`;
 }

@@ -4,7 +4,7 @@ import { html, useEffect, useState } from "../html.js";
 import { PROPOSED, extent, isOver, progress } from "../core/pulls.js";
 import { rolesIn, rolesOf } from "../core/system_tables.js";
 import { bytes } from "../core/words.js";
-import { Facts } from "../parts/detail.js";
+import { Code, Facts } from "../parts/detail.js";
 import { Button } from "../parts/field.js";
 import { health, participants } from "../state/store.js";
 import { chooseModel, loadModels, models, modelsTrouble, ownerRequest, pull, pulls, stopPull } from "../state/system.js";
@@ -17,6 +17,14 @@ export function Models() {
   const names = new Set(known.map((one) => one.name));
   const choose = (name) => chooseModel(name).then((waits) => (fail(""), tell(waits ? `${name} answers after the next start of LoCAL2.` : `${name} answers now.`)), (failure) => fail(failure.message));
   const hold = (name, verb) => ownerRequest("POST", `/models/${verb}`, { name }).then(() => (fail(""), loadModels()), (failure) => fail(`${name} was not ${verb}ed: ${failure.message}`));
+  const [tested, test] = useState({ name: "", lines: [], isFit: false });
+  const check = (name) => {
+    test({ name, lines: [], isFit: false });
+    return ownerRequest("POST", "/models/check", { name }).then(
+      ({ lines, is_fit: isFit }) => (fail(""), test({ name, lines, isFit })),
+      (failure) => (test({ name: "", lines: [], isFit: false }), fail(`${name} was not tested: ${failure.message}`))
+    );
+  };
   const roles = rolesIn(participants.value);
   const fetched = [...pulls.value.values()].filter((one) => !names.has(one.name) || !isOver(one));
   const proposed = PROPOSED.filter((one) => !names.has(one.name) && !pulls.value.has(one.name));
@@ -27,7 +35,8 @@ export function Models() {
     ${trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null}
     ${chosen ? html`<p role="status">${chosen}</p>` : null}
     ${models.value?.note && !modelsTrouble.value ? html`<${NoServer} message=${models.value.note} />` : null}
-    ${known.length ? html`<ul class="models" aria-label="Installed models">${known.map((model) => html`<${Model} key=${model.id ?? model.name} model=${model} roles=${rolesOf(roles, model)} choose=${choose} hold=${hold} />`)}</ul>` : null}
+    ${known.length ? html`<ul class="models" aria-label="Installed models">${known.map((model) => html`<${Model} key=${model.id ?? model.name} model=${model} roles=${rolesOf(roles, model)} choose=${choose} hold=${hold} check=${check} />`)}</ul>` : null}
+    ${tested.name ? html`<${Tested} ...${tested} />` : null}
     ${models.value && !known.length && !modelsTrouble.value ? html`<p class="empty">No model is installed yet.</p>` : null}
     ${fetched.length ? html`<ul class="models" aria-label="Downloads">${fetched.map((one) => html`<${Pulling} key=${one.name} pull=${one} />`)}</ul>` : null}
     ${modelsTrouble.value || !models.value ? null : html`<h2>Download <small>with Ollama, to this machine</small></h2>
@@ -41,12 +50,18 @@ function NoServer({ message }) {
     <button type="button" onClick=${() => void loadModels()}>Check again</button></div>`;
 }
 
-function Model({ model, roles, choose, hold }) {
+/** Whether a model can grade answers and extract facts: what `local2 model check` prints. */
+function Tested({ name, lines, isFit }) {
+  if (!lines.length) return html`<p role="status">Testing whether ${name} can grade answers and extract facts. This takes some minutes; the result is stored, also if you go elsewhere.</p>`;
+  return html`<p role="status">${isFit ? `${name} has passed: it can grade answers and extract facts.` : `${name} has failed. The last lines say of what, and what would help.`}</p><${Code} label=${`Test of ${name}`} text=${lines.join("\n")} />`;
+}
+
+function Model({ model, roles, choose, hold, check }) {
   const name = model.id || model.name;
   const held = model.loaded ? (model.memory ? `${bytes(model.memory)} in memory` : "loaded") : model.loaded === false ? "not loaded" : "";
   const facts = [roles.join(", "), model.size ? `${bytes(model.size)} on disk` : "", held, (model.capabilities ?? []).join(", "), model.unfit ?? ""];
   return html`<li><div><b>${name}</b> <small>${facts.filter(Boolean).join(" · ")}</small></div>
-    <div class="row-acts">${model.server === "ollama" && typeof model.loaded === "boolean" && model.provider ? html`<${Button} kind="quiet edged" label=${`${model.loaded ? "Unload" : "Load"} ${name}`} act=${() => hold(name, model.loaded ? "unload" : "load")}>${model.loaded ? "Unload" : "Load"}<//>` : null}
+    <div class="row-acts">${model.chat === false ? null : html`<${Button} kind="quiet edged" label=${`Test ${name}`} act=${() => check(name)}>Test<//>`}${model.server === "ollama" && typeof model.loaded === "boolean" && model.provider ? html`<${Button} kind="quiet edged" label=${`${model.loaded ? "Unload" : "Load"} ${name}`} act=${() => hold(name, model.loaded ? "unload" : "load")}>${model.loaded ? "Unload" : "Load"}<//>` : null}
       ${model.current ? html`<span class="tag">chosen</span>` : html`<button type="button" aria-label=${`Use ${name}`} onClick=${() => void choose(name)}>Use it</button>`}</div></li>`;
 }
 

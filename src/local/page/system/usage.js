@@ -6,22 +6,35 @@ import { counted, duration, figure, moment } from "../core/words.js";
 import { Field } from "../parts/field.js";
 import { Empty, Loading, Trouble } from "../parts/notes.js";
 import { useResource } from "../parts/resource.js";
+import { sheet } from "../parts/sheet.js";
 import { Table } from "../parts/table.js";
 import { addressOf } from "../state/screens.js";
-import { now } from "../state/store.js";
+import { me, now } from "../state/store.js";
+
+await sheet("./system.css", import.meta.url);
 
 const GROUPS = [["day", "Day"], ["model", "Model"], ["agent", "Agent"], ["user", "User"], ["job", "Scheduled question"], ["session", "Conversation"]];
 const PERIODS = [["7", "7 days"], ["30", "30 days"], ["365", "a year"], ["", "all time"]];
 const NOTHING = { user: "you, and work beside the answers", agent: "none", job: "no scheduled question", session: "no conversation", model: "unknown", day: "–" };
 
+/** Everybody's usage, for the owner. */
 export function Usage() {
+  return html`<${Used} groups=${GROUPS} />`;
+}
+
+/** A user's own usage. */
+export function OwnUsage() {
+  return html`<div class="system-part"><p>What your questions have used, and what is left of your budgets.</p><${Used} groups=${GROUPS.filter(([id]) => id !== "user")} /></div>`;
+}
+
+function Used({ groups }) {
   const [by, group] = useState("day");
   const [period, limit] = useState("30");
   const today = dayAt(now.value);
   const since = period ? `&since=${dayBefore(today, Number(period) - 1)}` : "";
   const { data, trouble, reload } = useResource(`/usage?by=${by}${since}`);
   const days = useResource(`/usage?by=day&since=${dayBefore(today, 29)}`);
-  return html`<div class="filters"><${Choice} label="Show by" options=${GROUPS} value=${by} change=${group} /><${Choice} label="Of the last" options=${PERIODS} value=${period} change=${limit} /></div>
+  return html`<div class="filters"><${Choice} label="Show by" options=${groups} value=${by} change=${group} /><${Choice} label="Of the last" options=${PERIODS} value=${period} change=${limit} /></div>
     ${trouble ? html`<${Trouble} text="The usage could not be read." failure=${trouble} act=${reload} />` : null}
     ${data?.budgets.length ? html`<${Budgets} budgets=${data.budgets} />` : null}
     ${days.data?.rows.length ? html`<${Days} days=${daysOf(days.data.rows, today, 30)} />` : null}
@@ -49,7 +62,7 @@ function Rows({ by, data: { rows, total } }) {
   ];
   const latestFirst = by === "day" ? [...rows].reverse() : [...rows].sort((one, other) => tokensOf(other) - tokensOf(one));
   return html`<${Table} key=${by} label=${`Usage by ${by}`} columns=${columns} rows=${latestFirst} keyOf=${(row) => row[by]} />
-    ${total ? html`<p class="sum">Together ${counted(total.answers, "answer")}, ${figure(tokensOf(total))} tokens, ${duration(total.seconds) || "0 s"}${total.money === null ? "" : `, ${money(total.money)}`}.${hasMoney ? "" : html` Money is counted for models that have a price in <a href=${addressOf("settings", "models")}>the settings of models</a>.`}</p>` : null}`;
+    ${total ? html`<p class="sum">Together ${counted(total.answers, "answer")}, ${figure(tokensOf(total))} tokens, ${duration(total.seconds) || "0 s"}${total.money === null ? "" : `, ${money(total.money)}`}.${hasMoney || !me.value.owner ? "" : html` Money is counted for models that have a price in <a href=${addressOf("settings", "models")}>the settings of models</a>.`}</p>` : null}`;
 }
 
 const money = (amount) => (amount === null ? "–" : amount.toFixed(amount < 1 ? 4 : 2));

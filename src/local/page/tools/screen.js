@@ -4,6 +4,7 @@ import { html } from "../html.js";
 import { ScreenHead } from "../parts/screen_head.js";
 import { Tabs } from "../parts/tabs.js";
 import { Approvals } from "./approvals.js";
+import { Folders } from "./folders.js";
 import { HookList } from "./hooks.js";
 import { NewServer, ServerDetail, Servers } from "./mcp.js";
 import { ProfileDetail, ProfileForm, Profiles } from "./profiles.js";
@@ -17,6 +18,7 @@ const TABS = [
   { id: "profiles", title: "Profiles", text: "Kinds of assistants that a conversation can be answered by: each a text, and the tools that it may use.", Part: Profiles },
   { id: "mcp", title: "MCP servers", text: "Programs and services that bring tools of their own.", Part: Servers },
   { id: "hooks", title: "Hooks", text: "Programs of yours that are asked before and after what a turn does. They can forbid, never approve.", Part: HookList },
+  { id: "folders", title: "Folders", text: "Folders that you trust: their files count as yours, and they may instruct the assistant.", Part: Folders },
 ];
 
 /** @param {{path: string[]}} given */

@@ -9,6 +9,7 @@ import { Empty, Loading, Trouble } from "../parts/notes.js";
 import { useResource } from "../parts/resource.js";
 import { ScreenHead } from "../parts/screen_head.js";
 import { Table } from "../parts/table.js";
+import { Versions } from "../parts/versions.js";
 import { addressOf } from "../state/screens.js";
 import { ownerRequest } from "../state/system.js";
 import { Review } from "./review.js";
@@ -149,16 +150,7 @@ function Unapproved({ skill, path, done }) {
 function Proposal({ name, done }) {
   const path = `/skills/${encodeURIComponent(name)}`;
   const { data, trouble, reload } = useResource(`${path}/proposal`);
-  const [failure, fail] = useState(null);
-  const after = () => (fail(null), reload(), done());
-  const decide = (decision) => ownerRequest("POST", `${path}/proposal`, { decision }).then(after, fail);
   if (trouble) return html`<${Trouble} text="Its versions could not be read." failure=${trouble} act=${reload} />`;
   if (!data) return html`<${Loading} />`;
-  return html`${failure ? html`<${Trouble} text="Nothing was changed." failure=${failure} label="Close" act=${() => fail(null)} />` : null}
-    ${data.proposal ? html`<h2>Proposed change</h2><p class="lead">Proposed by ${data.proposal.by} on ${data.proposal.proposed_at.slice(0, 10)}.</p>
-      <pre class="text-block text-diff" tabindex="0" role="region" aria-label=${`Proposed change of ${name}`}>${data.proposal.diff.map((line, index) => html`<span key=${index} data-mark=${line[0]}>${line || " "}</span>`)}</pre>
-      <div class="deeds"><${Button} kind="accent" act=${() => decide("approve")}>Apply this change</${Button}> <${ConfirmButton} title="Discard this proposal?" verb="Discard it" text="The proposed text is deleted. The skill stays as it is." act=${() => ownerRequest("POST", `${path}/proposal`, { decision: "reject" }).then(after)}>Discard</${ConfirmButton}></div>` : null}
-    ${data.versions.length > 1 ? html`<h2>Versions</h2><ul class="things">${data.versions.map((version, index) => html`<li key=${version.number}><div class="head"><b>${version.number}</b><span class="grow">${version.by}</span><span class="num">${version.changed_at.slice(0, 16).replace("T", " ")} UTC</span>
-      ${index ? html`<${ConfirmButton} kind="quiet edged" label=${`Restore version ${version.number}`} title=${`Restore version ${version.number}?`} verb="Restore it" text="The present text is kept as a version, so that you can come back to it." act=${() => ownerRequest("POST", `${path}/revert`, { version: version.number }).then(after)}>Restore</${ConfirmButton}>` : html`<span class="tag">now</span>`}</div>
-      <details><summary>Text</summary><${Code} label=${`Version ${version.number}`} text=${version.text || "(no text)"} /></details></li>`)}</ul>` : null}`;
+  return html`<${Versions} data=${data} path=${path} name=${name} done=${() => (reload(), done())} />`;
 }

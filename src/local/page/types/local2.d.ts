@@ -1641,14 +1641,20 @@ export interface ModelBody {
   name: string;
 }
 
+/** The body of POST /models/check: a model as /models names it. */
+export interface ModelCheckBody {
+  name: string;
+}
+
 /** The body of POST /pictures: the http or https address of a picture. */
 export interface PictureBody {
   url: string;
 }
 
-/** The body of POST /skills/{name}/proposal. */
+/** The body of a decision about a proposed change: approve it, with the `digest` of the proposal that was shown, or reject it. */
 export interface ProposalBody {
   decision: "approve" | "reject";
+  digest?: string | null;
 }
 
 /** The body of POST /query. Without a session_id the query is a session of its own. `model` and `settings` are those of the conversation from this query on. */
@@ -1673,7 +1679,7 @@ export interface RedeliverBody {
   consumer?: string | null;
 }
 
-/** The body of POST /skills/{name}/revert. */
+/** The body of a return to an earlier version. */
 export interface RevertBody {
   version: number;
 }
@@ -1736,6 +1742,11 @@ export interface SkillToolsBody {
   review_id: string;
 }
 
+/** The body of PUT /soul: the whole text. */
+export interface SoulBody {
+  text: string;
+}
+
 /** The body of POST /stream/{stream_id}. What is left out stays as it is. */
 export interface StreamBody {
   sessions?: string[];
@@ -1756,6 +1767,12 @@ export interface ToolCallBody {
 export interface ToolsBody {
   allow?: string[] | null;
   deny?: string[];
+}
+
+/** The body of POST /trust: the folder, and the `digest` of its contents as GET /trust/contents showed them. */
+export interface TrustBody {
+  folder: string;
+  digest: string;
 }
 
 /** The body of POST /changes/undo: one of a call, a query, and a day, which is one of this machine's time zone. */

@@ -26,7 +26,7 @@ export function Changes({ call }) {
   </div>`;
 }
 
-function lines(diff) {
+export function lines(diff) {
   return diff.split("\n").map((line, number) => html`<span key=${number} class=${KINDS[line[0]] ?? ""}>${line}${"\n"}</span>`);
 }
 

@@ -10,7 +10,7 @@ CAPABILITY = Capability(
             Section.ASK,
             "Show the kinds of assistant that can answer",
             {
-                "list show": OnPage("tools/profiles", "the table, and the name of a profile"),
+                "list show": OnPage("tools/profiles", "the table, and *Its instructions* behind the name of a profile"),
             },
         ),
         "soul": Command(

@@ -31,8 +31,9 @@ BASE: dict[str, set[str]] = {
 # The participants of `models` and their messages: a capability like the others, unknown to its clients.
 MODEL_SERVICES = {"arbiter", "catalogue", "keeper", "leases", "lease_messages", "messages"}
 SHARED = {"core", "bus", "runtime", "queries", "models", "sandbox", "tools", "journal.client"}
-SHELLS = {"api", "cli"}  # they know no capability: they receive its routes and commands
-ROUTES, COMMANDS = {"routes", "endpoint", "sessions"}, {"commands", "file_commands", "stdio"}
+SHELLS = {"api", "cli"}  # they know no capability: routes and commands are given to them
+ROUTES = {"routes", "endpoint", "sessions", "profile_routes", "question_routes", "source_routes"}
+COMMANDS = {"commands", "file_commands", "stdio"}
 ROOT = {"run", "stories"}  # the composition root imports everything, and so does what plays on a whole system
 MESSAGES = {"messages", "lease_messages"}  # of another capability only these
 ONLY_IN_BUS = "zmq"

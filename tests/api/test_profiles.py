@@ -9,6 +9,7 @@ import pytest
 
 from local.api.profiles import with_profile
 from local.bus.messages import AnswerOptions, ParticipantStatus
+from local.core.data_dir import make_owner_token
 from local.core.profiles import AssistantProfile
 
 System = Any  # of conftest.py
@@ -80,3 +81,16 @@ def test_what_the_asker_says_comes_before_what_a_profile_says() -> None:
     profile = AssistantProfile("x", "It is.", None, temperature=0.1, max_tokens=100)
     options = with_profile(AnswerOptions(temperature=0.9, max_tokens=500), profile)
     assert (options.temperature, options.max_tokens) == (0.9, 100)
+
+
+async def test_the_owner_writes_a_profile_and_removes_it(client: httpx.AsyncClient, system: System) -> None:
+    body = {"description": "It reviews.", "tools": ["read_file"], "instructions": "Be brief."}
+    assert (await client.put("/profiles/reviewer", json=body)).status_code == 401
+    client.headers["authorization"] = f"Bearer {make_owner_token(system.journal_file.parent)}"
+    assert (await client.put("/profiles/reviewer", json=body)).json()["is_own"] is True
+    shown = (await client.get("/profiles/reviewer")).json()
+    assert (shown["instructions"], shown["tools"], shown["model"]) == ("Be brief.", ["read_file"], None)
+    assert (await client.put("/profiles/remember", json=body)).status_code == 422
+    assert (await client.put("/profiles/Not A Name", json=body)).status_code == 422
+    assert (await client.delete("/profiles/reviewer")).json() == {"name": "reviewer", "removed": True}
+    assert (await client.get("/profiles/reviewer")).status_code == 404

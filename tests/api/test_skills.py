@@ -10,6 +10,7 @@ import pytest
 
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo
+from local.core.data_dir import make_owner_token
 from local.runtime.participant import on
 from local.skills.messages import SkillRecord, SkillRequest, SkillResult
 from tests.api.hand_played import HandPlayed
@@ -61,3 +62,22 @@ async def test_where_nobody_holds_skills_the_answer_says_how_to_have_it(
     answer = await client.get("/skills")
     assert answer.status_code == 503
     assert "`files` is among the `participants`" in answer.json()["error"]["message"]
+
+
+async def test_a_skill_of_the_owner_s_is_edited_and_its_versions_are_kept(
+    client: httpx.AsyncClient, system: System
+) -> None:
+    client.headers["authorization"] = f"Bearer {make_owner_token(system.journal_file.parent)}"
+    assert (await client.post("/skills", json={"name": "tides", "description": "Tell the tides."})).status_code == 201
+    text = (await client.get("/skills/tides/source")).json()["text"]
+    assert text.startswith("---\nname: tides\n")
+    for wrong in ("nothing", text.replace("tides", "other", 1), "---\nname: tides\ndescription: d\n---"):
+        refused = await client.put("/skills/tides/source", json={"text": wrong})
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (422, "invalid")
+    changed = text.replace("What to do first.", "Look at the moon.")
+    assert (await client.put("/skills/tides/source", json={"text": changed})).json()["text"] == changed
+    assert (await client.get("/skills/tides/source")).json()["text"] == changed
+    versions = (await client.get("/skills/tides/proposal")).json()["versions"]
+    assert [version["text"] for version in versions] == [changed, text]
+    assert (await client.get("/skills/..%2Ftides/source")).status_code == 404
+    assert (await client.put("/skills/none/source", json={"text": changed})).status_code == 404

@@ -142,3 +142,31 @@ async def test_what_each_respondent_has_made_of_a_query_is_told_with_the_judgeme
         ("A", "Hi there.", 3), ("B", "Hey.", 5),
     ]  # fmt: skip
     assert (await client.get("/query/unknown/respondents")).status_code == 404
+
+
+async def test_past_questions_are_listed_with_how_they_went(client: httpx.AsyncClient, system: System) -> None:
+    for query_id, words in (("q1", "hello"), ("q2", "tool"), ("q3", "fail"), ("q4", "busy")):
+        await client.post("/query", json={"query": words, "query_id": query_id, "session_id": "s"})
+    await client.post("/query", json={"query": "hello", "query_id": "q5", "incognito": True})
+    async with system.bus("critic", journaled=True) as bus:
+        await bus.ready()
+        await bus.publish(CritiqueResult(query_id="q1", score=2, status="graded"), Trace("q1", None, "s"))
+
+    async def listed(filters: str = "") -> list[tuple[str, str]]:
+        lines = (await client.get(f"/questions?{filters}")).json()["questions"]
+        return [(line["query_id"], line["status"]) for line in lines]
+
+    all_of_them = [("q4", "failed"), ("q3", "failed"), ("q2", "answered"), ("q1", "answered")]
+    assert await listed() == all_of_them
+    assert await listed("only=failed") == all_of_them[:2]
+    assert await listed("only=slow") == []
+    assert await listed("only=poor") == all_of_them[3:]
+    assert await listed("tool=dice") == all_of_them[2:3]
+    assert await listed("session=another") == []
+    seen = list[str]()
+    cursor: str | None = ""
+    while cursor is not None:
+        page = (await client.get(f"/questions?limit=1{cursor}")).json()
+        seen += [line["query"] for line in page["questions"]]
+        cursor = None if page["before"] is None else f"&before={page['before']}"
+    assert seen == ["busy", "fail", "tool", "hello"]

@@ -293,6 +293,29 @@ async def test_a_job_that_nobody_could_do_is_refused_in_one_line_and_nothing_els
     assert "max_jobs" in error.message
 
 
+async def test_a_job_that_is_changed_keeps_its_runs_and_its_taint_and_runs_at_its_new_times(
+    clockwork: Clockwork,
+) -> None:
+    clockwork.stage.model.will_say("This.")
+    clockwork.stage.model.will_say("That.")
+    job_id = await clockwork.add()
+    clockwork.at(NINE)
+    await clockwork.run("answered")
+    order = NewJob(prompt="What is old?", schedule="30 * * * *", name="Old things")
+    changed = (await clockwork.ask("change", job_id=job_id, order=order, by="test")).jobs[0]
+    assert (changed.job_id, changed.name, changed.next_at) == (job_id, "Old things", NINE + HOUR / 2)
+    clockwork.at(NINE + HOUR / 2)
+    await clockwork.run("answered", 2)
+    assert [each.query for each in clockwork.queries()] == ["What is new?", "What is old?"]
+    assert len((await clockwork.ask("history", job_id=job_id)).runs) == 2
+    told = [each.job.prompt for each in clockwork.stage.door.of(CronJobChanged)]
+    assert told == ["What is new?", "What is old?"]
+    bad = await clockwork.ask("change", job_id=job_id, order=NewJob(prompt="?", schedule="61 * * * *"))
+    assert bad.error is not None
+    unknown = await clockwork.ask("change", job_id="none", order=order)
+    assert unknown.error is not None and unknown.error.kind == "not_found"
+
+
 async def test_the_next_times_of_a_schedule_are_shown_and_nothing_is_made(clockwork: Clockwork) -> None:
     order = NewJob(prompt="?", schedule="0 * * * *", time_zone="UTC")
     shown = await clockwork.ask("preview", order=order)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from local.core.errors import ConfigError
 from local.core.owner_texts import StandingTextFiles
-from local.core.profiles import ALIASES, NoSuchProfile, ProfileRegistry, parse_profile
+from local.core.profiles import ALIASES, AssistantProfile, NoSuchProfile, ProfileRegistry, parse_profile
 from local.core.trust import TrustRegistry
 
 REVIEWER = """---
@@ -197,3 +198,24 @@ def test_of_100_damaged_souls_each_is_told_or_one_clear_line(places: Places) -> 
         assert all(problem.isprintable() and "SOUL.md" in problem for problem in files.texts.problems)
         left_out += len(files.texts.problems)
     assert left_out > 6
+
+
+def test_a_profile_that_is_written_is_read_back_and_replaces_one_that_is_built_in_until_it_is_removed(
+    places: Places,
+) -> None:
+    registry = places.registry
+    code = AssistantProfile("code", "Reads: 'code' # and more", ("read_file",), "---\nLook.\n---", "m:7b", 0.5, 90)
+    assert registry.write(code).origin == str(places.own / "code.md")
+    registry.write(AssistantProfile("all", "All of them.", None))
+    found = registry.read()
+    assert found.problems == ()
+    for wanted in (code, AssistantProfile("all", "All of them.", None)):
+        read = found.find(wanted.name)
+        assert replace(read, origin=wanted.origin) == wanted
+    registry.remove("code")
+    assert registry.read().find("code").origin == "built in"
+    with pytest.raises(NoSuchProfile):
+        registry.remove("web")
+    (places.own / "mine.md").write_text("---\nname: mine\n---\n")
+    with pytest.raises(ConfigError, match="has a mistake"):
+        registry.write(AssistantProfile("mine", "Mine.", None))

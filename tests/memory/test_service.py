@@ -5,11 +5,12 @@ import re
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from local.core.errors import AlreadyRunning, ModelError, NotOnRecord
+from local.memory.messages import OnlySome
 from local.memory.service import EngramService
 from local.memory.store import AnswerRating, Change, EngramDraft, Ingested, Origin
 from local.memory.vectors import NOT_READY
@@ -129,6 +130,15 @@ async def test_paging_by_time_and_id_leaves_out_none_of_those_asked_at_one_time(
         last = {"before": found[-1].asked_at, "before_id": found[-1].engram_id}
     assert sorted(listed) == [f"number {number}" for number in range(5)]
     assert listed[3:] == ["number 1", "number 0"]
+
+
+async def test_some_engrams_alone_are_listed(service: EngramService, exchange: Make) -> None:
+    for name in ("plain", "pinned", "poor", "web"):
+        await service.ingest(exchange(name, query_id=name, origin=Origin.WEB if name == "web" else Origin.ASSISTANT))
+    await service.pin("ann", exchange("pinned", query_id="pinned").engram_id)
+    await service.grade("poor", "A", 2.0)
+    listed = [[engram.query for engram in await service.recent("ann", only=only)] for only in get_args(OnlySome)]
+    assert listed == [["pinned"], [], ["poor"], ["web"]]
 
 
 async def test_a_session_is_repeated_in_what_other_sessions_have_recalled_of_it(

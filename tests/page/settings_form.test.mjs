@@ -83,3 +83,9 @@ test("settings are found by the words of their name and their text, those with i
 test("an error beside its field has no file and line", () => {
   assert.equal(withoutPlace("/home/me/critic.yaml:3: a: expected 1: 2"), "a: expected 1: 2");
 });
+
+test("one of several names is a choice, however they are put together", () => {
+  const schema = { properties: { profile: { anyOf: [{ const: "auto", type: "string" }, { enum: ["selene", "json"], type: "string" }], default: "auto" } } };
+  const [field] = fieldsOf({ schema });
+  assert.deepEqual([field.kind, field.options, field.value], ["choice", ["auto", "selene", "json"], "auto"]);
+});

@@ -96,7 +96,7 @@ def test_a_goal_is_set_checked_reached_and_taken_up_again(visit: Visit, paged: P
     page = visit(viewport={"width": 360, "height": 740}, color_scheme="dark").open("#/agents/goals")
     page.get_by_label("New goal").fill("Hand in the tax return")
     page.get_by_label("Check it").select_option("Every Friday at 18:00")
-    page.get_by_role("button", name="Set this goal").press("Enter")
+    page.get_by_role("button", name="Set goal").press("Enter")
     goal = page.locator(".things > li", has_text="Hand in the tax return")
     expect(goal).to_contain_text("Every Friday at 18:00")
     assert overflow(page) == [0, 0, 0]

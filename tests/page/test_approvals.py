@@ -81,6 +81,25 @@ def test_a_card_says_how_to_sign_in_and_is_answered_then(visit: Visit, paged: Pa
     expect(page.locator("article.turn").first).to_be_visible()  # which the owner's Unix user may read all the same
 
 
+def test_the_permissions_that_are_chosen_for_a_conversation_are_those_of_its_questions(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    paged.script({"user": "^sixth list", "replies": [write("sixth.txt", "milk\n"), {"content": "It is there."}]})
+    page = visit().open(paged.sign_in())
+    page.get_by_role("button", name="How it is answered").click()
+    chosen = page.get_by_role("dialog").get_by_label("Permissions")
+    chosen.select_option("Change files without asking")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    ask(page, "sixth list")
+    answered(page)
+    assert [(call["tool"], call["error"]) for call in calls_of(page, paged)] == [("write_file", None)]
+    page.reload()
+    page.get_by_role("button", name="Change files without asking ×").click()
+    ask(page, "sixth list, once more")
+    card_of(page).get_by_role("button", name="Deny").click()
+    answered(page)
+
+
 def said(tool: str, **arguments: Any) -> dict[str, Any]:
     return {"tool_calls": [{"name": tool, "arguments": arguments}]}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from tests.page.conftest import PagedSystem, Visitor
+from tests.page.conftest import WINDOW, PagedSystem, Visitor
 
 Visit = Callable[..., Visitor]
 
@@ -93,8 +93,14 @@ def test_an_answer_grows_as_markdown_and_ends_as_the_record_has_it(visit: Visit,
     page.click(".thinking summary")
     expect(page.locator(".thinking strong")).to_have_text("think")
     live = page.locator("[data-answer]").inner_text()
+    page.set_viewport_size({"width": 1280, "height": 420})
+    page.evaluate("document.querySelector('.scroll').scrollTop = 90")
+    expect(page.get_by_role("button", name="To the end")).to_be_visible()
     page.reload()
     answered(page)
+    expect(page.locator(".thinking strong")).to_be_visible()  # as it was left
+    assert abs(page.evaluate("document.querySelector('.scroll').scrollTop") - 90) <= 1
+    page.set_viewport_size(WINDOW)
     expect(page.locator("[data-answer] .c-kwd").first).to_be_visible()
     expect(page.locator("[data-answer] math")).to_have_count(2)
     page.get_by_role("button", name="Footnote a", exact=True).click()

@@ -74,14 +74,18 @@ def test_keys_open_the_inspector_and_its_address_can_be_opened_again(visit: Visi
     page.keyboard.press("ArrowLeft")
     expect(page.locator("[data-tab=story][role=tab]")).to_be_focused()
     expect(page.locator(".story")).to_contain_text("The answer was complete")
+    page.keyboard.press("ArrowRight")
+    page.get_by_role("button", name="Next message").click()
+    moment = page.locator("[data-moment]").inner_text()
     address = page.evaluate("location.hash")
     page.keyboard.press("Escape")
     expect(page.locator(".inspector")).to_have_count(0)
     expect(page.locator("article.turn")).to_be_focused()
-    assert re.fullmatch(r"#/c/[^/]+/[^/]+", address)
+    assert re.fullmatch(r"#/c/[^/]+/[^/]+@[\d.]+", address)
     page.evaluate("sessionStorage.clear()")  # as it is in another tab
     page.goto(f"{visitor.url}/?debug{address}")
-    expect(page.locator(f"[data-query='{address.split('/')[-1]}'] [data-answer]")).to_be_visible()
+    expect(page.locator(f"[data-query='{address.split('/')[-1].split('@')[0]}'] [data-answer]")).to_be_visible()
+    expect(page.locator("[data-moment]")).to_have_text(moment)
 
 
 def test_a_long_and_hostile_trace_is_a_few_rows_of_words(visit: Visit, paged: PagedSystem) -> None:

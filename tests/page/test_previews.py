@@ -59,7 +59,8 @@ def other_host() -> Iterator[tuple[str, list[str]]]:
 
 def test_a_preview_shows_what_the_model_wrote_and_reaches_nothing(visit: Visit, paged: PagedSystem) -> None:
     with other_host() as (out, reached):
-        answer = f"```html\n{HOSTILE.format(out=out, api=paged.url)}\n```"
+        diagram = "```mermaid\ngraph TD\nA[<img src=x onerror=top.pwned()>] --> B\n```"
+        answer = f"```html\n{HOSTILE.format(out=out, api=paged.url)}\n```\n\n{diagram}"
         paged.script({"user": "^draw a hostile page", "replies": [{"content": answer}]})
         visitor = visit()
         visitor.expected = lambda trouble: "Security Policy" in trouble or "sandboxed" in trouble  # refused
@@ -67,7 +68,12 @@ def test_a_preview_shows_what_the_model_wrote_and_reaches_nothing(visit: Visit, 
         ask(page, "draw a hostile page")
         answered(page)
         expect(page.locator("iframe")).to_have_count(0)  # not by itself
-        page.get_by_role("button", name="Preview").click()
+        page.get_by_role("button", name="Preview").nth(1).click()
+        drawn = page.get_by_role("region", name="Diagram of the code above")
+        expect(drawn.locator("text").first).to_have_text("<img src=x")
+        expect(drawn.locator(".line")).to_have_count(1)
+        page.get_by_role("button", name="Close the preview").click()
+        page.get_by_role("button", name="Preview").first.click()
         frame = page.frame_locator("iframe").frame_locator("iframe")
         expect(frame.locator("#mark")).to_have_css("color", "rgb(1, 2, 3)")
         for one in ("#leave", "#send", "#mark"):

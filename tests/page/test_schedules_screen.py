@@ -67,6 +67,13 @@ def test_on_a_phone_jobs_are_cards_and_a_looser_mode_needs_the_token(visit: Visi
     assert violations(page, "main") == []
     page.get_by_role("button", name="Pause Evening").click()
     expect(page.get_by_role("row", name="Evening")).to_contain_text("paused")
+    page.get_by_role("link", name="Evening").click()
+    page.get_by_role("link", name="Change").click()
+    expect(page.get_by_label("Question")).to_have_value("Summarise my day")
+    page.get_by_label("Name").fill("Late evening")
+    page.get_by_role("button", name="Save the changes").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Late evening")
+    page.get_by_role("link", name="All schedules").click()
     page.get_by_role("link", name="New schedule").click()
     page.get_by_label("Question").fill("Tidy up")
     page.get_by_text("Change files without asking").click()

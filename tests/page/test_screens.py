@@ -15,7 +15,8 @@ from tests.page.test_palette import open_palette
 PARTS = (
     *("system/participants", "system/usage", "system/backups", "system/log", "system/users"),
     *("settings/critic", "agents/goals", "agents/reflection", "memory/soul", "activity/changes", "activity/subjects"),
-    *("tools/approvals", "tools/skills", "tools/mcp", "tools/hooks", "tools/folders"),
+    *("tools/approvals", "tools/skills", "tools/profiles", "tools/mcp", "tools/hooks", "tools/folders"),
+    "activity/questions",
 )
 TITLES = ("Memory", "Activity", "Agents", "Schedules", "Tools", "Participants", "System", "Settings")
 

@@ -68,7 +68,8 @@ class Typist:
     def command(self, name: str, title: str) -> None:
         """Do something by its name."""
         self.press("Control+k")
-        expect(self.page.get_by_role("combobox")).to_be_focused()
+        expect(self.page.get_by_role("combobox", name="Search and commands")).to_be_focused()
         self.write(name)
-        expect(self.page.get_by_role("option", selected=True)).to_contain_text(title)
+        results = self.page.get_by_role("listbox", name="Results")
+        expect(results.get_by_role("option", selected=True)).to_contain_text(title)
         self.press("Enter")

@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { panned, placed, shares, ticks, waterfall, zoomed } from "../../src/local/page/core/waterfall.js";
+import { atMoment, besides, panned, placed, shares, ticks, waterfall, zoomed } from "../../src/local/page/core/waterfall.js";
 
 const span = (id, started, ended, more = {}) => ({ id, parent: null, kind: "model", name: id, started, ended, ...more });
 
@@ -88,4 +88,12 @@ test("shares add up and leave out what took nothing", () => {
   const found = shares({ tool: 1, model: 3, line: 0 });
   assert.deepEqual(found.map(({ name, share }) => [name, share]), [["model", 0.75], ["tools", 0.25]]);
   assert.deepEqual(shares(undefined), []);
+});
+
+test("a moment has what ran then, and the messages beside it", () => {
+  const fall = waterfall({ spans: [span("a", 10, 12), span("b", 11, 14)] }, 0);
+  assert.deepEqual([0.5, 1.5, 3].map((after) => atMoment(fall, after)), [["a"], ["a", "b"], ["b"]]);
+  const sent = [{ subject: "second", sent_at: 12 }, { subject: "first", sent_at: 10.5 }, { subject: "never" }];
+  const found = [0, 0.5, 1, 2].map((after) => besides(sent, 10, after));
+  assert.deepEqual(found.map(({ previous, next, message }) => [previous, next, message?.subject ?? null]), [[null, 0.5, null], [null, 2, "first"], [0.5, 2, "first"], [0.5, null, "second"]]);
 });

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import yaml
 from pydantic import Field, StringConstraints, ValidationError
 
 from local.core.config import Settings
 from local.core.config_file import ConfigFile, faults, suggestion
 from local.core.config_file import settings_fault as fault
 from local.core.errors import BadRequest, ConfigError
-from local.core.front_matter import split_front_matter
+from local.core.files import write_private
+from local.core.front_matter import FENCE, split_front_matter
 from local.core.trust import AGENTS, FOLDER, MOST_PROFILES, SUFFIX, TrustRegistry
 from local.core.versioned_text import read_text
 
@@ -27,6 +29,7 @@ RESERVED = frozenset({"remember"})  # a model's name at /v1 that means something
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1024)]
 ToolName = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_-]{1,64}|\*)$")]
+ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./:@-]{0,199}$")]
 
 
 class ProfileSettings(Settings):
@@ -35,7 +38,7 @@ class ProfileSettings(Settings):
     name: Name
     description: Line
     tools: Annotated[tuple[ToolName, ...], Field(min_length=1, max_length=MOST_TOOLS)]
-    model: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./:@-]{0,199}$")] | None = None
+    model: ModelName | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     instructions: str = ""
@@ -76,6 +79,21 @@ def parse_profile(path: Path, text: str) -> AssistantProfile:
         max_tokens=said.max_tokens,
         origin=str(path),
     )
+
+
+def profile_text(profile: AssistantProfile) -> str:
+    """The text of a profile's file, which `parse_profile` reads."""
+    header = {
+        "name": profile.name,
+        "description": profile.description,
+        "tools": [EVERY_TOOL] if profile.tools is None else list(profile.tools),
+        "model": profile.model,
+        "temperature": profile.temperature,
+        "max_tokens": profile.max_tokens,
+    }
+    said = {key: value for key, value in header.items() if value is not None}
+    settings = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=1000)
+    return f"{FENCE}\n{settings}{FENCE}\n{profile.instructions}\n"
 
 
 def _fault(settings: ConfigFile, error: ValidationError) -> ConfigError:
@@ -178,6 +196,37 @@ class ProfileRegistry:
                 except ConfigError as error:
                     problems.append(" ".join(str(error).split()))
         return Profiles(built_in | found, tuple(problems) if of_owner else ())
+
+    def own(self, name: str) -> Path | None:
+        """The file of the owner's profile of that name; None if there is none."""
+        for path, text in self._own([]):
+            try:
+                if parse_profile(path, text).name == name:
+                    return path
+            except ConfigError:
+                continue  # it is among the problems
+        return None
+
+    def write(self, profile: AssistantProfile) -> AssistantProfile:
+        """Store a profile of the owner's, in place of the owner's of that name. Raises `ConfigError` for one that could
+        not be read back, and where a file with a mistake has its name; and `OSError`."""
+        known = self.own(profile.name)
+        path = known or self._settings / f"{profile.name}{SUFFIX}"
+        if known is None and path.exists():
+            raise fault(path, None, "the file has a mistake; repair or remove it first")
+        text = profile_text(profile)
+        written = parse_profile(path, text)
+        self._settings.mkdir(parents=True, exist_ok=True)
+        write_private(path, text)
+        return written
+
+    def remove(self, name: str) -> None:
+        """Delete the owner's profile of that name; one that is built in counts again. Raises `NoSuchProfile`, and
+        `OSError`."""
+        path = self.own(name)
+        if path is None:
+            raise NoSuchProfile(f"there is no profile {name[:100]!r} of yours")
+        path.unlink()
 
     def _own(self, problems: list[str]) -> Iterator[tuple[Path, str]]:
         try:

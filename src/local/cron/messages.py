@@ -9,7 +9,7 @@ from pydantic import Field
 from local.bus.message import Data, Delivery, ErrorInfo, Message
 from local.bus.vocabulary import Mode
 
-CronVerb = Literal["list", "preview", "add", "remove", "pause", "resume", "run", "history"]
+CronVerb = Literal["list", "preview", "add", "change", "remove", "pause", "resume", "run", "history"]
 MissedPolicy = Literal["once", "all", "none"]
 CronRunState = Literal["due", "asked", "answered", "failed", "cancelled", "refused", "missed"]
 
@@ -67,7 +67,7 @@ class CronRunRecord(Data):
 
 
 class CronJobChanged(Message):
-    """Published by `cron` when a job was added, paused, resumed or removed (`what`)."""
+    """Published by `cron` when a job was added, changed, paused, resumed or removed; `what` is its state."""
 
     subject = "cron.job.changed"
     delivery = Delivery.CONFIRMED
@@ -85,9 +85,9 @@ class CronRun(Message):
 
 
 class CronRequest(Message):
-    """A frontend's request about jobs: list, preview (when the job of `order` would run), add (`order`), remove, pause,
-    resume, run now, or history (the runs of one). With `of_user` only that user's jobs exist. It is not recorded,
-    because it may be refused."""
+    """A frontend's request about jobs: list, preview (when the job of `order` would run), add (`order`), change (to
+    `order`), remove, pause, resume, run now, or history (the runs of one). With `of_user` only that user's jobs exist.
+    It is not recorded, because it may be refused."""
 
     subject = "cron.request."
     delivery = Delivery.EPHEMERAL

@@ -1,4 +1,4 @@
-"""The routes of scheduled jobs: list, make, pause, resume, run and remove them, and see their runs."""
+"""The routes of scheduled jobs: list, make, change, pause, resume, run and remove them, and see their runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Line = Annotated[str, Query(max_length=400)]
 
 
 class JobBody(NewJob):
-    """The body of POST /cron; `by` names the frontend."""
+    """The body of POST /cron and of PUT /cron/{job_id}; `by` names the frontend."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     by: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,32}$")] = "api"
@@ -39,6 +39,7 @@ def add_routes(routes: APIRouter) -> None:
     routes.add_api_route("/cron", jobs.listing, methods=["GET"])
     routes.add_api_route("/cron/times", jobs.times, methods=["GET"])
     routes.add_api_route("/cron", jobs.add, methods=["POST"], openapi_extra=takes(JobBody))
+    routes.add_api_route("/cron/{job_id}", jobs.replace, methods=["PUT"], openapi_extra=takes(JobBody))
     routes.add_api_route("/cron/{job_id}", jobs.change, methods=["PATCH"], openapi_extra=takes(JobChangeBody))
     routes.add_api_route("/cron/{job_id}", jobs.remove, methods=["DELETE"])
     routes.add_api_route("/cron/{job_id}/run", jobs.run, methods=["POST"])
@@ -71,11 +72,18 @@ class _Jobs:
         """Create a job. The status is 201. Its mode is `dontAsk` unless the body names one; a mode that allows more
         needs the owner token.
         """
-        body = await read_body(request, JobBody)
-        mode = api().mode_of(body.mode, caller, is_followed=False)
-        order = NewJob(**body.model_dump(exclude={"by", "mode"}), mode=mode)
-        result = await _ask("add", caller.user_id, order=order, by=body.by)
+        order, by = await _ordered(request, caller)
+        result = await _ask("add", caller.user_id, order=order, by=by)
         return JsonResponse(result.jobs[0], 201)
+
+    @open_to(Access.USERS)
+    async def replace(self, job_id: PathId, request: Request, caller: Caller) -> Response:
+        """Replace what a job asks, when and how, from now on; what the body leaves out gets its default, and its mode
+        needs what that of a new job does. The runs stay.
+        """
+        order, by = await _ordered(request, caller)
+        result = await _ask("change", caller.user_id, job_id=job_id, order=order, by=by)
+        return JsonResponse(result.jobs[0])
 
     @open_to(Access.USERS)
     async def change(self, job_id: PathId, request: Request, caller: Caller) -> Response:
@@ -101,6 +109,13 @@ class _Jobs:
         """List the runs of a job, the latest first."""
         result = await _ask("history", caller.user_id, job_id=job_id, limit=limit)
         return JsonResponse({"job_id": job_id, "runs": result.runs})
+
+
+async def _ordered(request: Request, caller: Caller) -> tuple[NewJob, str]:
+    """The order in a body, with a mode that the caller may choose, and the frontend that it names."""
+    body = await read_body(request, JobBody)
+    mode = api().mode_of(body.mode, caller, is_followed=False)
+    return NewJob(**body.model_dump(exclude={"by", "mode"}), mode=mode), body.by
 
 
 async def _ask(verb: CronVerb, of_user: str | None, **fields: Any) -> CronResult:

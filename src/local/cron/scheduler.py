@@ -207,6 +207,17 @@ class JobRegistry:
         await self._store.add(job)
         return await self._changed(StoredJob(job, "active", int(job.created_at), is_published=False))
 
+    async def change(self, job_id: str, of_user: str | None, order: NewJob) -> StoredJob:
+        """Replace what a job asks, when and how, from now on; its runs and its maker stay, and so does its taint.
+        Raises `NoSuchJob`, `BadJob`, `BadSchedule`."""
+        stored = self.get(job_id, of_user)
+        made = stored.job
+        maker = JobMaker(job_id, made.user_id, made.created_by, made.tainted)
+        job = job_of(order, maker, self._config, self._zone, self._clock())
+        decided = int(job.created_at)
+        await self._store.replace(job, decided)
+        return await self._changed(replace(stored, job=job, decided=decided, is_told=False))
+
     def preview(self, order: NewJob) -> tuple[str, list[int]]:
         """Return the time zone of a job that would be made now, and its next times. Raises `BadJob`, `BadSchedule`."""
         job = job_of(order, JobMaker(""), self._config, self._zone, self._clock())
@@ -255,7 +266,8 @@ class JobRegistry:
         """Publish a change under an id that is always the same for it, so that publishing again changes nothing."""
         job = stored.job
         message = CronJobChanged(what=stored.state, job=self.record(stored))
-        envelope_id = uuid.uuid5(_NAMESPACE, f"{job.job_id}\n{stored.state}\n{stored.decided}").hex
+        body = job.model_dump_json()
+        envelope_id = uuid.uuid5(_NAMESPACE, f"{job.job_id}\n{stored.state}\n{stored.decided}\n{body}").hex
         trace = Trace(job.job_id, None, job.session_id, job.user_id)
         await self._bus.publish(message, trace, envelope_id=envelope_id, seconds=math.inf)
         await self._store.job_published(job.job_id, stored.state)

@@ -245,8 +245,14 @@ class JobStore(OwnedDatabase):
         sql = "UPDATE jobs SET state = ?, decided = ?, told = '' WHERE job_id = ?"
         await self.write(lambda db: db.execute(sql, (state, decided, job_id)).rowcount)
 
-    async def job_published(self, job_id: str, state: JobState) -> None:
-        """Note that a state was published; the row of a removed job is deleted."""
+    async def replace(self, job: CronJobRecord, decided: int) -> None:
+        """Store a job in place of the one with its id."""
+        body = job.model_dump_json(exclude=OF_THE_MOMENT)
+        sql = "UPDATE jobs SET body = ?, decided = ?, told = '' WHERE job_id = ?"
+        await self.write(lambda db: db.execute(sql, (body, decided, job.job_id)).rowcount)
+
+    async def job_told(self, job_id: str, state: JobState) -> None:
+        """That state was published; nothing is kept of a job that is removed."""
 
         def work(db: sqlite3.Connection) -> None:
             db.execute("UPDATE jobs SET told = state WHERE job_id = ? AND state = ?", (job_id, state))

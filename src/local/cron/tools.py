@@ -203,6 +203,8 @@ class Cron(ToolGroup):
             return self._result(verb, [stored], await scheduler.history(request.job_id, request.limit))
         if verb == "remove":
             stored = await scheduler.remove(request.job_id, request.of_user)
+        elif verb == "change":
+            stored = await scheduler.registry.change(request.job_id, request.of_user, _ordered(request))
         else:
             stored = await scheduler.registry.set_state(request.job_id, request.of_user, STATES[verb])
         scheduler.wake()

@@ -3,14 +3,14 @@
 from local.core.capability import Capability, Command, OnPage, Section
 
 CAPABILITY = Capability(
-    routes=("local.instructions.routes:add_routes",),
+    routes=("local.instructions.routes:add_routes", "local.instructions.profile_routes:add_routes"),
     commands={
         "profiles": Command(
             "local.instructions.commands:profile_app",
             Section.ASK,
             "Show the kinds of assistant that can answer",
             {
-                "list show": OnPage("chat", "*Profile* behind the sliders in the header"),
+                "list show": OnPage("tools/profiles", "the table, and *Its instructions* behind the name of a profile"),
             },
         ),
         "soul": Command(

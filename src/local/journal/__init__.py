@@ -4,7 +4,7 @@ from local.core.capability import Capability, Command, OnlyInTerminal, OnPage, S
 
 CAPABILITY = Capability(
     messages=("local.journal.messages",),
-    routes=("local.journal.routes:add_routes",),
+    routes=("local.journal.routes:add_routes", "local.journal.question_routes:add_routes"),
     requests=("local.journal.messages:JournalDeadRead", "local.journal.messages:JournalRedeliver"),
     commands={
         "journal": Command(

@@ -306,7 +306,9 @@ class MemoryRequestHandler:
         if request.cursor:
             before, before_id = place_of(request.cursor)
         limit = request.limit + 1  # one to see if it ends
-        engrams = await self._engrams.recent(user_id, limit=limit, before=before, before_id=before_id)
+        engrams = await self._engrams.recent(
+            user_id, limit=limit, before=before, before_id=before_id, only=request.only
+        )
         shown = page([engram_record(engram, SHORT) for engram in engrams[: request.limit]])
         if len(shown) == len(engrams):
             return MemoryResult(verb=request.verb, engrams=shown)

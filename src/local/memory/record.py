@@ -6,9 +6,9 @@ import hashlib
 import json
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 from local.core.errors import NotOnRecord
 from local.core.text import masked
@@ -17,7 +17,7 @@ from local.memory import facts
 from local.memory import facts as succession
 from local.memory import store as lexical
 from local.memory.facts import CLASSIFIED, PENDING, FactFinding
-from local.memory.messages import engram_id
+from local.memory.messages import OnlySome, engram_id
 from local.memory.store import (
     USERS_RESPONDENT,
     AnswerRating,
@@ -98,13 +98,22 @@ def engram(db: sqlite3.Connection, user_id: str, engram_id: str) -> Engram:
     return stored_engram(row_of(db, user_id, engram_id))
 
 
-def recent(db: sqlite3.Connection, user_id: str, limit: int, before: tuple[float, str]) -> list[Engram]:
-    """Return a user's engrams before a time and engram_id, the latest first, of one time by id; other respondents'
-    answers are not shown to users.
-    """
+ONLY: Final[Mapping[OnlySome, str]] = {
+    "pinned": "pinned",
+    "rated": "sentiment IS NOT NULL",
+    "poor": "(score <= 2 OR sentiment < 0)",
+    "untrusted": "(tainted OR origin IN ('web', 'tool'))",
+}
+
+
+def recent(
+    db: sqlite3.Connection, user_id: str, limit: int, before: tuple[float, str], only: OnlySome | None = None
+) -> list[Engram]:
+    """A user's engrams before a time and engram_id, the latest first, of one time by id; what other respondents said is
+    no user's business. With `only` some of them."""
     sql = (
         "SELECT * FROM engrams WHERE user_id = ? AND (asked_at, engram_id) < (?, ?) AND respondent_id = ?"
-        " ORDER BY asked_at DESC, engram_id DESC LIMIT ?"
+        f" AND {ONLY[only] if only else 'TRUE'} ORDER BY asked_at DESC, engram_id DESC LIMIT ?"
     )
     return [stored_engram(row) for row in db.execute(sql, (user_id, *before, USERS_RESPONDENT, limit)).fetchall()]
 

@@ -23,6 +23,7 @@ from local.memory.messages import (
     MemoryRequest,
     MemoryResult,
     MemoryVerb,
+    OnlySome,
     OutcomeRecord,
 )
 
@@ -107,18 +108,19 @@ class _Memory:
         limit: Limit = 10,
         cursor: Cursor = "",
         before: Before = None,
+        only: OnlySome | None = None,
     ) -> Response:
-        """With `query`, the relevant exchanges, best first; without, the latest ones: those after the page with the
-        `cursor`, or those asked `before`.
-        """
+        """With `query`, what has to do with it, best first; without, the latest exchanges: those after the page that
+        gave the `cursor`, or those asked `before`; with `only` those that are pinned, rated by the user, poor (graded 1
+        or 2, or rated bad), or have untrusted content."""
         if not query.strip():
-            page = await _ask("list", caller.name, limit=limit, cursor=cursor, before=before)
+            page = await _ask("list", caller.name, limit=limit, cursor=cursor, before=before, only=only)
             paging = {"cursor": page.cursor or None, "more_before": page.more_before}
             return JsonResponse({"engrams": _aged(page.engrams), **paging})
-        for name, given in (("before", before is not None), ("cursor", cursor)):
+        for name, given in (("before", before is not None), ("cursor", cursor), ("only", only)):
             if given:
                 raise RequestRefused(
-                    "invalid", f"{name}: a search has no pages; leave it out, or leave out the query", name
+                    "invalid", f"{name}: belongs to a list, not to a search; leave it out, or leave out the query", name
                 )
         found = await _ask("search", caller.name, query=query, limit=limit)
         return JsonResponse({"hits": _aged(found.hits), "degraded": found.degraded})

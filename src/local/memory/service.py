@@ -27,7 +27,7 @@ from local.memory import facts as succession
 from local.memory import search as recalling
 from local.memory.embeddings import Embedder
 from local.memory.facts import Classified, FactFinding, Kind, stored_fact
-from local.memory.messages import engram_id
+from local.memory.messages import OnlySome, engram_id
 from local.memory.record import Deletion, EditOutcome, HandEdit, KeptEntry, NoteDraft
 from local.memory.search import CANDIDATES, WEIGHTS, EngramQuestion, Found, Weights, rank
 from local.memory.statements import by_hand
@@ -476,10 +476,18 @@ class EngramService:
         """An engram of a user's."""
         return await self._store.read(lambda db: record.engram(db, user_id, engram_id))
 
-    async def recent(self, user_id: str, *, limit: int = 50, before: float = EVER, before_id: str = "") -> list[Engram]:
+    async def recent(
+        self,
+        user_id: str,
+        *,
+        limit: int = 50,
+        before: float = EVER,
+        before_id: str = "",
+        only: OnlySome | None = None,
+    ) -> list[Engram]:
         """Engrams asked before a time, in seconds since 1970, the latest first; with the id of one that was asked then,
-        those that come after it in this order."""
-        return await self._store.read(lambda db: record.recent(db, user_id, limit, (before, before_id)))
+        those that come after it in this order. With `only` some of them."""
+        return await self._store.read(lambda db: record.recent(db, user_id, limit, (before, before_id), only))
 
     async def pinned(self, user_id: str) -> list[Engram]:
         """Return the user's pinned engrams, in the order of pinning."""

@@ -41,7 +41,7 @@ CAPABILITY = Capability(
             "Set goals that are checked in the background",
             {
                 "list": OnPage("agents/goals", "*Active*"),
-                "set": OnPage("agents/goals", "*Set this goal*"),
+                "set": OnPage("agents/goals", "*Set goal*"),
                 "done": OnPage("agents/goals", "*Reached* beside a goal"),
                 "drop": OnPage("agents/goals", "*Give up* beside a goal"),
                 "reopen": OnPage("agents/goals", "*Take up again* beside a goal"),

@@ -4,7 +4,7 @@ from local.core.capability import Capability, Command, OnPage, Section
 
 CAPABILITY = Capability(
     messages=("local.skills.messages",),
-    routes=("local.skills.routes:add_routes",),
+    routes=("local.skills.routes:add_routes", "local.skills.source_routes:add_routes"),
     extensions={"files": "local.skills.tools:SkillService"},
     requests=("local.skills.messages:SkillRequest",),
     commands={
@@ -15,7 +15,7 @@ CAPABILITY = Capability(
             {
                 "list check": OnPage("tools/skills", "the column *State*"),
                 "show": OnPage("tools/skills", "press a skill: *Its text, as the model reads it*"),
-                "new": OnPage("tools/skills", "*Make this skill*"),
+                "new": OnPage("tools/skills", "*Create skill*"),
                 "approve": OnPage("tools/skills", "press a skill, then *Approve this skill*"),
                 "tools": OnPage(
                     "tools/skills", "press a skill, then *Review its tools* or *Withdraw the approval of its tools*"

@@ -331,12 +331,28 @@ class SkillProposalBook:
         own = self._settings.joinpath(*IN_SETTINGS, draft.name)
         if folder is None and own.exists():
             raise ConfigError(f"{own} already exists, and is not a usable skill")
-        versions = self._folder / draft.name
-        skill = SkillText(folder or own, self._settings, versions)
+        skill = SkillText(folder or own, self._settings, self._folder / draft.name)
         wanted = skill_text(draft, skill.text())
-        try:
-            versions.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_private(versions / PLACE_FILE, f"{skill.folder}\n")
-        except OSError as error:
-            raise ConfigError(f"{versions / PLACE_FILE} cannot be written: {error.strerror}") from None
+        self._keep(skill)
         return TextProposals(skill).propose(wanted, by)
+
+    def own(self, name: str) -> SkillText:
+        """The text of a skill in the owner's settings, whose versions are kept from now on. Raises `ConfigError`."""
+        folder = self._settings.joinpath(*IN_SETTINGS, name)
+        if not NAME.fullmatch(name) or not (folder / SKILL_FILE_NAME).is_file():
+            raise ConfigError(f"there is no skill {one_line(name)[:MOST_NAME]!r} in your settings")
+        skill = SkillText(folder, self._settings, self._folder / name)
+        if name not in self.names():
+            self._keep(skill)
+        elif self.text(name).folder != folder:
+            raise ConfigError(f"{skill.history.folder} has the versions of another skill {name!r}; move it away")
+        return skill
+
+    def _keep(self, skill: SkillText) -> None:
+        """Have the versions of a skill kept."""
+        place = skill.history.folder / PLACE_FILE
+        try:
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(place, f"{skill.folder}\n")
+        except OSError as error:
+            raise ConfigError(f"{place} cannot be written: {error.strerror}") from None

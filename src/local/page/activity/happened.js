@@ -7,11 +7,11 @@ import { Empty, Loading, Trouble } from "../parts/notes.js";
 import { Table } from "../parts/table.js";
 import { request } from "../net/api.js";
 import { me, now } from "../state/store.js";
-import { Chosen, KINDS_OF_ACTS, Participants, Sessions } from "./filters.js";
+import { ACT, Chosen, KINDS_OF_ACTS, Participants, Sessions } from "./filters.js";
 
 const COLUMNS = [
   { id: "at", title: "When", value: (row) => row.at, show: (row) => moment(row.at, now.value) },
-  { id: "kind", title: "Kind", value: (row) => row.kind },
+  { id: "kind", title: "Kind", value: (row) => ACT[row.kind] ?? row.kind },
   { id: "what", title: "What", value: (row) => row.what, show: (row) => what(row), isWide: true },
   { id: "by", title: "By", value: (row) => row.by },
 ];

@@ -1,4 +1,4 @@
-/** What happened and what it cost, changes of files, the messages on record, the bus as it is now, and dead letters. */
+/** What happened and what it cost, past questions, changes of files, the messages on record, the bus as it is now, and dead letters. */
 
 import { html } from "../html.js";
 import { sheet } from "../parts/sheet.js";
@@ -10,6 +10,7 @@ import { Bus } from "./bus.js";
 import { FileChanges } from "./changes.js";
 import { DeadLetters } from "./dead.js";
 import { Happened } from "./happened.js";
+import { Questions } from "./questions.js";
 import { Recorded } from "./recorded.js";
 import { Subjects } from "./subjects.js";
 
@@ -17,6 +18,7 @@ await sheet("./activity.css", import.meta.url);
 
 const TABS = [
   { id: "happened", title: "What happened", Inside: Happened, isFor: () => true },
+  { id: "questions", title: "Questions", Inside: Questions, isFor: () => true },
   { id: "usage", title: "Your usage", Inside: OwnUsage, isFor: (isOwner) => !isOwner },
   { id: "changes", title: "File changes", Inside: FileChanges, isFor: Boolean },
   { id: "messages", title: "Messages", Inside: Recorded, isFor: Boolean },

@@ -49,7 +49,7 @@ function NewGoal({ done }) {
   return html`<form class="box" onSubmit=${set} noValidate>
     <${Field} label="New goal" trouble=${trouble}>${(given) => html`<input type="text" ...${given} dir="auto" maxlength="1000" placeholder="Hand in the tax return by Friday" value=${text} onInput=${(event) => type(event.currentTarget.value)} />`}</${Field}>
     <${Field} label="Check it" help=${schedule ? scheduleWords(schedule) : "At most one remark at a time; what was said is not said again."}>${(given) => html`<select ...${given} value=${schedule} onChange=${(event) => plan(event.currentTarget.value)}>${OFFERED.map(([title, value]) => html`<option key=${value} value=${value}>${title}</option>`)}</select>`}</${Field}>
-    <div class="deeds"><button class="accent" type="submit">Set this goal</button></div>
+    <div class="deeds"><button class="accent" type="submit">Set goal</button></div>
   </form>`;
 }
 

@@ -102,3 +102,6 @@ export function untilWords(seconds) {
   }
   return seconds > 0 ? "in less than a minute" : "now";
 }
+
+/** What becomes of times that pass while LoCAL2 does not run. */
+export const MISSED = { once: "one run makes up for all of them", all: "each is made up for", none: "they are left out" };

@@ -36,8 +36,14 @@ export function fieldsOf({ schema, values: given, defaults: beneath, keys = {}, 
   });
 }
 
-/** A key in words. */
-export const titleOf = (name) => name.replaceAll("_", " ");
+/** A key, or a file of settings, in words. */
+export const titleOf = (name) => (name === "api" ? "API" : name.replaceAll("_", " "));
+
+/** What a file of settings is about, where its name does not say it to everybody. @type {Record<string, string>} */
+export const ABOUT = {
+  api: "this page, HTTP, budgets", arbiter: "whose turn it is at a model", critic: "grades", cron: "schedules", files: "your folder", gatekeeper: "permissions",
+  generator: "answers and prompts", journal: "the record", models: "servers and prices", reflection: "goals and dreams", reward: "ratings", shell: "commands", swarm: "agents", system: "what takes part",
+};
 
 /** What a field takes, in words; "" where anything goes. @param {Field} field */
 export function range(field) {
@@ -115,6 +121,8 @@ function resolved(property, schema) {
   if (name && schema.$defs?.[name]) return { ...resolved(schema.$defs[name], { ...schema, $defs: without(schema.$defs, name) }), default: property.default };
   const kinds = property.anyOf?.filter((one) => one.type !== "null");
   if (kinds?.length === 1) return { ...property, ...resolved(kinds[0], schema), isNullable: kinds.length < property.anyOf.length };
+  const named = (kinds ?? []).map((one) => resolved(one, schema)).map((one) => one.enum ?? (one.const === undefined ? null : [one.const]));
+  if (named.length && named.every(Boolean)) return { ...property, enum: named.flat(), isNullable: named.length < property.anyOf.length };
   return { isNullable: false, ...property };
 }
 

@@ -63,6 +63,25 @@ function extent(trace, spans, now) {
   return { from, to: Math.max(to, from + NARROWEST) };
 }
 
+/** What was going on so many seconds after the beginning, by its label. */
+export function atMoment({ rows, whole }, after) {
+  const at = whole.from + after;
+  return rows.filter((row) => row.from - SAME <= at && at <= row.to + SAME).map((row) => row.label);
+}
+
+const SAME = 1e-4; // seconds that a moment may be beside its message
+
+/** The times of the messages before and after a moment, in seconds since `from`, null where there is none, and the latest
+ * message that had been sent by then. @param {any[]} envelopes */
+export function besides(envelopes, from, after) {
+  const all = envelopes.filter((one) => Number.isFinite(one.sent_at)).map((one) => ({ message: one, after: Math.max(0, one.sent_at - from) })).sort((one, other) => one.after - other.after);
+  return {
+    previous: all.findLast((one) => one.after < after - SAME)?.after ?? null,
+    next: all.find((one) => one.after > after + SAME)?.after ?? null,
+    message: all.findLast((one) => one.after <= after + SAME)?.message ?? null,
+  };
+}
+
 /** Each span after its parent, siblings by their beginning; spans without a parent are roots. */
 function inOrder(spans) {
   const known = new Map(spans.map((span) => [span.id, span]));

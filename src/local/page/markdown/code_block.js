@@ -10,24 +10,26 @@ export function CodeBlock({ code, language, live }) {
   const name = language.split(/[\s{,:]/, 1)[0];
   const spans = useColours(code, name, live);
   const [isShown, show] = useState(false);
-  const canShow = !live && isDrawable(name, code);
+  const Inside = live || code.length > LONGEST ? null : insideOf(name.toLowerCase(), code);
   return html`<figure class="code" data-language=${name || "text"}>
-    <figcaption><span>${name || "text"}</span><span class="push"></span>${canShow ? html`<button type="button" class="quiet" aria-expanded=${isShown} onClick=${() => show(!isShown)}>${isShown ? "Close the preview" : "Preview"}</button>` : null}<${CopyButton} text=${code} what="code" /></figcaption>
+    <figcaption><span>${name || "text"}</span><span class="push"></span>${Inside ? html`<button type="button" class="quiet" aria-expanded=${isShown} onClick=${() => show(!isShown)}>${isShown ? "Close the preview" : "Preview"}</button>` : null}<${CopyButton} text=${code} what="code" /></figcaption>
     <pre tabindex="0" dir="ltr"><code>${spans
       ? spans.map(([text, kind]) => (kind ? html`<span class=${`c-${kind}`}>${text}</span>` : text))
       : code}</code></pre>
-    ${canShow && isShown ? html`<${Preview} key=${code} code=${code} />` : null}
+    ${Inside && isShown ? html`<${Inside} key=${code} code=${code} />` : null}
   </figure>`;
 }
 
 const Preview = lazy(() => import("../views/preview.js").then((file) => file.Preview), () => false);
 
-const LONGEST = 500_000; // characters of what is shown in a frame
+const Diagram = lazy(() => import("../views/diagram.js").then((file) => file.Diagram), () => false);
 
-function isDrawable(name, code) {
-  const language = name.toLowerCase();
-  const isMarkup = language === "html" || language === "svg" || (language === "xml" && /^\s*<svg[\s>]/.test(code));
-  return isMarkup && code.length <= LONGEST;
+const LONGEST = 500_000; // characters of what is drawn
+
+/** What draws a language, null where nothing does. */
+function insideOf(language, code) {
+  if (language === "mermaid") return Diagram;
+  return language === "html" || language === "svg" || (language === "xml" && /^\s*<svg[\s>]/.test(code)) ? Preview : null;
 }
 
 function useColours(code, name, live) {

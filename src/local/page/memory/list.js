@@ -14,6 +14,8 @@ import { Exchange } from "./exchange.js";
 import { focusSoon, useRemembered } from "./live.js";
 
 const PAGE = 50;
+/** @type {[string, string][]} */
+const ONLY = [["", "all exchanges"], ["pinned", "pinned"], ["rated", "rated by you"], ["poor", "graded 1 or 2, or rated bad"], ["untrusted", "with untrusted content"]];
 const NONE = html`<span class="none">–</span>`;
 
 const FIGURES = [
@@ -39,6 +41,7 @@ function Tags({ engram }) {
 export function ExchangeList() {
   const [typed, type] = useState("");
   const [asked, ask] = useState("");
+  const [only, show] = useState("");
   const search = (event) => {
     event.preventDefault();
     ask(typed.trim());
@@ -50,11 +53,13 @@ export function ExchangeList() {
       <button type="submit" class="edged">Search</button>
       ${asked ? html`<button type="button" class="edged" onClick=${all}>Show all</button>` : null}
     </form>
-    ${asked ? html`<${Hits} key=${asked} asked=${asked} />` : html`<${Latest} />`}`;
+    ${asked ? html`<${Hits} key=${asked} asked=${asked} />` : html`<p class="only"><label for="only-some">Show</label> <select id="only-some" value=${only} onChange=${(event) => show(event.target.value)}>${ONLY.map(([id, title]) => html`<option key=${id} value=${id}>${title}</option>`)}</select></p><${Latest} key=${only} only=${only} />`}`;
 }
 
-function Latest() {
-  const { data, trouble, reload } = useResource(`/memory?limit=${PAGE}`);
+/** @param {{only: string}} given */
+function Latest({ only }) {
+  const some = only ? `&only=${only}` : "";
+  const { data, trouble, reload } = useResource(`/memory?limit=${PAGE}${some}`);
   const [page, put] = useState(null);
   const [failure, fail] = useState(null);
   const [openId, open] = useState("");
@@ -66,9 +71,10 @@ function Latest() {
   }, [data]);
   if (trouble && !page) return html`<${Trouble} text="The memory could not be read." failure=${trouble} act=${reload} />`;
   if (!page) return html`<${Loading} />`;
+  if (!page.rows.length && only) return html`<${Empty}>No exchange matches.</${Empty}>`;
   if (!page.rows.length) return html`<${Empty}>Nothing is remembered yet. Every question and its answer will be here, unless the conversation is incognito.</${Empty}>`;
   const earlier = () =>
-    request("GET", `/memory?limit=${PAGE}&cursor=${encodeURIComponent(page.cursor)}`).then(({ engrams, cursor }) => (fail(null), put({ rows: [...page.rows, ...engrams], cursor }), (spoken.value = `${counted(engrams.length, "earlier exchange")}`)), fail);
+    request("GET", `/memory?limit=${PAGE}${some}&cursor=${encodeURIComponent(page.cursor)}`).then(({ engrams, cursor }) => (fail(null), put({ rows: [...page.rows, ...engrams], cursor }), (spoken.value = `${counted(engrams.length, "earlier exchange")}`)), fail);
   const change = (id, change) => put((before) => ({ ...before, rows: before.rows.flatMap((row) => (row.engram_id !== id ? [row] : change ? [{ ...row, ...change }] : [])) }));
   return html`${trouble ? html`<${Trouble} text="The memory could not be read again." failure=${trouble} act=${reload} />` : null}
     <${Table} label="Exchanges" columns=${columnsOf(openId, open, () => null)} rows=${page.rows} keyOf=${(row) => row.engram_id} below=${(row) => (row.engram_id === openId ? html`<${Exchange} key=${row.engram_id} id=${row.engram_id} change=${(now) => change(row.engram_id, now)} gone=${() => (change(row.engram_id, null), focusSoon())} />` : null)} />
@@ -89,5 +95,5 @@ function Hits({ asked }) {
   return html`${data.degraded.map((text) => html`<p class="note" key=${text}>${text}</p>`)}
     ${hits.length
       ? html`<${Table} label="Found exchanges" columns=${columnsOf(openId, open, why, [match])} rows=${hits} keyOf=${(row) => row.engram_id} below=${(row) => (row.engram_id === openId ? html`<${Exchange} key=${row.engram_id} id=${row.engram_id} change=${reload} gone=${() => (remove([...gone, row.engram_id]), focusSoon())} />` : null)} />`
-      : html`<${Empty}>Nothing that is remembered has to do with “${asked}”.</${Empty}>`}`;
+      : html`<${Empty}>Nothing in the memory matches “${asked}”.</${Empty}>`}`;
 }

@@ -38,7 +38,7 @@ export function Compare({ query }) {
     ${trouble ? html`<${Trouble} text="The comparisons could not be read." failure=${trouble} act=${load} />` : null}
     ${!entries ? (trouble ? null : html`<${Loading} />`) : query ? html`<${Pair} key=${`${query} ${isBlind}`} query=${query} verdict=${one} isBlind=${isBlind} voted=${votes[query]?.vote ?? ""} vote=${vote} />`
       : found.length ? html`<ul class="plain-rows comparisons">${found.map((each) => html`<li key=${each.key}><span><a href=${addressOf("participants", "critic", "compare", each.query_id)}>Comparison of ${moment(each.at, now.value)}</a> <small>${isBlind && !votes[each.query_id] ? "not voted on yet" : verdictOf(each)}</small></span></li>`)}</ul>`
-      : html`<${Empty}>No two answers were compared yet. Start LoCAL2 with a second respondent, which answers every question too: <code>scripts/run_local.py --respondent-b --model-b MODEL</code>, or a line <code>generator_b</code> in <code>system.yaml</code>.</${Empty}>`}
+      : html`<${Empty}>No two answers were compared yet. A second respondent answers every question, too, and the critic compares the answers: add <code>{"generator_b": {"model": "MODEL"}}</code> to “more participants” in the <a href=${addressOf("settings", "system", "more_participants")}>settings of the system</a>, and start LoCAL2 again.</${Empty}>`}
     ${before && !query ? html`<p class="more-messages"><${Button} act=${earlier}>Earlier comparisons</${Button}></p>` : null}`;
 }
 

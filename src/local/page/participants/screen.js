@@ -1,7 +1,8 @@
-/** Each participant's own panel: what it does, and where its settings are; the critic's has its judgements, too. */
+/** Each participant's own panel: what it does, and its settings; the critic's has its judgements, too. */
 
 import { html, useState } from "../html.js";
 import { groupsOf, lags } from "../core/bus.js";
+import { titleOf } from "../core/settings_form.js";
 import { figure } from "../core/words.js";
 import { Button } from "../parts/field.js";
 import { Messages } from "../parts/messages.js";
@@ -10,6 +11,9 @@ import { useResource } from "../parts/resource.js";
 import { ScreenHead } from "../parts/screen_head.js";
 import { sheet } from "../parts/sheet.js";
 import { Table } from "../parts/table.js";
+import { Tabs } from "../parts/tabs.js";
+import { SettingsForm } from "../settings/form.js";
+import { Waiting } from "../settings/waiting.js";
 import { addressOf } from "../state/screens.js";
 import { participants } from "../state/store.js";
 import { control } from "../state/system.js";
@@ -17,7 +21,7 @@ import { ParticipantStory } from "../views/inspector/participant_story.js";
 import { Compare } from "./compare.js";
 import { Judgements } from "./judgements.js";
 
-await sheet("./participants.css", import.meta.url);
+await Promise.all([sheet("../settings/settings.css", import.meta.url), sheet("./participants.css", import.meta.url)]);
 
 const TITLES = { activity: "Activity", judgements: "Judgements", compare: "Compare A and B", status: "Status", settings: "Settings" };
 
@@ -52,8 +56,8 @@ function Panel({ name, tab, rest }) {
   return html`<p class="crumbs"><a href=${addressOf("participants")}>‹ All participants</a></p>
     <${ScreenHead} title=${name} text=${facts}>${row ? html`<${Acts} row=${row} />` : null}</${ScreenHead}>
     ${!all.size ? html`<${Loading} />` : !row ? html`<${Empty}>There is no participant of this name. It may not be switched on in <code>system.yaml</code>.</${Empty}>` : null}
-    <nav class="screen-tabs" aria-label="Parts of this panel">${tabs.map((one, index) => html`<a key=${one} href=${index ? addressOf("participants", name, one) : addressOf("participants", name)} aria-current=${one === at ? "page" : null}>${TITLES[one]}</a>`)}</nav>
-    ${at === "activity" ? html`<${Done} name=${name} row=${row} />` : at === "judgements" ? html`<${Judgements} row=${row} />` : at === "compare" ? html`<${Compare} query=${rest[0] ?? ""} />` : at === "status" ? html`<div class="status-story"><${ParticipantStory} shown=${{ name }} isRaw=${false} /></div>` : html`<${Settings} name=${name} />`}`;
+    <${Tabs} screen="participants" path=${[name]} at=${at} tabs=${tabs.map((id) => ({ id, title: TITLES[id] }))} label="Parts of this panel" />
+    ${at === "activity" ? html`<${Done} name=${name} row=${row} />` : at === "judgements" ? html`<${Judgements} row=${row} />` : at === "compare" ? html`<${Compare} query=${rest[0] ?? ""} />` : at === "status" ? html`<div><div class="status-story"><${ParticipantStory} shown=${{ name }} isRaw=${false} /></div></div>` : html`<${Settings} name=${name} chosen=${rest[0] ?? ""} />`}`;
 }
 
 const LOSS = {
@@ -84,9 +88,12 @@ function Done({ name, row }) {
     <${Messages} wanted=${{ kind, session: "", participant: kind ? "" : name }} label=${`What ${name} did`} empty="It has not done anything yet that is on record." />`;
 }
 
-function Settings({ name }) {
+/** The files of settings that it reads, its own first; one of them is shown. @param {{name: string, chosen: string}} given */
+function Settings({ name, chosen }) {
   const { data, trouble, reload } = useResource("/settings");
-  const read = (data?.settings ?? []).filter((one) => one.name === name || one.read_by?.includes(name)).sort((one, other) => Number(other.name === name) - Number(one.name === name));
+  const read = (data?.settings ?? []).filter((one) => (one.name === name || one.read_by?.includes(name)) && Object.keys(one.keys ?? { any: 1 }).length).map((one) => one.name).sort((one, other) => Number(other === name) - Number(one === name));
+  const at = read.includes(chosen) ? chosen : read[0];
   return html`${trouble ? html`<${Trouble} text="The settings could not be read." failure=${trouble} act=${reload} />` : null}
-    ${read.length ? html`<p class="help">It reads these settings. A change takes effect after a restart, which is offered where it is saved.</p><ul class="plain-rows setting-files">${read.map((one) => html`<li key=${one.name}><a href=${addressOf("settings", one.name)}>Settings of ${one.name.replaceAll("_", " ")}</a></li>`)}</ul>` : data ? html`<${Empty}>It has no settings.</${Empty}>` : trouble ? null : html`<${Loading} />`}`;
+    ${read.length > 1 ? html`<p class="help">It reads several files: ${read.map((one, index) => html`${index ? " · " : ""}<a key=${one} href=${addressOf("participants", name, "settings", one)} aria-current=${one === at ? "page" : null}>${titleOf(one)}</a>`)}</p>` : null}
+    ${at ? html`<div><div class="section"><${Waiting} /><${SettingsForm} key=${at} name=${at} at="" changed=${reload} /></div></div>` : data ? html`<${Empty}>It has no settings.</${Empty}>` : trouble ? null : html`<${Loading} />`}`;
 }

@@ -1,7 +1,8 @@
 /** One job: what it asks and when, and its runs with their answers. */
 
 import { html, useState } from "../html.js";
-import { scheduleWords } from "../core/schedule_words.js";
+import { modeWords } from "../core/modes.js";
+import { MISSED, scheduleWords } from "../core/schedule_words.js";
 import { figure, moment } from "../core/words.js";
 import { Back, Facts, State, Words } from "../parts/detail.js";
 import { Button } from "../parts/field.js";
@@ -12,7 +13,6 @@ import { ScreenHead } from "../parts/screen_head.js";
 import { addressOf, goToScreen } from "../state/screens.js";
 import { now } from "../state/store.js";
 import { JobActs } from "./acts.js";
-import { MISSED, modeWords } from "./modes.js";
 import { Next } from "./next.js";
 
 const STATES = { due: ["busy", "about to start"], asked: ["busy", "running"], answered: ["good", "answered"], failed: ["bad", "failed"], cancelled: ["off", "stopped"], refused: ["bad", "not run"], missed: ["off", "missed"] };
@@ -29,7 +29,7 @@ export function JobDetail({ id }) {
   const job = data?.jobs.find((one) => one.job_id === id);
   const isMissing = data && !job;
   return html`<${Back} href=${addressOf("schedules")}>All schedules</${Back}>
-    <${ScreenHead} title=${job?.name ?? "Schedule"}><${Button} act=${again}>Reload</${Button}></${ScreenHead}>
+    <${ScreenHead} title=${job?.name ?? "Schedule"}>${job ? html`<a class="as-button edged" href=${addressOf("schedules", id, "change")}>Change</a>` : null}<${Button} act=${again}>Reload</${Button}></${ScreenHead}>
     ${failure ? html`<${Trouble} text="The job was not changed." failure=${failure} label="Close" act=${() => fail(null)} />` : null}
     ${trouble || isMissing ? html`<${Trouble} text=${isMissing ? "There is no such job. It may have been removed." : "The job could not be read."} failure=${trouble} act=${reload} />` : null}
     ${job ? html`<div><${Job} job=${job} />

@@ -1,7 +1,7 @@
 /** The settings: those of this page, one section for each file, and the secrets that they name. */
 
 import { html, useState } from "../html.js";
-import { foundSettings, titleOf } from "../core/settings_form.js";
+import { ABOUT, foundSettings, titleOf } from "../core/settings_form.js";
 import { Empty, Trouble } from "../parts/notes.js";
 import { useResource } from "../parts/resource.js";
 import { ScreenHead } from "../parts/screen_head.js";
@@ -42,7 +42,7 @@ export function Screen({ path: [name = "", key = ""] }) {
 }
 
 function Section({ name, title, at, changed = 0 }) {
-  return html`<li><a href=${name ? addressOf("settings", name) : addressOf("settings")} aria-current=${name === at ? "page" : null}>${title}${changed ? html` <small title="changed by you">${changed}<span class="unseen"> changed</span></small>` : null}</a></li>`;
+  return html`<li><a href=${name ? addressOf("settings", name) : addressOf("settings")} aria-current=${name === at ? "page" : null}>${title}${changed ? html` <small title="changed by you">${changed}<span class="unseen"> changed</span></small>` : null}${ABOUT[name] ? html`<span class="about">${ABOUT[name]}</span>` : null}</a></li>`;
 }
 
 function Found({ found, clear }) {

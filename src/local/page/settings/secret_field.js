@@ -43,7 +43,7 @@ export function SecretField({ field, section, secrets, id, note, changed }) {
   return html`<p class="state" data-state=${field.value && found?.set_at ? "set" : "none"}>${stateOf(field, name, found)}</p>
     <div class="secret"><input type="password" id=${id} autocomplete="off" spellcheck="false" placeholder=${field.value ? "a new value" : "the value"} aria-describedby=${note} aria-invalid=${Boolean(trouble)} value=${typed} onInput=${(event) => type(event.target.value)} onKeyDown=${(event) => event.key === "Enter" && (event.preventDefault(), typed.trim() && void store())} />
       <${Button} disabled=${!typed.trim()} label=${`Store ${field.title}`} act=${store}>Store</${Button}>
-      ${field.value ? html`<button type="button" class="edged" aria-label=${`Clear ${field.title}`} onClick=${() => ask(true)}>Clear</button>` : null}</div>
+      ${field.value && secrets ? html`<button type="button" class="edged" aria-label=${`Clear ${field.title}`} onClick=${() => ask(true)}>Clear</button>` : null}</div>
     ${isSure ? html`<div class="sure" role="group" aria-label="Confirm"><p>${others.length || !found?.set_at ? `The setting will name no secret any more.` : `The stored value of ${name} will be deleted; it cannot be shown or restored.`}</p>
       <div class="row-acts"><${Button} kind="bad edged" act=${clear}>Clear it</${Button}><button type="button" class="edged" onClick=${() => ask(false)}>Keep it</button></div></div>` : null}
     ${trouble ? html`<small class="trouble" role="alert">${trouble}</small>` : null}`;

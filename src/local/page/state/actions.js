@@ -9,7 +9,8 @@ import { changeDraft, draftOf } from "./drafts.js";
 import { ask, takeBack } from "./outbox.js";
 import { currentId, isIncognito, isRailOpen, path, screen, selected, sessions, spoken, tell } from "./store.js";
 import { follow } from "./following.js";
-import { settingsOf, wantedModel, wantedSettings } from "./choices.js";
+import { inspect, moment } from "./inspection.js";
+import { settingsOf, wantedMode, wantedModel, wantedSettings } from "./choices.js";
 
 /** Show a conversation, null for a new one. */
 export function go(sessionId, queryId = null) {
@@ -36,22 +37,31 @@ export async function goToTurn(sessionId, queryId) {
 
 /** Take what the address says. */
 export function readAddress() {
-  const [, place, session, turn, ...rest] = location.hash.split("/");
+  const [, place, session, whole, ...rest] = location.hash.split("/");
+  const [turn, after] = whole?.split("@") ?? [];
   const isChat = !place || place === "c";
-  show(isChat ? "chat" : decoded(place), isChat ? [] : [session, turn, ...rest].filter(Boolean).map(decoded));
+  show(isChat ? "chat" : decoded(place), isChat ? [] : [session, whole, ...rest].filter(Boolean).map(decoded));
   if (!isChat) return;
   const id = place === "c" && session ? decoded(session) : null;
   if (id && id === currentId.peek()) {
     if (turn) void goToTurn(id, decoded(turn));
+    if (after) showMoment(id, decoded(turn), after);
     return;
   }
   currentId.value = id;
   selected.value = null;
+  if (id && after) showMoment(id, decoded(turn), after);
   if (id) {
     const conversation = conversationOf(id);
     if (conversation.state.peek() === "new" || conversation.state.peek() === "failed") void open(conversation);
   }
   follow();
+}
+
+/** Open the inspector where an answer was so many milliseconds after its beginning. */
+function showMoment(sessionId, queryId, milliseconds) {
+  moment.value = { queryId, after: Number(milliseconds) / 1000 || 0 };
+  inspect({ kind: "turn", sessionId, queryId }, "time");
 }
 
 /** Whether the screen was changed and its heading is to have the focus. */
@@ -173,7 +183,7 @@ export async function branchFrom(turn) {
 
 /** What of a question says how it is answered. */
 function answering(from, sessionId) {
-  return { profile: settingsOf(from).profile ?? "", model: wantedModel(from, sessionId), settings: wantedSettings(from, sessionId) };
+  return { profile: settingsOf(from).profile ?? "", mode: wantedMode(from, sessionId), model: wantedModel(from, sessionId), settings: wantedSettings(from, sessionId) };
 }
 
 /** Stop an answer; one that was not accepted yet is taken back. */

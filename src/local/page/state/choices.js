@@ -80,6 +80,40 @@ export function wantedSettings(from, sessionId) {
   return settings;
 }
 
+const MODES_KEPT_AS = "local2.modes";
+/** The permission modes that were chosen in this tab, `{id, title}`: by conversation, under "" for the next new one. */
+const modes = signal(readModes());
+
+function readModes() {
+  try {
+    return new Map(JSON.parse(sessionStorage.getItem(MODES_KEPT_AS) ?? "[]"));
+  } catch {
+    return new Map();
+  }
+}
+
+/** The mode of a conversation's next questions, null for that of the settings. @returns {{id: string, title: string} | null} */
+export function modeOf(sessionId) {
+  return modes.value.get(sessionId ?? "") ?? null;
+}
+
+/** @param {string | null} sessionId @param {{id: string, title: string} | null} mode */
+export function chooseMode(sessionId, mode) {
+  const next = new Map(modes.peek());
+  next.delete(sessionId ?? "");
+  if (mode) next.set(sessionId ?? "", { id: mode.id, title: mode.title });
+  modes.value = next;
+  sessionStorage.setItem(MODES_KEPT_AS, JSON.stringify([...next]));
+}
+
+/** The mode to name with a question in `sessionId` that continues from the conversation `from`. */
+export function wantedMode(from, sessionId) {
+  const mode = modeOf(from);
+  if (mode && from !== sessionId) chooseMode(sessionId, mode);
+  if (mode && !from) chooseMode(null, null);
+  return mode?.id ?? "";
+}
+
 /** Have a profile answer in the conversation that is shown. */
 export function askAs(name) {
   const { profile, ...others } = settingsOf(currentId.peek());

@@ -22,7 +22,9 @@ export const tab = computed(() => tabFor(selection.value, inspectorTab.value));
 /** The turn that the selection is or belongs to, or null. */
 export const turnShown = computed(() => {
   const { sessionId, queryId } = selection.value ?? {};
-  return sessionId && queryId ? (conversationOf(sessionId).turn(queryId)?.value ?? null) : null;
+  if (!sessionId || !queryId) return null;
+  const conversation = conversationOf(sessionId);
+  return conversation.order.value.includes(queryId) ? (conversation.turn(queryId)?.value ?? null) : null; // it may be loaded later
 });
 
 /** @param {import("../core/selection.js").Selection} selection @param {string} [wanted] a tab */
@@ -32,6 +34,15 @@ export function inspect(selection, wanted) {
   isInspectorOpen.value = true;
   const { kind, sessionId, queryId } = selection;
   if (kind === "turn" && sessionId && queryId) history.replaceState(null, "", `#/c/${encodeURIComponent(sessionId)}/${encodeURIComponent(queryId)}`);
+}
+
+/** The moment of an answer that the address names or that was gone to: `{queryId, after}`, in seconds since its beginning. */
+export const moment = signal(null);
+
+/** Have the address name a moment. @param {{sessionId?: string, queryId?: string}} shown @param {number} after */
+export function noteMoment({ sessionId, queryId }, after) {
+  moment.value = { queryId, after };
+  history.replaceState(null, "", `#/c/${encodeURIComponent(sessionId)}/${encodeURIComponent(queryId)}@${Math.round(after * 1e6) / 1000}`);
 }
 
 /** Show a turn of the conversation that is shown, the last one where none is named. @param {string} [wanted] a tab */

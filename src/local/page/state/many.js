@@ -21,6 +21,21 @@ export async function changeSessions(sessionIds, change) {
   sayFailed(results, "changed");
 }
 
+const AT_ONCE = 200;
+
+/** Give all conversations of a folder another one, or with null none. @param {string} name @param {string | null} to */
+export async function changeFolder(name, to) {
+  const ids = [];
+  let cursor = "";
+  do {
+    const page = await request("GET", `/sessions?${new URLSearchParams({ folder: name, archived: "any", limit: "1000", cursor })}`);
+    ids.push(...page.sessions.map((one) => one.session_id));
+    cursor = page.cursor ?? "";
+  } while (cursor);
+  for (let at = 0; at < ids.length; at += AT_ONCE) await changeSessions(ids.slice(at, at + AT_ONCE), { folder: to });
+  folderNames.value = folderNames.peek().filter((one) => one !== name);
+}
+
 /** Delete several permanently. @param {string[]} sessionIds @returns {Promise<number>} how many were */
 export async function deleteSessions(sessionIds) {
   const { results } = await request("POST", "/sessions/delete", { session_ids: sessionIds });

@@ -67,8 +67,8 @@ export async function deliver(queryId) {
   }
 }
 
-function bodyOf({ query, query_id, session_id, files = [], incognito = false, profile = "", model = "", settings = null }) {
-  return { query, query_id, session_id, attachments: files.map((file) => file.id), incognito, wait: false, ...(profile ? { profile } : {}), ...(model ? { model } : {}), ...(settings ? { settings } : {}) };
+function bodyOf({ query, query_id, session_id, files = [], incognito = false, profile = "", mode = "", model = "", settings = null }) {
+  return { query, query_id, session_id, attachments: files.map((file) => file.id), incognito, wait: false, ...(profile ? { profile } : {}), ...(mode ? { mode } : {}), ...(model ? { model } : {}), ...(settings ? { settings } : {}) };
 }
 
 function accept(question) {

@@ -50,7 +50,7 @@ function Lines({ asked, isFollowed }) {
     return () => (stop.abort(), clearTimeout(timer));
   }, [isFollowed, turn]);
   return html`${trouble ? html`<${Trouble} text="The log could not be read." failure=${trouble} act=${() => again((count) => count + 1)} />` : null}
-    ${lines === null ? (trouble ? null : html`<${Loading} />`) : lines.length ? html`<${Shown} lines=${lines} isFollowed=${isFollowed} />` : html`<${Empty}>No line is like that. LoCAL2 writes a log unless it was started with <code>--log-file off</code>.<//>`}`;
+    ${lines === null ? (trouble ? null : html`<${Loading} />`) : lines.length ? html`<${Shown} lines=${lines} isFollowed=${isFollowed} />` : html`<${Empty}>No line matches. LoCAL2 writes a log unless it was started with <code>--log-file off</code>.<//>`}`;
 }
 
 function Shown({ lines, isFollowed }) {

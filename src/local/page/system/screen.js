@@ -16,7 +16,7 @@ await sheet("./system.css", import.meta.url);
 
 const TABS = [
   { id: "models", title: "Models", text: "The models that are here, and what each of them does.", Part: Models },
-  { id: "participants", title: "Participants", text: "The processes that LoCAL2 is made of. One that fails is started again by itself.", Part: Participants },
+  { id: "participants", title: "Participants", text: "The processes that LoCAL2 is made of. One that fails is restarted automatically.", Part: Participants },
   { id: "usage", title: "Usage", text: "What answers have cost: tokens, seconds and, where models have prices, money.", Part: Usage },
   { id: "backups", title: "Backups", text: "Copies of everything that LoCAL2 has stored.", Part: Backups },
   { id: "log", title: "Log", text: "What the processes say of their work, the latest last.", Part: Log },

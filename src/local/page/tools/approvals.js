@@ -32,7 +32,7 @@ export function Approvals() {
     <h2>Allowed for whole conversations</h2>
     ${trouble ? html`<${Trouble} text="What was allowed could not be read." failure=${trouble} act=${reload} />` : null}
     ${data?.remembered.length ? html`<${Table} label="Allowed for whole conversations" columns=${columns} rows=${data.remembered} keyOf=${(row) => row.grant_id} />` : null}
-    ${data && !data.remembered.length ? html`<${Empty}>Nothing is allowed for a whole conversation. It comes to be here when you answer a call with “In this conversation”.</${Empty}>` : data || trouble ? null : html`<${Loading} />`}`;
+    ${data && !data.remembered.length ? html`<${Empty}>Nothing is allowed for a whole conversation. A call that you answer with “In this conversation” is listed here.</${Empty}>` : data || trouble ? null : html`<${Loading} />`}`;
 }
 
 function Waiting({ approval, now: seconds }) {

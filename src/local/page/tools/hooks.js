@@ -76,5 +76,5 @@ function NewHook({ scripts, done }) {
     <${Field} label="Seconds to wait" trouble=${on("seconds")}>${box("seconds", { type: "number", min: 1, max: 60 })}</${Field}>
     <${Field} label="If it gives no answer" trouble=${on("on_failure")}>${(given) => html`<select ...${given} value=${order.on_failure} onChange=${change("on_failure")}><option value="closed">deny</option><option value="open">go on</option></select>`}</${Field}>
     ${trouble.text && !trouble.field ? html`<p class="trouble" role="alert">The hook was not added: ${trouble.text}</p>` : null}
-    <div class="deeds"><button class="accent" type="submit">Add this hook</button></div></form>`;
+    <div class="deeds"><button class="accent" type="submit">Add hook</button></div></form>`;
 }

@@ -158,10 +158,10 @@ export function NewServer() {
       ${isCommand
         ? html`<${Field} label="Command" help="The program and its arguments, as in a shell." trouble=${on("where")}>${box("where", { placeholder: "python3 /opt/weather/server.py" })}</${Field}>
           <${Field} label="Folders that it may read" help="One a line. It can read nothing else of yours." trouble=${on("readable")}>${lines("readable", "/opt/weather")}</${Field}>
-          <${Field} label="Environment variables" help=${html`NAME=VALUE, one a line. Store a key with <code>local2 secret set NAME</code> and write <code>secret:NAME</code> here.`} trouble=${on("env")}>${lines("env", "WEATHER_KEY=secret:weather")}</${Field}>
+          <${Field} label="Environment variables" help=${html`NAME=VALUE, one a line. Store a key in <a href=${addressOf("settings", "secrets")}>Secrets</a> and write <code>secret:NAME</code> here.`} trouble=${on("env")}>${lines("env", "WEATHER_KEY=secret:weather")}</${Field}>
           <${Field} label="Network access" help="Without it, the program reaches no other machine.">${(given) => html`<input type="checkbox" ...${given} checked=${order.network} onChange=${change("network")} />`}</${Field}>`
         : html`<${Field} label="Address" help="https, or http on this machine." trouble=${on("where")}>${box("where", { placeholder: "https://weather.example/mcp", inputmode: "url" })}</${Field}>
-          <${Field} label="Headers" help=${html`NAME=VALUE, one a line. Store a key with <code>local2 secret set NAME</code> and write <code>secret:NAME</code> here. A login is made later.`} trouble=${on("headers")}>${lines("headers", "Authorization=secret:weather")}</${Field}>`}
+          <${Field} label="Headers" help=${html`NAME=VALUE, one a line. Store a key in <a href=${addressOf("settings", "secrets")}>Secrets</a> and write <code>secret:NAME</code> here. A login is made later.`} trouble=${on("headers")}>${lines("headers", "Authorization=secret:weather")}</${Field}>`}
       ${trouble.text && !trouble.field ? html`<p class="trouble" role="alert">The server was not added: ${trouble.text}</p>` : null}
       <div class="deeds"><button class="accent" type="submit" aria-disabled=${isBusy || null}>Connect it</button> <a class="as-button" href=${addressOf("tools", "mcp")}>Cancel</a></div>
     </form></div>`;

@@ -62,8 +62,8 @@ function NewSkill({ done }) {
   return html`<form class="box" onSubmit=${make} noValidate>
     <${Field} label="Name" help="Lower-case letters, digits and hyphens." trouble=${state.trouble}>${(given) => html`<input type="text" autocomplete="off" ...${given} maxlength="64" placeholder="meeting-notes" value=${name} onInput=${(event) => call(event.currentTarget.value)} />`}</${Field}>
     <${Field} label="What it is for, and when to use it" help="The model chooses by this text.">${(given) => html`<textarea rows="2" dir="auto" ...${given} maxlength="1000" placeholder="Write notes of a meeting. Use it when the user names one." value=${description} onInput=${(event) => describe(event.currentTarget.value)}></textarea>`}</${Field}>
-    ${state.file ? html`<p role="status">Made. Write its instructions in <code>${state.file}</code>.</p>` : null}
-    <div class="deeds"><button class="accent" type="submit">Make this skill</button></div></form>`;
+    ${state.file ? html`<p role="status">The skill was created. Open it above to write its instructions. Its file is <code>${state.file}</code>.</p>` : null}
+    <div class="deeds"><button class="accent" type="submit">Create skill</button></div></form>`;
 }
 
 /** @param {{folder: string}} given */
@@ -80,6 +80,7 @@ export function SkillDetail({ folder }) {
 function Skill({ skill, data, reload }) {
   const path = `/skills/${encodeURIComponent(skill.name)}`;
   const [failure, fail] = useState(null);
+  const [turn, again] = useState(0);
   const withdraw = () => ownerRequest("DELETE", `${path}/tools?${new URLSearchParams({ folder: skill.folder })}`).then(reload);
   return html`<${Facts} rows=${[
       ["State", html`<${SkillState} skill=${skill} />`],
@@ -95,7 +96,33 @@ function Skill({ skill, data, reload }) {
     ${skill.tools ? html`<h2>Its tools</h2><${Review} label="Review its tools" note="This starts the programs that the skill brings, in a sandbox without a network, to see their tools. Nothing is approved by looking." done=${reload}
         look=${() => ownerRequest("POST", `${path}/tools/review`, { folder: skill.folder })} approve=${(review_id) => ownerRequest("POST", `${path}/tools`, { folder: skill.folder, review_id })} />
         ${skill.tools === "approved" ? html`<div class="deeds"><${ConfirmButton} title="Withdraw the approval?" verb="Withdraw it" text="The tools of this skill are not offered any more. Its text is still used." act=${withdraw}>Withdraw the approval of its tools</${ConfirmButton}></div>` : null}` : null}
-    ${skill.status === "ready" ? html`<${Text} path=${path} />` : skill.status === "unapproved" ? html`<${Unapproved} skill=${skill} path=${path} done=${reload} />` : null}`;
+    ${skill.place === "settings" && ["ready", "broken", "incomplete"].includes(skill.status) ? html`<${Source} path=${path} done=${() => (again(turn + 1), reload())} />` : null}
+    ${skill.status === "ready" ? html`<${Text} key=${turn} path=${path} />` : skill.status === "unapproved" ? html`<${Unapproved} skill=${skill} path=${path} done=${reload} />` : null}`;
+}
+
+/** SKILL.md of a skill of the owner's, to be edited. */
+function Source({ path, done }) {
+  const [isOpen, open] = useState(false);
+  const { data, trouble, reload } = useResource(isOpen ? `${path}/source` : null);
+  const [typed, type] = useState(null);
+  const [failure, fail] = useState("");
+  const save = async (event) => {
+    event.preventDefault();
+    try {
+      await ownerRequest("PUT", `${path}/source`, { text: typed ?? data.text });
+      open(false);
+      type(null);
+      fail("");
+      done();
+    } catch (problem) {
+      fail(problem.message);
+    }
+  };
+  if (!isOpen) return html`<div class="deeds"><button type="button" class="edged" onClick=${() => open(true)}>Edit</button></div>`;
+  if (!data) return trouble ? html`<${Trouble} text="SKILL.md could not be read." failure=${trouble} act=${reload} />` : html`<${Loading} />`;
+  return html`<form class="box" onSubmit=${save} noValidate>
+    <${Field} label="SKILL.md" help="Between the lines of --- are its name and when it is used; its instructions follow." trouble=${failure}>${(given) => html`<textarea rows="16" dir="auto" spellcheck=${false} ...${given} value=${typed ?? data.text} onInput=${(event) => type(event.currentTarget.value)}></textarea>`}</${Field}>
+    <div class="deeds"><button class="accent" type="submit">Save</button> <button type="button" class="edged" onClick=${() => (open(false), type(null), fail(""))}>Cancel</button></div></form>`;
 }
 
 function Text({ path }) {

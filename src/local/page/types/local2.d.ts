@@ -383,7 +383,7 @@ export interface CritiqueResult {
   session_id: string | null;
 }
 
-/** Published by `cron` when a job was added, paused, resumed or removed (`what`). */
+/** Published by `cron` when a job was added, changed, paused, resumed or removed; `what` is its state. */
 export interface CronJobChanged {
   what: "active" | "paused" | "removed";
   job: CronJobRecord;
@@ -409,9 +409,9 @@ export interface CronJobRecord {
   next_at: number | null;
 }
 
-/** A frontend's request about jobs: list, preview (when the job of `order` would run), add (`order`), remove, pause, resume, run now, or history (the runs of one). With `of_user` only that user's jobs exist. It is not recorded, because it may be refused. */
+/** A frontend's request about jobs: list, preview (when the job of `order` would run), add (`order`), change (to `order`), remove, pause, resume, run now, or history (the runs of one). With `of_user` only that user's jobs exist. It is not recorded, because it may be refused. */
 export interface CronRequest {
-  verb: "list" | "preview" | "add" | "remove" | "pause" | "resume" | "run" | "history";
+  verb: "list" | "preview" | "add" | "change" | "remove" | "pause" | "resume" | "run" | "history";
   of_user: string | null;
   job_id: string;
   order: NewJob | null;
@@ -893,7 +893,7 @@ export interface MemoryIngested {
   respondent_id: string;
 }
 
-/** The request of a tool or a frontend to the memory: search (`query`, `limit`, `not_session`, `not_since`), recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (the assistant's current ones; `history`: also the others), restore (one of them: `engram_id`), facts (`history`: also those that no longer hold), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), write_fact (one of `edits`: in place of `fact_id`, or a new one), repeated (`of_session`: the engrams elsewhere that had recalled content of it; `engram_id`: those that had recalled that one), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, which are made if it `applies` them, else only checked). A `cursor` is that of the page before. It is not recorded: a user's searches must not outlive the deletion of their results. */
+/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`, `not_since`), recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`, `only` some of them), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold; `history`: also the others), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), write_fact (one of `edits`: what the user says instead of `fact_id`, or anew), repeated (`of_session`: which engrams elsewhere had recalled something of it; `engram_id`: which had recalled that one), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
 export interface MemoryRequest {
   verb: "search" | "recall" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "confirm_fact" | "drop_fact" | "write_fact" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
   query: string;
@@ -904,6 +904,7 @@ export interface MemoryRequest {
   before: number | null;
   of_session: string;
   cursor: string;
+  only: "pinned" | "rated" | "poor" | "untrusted" | null;
   texts: string[];
   edits: EditRecord[];
   applies: boolean | null;
@@ -1585,7 +1586,7 @@ export interface HookBody {
   trusted?: boolean;
 }
 
-/** The body of POST /cron; `by` names the frontend. */
+/** The body of POST /cron and of PUT /cron/{job_id}; `by` names the frontend. */
 export interface JobBody {
   prompt: string;
   schedule: string;

@@ -4,7 +4,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../html.js";
 import { edit, isSecret, stop, submit } from "../state/actions.js";
 import { changeDraft, draftOf } from "../state/drafts.js";
 import { attach } from "../state/files.js";
-import { askAs, settingsOf } from "../state/choices.js";
+import { askAs, chooseMode, modeOf, settingsOf } from "../state/choices.js";
 import { conversationOf } from "../state/conversation.js";
 import { isIncognito } from "../state/store.js";
 import { FileChips } from "./file_chips.js";
@@ -47,12 +47,14 @@ function Row({ sessionId, draft }) {
     event.target.value = "";
   };
   const { profile } = settingsOf(sessionId);
+  const mode = modeOf(sessionId);
   const isSending = draft.files.some((file) => file.state === "sending");
   const word = isSending ? "Sending file…" : draft.replaces ? "Ask again" : running.length ? "Queue" : "Send";
   return html`<div class="composer-row">
     <input ref=${input} type="file" multiple hidden aria-label="Files" onChange=${choose} />
     <button type="button" onClick=${() => input.current.click()}>Attach</button>
     ${profile ? html`<button type="button" title="Use the general profile again" onClick=${() => askAs("general")}>as ${profile} ×</button>` : null}
+    ${mode ? html`<button type="button" title="Use the permissions of the settings again" onClick=${() => chooseMode(sessionId, null)}>${mode.title} ×</button>` : null}
     <span class="push"></span>
     ${running.length ? null : html`<small class="hint"><kbd>⏎</kbd> sends <kbd>⇧⏎</kbd> new line</small>`}
     ${running.length ? html`<button type="button" class="stop-now" onClick=${() => void stop(running[0])}>Stop <kbd>Esc</kbd></button>` : null}

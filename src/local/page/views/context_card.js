@@ -1,11 +1,12 @@
 /** The memories added to the prompt: facts, and exchanges of earlier conversations. */
 
-import { html, useState } from "../html.js";
+import { html } from "../html.js";
 import { contextLine, dayOf } from "../core/told.js";
+import { useFold } from "../state/folds.js";
 import { inspect } from "../state/inspection.js";
 
-export function ContextCard({ context }) {
-  const [isOpen, open] = useState(false);
+export function ContextCard({ context, queryId }) {
+  const [isOpen, open] = useFold(`context ${queryId}`);
   const line = contextLine(context);
   if (!line) return null;
   return html`<section class="call" data-context aria-label="From your memory">

@@ -14,11 +14,12 @@ const AnsweringDialog = lazy(() => import("./answering_dialog.js").then((file) =
 const ExportDialog = lazy(() => import("./export_dialog.js").then((file) => file.ExportDialog), () => false);
 const DeleteDialog = lazy(() => import("./delete_dialog.js").then((file) => file.DeleteDialog), () => false);
 const DeleteManyDialog = lazy(() => import("./delete_many_dialog.js").then((file) => file.DeleteManyDialog), () => false);
+const FolderDialog = lazy(() => import("./folder_dialog.js").then((file) => file.FolderDialog), () => false);
 const MoveDialog = lazy(() => import("./move_dialog.js").then((file) => file.MoveDialog), () => false);
 const TagsDialog = lazy(() => import("./tags_dialog.js").then((file) => file.TagsDialog), () => false);
 
 const KINDS = {
-  answering: AnsweringDialog, delete: DeleteDialog, deleteMany: DeleteManyDialog, move: MoveDialog, tags: TagsDialog, export: ExportDialog, find: FindDialog, forget: ForgetDialog, keys: KeysDialog, more: MoreDialog, palette: Palette, rename: RenameDialog,
+  answering: AnsweringDialog, delete: DeleteDialog, deleteMany: DeleteManyDialog, move: MoveDialog, tags: TagsDialog, export: ExportDialog, find: FindDialog, folder: FolderDialog, forget: ForgetDialog, keys: KeysDialog, more: MoreDialog, palette: Palette, rename: RenameDialog,
 };
 
 export function Dialogs() {

@@ -5,6 +5,7 @@ import { keyOf as envelopeKey } from "../core/envelopes.js";
 import { TABS, tabsOf, wholeOf } from "../core/selection.js";
 import { inspectWhole, selection, tab, turnShown } from "../state/inspection.js";
 import { inspectorTab, isInspectorOpen } from "../state/store.js";
+import { sheet } from "../parts/sheet.js";
 import { ContextTab } from "./inspector/context_tab.js";
 import { EngramStory } from "./inspector/engram_story.js";
 import { EnvelopeView } from "./inspector/envelope_view.js";
@@ -13,6 +14,8 @@ import { RawTab } from "./inspector/raw_tab.js";
 import { SourcesTab } from "./inspector/sources_tab.js";
 import { StoryTab } from "./inspector/story_tab.js";
 import { TimeTab } from "./inspector/time_tab.js";
+
+await sheet("../style/inspector.css", import.meta.url);
 
 const OF_TURN = { story: StoryTab, time: TimeTab, context: ContextTab, sources: SourcesTab, raw: RawTab };
 const OF_OTHERS = { envelope: EnvelopeView, engram: EngramStory, participant: ParticipantStory };

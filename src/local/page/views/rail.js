@@ -5,7 +5,7 @@ import { chosenOf, grouped, inFolders } from "../core/session_list.js";
 import { counted } from "../core/words.js";
 import { begin } from "../state/commands.js";
 import { choose, loadMore, search, showFolder } from "../state/listing.js";
-import { choice, cursor, folderNames, found, isIncognito, isListed, isRailOpen, listTrouble, now, openFolders, picked, sessions, tagNames } from "../state/store.js";
+import { choice, cursor, dialog, folderNames, found, isIncognito, isListed, isRailOpen, listTrouble, now, openFolders, picked, sessions, tagNames } from "../state/store.js";
 import { Menu } from "./menu.js";
 import { lazy } from "./lazy.js";
 import { DRAGGED, SessionItem } from "./session_item.js";
@@ -88,10 +88,10 @@ function dropInto(folder) {
 
 function Folder({ name, rows }) {
   const isOpen = openFolders.value.has(name);
-  return html`<details class="folder" open=${isOpen} onToggle=${(event) => void showFolder(name, event.currentTarget.open)} ...${dropInto(name)}>
+  return html`<div class="folder" ...${dropInto(name)}><details open=${isOpen} onToggle=${(event) => void showFolder(name, event.currentTarget.open)}>
     <summary dir="auto">${name}</summary>
     ${isOpen ? html`<ul aria-label=${name}>${rows.map((row) => html`<${SessionItem} key=${row.session_id} session=${row} />`)}</ul>` : null}
-  </details>`;
+  </details><button type="button" class="quiet" aria-haspopup="dialog" aria-label=${`Rename or dissolve the folder “${name}”`} title="Rename or dissolve this folder" onClick=${() => (dialog.value = { kind: "folder", name })}>…</button></div>`;
 }
 
 function Groups() {

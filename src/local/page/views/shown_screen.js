@@ -4,11 +4,14 @@ import { html, useEffect, useLayoutEffect, useState } from "../html.js";
 import { screenOf } from "../screens.js";
 import { Loading, Trouble } from "../parts/notes.js";
 import { ScreenHead } from "../parts/screen_head.js";
+import { sheet } from "../parts/sheet.js";
 import { arrive } from "../state/actions.js";
 import { addressOf, hasScreen } from "../state/screens.js";
 import { path, screen } from "../state/store.js";
 import { UNFETCHED } from "./lazy.js";
 
+/** What the screens share; a screen's own style comes behind it. */
+const STYLE = ["../style/inspector.css", "../style/screens.css"];
 /** What was fetched, by id. */
 const known = new Map();
 
@@ -20,15 +23,17 @@ export function ShownScreen() {
 function Fetched({ place }) {
   const [Inside, put] = useState(() => known.get(place.id) ?? null);
   const [failure, fail] = useState(null);
-  const fetch = () =>
-    place.load().then(
-      ({ Screen }) => {
-        known.set(place.id, Screen);
-        fail(null);
-        put(() => Screen);
-      },
-      () => fail(UNFETCHED)
-    );
+  const fetch = async () => {
+    try {
+      const style = Promise.all(STYLE.map((file) => sheet(file, import.meta.url)));
+      const [{ Screen }] = await Promise.all([place.load(), style]);
+      known.set(place.id, Screen);
+      fail(null);
+      put(() => Screen);
+    } catch {
+      fail(UNFETCHED);
+    }
+  };
   useEffect(() => void (Inside || fetch()), []);
   useLayoutEffect(() => void ((Inside || failure) && arrive()), [Inside, failure]);
   if (Inside) return html`<${Inside} path=${path.value} />`;

@@ -13,6 +13,6 @@ export function StandInNote() {
     put(true);
     sessionStorage.setItem(KEPT_AS, "away");
   };
-  return html`<p class="bar-note" role="status" data-state="stand-in"><span><b>The stand-in answers:</b> a small program with fixed rules, for a first look. For real answers install a model; <code>local2 model try</code> installs a very small one.</span>
+  return html`<p class="bar-note" role="status" data-state="stand-in"><span><b>The stand-in answers:</b> a small program with fixed rules<span class="long">, for a first look</span>. <span class="long">For real answers install a model; <code>local2 model try</code> installs a very small one.</span></span>
     <button type="button" class="get" onClick=${() => goToScreen("system", "models")}>Get a model</button><button type="button" aria-label="Close this note" onClick=${away}>Later</button></p>`;
 }

@@ -3,19 +3,19 @@
 import { html, signal } from "../html.js";
 import { counted, duration } from "../core/words.js";
 import { Prose } from "../markdown/prose.js";
+import { foldOf, keepFold } from "../state/folds.js";
 
 const KEPT_AS = "local2.thinking";
 
 /** Whether thinking stands open while it comes. */
 const opensLive = signal(localStorage.getItem(KEPT_AS) === "open");
-const ofTurns = new Map();
 
 export function Thinking({ turn }) {
   const isLive = turn.status === "open" && turn.phase === "thinking";
-  const isOpen = ofTurns.get(turn.query_id) ?? (isLive && opensLive.value);
+  const isOpen = foldOf(`thinking ${turn.query_id}`) ?? (isLive && opensLive.value);
   const toggle = (event) => {
     if (event.currentTarget.open === isOpen) return;
-    ofTurns.set(turn.query_id, event.currentTarget.open);
+    keepFold(`thinking ${turn.query_id}`, event.currentTarget.open);
     if (isLive) keep(event.currentTarget.open);
   };
   return html`<details class="thinking" open=${isOpen} onToggle=${toggle} data-live=${isLive}>

@@ -1,10 +1,11 @@
 /** The tool calls of a turn as cards; more than three are folded. */
 
-import { html, useState } from "../html.js";
+import { html } from "../html.js";
 import { isDone } from "../core/turn.js";
 import { isOfPlan, planAfter } from "../core/plan.js";
 import { setsList } from "../core/todo.js";
 import { counted, duration } from "../core/words.js";
+import { useFold } from "../state/folds.js";
 import { ToolCard } from "./tool_card.js";
 
 const MOST = 3;
@@ -12,7 +13,7 @@ const MOST = 3;
 export function ToolCalls({ turn, sources }) {
   const plan = planAfter(turn.tool_calls);
   const calls = turn.tool_calls.filter((call) => !setsList(call) && !isOfPlan(call, plan)); // those are cards of their own
-  const [isOpen, open] = useState(false);
+  const [isOpen, open] = useFold(`calls ${turn.query_id}`);
   if (!calls.length) return null;
   const isFolded = calls.length > MOST && !isOpen;
   const shown = isFolded ? calls.filter((call) => !isDone(call) || call.error) : calls;

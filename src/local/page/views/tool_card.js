@@ -5,6 +5,7 @@ import { isDone } from "../core/turn.js";
 import { duration, figure } from "../core/words.js";
 import { hostOf } from "../core/sources.js";
 import { send } from "../net/api.js";
+import { useFold } from "../state/folds.js";
 import { inspect } from "../state/inspection.js";
 import { Changes } from "./changes.js";
 import { Recalls } from "./recalls.js";
@@ -12,7 +13,7 @@ import { Recalls } from "./recalls.js";
 const MAIN = ["query", "url", "path", "command", "text", "question", "name"];
 
 export function ToolCard({ call, turn, sources }) {
-  const [isOpen, open] = useState(false);
+  const [isOpen, open] = useFold(`call ${call.call_id}`);
   const state = call.error ? "failed" : isDone(call) ? "done" : turn.status === "open" ? "running" : "lost";
   const recalled = call.recalled ?? [];
   return html`<section class="call" data-state=${state} data-call=${call.call_id} aria-label=${`Tool ${call.tool}: ${WORDS[state]}`}>

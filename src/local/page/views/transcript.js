@@ -5,6 +5,7 @@ import { load as loadLatest, loadEarlier, loadLater } from "../state/conversatio
 import { MoreTurns } from "./more_turns.js";
 import { Turn } from "./turn.js";
 
+const KEPT_AS = "local2.place";
 const NEAR = 48; // pixels from the end that still count as the end
 
 export function Transcript({ conversation }) {
@@ -61,7 +62,9 @@ function useFollowing(box, conversation) {
     const grow = new ResizeObserver(() => follows.current && !hasSelection(node) && (node.scrollTop = node.scrollHeight));
     grow.observe(node.querySelector("[role=log]"));
     node.addEventListener("scroll", look, { passive: true });
-    return () => (grow.disconnect(), node.removeEventListener("scroll", look));
+    const leave = () => keepPlace(node, follows.current ? null : conversation.id);
+    addEventListener("pagehide", leave);
+    return () => (grow.disconnect(), node.removeEventListener("scroll", look), removeEventListener("pagehide", leave));
   }, []);
   const last = conversation.order.value.at(-1);
   const shown = useRef(last);
@@ -73,11 +76,33 @@ function useFollowing(box, conversation) {
 }
 
 function restore(node, conversation, follows) {
-  const wanted = decodeURIComponent(location.hash.split("/")[3] ?? "");
+  const place = placeBefore(conversation.id);
+  const wanted = place?.queryId ?? decodeURIComponent(location.hash.split("/")[3]?.split("@")[0] ?? "");
   const turn = wanted && node.querySelector(`[data-query="${CSS.escape(wanted)}"]`);
   if (turn) turn.scrollIntoView({ block: "start" });
   else node.scrollTop = conversation.scrollTop ?? node.scrollHeight;
+  if (turn && place) node.scrollTop += (turn.getBoundingClientRect().top - node.getBoundingClientRect().top + place.below) / (node.currentCSSZoom ?? 1); // a scroll is counted before the zoom
   follows.current = !turn && conversation.scrollTop == null;
+}
+
+/** Keep, through a reload, which turn is at the upper edge and how much of it is above; nothing where the end is shown. */
+function keepPlace(node, sessionId) {
+  const edge = node.getBoundingClientRect().top;
+  const turn = [...node.querySelectorAll("article.turn")].find((one) => one.getBoundingClientRect().bottom > edge);
+  if (!sessionId || !turn) sessionStorage.removeItem(KEPT_AS);
+  else sessionStorage.setItem(KEPT_AS, JSON.stringify({ sessionId, queryId: turn.dataset.query, below: edge - turn.getBoundingClientRect().top }));
+}
+
+/** Where a conversation was left by a reload; it is given once. */
+function placeBefore(sessionId) {
+  try {
+    const place = JSON.parse(sessionStorage.getItem(KEPT_AS) ?? "null");
+    if (place?.sessionId !== sessionId) return null;
+    sessionStorage.removeItem(KEPT_AS);
+    return place;
+  } catch {
+    return null;
+  }
 }
 
 function hasSelection(node) {

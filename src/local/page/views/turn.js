@@ -1,6 +1,6 @@
 /** One turn: the question, what was thought and done for it, the answer. */
 
-import { html, useMemo, useState } from "../html.js";
+import { html, useMemo } from "../html.js";
 import { isAsked } from "../core/approvals.js";
 import { sourcesOf } from "../core/sources.js";
 import { isUntouched, waitedFor } from "../core/turn.js";
@@ -10,6 +10,7 @@ import { outbox } from "../state/outbox.js";
 import { edit, stop } from "../state/actions.js";
 import { approvals } from "../state/approvals.js";
 import { inspectTurn } from "../state/inspection.js";
+import { useFold } from "../state/folds.js";
 import { offlineSince } from "../state/store.js";
 import { AnswerLine } from "./answer_line.js";
 import { ContextCard } from "./context_card.js";
@@ -38,7 +39,7 @@ export function Turn({ turn: known, conversation }) {
 function Question({ turn, conversation, isQueued, unsent }) {
   return html`<div class=${isQueued ? "question queued" : "question"}>
     <h2 class="unseen">You asked</h2>
-    <${Asked} text=${turn.query} />
+    <${Asked} text=${turn.query} queryId=${turn.query_id} />
     ${turn.attachments.length ? html`<ul class="files">${turn.attachments.map((file) => html`<${AskedFile} key=${file.id} file=${file} />`)}</ul>` : null}
     <${Versions} turn=${turn} conversation=${conversation} />
     ${unsent?.trouble ? html`<${Unsent} turn=${turn} trouble=${unsent.trouble} />` : null}
@@ -49,8 +50,8 @@ function Question({ turn, conversation, isQueued, unsent }) {
 }
 
 /** What was asked; a long text is folded. */
-function Asked({ text }) {
-  const [isOpen, open] = useState(false);
+function Asked({ text, queryId }) {
+  const [isOpen, open] = useFold(`asked ${queryId}`);
   const isLong = text.length > LONG_CHARACTERS || text.split("\n", LONG_LINES + 1).length > LONG_LINES;
   return html`<div class="asked" data-folded=${isLong && !isOpen}><p dir="auto">${text}</p>${isLong ? html`<button type="button" class="quiet unfold" aria-expanded=${isOpen} onClick=${() => open(!isOpen)}>${isOpen ? "Fold the question" : `Show the whole question (${figure(text.length)} characters)`}</button>` : null}</div>`;
 }
@@ -72,7 +73,7 @@ function Reply({ turn, conversation }) {
   const sources = useMemo(() => sourcesOf(turn), [addresses]);
   return html`<div class="reply">
     <h2 class="unseen">${isOpen ? "LoCAL2 is answering" : "LoCAL2 answered"}</h2>
-    <${ContextCard} context=${turn.context} />
+    <${ContextCard} context=${turn.context} queryId=${turn.query_id} />
     ${turn.thinking || turn.phase === "thinking" ? html`<${Thinking} turn=${turn} />` : null}
     <${ToolCalls} turn=${turn} sources=${sources} />
     <${TodoCard} turn=${turn} />

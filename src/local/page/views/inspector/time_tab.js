@@ -3,8 +3,9 @@
 import { html, useMemo, useState } from "../../html.js";
 import { answerOf, shares, waterfall } from "../../core/waterfall.js";
 import { duration } from "../../core/words.js";
-import { inspect, traceOf } from "../../state/inspection.js";
+import { inspect, moment, noteMoment, traceOf } from "../../state/inspection.js";
 import { now } from "../../state/store.js";
+import { Replay } from "./replay.js";
 import { SpanFacts } from "./span_facts.js";
 import { TraceState } from "./trace_state.js";
 import { Waterfall } from "./waterfall.js";
@@ -15,6 +16,8 @@ export function TimeTab({ shown, turn }) {
   const at = value && value.complete === false ? Math.max(now.value, Date.now() / 1000) : 0;
   const fall = useMemo(() => (value ? waterfall(value, at) : null), [value, at]);
   const [chosen, choose] = useState(null);
+  const [after, put] = useState(moment.value?.queryId === shown.queryId ? moment.value.after : null);
+  const move = (to, isWanted) => (put(to), isWanted && noteMoment(shown, to));
   if (!fall) return html`<${TraceState} trace=${trace} queryId=${shown.queryId} />`;
   const ofCall = shown.kind === "call" ? fall.rows.find((row) => row.span.detail?.call_id === shown.callId) : null;
   const row = fall.rows.find((one) => one.span.id === chosen) ?? ofCall ?? null;
@@ -24,7 +27,8 @@ export function TimeTab({ shown, turn }) {
     <${Shares} trace=${value} />
     ${fall.fences.map((fence) => html`<p class="fence-note" key=${fence.attempt}><span aria-hidden="true">✂</span> <b>Attempt ${fence.attempt}</b> after ${duration(fence.at - fall.whole.from)}: ${fence.reason}</p>`)}
     ${fall.rows.length
-      ? html`<${Waterfall} fall=${fall} chosen=${row?.span.id ?? null} choose=${choose} />`
+      ? html`<${Waterfall} fall=${fall} chosen=${row?.span.id ?? null} choose=${choose} moment=${after === null ? null : fall.whole.from + after} />
+        <${Replay} fall=${fall} envelopes=${value.envelopes ?? []} after=${after} move=${move} />`
       : html`<p class="empty">No times were recorded.</p>`}
     ${row ? html`<${SpanFacts} row=${row} from=${fall.whole.from} look=${look} />` : html`<p class="quiet-words">${inShort(value, fall)}</p>`}
     <${TraceState} trace=${trace} queryId=${shown.queryId} />`;

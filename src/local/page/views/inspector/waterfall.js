@@ -7,7 +7,8 @@ import { RowWindow } from "../row_window.js";
 
 const STEP = 0.6; // of a zoom by a key or a button
 
-export function Waterfall({ fall, chosen, choose }) {
+/** @param {{fall: any, chosen: string | null, choose: (id: string | null) => void, moment?: number | null}} given `moment` is marked by a line */
+export function Waterfall({ fall, chosen, choose, moment = null }) {
   const [own, look] = useState(null);
   const view = own ?? fall.whole;
   const box = useRef(null);
@@ -29,7 +30,7 @@ export function Waterfall({ fall, chosen, choose }) {
         <button type="button" class="quiet" disabled=${!own} onClick=${acts.all}>All</button></span>
       <svg class="fall-axis" aria-hidden="true">${marks.map((mark) => html`<${Tick} key=${mark.after} mark=${mark} view=${view} />`)}</svg></div>
     <div class="fall-body">
-      <${Grid} marks=${marks} fall=${fall} view=${view} />
+      <${Grid} marks=${marks} fall=${fall} view=${view} moment=${moment} />
       <${RowWindow} rows=${fall.rows} className="fall-rows" label="Steps in order" draw=${(row) => html`<${Row} key=${row.span.id} row=${row} view=${view} from=${fall.whole.from} isChosen=${row.span.id === chosen} choose=${choose} />`} />
     </div>
   </div>`;
@@ -51,12 +52,13 @@ function axis(seconds) {
 }
 
 /** Lines through all rows: the axis, the attempts, the answer. */
-function Grid({ marks, fall, view }) {
+function Grid({ marks, fall, view, moment }) {
   const line = (at, name, key) => html`<line key=${key} class=${name} x1=${`${placed(at, view)}%`} x2=${`${placed(at, view)}%`} y1="0" y2="100%" />`;
   return html`<svg class="fall-grid" aria-hidden="true">
     ${marks.map((mark) => line(mark.at, "tick", mark.after))}
     ${fall.fences.map((fence) => line(fence.at, "fence", `attempt ${fence.attempt}`))}
     ${fall.answeredAt ? line(fall.answeredAt, "answered", "answered") : null}
+    ${moment === null ? null : line(moment, "moment", "moment")}
   </svg>`;
 }
 

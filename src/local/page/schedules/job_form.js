@@ -1,7 +1,8 @@
-/** The form of a new job: its schedule is explained while it is typed, with the next times as the scheduler counts them. */
+/** The form of a job, a new one or one that is changed: its schedule is explained while it is typed, with the next times as the scheduler counts them. */
 
 import { html, useEffect, useState } from "../html.js";
-import { OFFERED, scheduleWords } from "../core/schedule_words.js";
+import { MODES } from "../core/modes.js";
+import { MISSED, OFFERED, scheduleWords } from "../core/schedule_words.js";
 import { moment } from "../core/words.js";
 import { Back } from "../parts/detail.js";
 import { Field } from "../parts/field.js";
@@ -10,13 +11,13 @@ import { request } from "../net/api.js";
 import { addressOf, goToScreen } from "../state/screens.js";
 import { me, now } from "../state/store.js";
 import { ownerRequest } from "../state/system.js";
-import { MISSED, MODES } from "./modes.js";
 
 const EMPTY = { prompt: "", schedule: OFFERED[0][1], name: "", mode: "dontAsk", time_zone: "", missed: "once", session_id: "", max_runs_a_day: "", max_tokens_a_day: "" };
 const PAUSE_MS = 250; // after the last key, before the API is asked
 
-export function NewJob() {
-  const [order, put] = useState(EMPTY);
+/** @param {{job?: any}} given the one that is changed; none for a new one */
+export function JobForm({ job = null }) {
+  const [order, put] = useState(job ? orderOf(job) : EMPTY);
   const [trouble, fail] = useState({ field: "", text: "" });
   const [isBusy, mark] = useState(false);
   const change = (field) => (event) => (fail({ field: "", text: "" }), put({ ...order, [field]: event.currentTarget.value }));
@@ -28,16 +29,18 @@ export function NewJob() {
     if (!order.prompt.trim()) return fail({ field: "prompt", text: "Write what is to be asked." });
     mark(true);
     try {
-      const job = await (MODES.find((one) => one.id === order.mode)?.ownerOnly ? ownerRequest : request)("POST", "/cron", bodyOf(order));
-      goToScreen("schedules", job.job_id);
+      const send = MODES.find((one) => one.id === order.mode)?.ownerOnly ? ownerRequest : request;
+      const { job_id: id } = await (job ? send("PUT", `/cron/${encodeURIComponent(job.job_id)}`, bodyOf(order)) : send("POST", "/cron", bodyOf(order)));
+      goToScreen("schedules", id);
     } catch (failure) {
       const field = Object.keys(EMPTY).find((name) => failure.message.startsWith(name)) ?? "";
       fail({ field, text: failure.message });
       mark(false);
     }
   };
-  return html`<${Back} href=${addressOf("schedules")}>All schedules</${Back}>
-    <${ScreenHead} title="New schedule" text="A question that LoCAL2 asks by itself, also while you are away." />
+  const back = job ? addressOf("schedules", job.job_id) : addressOf("schedules");
+  return html`<${Back} href=${back}>${job ? job.name : "All schedules"}</${Back}>
+    <${ScreenHead} title=${job ? "Change a schedule" : "New schedule"} text=${job ? "It counts from now on. Its runs stay." : "A question that LoCAL2 asks at set times, also while you are away."} />
     <div><form class="box" onSubmit=${save} noValidate>
       <${Field} label="Question" trouble=${on("prompt")}>${(given) => html`<textarea ...${given} rows="3" dir="auto" placeholder="What is new about local language models?" value=${order.prompt} onInput=${change("prompt")}></textarea>`}</${Field}>
       <${When} order=${order} trouble=${on("schedule") || on("time_zone")} change=${change("schedule")} choose=${(schedule) => (fail({ field: "", text: "" }), put({ ...order, schedule }))} />
@@ -52,8 +55,8 @@ export function NewJob() {
         <${Field} label="Runs a day at most" help="Without a number, that of the settings of cron." trouble=${on("max_runs_a_day")}>${box("max_runs_a_day", { type: "number", min: 1, max: 1440 })}</${Field}>
         <${Field} label="Tokens a day at most" trouble=${on("max_tokens_a_day")}>${box("max_tokens_a_day", { type: "number", min: 1 })}</${Field}>
       </details>
-      ${trouble.text && !on(trouble.field || "none") ? html`<p class="trouble" role="alert">The job was not made: ${trouble.text}</p>` : null}
-      <div class="deeds"><button class="accent" type="submit" aria-disabled=${isBusy || null}>Make this schedule</button> <a class="as-button" href=${addressOf("schedules")}>Cancel</a></div>
+      ${trouble.text && !on(trouble.field || "none") ? html`<p class="trouble" role="alert">The job was not ${job ? "changed" : "made"}: ${trouble.text}</p>` : null}
+      <div class="deeds"><button class="accent" type="submit" aria-disabled=${isBusy || null}>${job ? "Save the changes" : "Make this schedule"}</button> <a class="as-button" href=${back}>Cancel</a></div>
     </form></div>`;
 }
 
@@ -83,6 +86,11 @@ function useTimes(schedule, zone) {
     return () => (clearTimeout(timer), stop.abort());
   }, [schedule, zone]);
   return found;
+}
+
+/** A job as the form has it. */
+function orderOf(job) {
+  return Object.fromEntries(Object.entries(EMPTY).map(([name, usual]) => [name, job[name] == null ? usual : String(job[name])]));
 }
 
 /** What was filled in. */

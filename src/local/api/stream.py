@@ -29,6 +29,7 @@ from local.bus.messages import (
     QueryReceived,
     ResponseGeneration,
     SessionDeleted,
+    SessionTitled,
 )
 from local.core.errors import LocalError, MalformedFrame, RequestTimeout
 from local.core.files import Backoff
@@ -442,6 +443,7 @@ APPROVALS: dict[str, type[ApprovalRequest | ApprovalDecision]] = {
 OF_MEMORY = frozenset(kind.subject for kind in (MemoryIngested, MemoryAnnotated, MemoryDeleted, UserFacts))
 LIST_SUBJECTS = OF_MEMORY | frozenset(
     {QueryAccepted.subject, ResponseGeneration.subject, QueryFailed.subject, SessionDeleted.subject}
+    | {SessionTitled.subject}
     | {ConversationResult.subject + verb for verb in CHANGING}
 )
 

@@ -349,6 +349,18 @@ class SessionChanged(Message):
     changed_at: float  # seconds since 1970
 
 
+class SessionTitled(Message):
+    """Published by the generator when the `model` has made a title of the first exchange of a session, which is that
+    of `query_id`. A title of the user's own (`session.changed`) takes its place.
+    """
+
+    subject = "session.titled"
+    session_id: str
+    query_id: str
+    title: str
+    model: str = ""
+
+
 class SessionBranched(Message):
     """Published by the generator when a user continues from an earlier place of a session. `session_id` begins with
     the turns that `branched_from` has before the query `before`, or up to the query `through`, of which the other is
@@ -949,8 +961,8 @@ class ParticipantResult(Message):
 
 class ModelUsed(Message):
     """The cost of model calls that produced no answer, published by the participant that made them: the purpose
-    (critic, classifier, summary, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds,
-    and for a routine a short description of the result (`outcome`). `about` is the goal that was checked.
+    (critic, classifier, summary, title, judge_test, classifier_test, or a routine of reflection), calls, tokens and
+    seconds, and for a routine a short description of the result (`outcome`). `about` is the goal that was checked.
     """
 
     subject = "model.used"

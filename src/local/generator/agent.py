@@ -14,6 +14,7 @@ from typing import Any
 from local.bus.envelope import Envelope
 from local.bus.message import MAIN_RESPONDENT, ErrorInfo, Message
 from local.bus.messages import (
+    DEFAULT_MODEL,
     AnswerDialog,
     AnswerOptions,
     BusDead,
@@ -47,6 +48,7 @@ from local.generator.session_changes import (
     settings_in,
 )
 from local.generator.sessions import SessionFilter, SessionRecord
+from local.generator.titles import ConversationTitles
 from local.generator.turn import SideEffectPolicy, fitting_views
 from local.journal.client import messages_on_record
 from local.journal.messages import JournalRead, JournalRedact
@@ -219,7 +221,9 @@ class GeneratorAgent(Respondent):
     """The participant that answers users' queries and keeps the record of them."""
 
     name = "generator"
-    publishes = (QueryAccepted, QueryReceived, QueryFailed, AnswerDialog, RecordDeletion, SessionChanges)
+    publishes = (
+        QueryAccepted, QueryReceived, QueryFailed, AnswerDialog, RecordDeletion, SessionChanges, ConversationTitles,
+    )  # fmt: skip
     policy = RespondentPolicy(MAIN_RESPONDENT, "conversation.db")
     speaks_as = policy.respondent_id
 
@@ -243,8 +247,13 @@ class GeneratorAgent(Respondent):
                 self._conversation, sessions, self._changes,
                 self._prompts.prelude, self._deletion.delete, self._prompts.shown,
             )  # fmt: skip
+            self._titles = ConversationTitles(
+                self.bus, self._conversation, self._model, self._leases, self._titling,
+                respondent_id=self.policy.respondent_id,
+            )  # fmt: skip
             idle_seconds = self._settings.incognito_minutes * 60
-            async with IncognitoSessions(self._conversation, self._deletion, idle_seconds).end_in_time():
+            incognito = IncognitoSessions(self._conversation, self._deletion, idle_seconds)
+            async with incognito.end_in_time(), self._titles.are_made():
                 handing_in = asyncio.create_task(self._outcomes.hand_in_what_is_open(), name="hand in what is open")
                 try:
                     yield
@@ -278,6 +287,8 @@ class GeneratorAgent(Respondent):
             await telling
         finally:
             telling.cancel()
+        if self._settings.make_titles:
+            self._titles.ended(stored)
         return None
 
     @on(QueryCancel)
@@ -352,6 +363,14 @@ class GeneratorAgent(Respondent):
         if isinstance(message, ClientToolRequest):
             return ClientToolResult(verb=message.verb, error=info)
         return None
+
+    def _titling(self, chosen: str | None) -> tuple[str, int]:
+        """The model that makes titles: the fast one if there is one, else the one that answers in the conversation,
+        which is in memory."""
+        fast = self._settings.fast_model or self._settings.model
+        answering = self._default.name if chosen in (None, DEFAULT_MODEL) else chosen
+        model = str(answering) if fast == self._settings.model else fast
+        return model, self._fitter.of(model).window.limits.window
 
     async def _tell_acceptance(self, stored: StoredTurn) -> None:
         await self.bus.publish(QueryAccepted(query_id=stored.query_id, attempt=stored.attempt), trace_of(stored))

@@ -90,7 +90,7 @@ def show(session: Session, as_json: JsonOption = False, api: ApiOption = None, d
 @session_app.command()
 def rename(
     session: Session,
-    title: Annotated[list[str] | None, typer.Argument(metavar="TITLE", help="Without one: its first question.")] = None,
+    title: Annotated[list[str] | None, typer.Argument(metavar="TITLE", help="Without one: automatic.")] = None,
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:

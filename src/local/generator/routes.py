@@ -513,7 +513,7 @@ Ids = Annotated[tuple[Id, ...], Field(min_length=1, max_length=MAX_AT_ONCE, stri
 
 
 class LabelsBody(BaseModel):
-    """The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back, a
+    """The body of PATCH /sessions/{session_id}; a title of null gives the session its automatic title back, a
     folder of null takes it out of its folder. All `settings` are replaced together; null gives it the defaults."""
 
     model_config = ConfigDict(extra="forbid", strict=True)

@@ -41,6 +41,10 @@ _OPENED = (
     "INSERT OR IGNORE INTO opened SELECT :copy, :own, :branch, address FROM opened"
     " WHERE query_id = :old AND respondent_id = :own"
 )
+_TITLED = (
+    "INSERT OR IGNORE INTO titles SELECT :copy, :own, :branch, title FROM titles"
+    " WHERE query_id = :old AND respondent_id = :own"
+)
 _FAMILY = (
     "WITH RECURSIVE up(id) AS (SELECT :session UNION SELECT branched_from FROM branches JOIN up ON session_id = up.id"
     " WHERE respondent_id = :own), family(id) AS (SELECT id FROM up UNION SELECT session_id FROM branches"
@@ -135,7 +139,7 @@ def branch(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
     for turn in db.execute(ended, key).fetchall():
         copied = {"copy": copy_id(new.session_id, turn["query_id"]), "branch": new.session_id, "own": own}
         db.execute(_COPY, {**copied, "position": turn["position"]})
-        for sql in (_TAINT, _SENT, _OPENED):
+        for sql in (_TAINT, _SENT, _OPENED, *((_TITLED,) if new.version_of else ())):
             db.execute(sql, {**copied, "old": turn["query_id"]})
     (said,) = db.execute(f"SELECT count(*) {SAID}", key).fetchone()
     summary = (
@@ -211,8 +215,9 @@ def _turn(db: sqlite3.Connection, respondent_id: str, query_id: str) -> sqlite3.
 
 
 class Labels(NamedTuple):
-    """The title, pin and settings of a session, its folder and tags, and whether it is archived. Without `title` it is
-    called as its first query. `changed_at` is seconds since 1970, 0 for never; `settings` are `SessionSettings` as
+    """The title, pin and settings of a session, its folder and tags, and whether it is archived. `title` is the user's
+    own; without it the session has the one that was made of its first exchange, or is called as its first query.
+    `changed_at` is seconds since 1970, 0 for never; `settings` are `SessionSettings` as
     JSON."""
 
     title: str | None = None
@@ -273,7 +278,7 @@ _LISTED = (
     f"WITH sums AS ({_TURNS} UNION ALL {_EMPTY_BRANCHES}) SELECT sums.session_id,"
     " coalesce(first.user_id, branches.user_id) AS user_id, turns, open, started_at,"
     " max(touched_at, coalesce(branches.branched_at, 0)) AS updated_at,"
-    f" coalesce(labels.title, substr(called.query, 1, {TITLE_CHARACTERS}), '') AS title,"
+    f" coalesce(labels.title, titles.title, substr(called.query, 1, {TITLE_CHARACTERS}), '') AS title,"
     " labels.title IS NOT NULL AS renamed, coalesce(labels.pinned, 0) AS pinned, labels.settings AS settings,"
     " coalesce(nullif(branches.version_of, ''), sums.session_id) AS conversation,"
     " coalesce(first.incognito, branches.incognito) AS incognito, branches.branched_from,"
@@ -287,6 +292,7 @@ _LISTED = (
     " LEFT JOIN turns AS called ON called.position ="
     " coalesce(CASE WHEN branches.version_of != '' THEN sums.first ELSE sums.own END, sums.first)"
     " LEFT JOIN labels ON labels.session_id = sums.session_id AND labels.respondent_id = :own"
+    " LEFT JOIN titles ON titles.session_id = sums.session_id AND titles.respondent_id = :own"
 )
 _VERSION = "row_number() OVER (PARTITION BY conversation ORDER BY updated_at DESC, session_id)"  # the last one is 1
 _ORDER = "ORDER BY pinned DESC, updated_at DESC, session_id LIMIT :limit"

@@ -989,7 +989,7 @@ export interface ModelSpan {
   model: string;
 }
 
-/** The cost of model calls that produced no answer, published by the participant that made them: the purpose (critic, classifier, summary, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds, and for a routine a short description of the result (`outcome`). `about` is the goal that was checked. */
+/** The cost of model calls that produced no answer, published by the participant that made them: the purpose (critic, classifier, summary, title, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds, and for a routine a short description of the result (`outcome`). `about` is the goal that was checked. */
 export interface ModelUsed {
   purpose: string;
   model: string;
@@ -1332,6 +1332,14 @@ export interface SessionSettings {
   instructions: string;
 }
 
+/** Published by the generator when the `model` has made a title of the first exchange of a session, which is that of `query_id`. A title of the user's own (`session.changed`) takes its place. */
+export interface SessionTitled {
+  session_id: string;
+  query_id: string;
+  title: string;
+  model: string;
+}
+
 /** One skill with its status: `ready`, `broken`, `incomplete` without the programs in `missing`, `unapproved` in its present version, or `hidden` by a skill of the same name in an earlier place. `place` is where it is stored: settings, extra or workspace; `tools`, for a frontend, is the state of the tools that it brings: approved, not approved, changed since, or a problem. */
 export interface SkillRecord {
   name: string;
@@ -1604,7 +1612,7 @@ export interface JobChangeBody {
   enabled: boolean;
 }
 
-/** The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back, a folder of null takes it out of its folder. All `settings` are replaced together; null gives it the defaults. */
+/** The body of PATCH /sessions/{session_id}; a title of null gives the session its automatic title back, a folder of null takes it out of its folder. All `settings` are replaced together; null gives it the defaults. */
 export interface LabelsBody {
   title?: string | null;
   pinned?: boolean;
@@ -1939,6 +1947,7 @@ export interface Messages {
   "session.branched": SessionBranched;
   "session.changed": SessionChanged;
   "session.deleted": SessionDeleted;
+  "session.titled": SessionTitled;
   [subject: `skills.request.${string}`]: SkillRequest;
   [subject: `skills.result.${string}`]: SkillResult;
   "skills.changed": SkillsChanged;

@@ -435,7 +435,7 @@ Key = tuple[str | None, str]
 
 MAX_STREAMS = 16  # of one principal
 IDLE_SECONDS = 60.0  # without a connection
-CHANGING = ("change", "branch")  # what a user can do to a session in the list
+CHANGING = ("change", "branch", "import")  # what a user can do to a session in the list
 APPROVALS: dict[str, type[ApprovalRequest | ApprovalDecision]] = {
     ApprovalRequest.subject: ApprovalRequest,
     ApprovalDecision.subject: ApprovalDecision,

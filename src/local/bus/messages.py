@@ -329,7 +329,21 @@ def parted(content: str) -> PartedMessage:
 
 # What is said of conversations: how they are called, where they branch off, that they are deleted, what is in them.
 
-ConversationVerb = Literal["sessions", "session", "turns", "find", "change", "branch", "delete", "query", "prompt"]
+ConversationVerb = Literal[
+    "sessions", "session", "turns", "find", "change", "branch", "delete", "query", "prompt", "import"
+]
+
+
+class ImportedExchange(Data):
+    """One question of an imported conversation with its answer, which is empty if there was none. Times are seconds
+    since 1970, None where the file has none; `model` is the one that has answered there.
+    """
+
+    query: str
+    answer: str = ""
+    asked_at: float | None = None
+    answered_at: float | None = None
+    model: str = ""
 
 
 class SessionChanged(Message):
@@ -379,6 +393,22 @@ class SessionBranched(Message):
     branched_at: float  # seconds since 1970
 
 
+class SessionImported(Message):
+    """Published by the generator when a user has imported a conversation from a file. `source` is the program that it
+    is from, and `origin_id` its id there. Its exchanges are not published again; all of them are untrusted content.
+    """
+
+    subject = "session.imported"
+    delivery = Delivery.CONFIRMED
+    hurried = False
+    session_id: str
+    source: str
+    origin_id: str
+    title: str = ""
+    exchanges: tuple[ImportedExchange, ...] = ()
+    imported_at: float  # seconds since 1970
+
+
 class SessionDeleted(Message):
     """Published by the generator when a session was deleted or an incognito session has ended. Every participant then
     removes what it stores of the session.
@@ -424,7 +454,8 @@ class ConversationRequest(Message):
     is everybody; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or
     `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned,
     settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the
-    system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With
+    system prompt of that user's queries with these `options`), import (`source`, `origin_id`, `title`, `exchanges` of
+    a conversation of `of_user`). `key` is the id of the session or the query. With
     `of_user` the sessions of other users are hidden.
     """
 
@@ -452,6 +483,10 @@ class ConversationRequest(Message):
     branch_id: str = ""
     is_version: bool = False
     options: AnswerOptions | None = None
+    source: str = ""
+    origin_id: str = ""
+    title: str = ""
+    exchanges: tuple[ImportedExchange, ...] = ()
 
 
 class ConversationResult(Message):

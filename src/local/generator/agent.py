@@ -29,12 +29,14 @@ from local.bus.messages import (
     SessionBranched,
     SessionChanged,
     SessionDeleted,
+    SessionImported,
     SessionSettings,
 )
 from local.bus.vocabulary import BACKGROUND
 from local.core import failpoints
-from local.core.errors import LocalError, NotOnRecord
+from local.core.errors import LocalError, NotOnRecord, SessionExists
 from local.critic.messages import RewardEvent
+from local.generator.chat_files import LOCAL2
 from local.generator.client_calls import ClientCalls
 from local.generator.history import ConversationService, StoredTurn, TurnPlace, TurnStatus
 from local.generator.output import asked_of, stored_outcome, trace_of
@@ -91,12 +93,13 @@ class ConversationRequestHandler:
             "delete": self._delete,
             "query": self._query,
             "prompt": self._prompt_sections,
+            "import": self._import,
         }
 
     async def answer(self, request: ConversationRequest) -> ConversationResult:
         """The record asked for, or an error that says why there is none."""
         try:
-            if request.of_user is not None and request.verb != "prompt":
+            if request.of_user is not None and request.verb not in ("prompt", "import"):
                 await self._require(request.key, request.of_user)
             return ConversationResult(verb=request.verb, value=await self._work[request.verb](request))
         except LocalError as error:
@@ -176,6 +179,26 @@ class ConversationRequestHandler:
         deleted = {"session_id": request.key, "deleted_turns": turns, "redacted_messages": messages}
         return {**deleted, "copied_to": copied_to}
 
+    async def _import(self, request: ConversationRequest) -> Json:
+        """Store a conversation of a file, unless it is here: imported before, or, of an export of our own, still."""
+        user_id = request.of_user
+        own = (request.origin_id,) if request.source == LOCAL2 else ()
+        for key in (request.key, *own):
+            try:
+                head = await self._sessions.head(key)
+            except NotOnRecord:
+                continue
+            if (head.user_id or OWNER) == (user_id or OWNER):
+                return {"session_id": key, "is_new": False}
+            if key == request.key:
+                raise SessionExists(key)
+        imported = SessionImported(
+            session_id=request.key, source=request.source, origin_id=request.origin_id, title=request.title,
+            exchanges=request.exchanges, imported_at=time.time(),
+        )  # fmt: skip
+        await self._changes.bring(imported, user_id)
+        return {"session_id": request.key, "is_new": True}
+
     async def _query(self, request: ConversationRequest) -> Json:
         turn = await self._conversation.turn(request.key)
         if turn is None:
@@ -187,7 +210,7 @@ class ConversationRequestHandler:
         return self._prompt(date.today(), request.of_user, request.options)
 
 
-_OF_LINE = ("title", "pinned", "folder", "tags", "archived", "branched_from", "model", "settings")
+_OF_LINE = ("title", "pinned", "folder", "tags", "archived", "branched_from", "model", "settings", "imported_from")
 
 
 def _gauge(turn: StoredTurn) -> ContextGauge | None:
@@ -338,6 +361,11 @@ class GeneratorAgent(Respondent):
         """A session branches off another one, perhaps by the word of a process that could not store it any more."""
         await self._changes.branched(branched, envelope)
 
+    @on(SessionImported, durable=CONSUMER)
+    async def learn_import(self, imported: SessionImported, envelope: Envelope) -> None:
+        """A conversation was imported, perhaps by a process that could not store it any more."""
+        await self._changes.brought(imported, envelope)
+
     @on(ConversationRequest, concurrency=LOOK_UPS_AT_ONCE)
     async def look_up(self, request: ConversationRequest, envelope: Envelope) -> ConversationResult:
         """Somebody wants to see the record."""
@@ -457,6 +485,11 @@ class SecondRespondent(Respondent):
     async def branch(self, branched: SessionBranched, envelope: Envelope) -> None:
         """A session branches off another one: here it begins with what was answered by this respondent."""
         await self._sessions.branch(new_branch(branched, envelope.user_id))
+
+    @on(SessionImported, durable=CONSUMER_B)
+    async def learn_import(self, imported: SessionImported, envelope: Envelope) -> None:
+        """A conversation was imported: it is the history of both respondents."""
+        await self._sessions.put_imported(imported, envelope.user_id)
 
     @on(SessionDeleted, durable=DELETIONS)
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope, Trace, new_id
-from local.bus.messages import SessionBranched, SessionChanged, SessionDeleted, SessionSettings
+from local.bus.messages import SessionBranched, SessionChanged, SessionDeleted, SessionImported, SessionSettings
 from local.core.attachments import AttachmentStore
 from local.core.errors import (
     HandedBack,
@@ -230,7 +230,7 @@ class SessionChanges:
     """The names, order and branches of sessions: each change is put on record, then into the store; of what was cut off
     in between the journal tells again."""
 
-    publishes = (SessionChanged, SessionBranched)
+    publishes = (SessionChanged, SessionBranched, SessionImported)
 
     def __init__(self, bus: Bus, sessions: SessionRecord) -> None:
         self._bus, self._sessions = bus, sessions
@@ -264,6 +264,15 @@ class SessionChanges:
             await self._bus.publish(branched, Trace(new_id(), None, branch_id, point.user_id), seconds=SECONDS)
             await self._sessions.branch(new_branch(branched, point.user_id))
         return point
+
+    async def bring(self, imported: SessionImported, user_id: str | None) -> None:
+        """Put an imported conversation on record. Raises as `change`."""
+        await self._bus.publish(imported, Trace(new_id(), None, imported.session_id, user_id), seconds=SECONDS)
+        await self._sessions.put_imported(imported, user_id)
+
+    async def brought(self, imported: SessionImported, envelope: Envelope) -> None:
+        """Store an imported conversation that was told of; nothing if it is there."""
+        await self._sessions.put_imported(imported, envelope.user_id)
 
     async def changed(self, changed: SessionChanged) -> None:
         """Store what was said; an older word changes nothing."""

@@ -26,6 +26,7 @@ from local.bus.messages import (
     SessionBranched,
     SessionChanged,
     SessionDeleted,
+    SessionImported,
     SessionTitled,
 )
 from local.core.capability import participants
@@ -43,6 +44,7 @@ from local.generator.history import (
     keep_settings,
     refusal_of,
 )
+from local.generator.imports import put_imported
 from local.generator.output import asked_of
 from local.generator.running_reward import RunningReward
 from local.generator.session_changes import labels_in, new_branch
@@ -325,10 +327,10 @@ async def _conversation(data_dir: Path, path: Path, respondent_id: str = MAIN_RE
 
 def _happened(data_dir: Path, respondent_id: str) -> Iterator[_Happened]:
     open_queries: dict[str, Recorded] = {}
-    of_sessions = (SessionChanged, SessionTitled, SessionBranched)
+    of_sessions = (SessionChanged, SessionTitled, SessionBranched, SessionImported)
     for each in recorded(data_dir, QueryReceived, ResponseGeneration, QueryFailed, *of_sessions):
         match each.message:
-            case SessionChanged() | SessionTitled() | SessionBranched():
+            case SessionChanged() | SessionTitled() | SessionBranched() | SessionImported():
                 yield each
             case QueryReceived() as query:
                 open_queries.setdefault(query.query_id, each)
@@ -351,6 +353,8 @@ def _put_all(happened: Sequence[_Happened], respondent_id: str, db: sqlite3.Conn
             branch(db, respondent_id, new_branch(each.message, each.envelope.user_id))
         elif isinstance(each.message, SessionChanged):
             keep_labels(db, respondent_id, each.message.session_id, labels_in(each.message))
+        elif isinstance(each.message, SessionImported):
+            put_imported(db, respondent_id, each.message, each.envelope.user_id)
         elif isinstance(each.message, SessionTitled):
             titled = each.message
             keep_title(db, respondent_id, titled.query_id, titled.session_id, titled.title)

@@ -339,9 +339,9 @@ export interface ContextProvided {
   tokens: number;
 }
 
-/** A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none is everybody; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned, settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden. */
+/** A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none is everybody; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned, settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the system prompt of that user's queries with these `options`), import (`source`, `origin_id`, `title`, `exchanges` of a conversation of `of_user`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden. */
 export interface ConversationRequest {
-  verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt";
+  verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt" | "import";
   key: string;
   of_user: string | null;
   query: string;
@@ -360,6 +360,10 @@ export interface ConversationRequest {
   branch_id: string;
   is_version: boolean;
   options: AnswerOptions | null;
+  source: string;
+  origin_id: string;
+  title: string;
+  exchanges: ImportedExchange[];
 }
 
 /** The generator's answer to a `ConversationRequest`: `value` is the requested record, or `error` the reason why there is none. */
@@ -698,6 +702,15 @@ export interface HookResult {
   why: string;
   data: Record<string, unknown>;
   error: ErrorInfo | null;
+}
+
+/** One question of an imported conversation with its answer, which is empty if there was none. Times are seconds since 1970, None where the file has none; `model` is the one that has answered there. */
+export interface ImportedExchange {
+  query: string;
+  answer: string;
+  asked_at: number | null;
+  answered_at: number | null;
+  model: string;
 }
 
 /** Sent by a durable consumer that has finished with these messages. */
@@ -1321,6 +1334,16 @@ export interface SessionChanged {
 /** Published by the generator when a session was deleted or an incognito session has ended. Every participant then removes what it stores of the session. */
 export interface SessionDeleted {
   deleted_session_id: string;
+}
+
+/** Published by the generator when a user has imported a conversation from a file. `source` is the program that it is from, and `origin_id` its id there. Its exchanges are not published again; all of them are untrusted content. */
+export interface SessionImported {
+  session_id: string;
+  source: string;
+  origin_id: string;
+  title: string;
+  exchanges: ImportedExchange[];
+  imported_at: number;
 }
 
 /** How the questions of one conversation are answered, where its user has chosen: sampling, a limit on the answer's tokens, and `instructions` that the system prompt contains; None or empty means the default. `profile` is the name of the profile that a frontend sends with the conversation's questions. */
@@ -1947,6 +1970,7 @@ export interface Messages {
   "session.branched": SessionBranched;
   "session.changed": SessionChanged;
   "session.deleted": SessionDeleted;
+  "session.imported": SessionImported;
   "session.titled": SessionTitled;
   [subject: `skills.request.${string}`]: SkillRequest;
   [subject: `skills.result.${string}`]: SkillResult;

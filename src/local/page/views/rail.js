@@ -5,7 +5,7 @@ import { chosenOf, grouped, inFolders } from "../core/session_list.js";
 import { counted } from "../core/words.js";
 import { begin } from "../state/commands.js";
 import { choose, loadMore, search, showFolder } from "../state/listing.js";
-import { choice, cursor, folderNames, found, isIncognito, isListed, isRailOpen, listTrouble, now, openFolders, picked, sessions, tagNames } from "../state/store.js";
+import { choice, cursor, dialog, folderNames, found, isIncognito, isListed, isRailOpen, listTrouble, now, openFolders, picked, sessions, tagNames } from "../state/store.js";
 import { Menu } from "./menu.js";
 import { lazy } from "./lazy.js";
 import { DRAGGED, SessionItem } from "./session_item.js";
@@ -59,6 +59,7 @@ function choices() {
   const tag = "tag" in rest ? rest.tag : null;
   return [
     { title: "Select several", run: () => (picked.value = new Set()) },
+    { title: "Import conversations", run: () => (dialog.value = { kind: "import" }) },
     { title: "All conversations", run: () => choose({ kind: "all" }), isChecked: kind === "all" },
     { title: "Archived", run: () => choose({ kind: "archived" }), isChecked: kind === "archived" },
     ...tagNames.value.map((name) => ({ title: `#${name}`, run: () => choose({ kind: "tag", tag: name }), isChecked: tag === name })),

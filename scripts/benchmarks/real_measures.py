@@ -20,8 +20,8 @@ STORY_NAMES = ("S1", "S3", "S5", "S10")
 STORY_SECONDS = 600.0
 QUESTIONS = Path(__file__).with_name("real_questions.yaml")
 MODEL_PARAMETERS = {"as it is": None, "mid": 32_000_000_000}
-# Nobody grades or classifies what is measured alone; the model would do it at the same time.
-ALONE: Settings = {"critic": {"grade": False}, "memory": {"classify": False}}
+# Nobody grades, classifies or names what is measured alone; the model would do it at the same time.
+ALONE: Settings = {"critic": {"grade": False}, "memory": {"classify": False}, "generator": {"make_titles": False}}
 ANSWER_TOKENS, SHORT_ANSWER_TOKENS = 200, 64
 MARGIN = 32  # tokens of the template around what is new
 TURNS = (
@@ -67,7 +67,7 @@ def questions(model: Path, threads: int) -> Iterator[str]:
     """Plain questions, straight from the server and through LoCAL2."""
     asked: list[dict[str, Any]] = yaml.safe_load(QUESTIONS.read_text(encoding="utf-8"))
     straight, ours = 0, 0
-    settings = {**ALONE, "generator": {"max_answer_tokens": ANSWER_TOKENS}}
+    settings = {**ALONE, "generator": {"make_titles": False, "max_answer_tokens": ANSWER_TOKENS}}
     with real_system(model, threads=threads, settings=settings) as system:
         for each in asked:
             bare = system.straight([{"role": "user", "content": each["ask"]}], max_tokens=ANSWER_TOKENS)

@@ -106,6 +106,7 @@ ROUTES = {
     "GET /attachments/{attachment_id}/content": Row(Access.USERS, "/attachments/{file}/content"),
     "DELETE /attachments/{attachment_id}": Row(Access.USERS, "/attachments/{file}"),
     "GET /sessions": Row(Access.USERS, "/sessions", told={"sessions": []}),
+    "POST /sessions/import": Row(Access.USERS, "/sessions/import?user_id=ann"),
     "POST /sessions/change": Row(
         Access.USERS, "/sessions/change", {"session_ids": ["s-ann"], "archived": True}, told=not_anns("change")
     ),

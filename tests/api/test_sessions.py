@@ -275,3 +275,56 @@ async def test_a_session_of_ten_thousand_turns_is_shown_in_one_small_answer(
     assert (len(shown.json()["turns"]), shown.json()["total"], len(shown.content) < 100_000) == (50, 10_000, True)
     page = await door.get("/sessions/s/turns?before=q5001")
     assert (ids(page)[0], ids(page)[-1]) == ("q4951", "q5000")
+
+
+EXPORTED = {
+    "id": "w-1", "title": "Tea\u202e", "chat": {"messages": [
+        {"role": "user", "content": "How long?", "timestamp": 1_700_000_000},
+        {"role": "assistant", "content": "Three minutes.", "timestamp": 1_700_000_009, "model": "gemma"},
+        {"role": "user", "content": "And green tea?"},
+    ]},
+}  # fmt: skip
+
+
+async def test_a_file_of_another_program_is_imported_once_and_is_untrusted(
+    keeper: RecordKeeper, door: httpx.AsyncClient
+) -> None:
+    await keeper.say("q", "own")
+    own = (await door.get("/sessions/own/export?format=json")).json()
+    content = json.dumps([EXPORTED, own, {"x": 1}]).encode()
+    told = (await door.post("/sessions/import?preview=true", content=content)).json()
+    assert (told["found"], told["new"], told["known"], told["turns"], told["imported"]) == (2, 1, 1, 2, 0)
+    assert (told["sources"], told["conversations"][0]["title"]) == (["LoCAL2", "Open WebUI"], "Tea")
+    assert told["left_out"] == [
+        {"title": "", "reason": "1 of 3 items: not a conversation, but an object with the fields 'x'"}
+    ]
+    assert len((await door.get("/sessions")).json()["sessions"]) == 1
+    assert (await door.post("/sessions/import", content=content)).json()["imported"] == 1
+    [_, row] = (await door.get("/sessions")).json()["sessions"]
+    assert (row["title"], row["imported_from"], row["turns"]) == ("Tea", "Open WebUI", 2)
+    assert (row["updated_at"], row["renamed"]) == (1_700_000_009.0, False)
+    first, last = (await door.get(f"/sessions/{row['session_id']}/turns")).json()["turns"]
+    assert (first["query"], first["answer"], first["model"], first["tainted"]) == (
+        "How long?", "Three minutes.", "gemma", True,
+    )  # fmt: skip
+    assert (last["query"], last["answer"], last["status"]) == ("And green tea?", "", "cancelled")
+    again = (await door.post("/sessions/import", content=content)).json()
+    assert (again["imported"], again["known"]) == (0, 2)
+    assert (await door.delete(f"/sessions/{row['session_id']}")).json()["deleted_turns"] == 2
+    assert (await door.post("/sessions/import", content=content)).json()["imported"] == 1
+
+
+async def test_a_file_that_is_none_or_too_large_is_refused(keeper: RecordKeeper, door: httpx.AsyncClient) -> None:
+    refused = await door.post("/sessions/import", content=b"<html>")
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (422, "invalid")
+    assert "begins with '<html>'; expected an export of ChatGPT" in refused.json()["error"]["message"]
+
+    async def too_much() -> AsyncIterator[bytes]:
+        for _ in range(3):
+            yield b"x" * 1000
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("local.api.security.MAX_IMPORT", 2000)
+        for content in (too_much(), b"x" * 2001):
+            refused = await door.post("/sessions/import", content=content)
+            assert (refused.status_code, refused.json()["error"]["kind"]) == (413, "too_large")

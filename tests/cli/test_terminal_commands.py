@@ -28,6 +28,11 @@ ROW: Json = {"session_id": "s" * 32, "updated_at": 0.0, "turns": 2, "title": "Su
 CHILD = {"name": "critic", "kind": "agent", "state": "failed", "pid": None, "restarts": 5, "detail": "it died"}
 FACT = {"slot": "name", "value": "Ann", "stated_at": 0.0, "engram_id": "e" * 32, "superseded_at": 9.0, "certain": False}
 FOUND = {**ROW, "match": {"query_id": "q", "excerpt": "2+2 is"}}
+IMPORTED: Json = {
+    "sources": ["ChatGPT"], "found": 3, "new": 2, "known": 1, "turns": 7, "cut": 0,
+    "conversations": [{"title": "Tea\x1b[31m", "turns": 5}, {"title": "", "turns": 2}],
+    "left_out": [{"title": "Empty", "reason": "there is no question in it"}],
+}  # fmt: skip
 ANSWERS: dict[str, tuple[int, Json]] = {
     "POST /sign-in/codes": (201, {"code": "once", "seconds": 600}),
     "POST /sign-out": (200, {"signed_out": 2}),
@@ -56,6 +61,8 @@ ANSWERS: dict[str, tuple[int, Json]] = {
         "session_id": "s" * 32, "deleted_turns": 2, "repeated_in": None, "copied_to": ["b1"],
     }),
     f"POST /sessions/{'s' * 32}/branch": (201, {"session_id": "b2"}),
+    "POST /sessions/import?preview=true": (200, {**IMPORTED, "imported": 0}),
+    "POST /sessions/import": (200, {**IMPORTED, "imported": 2}),
 }  # fmt: skip
 
 Run = Callable[..., tuple[int, str, str]]
@@ -320,3 +327,19 @@ def test_several_conversations_are_changed_and_what_failed_is_named(run: Run, bo
     run("sessions", "archive", "ss")
     assert bodies[-1]["archived"] is True
     assert run("sessions", "tag", "ss")[0] == 2
+
+
+def test_a_file_is_imported_after_it_was_said_how_many_conversations_it_has(
+    run: Run, tmp_path: Path, bodies: list[Json]
+) -> None:
+    file = tmp_path / "conversations.json"
+    file.write_text("[1]")
+    status, out, _ = run("sessions", "import", str(file), "--yes")
+    assert (status, bodies) == (0, [[1], [1]])
+    first, *titles, left_out, again, done = out.splitlines()
+    assert first == "2 conversations from ChatGPT with 7 questions; 1 of 3 are here already"
+    assert titles == ["  Tea\\x1b[31m (5)", "  untitled (2)"]
+    assert left_out == again == "  left out: Empty: there is no question in it"
+    assert done == "imported: 2 conversations"
+    status, _, err = run("sessions", "import", str(tmp_path / "nowhere.json"))
+    assert (status, "cannot be read: No such file" in err) == (2, True)

@@ -352,7 +352,8 @@ class Talk:
     async def begin(
         self, default: DefaultModel | None = None, files: AttachmentStore | None = None, **settings: Any
     ) -> None:
-        config = GeneratorConfig(model="gemma", system_prompt="Be brief.", think=False, **settings)
+        settings = {"think": False, "make_titles": False, **settings}
+        config = GeneratorConfig(model="gemma", system_prompt="Be brief.", **settings)
         record = ConversationService(self.stage.database)
         await self.stage.serve(GeneratorAgent(config, self.model, record, default=default, attachments=files))
 

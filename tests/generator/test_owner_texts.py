@@ -36,7 +36,7 @@ class Told:
     async def begin(self) -> None:
         record = Record(self.stage.database)
         texts = StandingTextFiles(self.settings, self.workspace)
-        agent = GeneratorAgent(GeneratorConfig(model="gemma"), self.model, record, texts=texts)
+        agent = GeneratorAgent(GeneratorConfig(model="gemma", make_titles=False), self.model, record, texts=texts)
         await self.stage._ready(Served(agent, self.stage.hub, "generator", record))
 
     async def ask(self, user: str | None = None, **fields: Any) -> ResponseGeneration:

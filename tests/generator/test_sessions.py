@@ -251,3 +251,23 @@ async def test_sessions_queries_and_the_prompt_are_shown_and_what_is_not_there_i
         for verb, key in (("session", "s1"), ("query", "q9")):
             error = (await handler.answer(ConversationRequest.model_validate({"verb": verb, "key": key}))).error
             assert error is not None and error.kind == "not_found" and key in error.message
+
+
+async def test_an_imported_conversation_goes_on_with_its_history_as_untrusted_content(
+    stage: Stage, files_with: FilesWith
+) -> None:
+    served = await stage.generator()
+    exchanges = [{"query": SECRET, "answer": "Noted.", "asked_at": 5.0}, {"query": "And?", "answer": ""}]
+    fields = {"source": "ChatGPT", "origin_id": "c-1", "title": "Cats", "exchanges": exchanges}
+    assert (await told(stage, "import", "i", **fields))["is_new"]
+    assert not (await told(stage, "import", "i", **fields))["is_new"]
+    assert (await told(stage, "import", "i", of_user="bob", **fields)).kind == "conflict"
+    await ask(stage, "What is Mau?", "q1", "A cat.", "i")
+    asked = [message["content"] for message in stage.model.asked[-1].messages[-3:]]
+    assert asked == [SECRET, "Noted.", "What is Mau?"]
+    assert (await stage.door.hears(ResponseGeneration, query_id="q1")).tainted
+    assert (await told(stage, "session", "i"))["imported_from"] == "ChatGPT"
+    await told(stage, "delete", "i")
+    await served.stop()
+    await stage.no_journal()
+    assert files_with(stage.database.parent, SECRET) == []

@@ -50,7 +50,7 @@ class OneAtATime:
 async def test_a_users_turn_ends_a_background_call_and_goes_before_all_that_wait(stage: Any) -> None:
     model, leases = OneAtATime(), Leases()
     await stage.serve(Arbiter(ArbiterConfig()))
-    config = GeneratorConfig(model="gemma", think=False)
+    config = GeneratorConfig(model="gemma", think=False, make_titles=False)
     await stage.serve(GeneratorAgent(config, model, ConversationService(stage.database)))
 
     async def grade() -> None:

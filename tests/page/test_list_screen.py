@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 from playwright.sync_api import expect
 
@@ -67,3 +69,33 @@ def test_conversations_are_sorted_archived_and_deleted_together(
     left = paged.request("GET", "/sessions?archived=any&query=gulls")["sessions"]
     assert [each["session_id"] for each in left if each["session_id"].startswith("gulls")] == ["gulls2"]
     page.get_by_role("button", name="Show all").click()
+
+
+def test_a_file_of_another_program_is_imported_and_a_title_of_the_model_appears_in_the_list(
+    visit: Callable[..., Visitor], paged: PagedSystem, tmp_path: Path
+) -> None:
+    messages = [
+        {"messageId": "1", "isCreatedByUser": True, "text": f"Which terns? {HOSTILE}"},
+        {"messageId": "2", "parentMessageId": "1", "isCreatedByUser": False, "text": "Arctic ones."},
+    ]
+    file, wrong = tmp_path / "chat.json", tmp_path / "notes.json"
+    file.write_text(json.dumps({"conversationId": "terns", "title": "Terns", "messages": messages}))
+    wrong.write_text('{"notes": []}')
+    visitor = visit()
+    visitor.expected = lambda trouble: "422" in trouble
+    page = visitor.open(paged.sign_in())
+    paged.ask("Where do ospreys that breed in Scotland spend the winter, and how do they get there?", "ospreys")
+    page.get_by_role("button", name="What is listed").click()
+    page.get_by_role("menuitem", name="Import conversations").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("File").set_input_files(wrong)
+    expect(dialog.get_by_role("alert")).to_contain_text("an object with the fields 'notes'")
+    dialog.get_by_label("File").set_input_files(file)
+    expect(dialog).to_contain_text("1 conversation with 1 question from LibreChat.")
+    dialog.get_by_role("button", name="Import 1 conversation").click()
+    expect(dialog).to_have_count(0)
+    page.locator(".conv", has_text="Terns").locator("a").click()
+    expect(page.locator(".bar .tag")).to_have_text("from LibreChat")
+    expect(page.get_by_text("Arctic ones.")).to_be_visible()
+    titled = "Where do ospreys that breed in Scotland spend the winter…"  # by the stand-in, in sixty characters
+    expect(page.locator(".conv .title", has_text="ospreys")).to_have_text(titled)

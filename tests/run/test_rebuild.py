@@ -11,11 +11,20 @@ import pytest
 
 from local.bus.envelope import Envelope
 from local.bus.message import Message
-from local.bus.messages import QueryReceived, ResponseGeneration, SessionBranched, SessionChanged, SessionSettings
+from local.bus.messages import (
+    ImportedExchange,
+    QueryReceived,
+    ResponseGeneration,
+    SessionBranched,
+    SessionChanged,
+    SessionImported,
+    SessionSettings,
+    SessionTitled,
+)
 from local.critic.messages import CritiqueResult, RewardEvent, UserFeedback
 from local.generator.history import ConversationService
 from local.generator.running_reward import RunningReward
-from local.generator.sessions import Labels, SessionRecord
+from local.generator.sessions import Labels, SessionFilter, SessionRecord
 from local.journal.schema import Entry
 from local.journal.store import JournalStore
 from local.memory.messages import MemoryAnnotated, engram_id
@@ -53,7 +62,12 @@ SAID: Sequence[Message] = (
     pinned("gone", 1.0),
     BRANCHED,
     SessionChanged(session_id="s1", title="Numbers", pinned=True, settings=SessionSettings(top_p=0.5), changed_at=8.0),
-)
+    SessionTitled(session_id="s1", query_id="q1", title="One and two"),
+    SessionImported(
+        session_id="i", source="ChatGPT", origin_id="c", title="Tea", imported_at=9.0,
+        exchanges=(ImportedExchange(query="How long?", answer="Three minutes."),),
+    ),
+)  # fmt: skip
 
 
 def entry(number: int, message: Message) -> Entry:
@@ -109,6 +123,9 @@ def test_names_pins_and_branches_of_sessions_come_back(data_dir: Path) -> None:
                 assert [turn.answer for turn in await conversation.session("b")] == texts
                 assert (await sessions.head("b")).user_id == "ann"
                 assert await sessions.labels("s1") == Labels("Numbers", True, 8.0, '{"top_p":0.5}')
+                await sessions.keep_labels("s1", Labels(changed_at=9.0))
+                rows, _ = await sessions.listing(SessionFilter(among=["s1", "i"]))
+                assert {row["title"] for row in rows} == {"One and two", "Tea"}
 
     for name in ("conversation", "conversation_b"):
         rebuild(data_dir, name)

@@ -48,7 +48,7 @@ def sent(
             **web.settings(),
             "system": {"backend": "openai"},
             "models": {"providers": {"openai": {"kind": "openai", "url": f"{model.url}/v1"}}},
-            "generator": {"model": model.name},
+            "generator": {"model": model.name, "make_titles": False},
             "critic": {"grade": False},
             "memory": {"classify": False},
         }

@@ -66,7 +66,8 @@ class Assistant:
         for tool in tools:
             tool.lent(Resources(self.folder))
             await self.stage.serve(tool)
-        config = GeneratorConfig(model="gemma", always_readable=[f"docs.example:{self.web.port}"], **settings)
+        settings = {"make_titles": False, "always_readable": [f"docs.example:{self.web.port}"], **settings}
+        config = GeneratorConfig(model="gemma", **settings)
         record = Record(self.stage.database)
         agent = GeneratorAgent(config, self.model, record, attachments=self.files)
         await self.stage._ready(Served(agent, self.stage.hub, "generator", record))

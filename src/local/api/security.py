@@ -254,8 +254,10 @@ log = logging.getLogger(__name__)
 SAFE_METHODS = frozenset({"GET", "HEAD"})  # they change nothing
 PAGE_PATH = "/"  # the page that other sites may link to
 UPLOAD_PATH = "/attachments"  # its bodies are files of any type
+IMPORT_PATH = "/sessions/import"  # so are these; they are streamed to the disk
 MEGABYTE = 1024 * 1024
 MAX_BODY = MEGABYTE
+MAX_IMPORT = 512 * MEGABYTE
 HTTP_PORT = 80
 _GUARD_MIDDLEWARE_PORT = re.compile(r":\d+$")
 BODY_SECONDS = 30.0
@@ -295,7 +297,7 @@ class GuardPolicy:
 
     def max_body(self, path: str) -> int:
         """The most bytes that a body may hold."""
-        return self.max_upload if path == UPLOAD_PATH else MAX_BODY
+        return {UPLOAD_PATH: self.max_upload, IMPORT_PATH: MAX_IMPORT}.get(path, MAX_BODY)
 
     def check(self, method: str, path: str, headers: Mapping[str, str]) -> None:
         """Raises `RequestRefused`. Header names are in lower case."""
@@ -303,7 +305,7 @@ class GuardPolicy:
         self._check_site(headers, may_be_linked=method == "GET" and path == PAGE_PATH)
         if "transfer-encoding" in headers and "content-length" in headers:
             raise RequestRefused("malformed", "send either Content-Length or Transfer-Encoding, not both")
-        if method != "GET" and path != UPLOAD_PATH and _has_body(headers):
+        if method != "GET" and path not in (UPLOAD_PATH, IMPORT_PATH) and _has_body(headers):
             _check_media_type(headers.get("content-type", ""))
 
     def _check_host(self, host: str) -> None:
@@ -384,12 +386,18 @@ class GuardMiddleware:
             principal = scope["principal"] = await self._who_asks(scope, headers)
             if principal is not None and principal.sign_in and scope["method"] not in SAFE_METHODS:
                 check_own_page(headers)
+            most = self._policy.max_body(scope["path"])
+            require_size(headers, most)
+            is_streamed = scope["method"] == "POST" and scope["path"] == IMPORT_PATH
             with self._unfinished.one_more(principal.name if principal else ""):
-                body = await _read(receive, headers, self._policy.max_body(scope["path"]))
+                body = b"" if is_streamed else await _read(receive, headers, most)
         except RequestRefused as refusal:
             if "expect" not in headers and refusal.kind != "unauthorized":  # an unknown caller's body is not waited for
                 await _discard(receive)
             await error_response(scope["path"], refusal, _headers_of(refusal))(scope, receive, send)
+            return
+        if is_streamed:
+            await self._app(scope, at_most(most, receive), send)
             return
         given = False
 
@@ -427,11 +435,38 @@ def _head_only(send: Send) -> Send:
     return send_head
 
 
-async def _read(receive: Receive, headers: Mapping[str, str], max_bytes: int) -> bytes:
+def require_size(headers: Mapping[str, str], max_bytes: int) -> None:
+    """Raises `RequestRefused` (too_large) for a body that is declared to be larger."""
     declared = headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > max_bytes:
         raise _too_large(max_bytes)
-    if "transfer-encoding" not in headers and declared in ("", "0"):
+
+
+def at_most(max_bytes: int, receive: Receive) -> Receive:
+    """Receives a body piece by piece; raises `RequestRefused` for one that is too large, or whose next piece does not
+    arrive in time."""
+    size, is_whole = 0, False
+
+    async def receive_piece() -> Message:
+        nonlocal size, is_whole
+        if is_whole:
+            return await receive()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                message = await receive()
+        except TimeoutError:
+            raise RequestRefused("too_slow", f"nothing of the body arrived for {BODY_SECONDS:g} s") from None
+        size += len(message.get("body", b""))
+        is_whole = not message.get("more_body", False)
+        if size > max_bytes:
+            raise _too_large(max_bytes)
+        return message
+
+    return receive_piece
+
+
+async def _read(receive: Receive, headers: Mapping[str, str], max_bytes: int) -> bytes:
+    if "transfer-encoding" not in headers and headers.get("content-length", "") in ("", "0"):
         return b""
     body = bytearray()
     more = True

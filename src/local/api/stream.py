@@ -29,6 +29,7 @@ from local.bus.messages import (
     QueryReceived,
     ResponseGeneration,
     SessionDeleted,
+    SessionTitled,
 )
 from local.core.errors import LocalError, MalformedFrame, RequestTimeout
 from local.core.files import Backoff
@@ -438,7 +439,7 @@ Key = tuple[str | None, str]
 
 MAX_STREAMS = 16  # of one principal
 IDLE_SECONDS = 60.0  # without a connection
-CHANGING = ("change", "branch")  # what a user can change in the list of sessions
+CHANGING = ("change", "branch", "import")  # what a user can do to a session in the list
 APPROVALS: dict[str, type[ApprovalRequest | ApprovalDecision]] = {
     ApprovalRequest.subject: ApprovalRequest,
     ApprovalDecision.subject: ApprovalDecision,
@@ -446,6 +447,7 @@ APPROVALS: dict[str, type[ApprovalRequest | ApprovalDecision]] = {
 OF_MEMORY = frozenset(kind.subject for kind in (MemoryIngested, MemoryAnnotated, MemoryDeleted, UserFacts))
 LIST_SUBJECTS = OF_MEMORY | frozenset(
     {QueryAccepted.subject, ResponseGeneration.subject, QueryFailed.subject, SessionDeleted.subject}
+    | {SessionTitled.subject}
     | {ConversationResult.subject + verb for verb in CHANGING}
 )
 

@@ -327,7 +327,21 @@ def parted(content: str) -> PartedMessage:
 
 # Messages about conversations: their names, branches, deletion and content.
 
-ConversationVerb = Literal["sessions", "session", "turns", "find", "change", "branch", "delete", "query", "prompt"]
+ConversationVerb = Literal[
+    "sessions", "session", "turns", "find", "change", "branch", "delete", "query", "prompt", "import"
+]
+
+
+class ImportedExchange(Data):
+    """One question of an imported conversation with its answer, which is empty if there was none. Times are seconds
+    since 1970, None where the file has none; `model` is the one that has answered there.
+    """
+
+    query: str
+    answer: str = ""
+    asked_at: float | None = None
+    answered_at: float | None = None
+    model: str = ""
 
 
 class SessionChanged(Message):
@@ -347,6 +361,18 @@ class SessionChanged(Message):
     changed_at: float  # seconds since 1970
 
 
+class SessionTitled(Message):
+    """Published by the generator when the `model` has made a title of the first exchange of a session, which is that
+    of `query_id`. A title of the user's own (`session.changed`) takes its place.
+    """
+
+    subject = "session.titled"
+    session_id: str
+    query_id: str
+    title: str
+    model: str = ""
+
+
 class SessionBranched(Message):
     """Published by the generator when a user continues from an earlier turn of a session. `session_id` begins with the
     turns of `branched_from` before the query `before`, or up to the query `through`, of which the other is empty; these
@@ -363,6 +389,22 @@ class SessionBranched(Message):
     version_of: str | None = None
     incognito: bool = False
     branched_at: float  # seconds since 1970
+
+
+class SessionImported(Message):
+    """Published by the generator when a user has imported a conversation from a file. `source` is the program that it
+    is from, and `origin_id` its id there. Its exchanges are not published again; all of them are untrusted content.
+    """
+
+    subject = "session.imported"
+    delivery = Delivery.CONFIRMED
+    hurried = False
+    session_id: str
+    source: str
+    origin_id: str
+    title: str = ""
+    exchanges: tuple[ImportedExchange, ...] = ()
+    imported_at: float  # seconds since 1970
 
 
 class SessionDeleted(Message):
@@ -411,7 +453,8 @@ class ConversationRequest(Message):
     means all; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or
     `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned,
     settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the
-    system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With
+    system prompt of that user's queries with these `options`), import (`source`, `origin_id`, `title`, `exchanges` of
+    a conversation of `of_user`). `key` is the id of the session or the query. With
     `of_user` the sessions of other users are hidden.
     """
 
@@ -439,6 +482,10 @@ class ConversationRequest(Message):
     branch_id: str = ""
     is_version: bool = False
     options: AnswerOptions | None = None
+    source: str = ""
+    origin_id: str = ""
+    title: str = ""
+    exchanges: tuple[ImportedExchange, ...] = ()
 
 
 class ConversationResult(Message):
@@ -962,8 +1009,8 @@ class ParticipantResult(Message):
 
 class ModelUsed(Message):
     """The cost of model calls that produced no answer, published by the participant that made them: the purpose
-    (critic, classifier, summary, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds,
-    and for a routine a short description of the result (`outcome`). `about` is the goal that was checked.
+    (critic, classifier, summary, title, judge_test, classifier_test, or a routine of reflection), calls, tokens and
+    seconds, and for a routine a short description of the result (`outcome`). `about` is the goal that was checked.
     """
 
     subject = "model.used"

@@ -10,13 +10,14 @@ CAPABILITY = Capability(
     routes=(
         "local.generator.routes:add_query_routes",
         "local.generator.routes:add_session_routes",
+        "local.generator.import_routes:add_import_routes",
         "local.generator.routes:add_prompt_routes",
     ),
     commands={
         "sessions": Command(
             "local.generator.commands:session_app",
             Section.ASK,
-            "List, search, rename, export and delete conversations",
+            "List, search, rename, export, import and delete conversations",
             {
                 "list show": OnPage("chat", "the list *Conversations*"),
                 "search": OnPage("chat", "the field *Search*"),
@@ -28,6 +29,7 @@ CAPABILITY = Capability(
                 "unarchive": OnPage("chat", "*Back to the list* in the menu of a conversation"),
                 "delete": OnPage("chat", "*Delete* in the menu of a conversation"),
                 "export": OnPage("chat", "*Export* in the menu of a conversation"),
+                "import": OnPage("chat", "*Import conversations* in the menu beside *Incognito*"),
                 "branch": OnPage("chat", "*Branch* under an answer"),
             },
         ),

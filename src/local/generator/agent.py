@@ -14,6 +14,7 @@ from typing import Any
 from local.bus.envelope import Envelope
 from local.bus.message import MAIN_RESPONDENT, ErrorInfo, Message
 from local.bus.messages import (
+    DEFAULT_MODEL,
     AnswerDialog,
     AnswerOptions,
     BusDead,
@@ -28,12 +29,14 @@ from local.bus.messages import (
     SessionBranched,
     SessionChanged,
     SessionDeleted,
+    SessionImported,
     SessionSettings,
 )
 from local.bus.vocabulary import BACKGROUND
 from local.core import failpoints
-from local.core.errors import LocalError, NotOnRecord
+from local.core.errors import LocalError, NotOnRecord, SessionExists
 from local.critic.messages import RewardEvent
+from local.generator.chat_files import LOCAL2
 from local.generator.client_calls import ClientCalls
 from local.generator.history import ConversationService, StoredTurn, TurnPlace, TurnStatus
 from local.generator.output import new_turn, stored_outcome, trace_of
@@ -47,6 +50,7 @@ from local.generator.session_changes import (
     settings_in,
 )
 from local.generator.sessions import SessionFilter, SessionRecord
+from local.generator.titles import ConversationTitles
 from local.generator.turn import SideEffectPolicy, fitting_views
 from local.journal.client import messages_on_record
 from local.journal.messages import JournalRead, JournalRedact
@@ -90,12 +94,13 @@ class ConversationRequestHandler:
             "delete": self._delete,
             "query": self._query,
             "prompt": self._prompt_sections,
+            "import": self._import,
         }
 
     async def answer(self, request: ConversationRequest) -> ConversationResult:
         """Return the requested record, or an error that states why there is none."""
         try:
-            if request.of_user is not None and request.verb != "prompt":
+            if request.of_user is not None and request.verb not in ("prompt", "import"):
                 await self._require(request.key, request.of_user)
             return ConversationResult(verb=request.verb, value=await self._work[request.verb](request))
         except LocalError as error:
@@ -175,6 +180,26 @@ class ConversationRequestHandler:
         deleted = {"session_id": request.key, "deleted_turns": turns, "redacted_messages": messages}
         return {**deleted, "copied_to": copied_to}
 
+    async def _import(self, request: ConversationRequest) -> Json:
+        """Store a conversation of a file, unless it is here: imported before, or, of an export of our own, still."""
+        user_id = request.of_user
+        own = (request.origin_id,) if request.source == LOCAL2 else ()
+        for key in (request.key, *own):
+            try:
+                head = await self._sessions.head(key)
+            except NotOnRecord:
+                continue
+            if (head.user_id or OWNER) == (user_id or OWNER):
+                return {"session_id": key, "is_new": False}
+            if key == request.key:
+                raise SessionExists(key)
+        imported = SessionImported(
+            session_id=request.key, source=request.source, origin_id=request.origin_id, title=request.title,
+            exchanges=request.exchanges, imported_at=time.time(),
+        )  # fmt: skip
+        await self._changes.bring(imported, user_id)
+        return {"session_id": request.key, "is_new": True}
+
     async def _query(self, request: ConversationRequest) -> Json:
         turn = await self._conversation.turn(request.key)
         if turn is None:
@@ -186,7 +211,7 @@ class ConversationRequestHandler:
         return self._prompt(date.today(), request.of_user, request.options)
 
 
-_OF_LINE = ("title", "pinned", "folder", "tags", "archived", "branched_from", "model", "settings")
+_OF_LINE = ("title", "pinned", "folder", "tags", "archived", "branched_from", "model", "settings", "imported_from")
 
 
 def _gauge(turn: StoredTurn) -> ContextGauge | None:
@@ -220,7 +245,9 @@ class GeneratorAgent(Respondent):
     """The participant that answers users' queries and keeps the record of them."""
 
     name = "generator"
-    publishes = (QueryAccepted, QueryReceived, QueryFailed, AnswerDialog, RecordDeletion, SessionChanges)
+    publishes = (
+        QueryAccepted, QueryReceived, QueryFailed, AnswerDialog, RecordDeletion, SessionChanges, ConversationTitles,
+    )  # fmt: skip
     policy = RespondentPolicy(MAIN_RESPONDENT, "conversation.db")
     speaks_as = policy.respondent_id
 
@@ -246,8 +273,13 @@ class GeneratorAgent(Respondent):
                 self._conversation, sessions, self._changes,
                 self._prompts.prelude, self._deletion.delete, self._prompts.shown,
             )  # fmt: skip
+            self._titles = ConversationTitles(
+                self.bus, self._conversation, self._model, self._leases, self._titling,
+                respondent_id=self.policy.respondent_id,
+            )  # fmt: skip
             idle_seconds = self._settings.incognito_minutes * 60
-            async with IncognitoSessions(self._conversation, self._deletion, idle_seconds).end_in_time():
+            incognito = IncognitoSessions(self._conversation, self._deletion, idle_seconds)
+            async with incognito.end_in_time(), self._titles.are_made():
                 handing_in = asyncio.create_task(self._outcomes.hand_in_what_is_open(), name="hand in what is open")
                 try:
                     yield
@@ -281,6 +313,8 @@ class GeneratorAgent(Respondent):
             await telling
         finally:
             telling.cancel()
+        if self._settings.make_titles:
+            self._titles.ended(stored)
         return None
 
     @on(QueryCancel)
@@ -331,6 +365,11 @@ class GeneratorAgent(Respondent):
         """Make a branch, if the process that published it could not."""
         await self._changes.branched(branched, envelope)
 
+    @on(SessionImported, durable=CONSUMER)
+    async def learn_import(self, imported: SessionImported, envelope: Envelope) -> None:
+        """A conversation was imported, perhaps by a process that could not store it any more."""
+        await self._changes.brought(imported, envelope)
+
     @on(ConversationRequest, concurrency=LOOK_UPS_AT_ONCE)
     async def look_up(self, request: ConversationRequest, envelope: Envelope) -> ConversationResult:
         """Answer a request to read the record."""
@@ -357,7 +396,15 @@ class GeneratorAgent(Respondent):
             return ClientToolResult(verb=message.verb, error=info)
         return None
 
-    async def _publish_acceptance(self, stored: StoredTurn) -> None:
+    def _titling(self, chosen: str | None) -> tuple[str, int]:
+        """The model that makes titles: the fast one if there is one, else the one that answers in the conversation,
+        which is in memory."""
+        fast = self._settings.fast_model or self._settings.model
+        answering = self._default.name if chosen in (None, DEFAULT_MODEL) else chosen
+        model = str(answering) if fast == self._settings.model else fast
+        return model, self._fitter.of(model).window.limits.window
+
+    async def _tell_acceptance(self, stored: StoredTurn) -> None:
         await self.bus.publish(QueryAccepted(query_id=stored.query_id, attempt=stored.attempt), trace_of(stored))
 
 
@@ -442,6 +489,11 @@ class SecondRespondent(Respondent):
     async def branch(self, branched: SessionBranched, envelope: Envelope) -> None:
         """Begin a branch of a session with the answers of this respondent."""
         await self._sessions.branch(new_branch(branched, envelope.user_id))
+
+    @on(SessionImported, durable=CONSUMER_B)
+    async def learn_import(self, imported: SessionImported, envelope: Envelope) -> None:
+        """A conversation was imported: it is the history of both respondents."""
+        await self._sessions.put_imported(imported, envelope.user_id)
 
     @on(SessionDeleted, durable=DELETIONS)
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:

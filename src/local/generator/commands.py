@@ -1,4 +1,5 @@
-"""`local2 sessions …`: the conversations: list, search, show, rename, pin, sort, archive, delete, export, branch."""
+"""`local2 sessions …`: the conversations: list, search, show, rename, pin, sort, archive, delete, export, import,
+branch."""
 
 from __future__ import annotations
 
@@ -26,6 +27,8 @@ from local.core.errors import NoAnswer
 
 Json = dict[str, Any]
 FORMATS = ("markdown", "json")
+IMPORT_PATH = "/sessions/import"
+PREVIEWED = 10
 Session = Annotated[str, typer.Argument(metavar="ID", help="A conversation; the beginning of its id will do.")]
 Sessions = Annotated[
     list[str], typer.Argument(metavar="ID", help="Conversations; the beginnings of their ids will do.")
@@ -33,7 +36,7 @@ Sessions = Annotated[
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many at most.")]
 
 session_app = typer.Typer(
-    help="The conversations: list, search, show, rename, pin, move, tag, archive, delete, export, branch.",
+    help="The conversations: list, search, show, rename, pin, move, tag, archive, delete, export, import, branch.",
 )
 
 
@@ -90,7 +93,7 @@ def show(session: Session, as_json: JsonOption = False, api: ApiOption = None, d
 @session_app.command()
 def rename(
     session: Session,
-    title: Annotated[list[str] | None, typer.Argument(metavar="TITLE", help="Without one: its first question.")] = None,
+    title: Annotated[list[str] | None, typer.Argument(metavar="TITLE", help="Without one: automatic.")] = None,
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -207,6 +210,63 @@ def export(
     write_lines([client.export(client.whole_id(session), form).removesuffix("\n")], output or STANDARD_OUTPUT)
 
 
+@session_app.command("import")
+def import_file(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="An export of ChatGPT (JSON or ZIP), Open WebUI, LibreChat or LoCAL2 (JSON)."
+        ),
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Import without asking for confirmation.")] = False,
+    as_json: JsonOption = False,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Import the conversations that another program has exported, after it has shown how many there are.
+
+    Example: local2 sessions import conversations.json
+    """
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="FILE") from None
+    client = running_system(api, data_dir)
+    found = client.request("POST", f"{IMPORT_PATH}?preview=true", content)
+    if not as_json:
+        write_lines(map(visible, _found_lines(found)))
+    if found["new"] and (yes or typer.confirm("Import them?", err=as_json)):
+        found = client.request("POST", IMPORT_PATH, content)
+        if not as_json:
+            write_lines(
+                map(visible, [*_left_out_lines(found), f"imported: {_counted(found['imported'], 'conversation')}"])
+            )
+    if as_json:
+        write_lines([json.dumps(found)])
+
+
+def _found_lines(found: Json) -> list[str]:
+    """What there is in a file."""
+    sources = ", ".join(found["sources"]) or "no program"
+    there = f"; {found['known']} of {found['found']} are here already" if found["known"] else ""
+    counted = f"{_counted(found['new'], 'conversation')} from {sources} with {_counted(found['turns'], 'question')}"
+    lines = [f"{counted}{there}"]
+    shown = found["conversations"][:PREVIEWED]
+    lines += [f"  {' '.join(one['title'].split()) or 'untitled'} ({one['turns']})" for one in shown]
+    lines += [f"  … and {found['new'] - len(shown)} more"] if found["new"] > len(shown) else []
+    cut = found["cut"]
+    lines += [f"  the first {cut} questions of very long conversations are left out"] if cut else []
+    return [*lines, *_left_out_lines(found)]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _left_out_lines(found: Json) -> list[str]:
+    return [f"  left out: {one['title'] or 'a part of the file'}: {one['reason']}" for one in found["left_out"]]
+
+
 @session_app.command()
 def branch(
     session: Session,
@@ -246,7 +306,8 @@ def _lines(sessions: Sequence[Json]) -> Iterator[str]:
         head = f"{mark} {row['session_id'][:12]:<12}  {date_and_time(row['updated_at'])}  {row['turns']:>4}"
         where = f"  [{row['folder']}]" if row.get("folder") else ""
         tags = "".join(f"  #{tag}" for tag in row.get("tags", ()))
-        yield visible(f"{head}  {' '.join(row['title'].split())}{where}{tags}{waits}")
+        origin = f"  (from {row['imported_from']})" if row.get("imported_from") else ""
+        yield visible(f"{head}  {' '.join(row['title'].split())}{where}{tags}{origin}{waits}")
         if match := row.get("match"):
             yield visible(f"    {match['query_id']}: {' '.join(match['excerpt'].split())}")
 

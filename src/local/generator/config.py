@@ -50,6 +50,7 @@ class GeneratorConfig(Settings):
     incognito_minutes: float = Field(30, gt=0)
     always_readable: tuple[str, ...] = ()
     may_write: tuple[str, ...] = ()
+    make_titles: bool = True
     tell_facts: bool = True
     recall_exchanges: int = Field(3, ge=0, le=3)
     system_prompt: str | None = None  # nothing: the one for models of this size

@@ -64,9 +64,9 @@ def delete_turns(db: sqlite3.Connection, respondent_id: str, what: str, key: str
             " (SELECT query_id FROM turns WHERE session_id = ?3 AND respondent_id = ?1)",
             (respondent_id, FROM_SUMMARY, session_id),
         )
-    for table in ("labels", "branches", "tool_lists") if what == SESSION else ():
+    for table in ("labels", "branches", "tool_lists", "imports") if what == SESSION else ():
         db.execute(f"DELETE FROM {table} WHERE session_id = ? AND respondent_id = ?", (key, respondent_id))
-    for table in ("steps", "results", "cancels", "taints", "written", "opened", "exchanges", "turns"):
+    for table in ("steps", "results", "cancels", "taints", "written", "opened", "exchanges", "titles", "turns"):
         keys = [(row["query_id"], respondent_id) for row in doomed]
         db.executemany(f"DELETE FROM {table} WHERE query_id = ? AND respondent_id = ?", keys)
     return len(doomed)
@@ -297,6 +297,26 @@ MIGRATIONS = (
     ALTER TABLE labels ADD COLUMN folder TEXT;
     ALTER TABLE labels ADD COLUMN tags TEXT NOT NULL DEFAULT '[]';
     ALTER TABLE labels ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
+    """,
+    """
+    CREATE TABLE titles (
+        query_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        title TEXT NOT NULL,
+        PRIMARY KEY (session_id, respondent_id)
+    ) WITHOUT ROWID;
+    CREATE INDEX titles_by_query ON titles (query_id);
+    """,
+    """
+    CREATE TABLE imports (
+        session_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        source TEXT NOT NULL,
+        origin_id TEXT NOT NULL,
+        imported_at REAL NOT NULL,
+        PRIMARY KEY (session_id, respondent_id)
+    ) WITHOUT ROWID;
     """,
 )
 

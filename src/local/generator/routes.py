@@ -528,9 +528,8 @@ Ids = Annotated[tuple[Id, ...], Field(min_length=1, max_length=MAX_AT_ONCE, stri
 
 
 class LabelsBody(BaseModel):
-    """The body of PATCH /sessions/{session_id}; a null title restores that of the first query, a null folder takes the
-    session out of its folder. All `settings` are replaced together; null restores the defaults.
-    """
+    """The body of PATCH /sessions/{session_id}; a title of null gives the session its automatic title back, a
+    folder of null takes it out of its folder. All `settings` are replaced together; null gives it the defaults."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     title: Title | None = None

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope, Trace, new_id
-from local.bus.messages import SessionBranched, SessionChanged, SessionDeleted, SessionSettings
+from local.bus.messages import SessionBranched, SessionChanged, SessionDeleted, SessionImported, SessionSettings
 from local.core.attachments import AttachmentStore
 from local.core.errors import (
     HandedBack,
@@ -233,7 +233,7 @@ class SessionChanges:
     redelivers changes that were interrupted between the two.
     """
 
-    publishes = (SessionChanged, SessionBranched)
+    publishes = (SessionChanged, SessionBranched, SessionImported)
 
     def __init__(self, bus: Bus, sessions: SessionRecord) -> None:
         self._bus, self._sessions = bus, sessions
@@ -268,6 +268,15 @@ class SessionChanges:
             await self._bus.publish(branched, Trace(new_id(), None, branch_id, point.user_id), seconds=SECONDS)
             await self._sessions.branch(new_branch(branched, point.user_id))
         return point
+
+    async def bring(self, imported: SessionImported, user_id: str | None) -> None:
+        """Put an imported conversation on record. Raises as `change`."""
+        await self._bus.publish(imported, Trace(new_id(), None, imported.session_id, user_id), seconds=SECONDS)
+        await self._sessions.put_imported(imported, user_id)
+
+    async def brought(self, imported: SessionImported, envelope: Envelope) -> None:
+        """Store an imported conversation that was told of; nothing if it is there."""
+        await self._sessions.put_imported(imported, envelope.user_id)
 
     async def changed(self, changed: SessionChanged) -> None:
         """Store a change; an older one than the stored one is ignored."""

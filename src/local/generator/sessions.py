@@ -13,10 +13,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from local.bus.messages import SessionImported
 from local.core import text as text_search
 from local.core.errors import BadCursor, NotOnRecord, SessionExists, TurnStillOpen
 from local.core.text import Needle, TextHit, excerpt, find_in_session, matches
 from local.generator.history import SAID, ConversationService, SessionHead, TurnPage, TurnPlace, head_of, page_of
+from local.generator.imports import put_imported
 
 _NAMESPACE = uuid.UUID("6c0f0a35-9d0b-4f0e-8a0c-51f1f2a3c7de")
 _COPIED = (
@@ -40,6 +42,14 @@ _SENT = (
 _OPENED = (
     "INSERT OR IGNORE INTO opened SELECT :copy, :own, :branch, address FROM opened"
     " WHERE query_id = :old AND respondent_id = :own"
+)
+_TITLED = (
+    "INSERT OR IGNORE INTO titles SELECT :copy, :own, :branch, title FROM titles"
+    " WHERE query_id = :old AND respondent_id = :own"
+)
+_IMPORTED = (
+    "INSERT OR IGNORE INTO imports SELECT ?, respondent_id, source, origin_id, imported_at FROM imports"
+    " WHERE session_id = ? AND respondent_id = ?"
 )
 _FAMILY = (
     "WITH RECURSIVE up(id) AS (SELECT :session UNION SELECT branched_from FROM branches JOIN up ON session_id = up.id"
@@ -136,7 +146,7 @@ def branch(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
     for turn in db.execute(ended, key).fetchall():
         copied = {"copy": copy_id(new.session_id, turn["query_id"]), "branch": new.session_id, "own": own}
         db.execute(_COPY, {**copied, "position": turn["position"]})
-        for sql in (_TAINT, _SENT, _OPENED):
+        for sql in (_TAINT, _SENT, _OPENED, *((_TITLED,) if new.version_of else ())):
             db.execute(sql, {**copied, "old": turn["query_id"]})
     (said,) = db.execute(f"SELECT count(*) {SAID}", key).fetchone()
     summary = (
@@ -144,6 +154,8 @@ def branch(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
         " WHERE session_id = ? AND respondent_id = ? AND through <= ?"
     )
     db.execute(summary, (new.session_id, point.session_id, own, said))
+    if new.version_of:
+        db.execute(_IMPORTED, (new.session_id, point.session_id, own))
     lists = (
         "INSERT OR IGNORE INTO tool_lists SELECT ?, respondent_id, kind, body FROM tool_lists"
         " WHERE session_id = ? AND respondent_id = ?"
@@ -213,8 +225,9 @@ def _turn(db: sqlite3.Connection, respondent_id: str, query_id: str) -> sqlite3.
 
 
 class Labels(NamedTuple):
-    """The title, pin and settings of a session, its folder and tags, and whether it is archived. Without `title` it is
-    called as its first query. `changed_at` is seconds since 1970, 0 for never; `settings` are `SessionSettings` as
+    """The title, pin and settings of a session, its folder and tags, and whether it is archived. `title` is the user's
+    own; without it the session has the one that was made of its first exchange, or is called as its first query.
+    `changed_at` is seconds since 1970, 0 for never; `settings` are `SessionSettings` as
     JSON."""
 
     title: str | None = None
@@ -274,11 +287,11 @@ _LISTED = (
     f"WITH sums AS ({_TURNS} UNION ALL {_EMPTY_BRANCHES}) SELECT sums.session_id,"
     " coalesce(first.user_id, branches.user_id) AS user_id, turns, open, started_at,"
     " max(touched_at, coalesce(branches.branched_at, 0)) AS updated_at,"
-    f" coalesce(labels.title, substr(called.query, 1, {TITLE_CHARACTERS}), '') AS title,"
+    f" coalesce(labels.title, titles.title, substr(called.query, 1, {TITLE_CHARACTERS}), '') AS title,"
     " labels.title IS NOT NULL AS renamed, coalesce(labels.pinned, 0) AS pinned, labels.settings AS settings,"
     " coalesce(nullif(branches.version_of, ''), sums.session_id) AS conversation,"
     " coalesce(first.incognito, branches.incognito) AS incognito, branches.branched_from,"
-    " coalesce(nullif(branches.before, ''), branches.through) AS before,"
+    " coalesce(nullif(branches.before, ''), branches.through) AS before, imports.source AS imported_from,"
     " labels.folder, coalesce(labels.tags, '[]') AS tags, coalesce(labels.archived, 0) AS archived,"
     " (SELECT model FROM turns WHERE turns.session_id = sums.session_id AND respondent_id = :own AND refused IS NULL"
     " ORDER BY position DESC LIMIT 1) AS model,"
@@ -288,6 +301,8 @@ _LISTED = (
     " LEFT JOIN turns AS called ON called.position ="
     " coalesce(CASE WHEN branches.version_of != '' THEN sums.first ELSE sums.own END, sums.first)"
     " LEFT JOIN labels ON labels.session_id = sums.session_id AND labels.respondent_id = :own"
+    " LEFT JOIN imports ON imports.session_id = sums.session_id AND imports.respondent_id = :own"
+    " LEFT JOIN titles ON titles.session_id = sums.session_id AND titles.respondent_id = :own"
 )
 _VERSION = "row_number() OVER (PARTITION BY conversation ORDER BY updated_at DESC, session_id)"  # the last one is 1
 _ORDER = "ORDER BY pinned DESC, updated_at DESC, session_id LIMIT :limit"
@@ -471,6 +486,10 @@ class SessionRecord:
     async def branch(self, new: NewBranch) -> None:
         """Have a new session begin with the ended turns of another one that come before a query; once."""
         await self._conversation.write(lambda db: branch(db, self._own, new))
+
+    async def put_imported(self, imported: SessionImported, user_id: str | None) -> None:
+        """Store an imported conversation, once."""
+        await self._conversation.write(lambda db: put_imported(db, self._own, imported, user_id))
 
     async def family(self, session_id: str) -> list[dict[str, Any]]:
         """The branches of a session, of the one that it has branched off, and so on."""

@@ -30,6 +30,8 @@ from local.bus.messages import ResponseGeneration as ResponseGeneration
 from local.bus.messages import SessionBranched as SessionBranched
 from local.bus.messages import SessionChanged as SessionChanged
 from local.bus.messages import SessionDeleted as SessionDeleted
+from local.bus.messages import SessionImported as SessionImported
+from local.bus.messages import SessionTitled as SessionTitled
 from local.bus.messages import ToolCallRecord as ToolCallRecord
 from local.bus.messages import ToolRequest as ToolRequest
 from local.bus.messages import ToolResult as ToolResult

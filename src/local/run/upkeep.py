@@ -26,6 +26,8 @@ from local.bus.messages import (
     SessionBranched,
     SessionChanged,
     SessionDeleted,
+    SessionImported,
+    SessionTitled,
 )
 from local.core.capability import participants
 from local.core.data_dir import RunDirectory
@@ -42,10 +44,12 @@ from local.generator.history import (
     keep_settings,
     refusal_of,
 )
-from local.generator.output import new_turn
+from local.generator.imports import put_imported
+from local.generator.output import asked_of
 from local.generator.running_reward import RunningReward
 from local.generator.session_changes import labels_in, new_branch
 from local.generator.sessions import branch, keep_labels
+from local.generator.titles import keep_title
 from local.journal.schema import COLUMNS, FILE_NAME, create_mark, mark_path, read_state, sync_folder
 from local.journal.schema import FILE_NAME as JOURNAL
 from local.journal.store import JournalView
@@ -323,9 +327,10 @@ async def _conversation(data_dir: Path, path: Path, respondent_id: str = MAIN_RE
 
 def _happened(data_dir: Path, respondent_id: str) -> Iterator[_Happened]:
     open_queries: dict[str, Recorded] = {}
-    for each in recorded(data_dir, QueryReceived, ResponseGeneration, QueryFailed, SessionChanged, SessionBranched):
+    of_sessions = (SessionChanged, SessionTitled, SessionBranched, SessionImported)
+    for each in recorded(data_dir, QueryReceived, ResponseGeneration, QueryFailed, *of_sessions):
         match each.message:
-            case SessionChanged() | SessionBranched():
+            case SessionChanged() | SessionTitled() | SessionBranched() | SessionImported():
                 yield each
             case QueryReceived() as query:
                 open_queries.setdefault(query.query_id, each)
@@ -348,6 +353,11 @@ def _put_all(happened: Sequence[_Happened], respondent_id: str, db: sqlite3.Conn
             branch(db, respondent_id, new_branch(each.message, each.envelope.user_id))
         elif isinstance(each.message, SessionChanged):
             keep_labels(db, respondent_id, each.message.session_id, labels_in(each.message))
+        elif isinstance(each.message, SessionImported):
+            put_imported(db, respondent_id, each.message, each.envelope.user_id)
+        elif isinstance(each.message, SessionTitled):
+            titled = each.message
+            keep_title(db, respondent_id, titled.query_id, titled.session_id, titled.title)
 
 
 def _put_turn(db: sqlite3.Connection, turn: _Turn) -> None:

@@ -50,7 +50,8 @@ class Task(StrEnum):
     CLASSIFICATION = "classification"  # facts and intent are asked for
     DREAM = "dream"  # exchanges are to be looked back at
     THOUGHT = "thought"  # exchanges are to be thought of
-    CHECK = "check"  # the state of a goal
+    CHECK = "check"  # how a goal stands
+    TITLE = "title"  # what a conversation is to be called
     JUDGEMENT = "judgement"  # a score of one answer, or the better one of two
     JSON = "json"  # any other reply with a schema
 
@@ -64,6 +65,8 @@ def task_of(wanted: Json | str | None, question: str) -> Task:
         return Task.DREAM
     if asked == {"thought"}:
         return Task.THOUGHT
+    if asked == {"title"}:
+        return Task.TITLE
     if "has_something_to_say" in asked:
         return Task.CHECK
     if any(asked >= verdict for verdict in _VERDICTS) or (wanted is None and _is_judge_prompt(question)):
@@ -418,6 +421,12 @@ def sentences(text: str, limit: int = 3, characters: int = 600) -> str:
             break
         taken = f"{taken} {sentence}".strip()
     return taken if len(taken) <= characters else taken[:characters].rsplit(" ", 1)[0] + " …"
+
+
+def conversation_title(asked: str) -> str:
+    """The first line of the question by which a conversation begins: a rule knows nothing better."""
+    lines = [line for line in asked.partition("\n\nAnswer:\n")[0].splitlines() if line.strip()]
+    return lines[1] if len(lines) > 1 else ""
 
 
 def title(text: str) -> str | None:

@@ -918,6 +918,8 @@ def _reply(task: Task, request: OllamaRequest, conversation: Conversation) -> As
             said = json.dumps(thought(conversation.question), ensure_ascii=False)
         case Task.CHECK, _:
             said = json.dumps(check(conversation.question), ensure_ascii=False)
+        case Task.TITLE, _:
+            said = json.dumps({"title": rules.conversation_title(conversation.question)}, ensure_ascii=False)
         case Task.JUDGEMENT, wanted:
             said = rules.judge(conversation.question, wanted)
         case Task.JSON, dict() as schema:

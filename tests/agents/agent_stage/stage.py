@@ -44,7 +44,7 @@ class Stage:
 
     async def generator(self, **settings: Any) -> Served:
         """A generator on the stage's one file, ready."""
-        config = GeneratorConfig(model="gemma", system_prompt="Be brief.", **settings)
+        config = GeneratorConfig(model="gemma", system_prompt="Be brief.", **{"make_titles": False, **settings})
         record = Record(self.database)
         agent = GeneratorAgent(config, self.model, record)
         if self.loses_live_queries:

@@ -118,6 +118,7 @@ class AttackedAssistant:
             model="gemma",
             always_readable=[f"docs.example:{self.web.port}"],
             max_tool_iterations=12,
+            make_titles=False,
             hooks=(HookSettings(name="teller", events=("after_tool",), tools=("mail",)),),
         )
         record = Record(stage.database)

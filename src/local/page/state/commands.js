@@ -31,6 +31,7 @@ export const COMMANDS = [
   { id: "rename", title: "Rename this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "rename", sessionId: currentId.peek() }) },
   { id: "delete", title: "Delete this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "delete", sessionId: currentId.peek() }) },
   { id: "export", title: "Export this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "export", sessionId: currentId.peek() }) },
+  { id: "import", title: "Import conversations", group: "Conversation", run: () => (dialog.value = { kind: "import" }) },
   { id: "inspector", title: "Open or close the inspector", keys: ["i"], group: "View", when: hasConversation, run: inspector },
   { id: "waterfall", title: "Show where the time went", keys: ["w"], group: "View", when: hasConversation, run: () => inspectTurn(turnInFocus()?.dataset.query, "time") },
   { id: "facts", title: "Known about you: confirm or drop facts", group: "View", run: () => goToScreen("memory", "facts") },

@@ -339,9 +339,9 @@ export interface ContextProvided {
   tokens: number;
 }
 
-/** A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none means all; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned, settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the system prompt of that user's queries with these `options`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden. */
+/** A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none is everybody; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned, settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the system prompt of that user's queries with these `options`), import (`source`, `origin_id`, `title`, `exchanges` of a conversation of `of_user`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden. */
 export interface ConversationRequest {
-  verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt";
+  verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt" | "import";
   key: string;
   of_user: string | null;
   query: string;
@@ -360,6 +360,10 @@ export interface ConversationRequest {
   branch_id: string;
   is_version: boolean;
   options: AnswerOptions | null;
+  source: string;
+  origin_id: string;
+  title: string;
+  exchanges: ImportedExchange[];
 }
 
 /** The generator's answer to a `ConversationRequest`: `value` is the requested record, or `error` the reason why there is none. */
@@ -700,6 +704,15 @@ export interface HookResult {
   error: ErrorInfo | null;
 }
 
+/** One question of an imported conversation with its answer, which is empty if there was none. Times are seconds since 1970, None where the file has none; `model` is the one that has answered there. */
+export interface ImportedExchange {
+  query: string;
+  answer: string;
+  asked_at: number | null;
+  answered_at: number | null;
+  model: string;
+}
+
 /** Sent by a durable consumer that has finished with these messages. */
 export interface JournalAck {
   consumer: string;
@@ -990,7 +1003,7 @@ export interface ModelSpan {
   model: string;
 }
 
-/** The cost of model calls that produced no answer, published by the participant that made them: the purpose (critic, classifier, summary, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds, and for a routine a short description of the result (`outcome`). `about` is the goal that was checked. */
+/** The cost of model calls that produced no answer, published by the participant that made them: the purpose (critic, classifier, summary, title, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds, and for a routine a short description of the result (`outcome`). `about` is the goal that was checked. */
 export interface ModelUsed {
   purpose: string;
   model: string;
@@ -1324,13 +1337,31 @@ export interface SessionDeleted {
   deleted_session_id: string;
 }
 
-/** The settings of one conversation, as its user has chosen: sampling, a limit on the answer's tokens, and `instructions` that the system prompt contains; None or empty means the default. `profile` is the name of the profile that a frontend sends with the conversation's questions. */
+/** Published by the generator when a user has imported a conversation from a file. `source` is the program that it is from, and `origin_id` its id there. Its exchanges are not published again; all of them are untrusted content. */
+export interface SessionImported {
+  session_id: string;
+  source: string;
+  origin_id: string;
+  title: string;
+  exchanges: ImportedExchange[];
+  imported_at: number;
+}
+
+/** How the questions of one conversation are answered, where its user has chosen: sampling, a limit on the answer's tokens, and `instructions` that the system prompt contains; None or empty means the default. `profile` is the name of the profile that a frontend sends with the conversation's questions. */
 export interface SessionSettings {
   profile: string;
   temperature: number | null;
   top_p: number | null;
   max_tokens: number | null;
   instructions: string;
+}
+
+/** Published by the generator when the `model` has made a title of the first exchange of a session, which is that of `query_id`. A title of the user's own (`session.changed`) takes its place. */
+export interface SessionTitled {
+  session_id: string;
+  query_id: string;
+  title: string;
+  model: string;
 }
 
 /** One skill with its status: `ready`, `broken`, `incomplete` without the programs in `missing`, `unapproved` in its present version, or `hidden` by a skill of the same name in an earlier place. `place` is where it is stored: settings, extra or workspace; `tools`, for a frontend, is the state of the tools that it brings: approved, not approved, changed since, or a problem. */
@@ -1605,7 +1636,7 @@ export interface JobChangeBody {
   enabled: boolean;
 }
 
-/** The body of PATCH /sessions/{session_id}; a null title restores that of the first query, a null folder takes the session out of its folder. All `settings` are replaced together; null restores the defaults. */
+/** The body of PATCH /sessions/{session_id}; a title of null gives the session its automatic title back, a folder of null takes it out of its folder. All `settings` are replaced together; null gives it the defaults. */
 export interface LabelsBody {
   title?: string | null;
   pinned?: boolean;
@@ -1940,6 +1971,8 @@ export interface Messages {
   "session.branched": SessionBranched;
   "session.changed": SessionChanged;
   "session.deleted": SessionDeleted;
+  "session.imported": SessionImported;
+  "session.titled": SessionTitled;
   [subject: `skills.request.${string}`]: SkillRequest;
   [subject: `skills.result.${string}`]: SkillResult;
   "skills.changed": SkillsChanged;

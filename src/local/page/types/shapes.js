@@ -16,7 +16,7 @@
  *
  * @typedef {{session_id: string, title: string | null, updated_at: number, started_at: number, turns: number,
  *   pinned: boolean, open: number, incognito: boolean, model?: string | null, folder?: string | null,
- *   tags?: string[], archived?: boolean, settings?: any, conversation?: string,
+ *   tags?: string[], archived?: boolean, settings?: any, conversation?: string, imported_from?: string | null,
  *   branched_from?: {session_id: string, query_id: string} | null}} Session
  */
 

@@ -12,6 +12,7 @@ import { RenameDialog } from "./rename_dialog.js";
 
 const AnsweringDialog = lazy(() => import("./answering_dialog.js").then((file) => file.AnsweringDialog), () => false);
 const ExportDialog = lazy(() => import("./export_dialog.js").then((file) => file.ExportDialog), () => false);
+const ImportDialog = lazy(() => import("./import_dialog.js").then((file) => file.ImportDialog), () => false);
 const DeleteDialog = lazy(() => import("./delete_dialog.js").then((file) => file.DeleteDialog), () => false);
 const DeleteManyDialog = lazy(() => import("./delete_many_dialog.js").then((file) => file.DeleteManyDialog), () => false);
 const FolderDialog = lazy(() => import("./folder_dialog.js").then((file) => file.FolderDialog), () => false);
@@ -19,7 +20,7 @@ const MoveDialog = lazy(() => import("./move_dialog.js").then((file) => file.Mov
 const TagsDialog = lazy(() => import("./tags_dialog.js").then((file) => file.TagsDialog), () => false);
 
 const KINDS = {
-  answering: AnsweringDialog, delete: DeleteDialog, deleteMany: DeleteManyDialog, move: MoveDialog, tags: TagsDialog, export: ExportDialog, find: FindDialog, folder: FolderDialog, forget: ForgetDialog, keys: KeysDialog, more: MoreDialog, palette: Palette, rename: RenameDialog,
+  answering: AnsweringDialog, delete: DeleteDialog, deleteMany: DeleteManyDialog, move: MoveDialog, tags: TagsDialog, export: ExportDialog, find: FindDialog, forget: ForgetDialog, import: ImportDialog, keys: KeysDialog, more: MoreDialog, palette: Palette, rename: RenameDialog,
 };
 
 export function Dialogs() {

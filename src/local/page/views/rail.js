@@ -59,6 +59,7 @@ function choices() {
   const tag = "tag" in rest ? rest.tag : null;
   return [
     { title: "Select several", run: () => (picked.value = new Set()) },
+    { title: "Import conversations", run: () => (dialog.value = { kind: "import" }) },
     { title: "All conversations", run: () => choose({ kind: "all" }), isChecked: kind === "all" },
     { title: "Archived", run: () => choose({ kind: "archived" }), isChecked: kind === "archived" },
     ...tagNames.value.map((name) => ({ title: `#${name}`, run: () => choose({ kind: "tag", tag: name }), isChecked: tag === name })),

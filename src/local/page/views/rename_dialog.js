@@ -18,7 +18,7 @@ export function RenameDialog({ sessionId, close }) {
   };
   return html`<form onSubmit=${save}><h2 id="dialog-title">Rename</h2>
     <label class="field">Title <input maxlength="200" data-first dir="auto" value=${title} onInput=${(event) => put(event.target.value)} /></label>
-    <p class="help">Empty: the first question.</p>
+    <p class="help">Empty: the title that the model made, else the first question.</p>
     ${trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null}
     <div class="dialog-acts"><button type="button" onClick=${close}>Cancel</button><button class="accent" type="submit">Save</button></div>
   </form>`;

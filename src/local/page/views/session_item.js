@@ -14,7 +14,7 @@ export function SessionItem({ session, match }) {
   const drag = (event) => event.dataTransfer.setData(DRAGGED, id);
   return html`<li class=${isCurrent ? "conv on" : "conv"} draggable="true" onDragStart=${drag}>
     ${selection ? html`<input type="checkbox" aria-label=${`Select “${title}”`} checked=${selection.has(id)} onChange=${() => (picked.value = toggled(selection, id))} />` : null}
-    <a href=${address} aria-current=${isCurrent ? "page" : null} onClick=${() => (isRailOpen.value = false)} dir="auto" title=${title}>
+    <a href=${address} aria-current=${isCurrent ? "page" : null} onClick=${() => (isRailOpen.value = false)} dir="auto" title=${session.imported_from ? `${title} (imported from ${session.imported_from})` : title}>
       <span class="title">${title}</span>${match?.excerpt ? html`<small class="excerpt">${match.excerpt}</small>` : null}
     </a>
     ${session.tags?.length ? html`<small class="tag" dir="auto" title=${session.tags.map((tag) => `#${tag}`).join(" ")}>#${session.tags[0]}${session.tags.length > 1 ? ` +${session.tags.length - 1}` : ""}</small>` : null}

@@ -38,6 +38,7 @@ function TalkBar({ conversation }) {
     <button type="button" class="rail-open" aria-label="Conversations" aria-expanded=${isRailOpen.value} onClick=${() => (isRailOpen.value = true)}><i></i></button>
     <h1 dir="auto">${title}</h1>
     ${origin ? html`<a class="tag" href=${`#/c/${encodeURIComponent(origin.session_id)}/${encodeURIComponent(origin.query_id)}`} title="This conversation branched off another one: go there">branch</a>` : null}
+    ${about?.imported_from ? html`<span class="tag" title=${`This conversation was imported from a file of ${about.imported_from}`}>from ${about.imported_from}</span>` : null}
     ${secret ? html`<span class="tag" title="It is not remembered, and deleted half an hour after the last question">incognito</span>` : null}
     <${ModelPicker} key=${`model ${conversation?.id ?? ""}`} sessionId=${conversation?.id ?? null} />
     <button type="button" class="quiet act answering" data-chosen=${chosen !== ""} aria-label=${chosen ? `How it is answered: ${chosen}. Change` : "How it is answered: profile, instructions, parameters"} title=${chosen ? `Answered with ${chosen}` : "Profile, instructions and parameters of this conversation"}

@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { Rates, Ring, groupsOf, isPassing, isWanted, journalPath, lags, rateInWords, seatsOf } from "../../src/local/page/core/bus.js";
+import { Rates, Ring, groupsOf, isPassing, isWanted, journalPath, lags, rateInWords, ratesBefore, seatsOf } from "../../src/local/page/core/bus.js";
 
 test("a full ring keeps the latest, counts all, and shows the latest first", () => {
   const ring = new Ring(5, 2);
@@ -21,6 +21,12 @@ test("a rate is the mean of the last ten whole seconds", () => {
   assert.equal(rates.at(60).all, 0);
   assert.ok(rates.seconds.size <= 12);
   assert.deepEqual([0, 0.04, 0.5, 12.4].map(rateInWords), ["", "<0.1/s", "0.5/s", "12/s"]);
+});
+
+test("the rates of a moment are those of the ten seconds before it, by what is on record", () => {
+  const entries = [100.5, 99.5, 92, 90, 89.9].map((at) => ({ sender: at > 95 ? "critic" : "generator", sent_at: at }));
+  const rates = ratesBefore(100, entries);
+  assert.deepEqual([rates.all, rates.by.get("critic"), rates.by.get("generator")], [0.3, 0.1, 0.2]);
 });
 
 const ROWS = [

@@ -68,6 +68,13 @@ export class Rates {
   }
 }
 
+/** The rates of the seconds before a moment of the past, by what is on record of them: at most 500 messages. */
+export function ratesBefore(until, entries) {
+  const rates = new Rates();
+  for (const { sender, sent_at: at } of entries) rates.count(sender, at);
+  return rates.at(until);
+}
+
 /** 0 → "", 0.04 → "<0.1/s", 12.4 → "12/s". */
 export function rateInWords(rate) {
   if (!rate) return "";

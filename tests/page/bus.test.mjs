@@ -1,6 +1,6 @@
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import assert from "node:assert/strict";
-import { Rates, Ring, groupsOf, isPassing, isWanted, journalPath, lags, rateInWords, ratesBefore, seatsOf } from "../../src/local/page/core/bus.js";
+import { Rates, Ring, groupsOf, isPassing, isWanted, journalPath, lags, rateInWords, ratesBefore, seatsOf, together } from "../../src/local/page/core/bus.js";
 
 test("a full ring keeps the latest, counts all, and shows the latest first", () => {
   const ring = new Ring(5, 2);
@@ -27,6 +27,25 @@ test("the rates of a moment are those of the ten seconds before it, by what is o
   const entries = [100.5, 99.5, 92, 90, 89.9].map((at) => ({ sender: at > 95 ? "critic" : "generator", sent_at: at }));
   const rates = ratesBefore(100, entries);
   assert.deepEqual([rates.all, rates.by.get("critic"), rates.by.get("generator")], [0.3, 0.1, 0.2]);
+});
+
+test("what comes is shown at once after a pause, and four times a second while much comes", () => {
+  mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_000_000 });
+  let shown = 0;
+  const { later, stop } = together(() => (shown += 1));
+  later();
+  mock.timers.tick(1);
+  assert.equal(shown, 1);
+  for (let passed = 0; passed < 1000; passed += 5) {
+    later();
+    mock.timers.tick(5);
+  }
+  assert.ok(shown >= 4 && shown <= 5, `${shown}`);
+  later();
+  stop();
+  mock.timers.tick(1000);
+  assert.ok(shown <= 5, "nothing is shown where the list has gone");
+  mock.timers.reset();
 });
 
 const ROWS = [

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -81,13 +82,14 @@ def filled(paged: PagedSystem) -> Iterator[dict[str, str]]:
     def make(path: str, method: str = "POST", **body: Any) -> Any:
         return paged.request(method, path, json=body, **owner)
 
+    session = f"hostile-{uuid4().hex}"  # what was deleted is not remembered again
     with ExitStack() as undo:
         paged.script({"user": "^I like", "replies": [{"thinking": SIGN, "content": SIGN}]})
         file = paged.request("POST", "/attachments", params={"name": f"{SIGN}.txt"}, content=SIGN.encode())
-        paged.tell(f"I like {SIGN}", "hostile")
-        paged.ask(f"I like {SIGN} more", "hostile", attachments=[file["id"]])
-        make("/sessions/hostile", "PATCH", title=SIGN, tags=[SIGN], folder=SIGN, settings={"instructions": SIGN})
-        undo.callback(paged.request, "DELETE", "/sessions/hostile")
+        paged.tell(f"I like {SIGN}", session)
+        paged.ask(f"I like {SIGN} more", session, attachments=[file["id"]])
+        make(f"/sessions/{session}", "PATCH", title=SIGN, tags=[SIGN], folder=SIGN, settings={"instructions": SIGN})
+        undo.callback(paged.request, "DELETE", f"/sessions/{session}")
         engram = paged.request("GET", "/memory?limit=1")["engrams"][0]
         make("/memory/facts", slot=SIGN, value=SIGN)
         job = make("/cron", prompt=SIGN, schedule="0 3 * * *", name=SIGN)
@@ -104,7 +106,7 @@ def filled(paged: PagedSystem) -> Iterator[dict[str, str]]:
         undo.callback(paged.request, "DELETE", "/mcp/servers/hostile", **owner)
         make("/settings/api", "PUT", values={"openai_aliases": {SIGN: SIGN}})
         undo.callback(make, "/settings/api", "PUT", reset=["openai_aliases"])
-        yield {"engram": engram["engram_id"], "job": job["job_id"], "skill": str(skill.parent)}
+        yield {"session": session, "engram": engram["engram_id"], "job": job["job_id"], "skill": str(skill.parent)}
 
 
 def poison(page: Page, url: str, words: str) -> None:
@@ -185,7 +187,7 @@ def test_hostile_words_are_words_on_every_screen(visit: Visit, paged: PagedSyste
             wrong[place] = [each for each in overflow(page) if each > 0] + (
                 violations(page, ".screen") if words == ADDRESS else []
             )
-        page.evaluate("location.hash = '#/c/hostile'")
+        page.evaluate("session => location.hash = `#/c/${session}`", ids["session"])
         page.reload()  # with the list that was there before the words came
         expect(page.locator("article.turn")).to_have_count(2)
         page.get_by_role("button", name="Conversations").click()

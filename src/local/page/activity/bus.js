@@ -1,9 +1,8 @@
 /** The bus as it is now: who takes part, in fixed seats, what waits for whom, and each message that passes. */
 
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
-import { MOST, Rates, Ring, groupsOf, isWanted, journalPath, lags, rateInWords, ratesBefore, seatsOf, SEAT } from "../core/bus.js";
+import { MOST, Rates, Ring, groupsOf, isWanted, journalPath, lags, rateInWords, ratesBefore, seatsOf, SEAT, together } from "../core/bus.js";
 import { figure } from "../core/words.js";
-import { together } from "../parts/live.js";
 import { Empty, Loading } from "../parts/notes.js";
 import { MessageRows, Messages } from "../parts/messages.js";
 import { useResource } from "../parts/resource.js";

@@ -81,6 +81,22 @@ export function rateInWords(rate) {
   return rate < 0.1 ? "<0.1/s" : `${rate < 9.95 ? rate.toFixed(1) : Math.round(rate)}/s`;
 }
 
+const SHOW_MS = 250; // nobody reads faster, and to draw a list costs more than all that came in between
+
+/** Call `later` for each thing that comes: `show` follows at once after a pause, else for all of them together, four times
+ * a second. @param {() => void} show */
+export function together(show) {
+  let timer = 0;
+  let shownAt = 0;
+  const run = () => {
+    timer = 0;
+    shownAt = Date.now();
+    show();
+  };
+  const later = () => void (timer ||= setTimeout(run, Math.min(SHOW_MS, Math.max(0, shownAt + SHOW_MS - Date.now()))));
+  return { later, stop: () => clearTimeout(timer) };
+}
+
 const GROUPS = [["door", "Frontends"], ["agent", "Agents"], ["observer", "Observers"], ["service", "Services"], ["tool", "Tools"]];
 
 /** The participants by their kind, each kind and each name always in the same order. @param {Iterable<any>} rows */

@@ -14,13 +14,3 @@ export function useLive(name, reload) {
     before.current = said;
   }, [said]);
 }
-
-const SHOW_MS = 100; // nobody reads faster, and drawing a list costs more than all messages in between
-
-/** Call `later` for each thing that comes: `show` follows for all of them together, at most ten times a second.
- * @param {() => void} show */
-export function together(show) {
-  let timer = 0;
-  const later = () => void (timer ||= setTimeout(() => ((timer = 0), show()), SHOW_MS));
-  return { later, stop: () => clearTimeout(timer) };
-}

@@ -1,7 +1,7 @@
 /** Messages of the journal, the latest first, and those that come while it is shown; each opens in the inspector. */
 
 import { html, useEffect, useMemo, useState } from "../html.js";
-import { isPassing, isProblem, isWanted, journalPath } from "../core/bus.js";
+import { isPassing, isProblem, isWanted, journalPath, together } from "../core/bus.js";
 import { bytes, moment } from "../core/words.js";
 import { request } from "../net/api.js";
 import { watchBus } from "../state/following.js";
@@ -9,7 +9,6 @@ import { inspect } from "../state/inspection.js";
 import { now } from "../state/store.js";
 import { RowWindow } from "../views/row_window.js";
 import { Button } from "./field.js";
-import { together } from "./live.js";
 import { Empty, Loading, Trouble } from "./notes.js";
 import { sheet } from "./sheet.js";
 

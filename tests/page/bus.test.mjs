@@ -1,6 +1,6 @@
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import assert from "node:assert/strict";
-import { Rates, Ring, groupsOf, isPassing, isWanted, journalPath, lags, rateInWords, seatsOf } from "../../src/local/page/core/bus.js";
+import { Rates, Ring, groupsOf, isPassing, isWanted, journalPath, lags, rateInWords, ratesBefore, seatsOf, together } from "../../src/local/page/core/bus.js";
 
 test("a full ring keeps the latest, counts all, and shows the latest first", () => {
   const ring = new Ring(5, 2);
@@ -21,6 +21,31 @@ test("a rate is the mean of the last ten whole seconds", () => {
   assert.equal(rates.at(60).all, 0);
   assert.ok(rates.seconds.size <= 12);
   assert.deepEqual([0, 0.04, 0.5, 12.4].map(rateInWords), ["", "<0.1/s", "0.5/s", "12/s"]);
+});
+
+test("the rates of a moment are those of the ten seconds before it, by what is on record", () => {
+  const entries = [100.5, 99.5, 92, 90, 89.9].map((at) => ({ sender: at > 95 ? "critic" : "generator", sent_at: at }));
+  const rates = ratesBefore(100, entries);
+  assert.deepEqual([rates.all, rates.by.get("critic"), rates.by.get("generator")], [0.3, 0.1, 0.2]);
+});
+
+test("what comes is shown at once after a pause, and four times a second while much comes", () => {
+  mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_000_000 });
+  let shown = 0;
+  const { later, stop } = together(() => (shown += 1));
+  later();
+  mock.timers.tick(1);
+  assert.equal(shown, 1);
+  for (let passed = 0; passed < 1000; passed += 5) {
+    later();
+    mock.timers.tick(5);
+  }
+  assert.ok(shown >= 4 && shown <= 5, `${shown}`);
+  later();
+  stop();
+  mock.timers.tick(1000);
+  assert.ok(shown <= 5, "nothing is shown where the list has gone");
+  mock.timers.reset();
 });
 
 const ROWS = [

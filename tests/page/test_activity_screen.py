@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -63,8 +65,7 @@ def test_what_happened_is_chosen_by_kind_and_the_record_by_time_and_participant(
     subjects = {json.loads(line)["subject"] for line in Path(saved.value.path()).read_text().splitlines()}
     assert "tool.result.search_memory" in subjects and "query.received" not in subjects
     choose(page, "Participant", "all")
-    slider = page.get_by_role("slider", name="Time")
-    slider.press("Home")  # nothing is older than the first message
+    page.get_by_label("Date and time").fill("2020-01-31T09:30:00")  # nothing is older than the first message
     expect(page.locator("output")).to_contain_text("up to")
     expect(page.locator(".empty")).to_be_visible()
     page.get_by_role("button", name="Back to now").click()
@@ -80,7 +81,12 @@ def test_what_happened_is_chosen_by_kind_and_the_record_by_time_and_participant(
 def test_the_bus_has_everybody_in_a_seat_and_each_message_that_passes(
     visit: Visit, paged: PagedSystem, asked: str, tmp_path: Path
 ) -> None:
-    page = visit().open("#/activity/bus")
+    [last] = paged.request("GET", "/journal?subject=tool.result.&limit=1")["entries"]
+    until = math.ceil(last["sent_at"])
+    span = {"first_at": until - 60, "last_at": until + 60, "number": last["seq"]}
+    page = visit().open()
+    page.route("**/journal/span", lambda route: route.fulfill(json=span))
+    page.evaluate("location.hash = '#/activity/bus'")
     picture = page.get_by_role("group", name="The participants on the bus")
     expect(picture.get_by_role("link", name="critic, ready")).to_be_visible()
     before = picture.get_by_role("link").evaluate_all("all => all.map(one => one.getAttribute('href'))")
@@ -92,6 +98,17 @@ def test_the_bus_has_everybody_in_a_seat_and_each_message_that_passes(
     page.get_by_role("button", name="Hold still").click()
     expect(page.locator(".bus-head")).to_contain_text("held")
     page.get_by_role("button", name="Go on").click()
+    choose(page, "Participant", "memory_tools")
+    page.get_by_role("slider", name="Time").fill(str(until))
+    expect(page.locator(".bus-head")).to_contain_text("on record")
+    expect(picture.get_by_role("link", name=re.compile(r"^memory_tools, \d"))).to_be_visible()
+    expect(picture.get_by_role("link", name="ready")).to_have_count(0)
+    found = paged.request("GET", f"/journal?subject=tool.&participant=memory_tools&until={until}")["entries"]
+    expect(rows).to_have_count(len(found))
+    assert violations(page, "main") == []
+    page.get_by_role("button", name="Back to now").click()
+    expect(page.locator(".bus-head")).to_contain_text("live")
+    choose(page, "Participant", "all")
     rows.filter(has_text="tool.request.search_memory").first.click()
     expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("tide tables")
     page.get_by_role("button", name="Close", exact=True).click()

@@ -84,6 +84,9 @@ def test_tabs_share_one_stream_and_all_of_them_advance_also_when_the_one_that_re
     tabs.append(visitor.open(f"#/c/{session}"))
     for tab in tabs:
         expect(tab.locator("article.turn")).to_contain_text("Paragraph 1 of the story")
+    tabs[1].evaluate("location.hash = '#/activity/bus'")
+    expect(tabs[1].locator(".bus-head")).not_to_have_attribute("data-passed", "0")
+    tabs[1].go_back()
     assert streams() == 1
     with tabs[1].context.expect_event("request", lambda asked: "/stream?" in asked.url):  # another tab reads it then
         tabs[0].close()

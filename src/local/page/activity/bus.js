@@ -1,59 +1,63 @@
 /** The bus as it is now: who takes part, in fixed seats, what waits for whom, and each message that passes. */
 
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
-import { MOST, Rates, Ring, groupsOf, isProblem, isWanted, lags, rateInWords, seatsOf, SEAT } from "../core/bus.js";
+import { MOST, Rates, Ring, groupsOf, isWanted, journalPath, lags, rateInWords, ratesBefore, seatsOf, SEAT, together } from "../core/bus.js";
 import { figure } from "../core/words.js";
 import { Empty, Loading } from "../parts/notes.js";
-import { MessageRows } from "../parts/messages.js";
+import { MessageRows, Messages } from "../parts/messages.js";
+import { useResource } from "../parts/resource.js";
 import { Table } from "../parts/table.js";
 import { watchBus } from "../state/following.js";
 import { addressOf } from "../state/screens.js";
 import { offlineSince, participants } from "../state/store.js";
 import { Chosen, KINDS_OF_MESSAGES, Participants } from "./filters.js";
+import { Times } from "./times.js";
 
 const RATES_MS = 500;
+const ALL = { kind: "", session: "", participant: "" };
+const LABEL = "Messages on the bus";
 
 export function Bus() {
-  const [wanted, want] = useState({ kind: "", session: "", participant: "", onlyProblems: false });
+  const [wanted, want] = useState(ALL);
   const [held, hold] = useState(null);
+  const [until, jump] = useState(null);
   const [, draw] = useState(0);
   const [rates, measure] = useState({ all: 0, by: new Map() });
-  const flow = useMemo(() => ({ all: new Ring(), chosen: new Ring(), rates: new Rates(), fits: (header) => Boolean(header) }), []);
-  const fits = (header) => isWanted(header, wanted) && (!wanted.onlyProblems || isProblem(header));
+  const flow = useMemo(() => ({ all: new Ring(), chosen: new Ring(), rates: new Rates(), wanted }), []);
   useMemo(() => {
-    flow.fits = fits;
+    flow.wanted = wanted;
     flow.chosen = new Ring();
-    flow.chosen.rows = flow.all.rows.slice(-MOST).filter(fits);
+    flow.chosen.rows = flow.all.rows.slice(-MOST).filter((header) => isWanted(header, wanted));
   }, [wanted]);
   useEffect(() => {
-    let frame = 0;
-    const show = () => {
-      frame = 0;
-      draw((count) => count + 1);
-    };
+    const { later, stop } = together(() => draw((count) => count + 1));
     const end = watchBus((name, data) => {
       if (name === "lost") flow.all.lost += data.lost;
       else {
         flow.rates.count(data.sender, Date.now() / 1000);
         const row = flow.all.push(data);
-        if (flow.fits(row)) flow.chosen.add(row);
+        if (isWanted(row, flow.wanted)) flow.chosen.add(row);
       }
-      frame ||= requestAnimationFrame(show);
+      later();
     });
     const timer = setInterval(() => measure(flow.rates.at(Date.now() / 1000)), RATES_MS);
-    return () => (end(), cancelAnimationFrame(frame), clearInterval(timer));
+    return () => (end(), stop(), clearInterval(timer));
   }, []);
-  const picture = useMemo(() => html`<${Picture} rates=${rates} />`, [rates]); // not at each message
+  const { data } = useResource(until === null ? null : journalPath({ ...ALL, until, limit: 500 }));
+  const then = useMemo(() => (until === null ? null : ratesBefore(until, data?.entries ?? [])), [until, data]);
+  const picture = useMemo(() => html`<${Picture} rates=${then ?? rates} isNow=${!then} />`, [then ?? rates]); // not at each message
   const shown = Ring.latest(held ?? flow.chosen.rows);
-  return html`<p class="bus-head" data-passed=${flow.all.count} data-lost=${flow.all.lost}><b>${offlineSince.value ? "not connected" : held ? "held" : "live"}</b>
-      <span class="num">${rateInWords(rates.all) || "0/s"}</span><span class="num">${figure(flow.all.count)} seen</span><span class=${flow.all.lost ? "num trouble" : "num"}>${figure(flow.all.lost)} lost</span></p>
+  return html`<p class="bus-head" data-passed=${flow.all.count} data-lost=${flow.all.lost}><b>${then ? "on record" : offlineSince.value ? "not connected" : held ? "held" : "live"}</b>
+      <span class="num">${rateInWords((then ?? rates).all) || "0/s"}</span>${then ? null : html`<span class="num">${figure(flow.all.count)} seen</span><span class=${flow.all.lost ? "num trouble" : "num"}>${figure(flow.all.lost)} lost</span>`}</p>
+    <${Times} until=${until} jump=${(to) => (hold(null), jump(to))} />
     ${picture}
-    <h2>Messages <small>headers of the last ${figure(MOST)}; press one for all of it</small></h2>
+    <h2>Messages <small>${then ? "on record, the latest first" : `headers of the last ${figure(MOST)}; press one for all of it`}</small></h2>
     <div class="filters"><${Chosen} label="Kind" at=${wanted.kind} options=${KINDS_OF_MESSAGES} choose=${(kind) => want({ ...wanted, kind })} />
-      <${Participants} at=${wanted.participant} choose=${(participant) => want({ ...wanted, participant })} />
-      <label class="switch"><input type="checkbox" checked=${wanted.onlyProblems} onChange=${(event) => want({ ...wanted, onlyProblems: event.target.checked })} /> Only problems</label><span class="push"></span>
-      <button type="button" class="edged" aria-pressed=${held !== null} onClick=${() => hold(held ? null : flow.chosen.rows.slice())}>${held ? "Go on" : "Hold still"}</button></div>
-    ${shown.length ? html`<${MessageRows} rows=${shown} label="Messages on the bus" />` : html`<${Empty}>${flow.all.count ? "No message of this kind has passed since this screen was opened." : "Nothing has passed yet. Participants report their state every few seconds."}</${Empty}>`}`;
+      <${Participants} at=${wanted.participant} choose=${(participant) => want({ ...wanted, participant })} /><span class="push"></span>
+      ${then ? null : html`<button type="button" class="edged" aria-pressed=${held !== null} onClick=${() => hold(held ? null : flow.chosen.rows.slice())}>${held ? "Go on" : "Hold still"}</button>`}</div>
+    ${then ? html`<${Messages} wanted=${wanted} until=${until} label=${LABEL} empty="No message of this kind was on record then." />`
+      : shown.length ? html`<${MessageRows} rows=${shown} label=${LABEL} />`
+      : html`<${Empty}>${flow.all.count ? "No message of this kind has passed since this screen was opened." : "Nothing has passed yet. Participants report their state every few seconds."}</${Empty}>`}`;
 }
 
 const COLUMNS = [
@@ -65,7 +69,8 @@ const COLUMNS = [
   { id: "restarts", title: "Restarts", value: (row) => row.restarts ?? 0, isNumber: true },
 ];
 
-function Picture({ rates }) {
+/** @param {{rates: {by: Map<string, number>}, isNow: boolean}} given of a moment of the past only the rates are known */
+function Picture({ rates, isNow }) {
   const box = useRef(null);
   const [width, measure] = useState(0);
   const [isTable, open] = useState(false);
@@ -74,7 +79,8 @@ function Picture({ rates }) {
     seen.observe(box.current);
     return () => seen.disconnect();
   }, []);
-  const all = participants.value;
+  const present = participants.value;
+  const all = useMemo(() => (isNow ? present : new Map([...present].map(([name, { kind }]) => [name, { name, kind, state: "" }]))), [present, isNow]);
   const groups = useMemo(() => groupsOf(all.values()), [all]);
   const waiting = useMemo(() => lags(all.values()), [all]);
   const plan = useMemo(() => (width ? seatsOf(groups, width) : null), [groups, width]);
@@ -83,7 +89,7 @@ function Picture({ rates }) {
       <line class="trunk" x1="5" y1="8" x2="5" y2=${plan.height - SEAT.gap - SEAT.height / 2} />
       ${plan.groups.map(({ title, y, seats }) => html`<g key=${title}><text class="group" x="18" y=${y}>${title}</text>${seats.map((seat) => html`<${Seat} key=${seat.row.name} ...${seat} rate=${rates.by.get(seat.row.name) ?? 0} lag=${waiting.get(seat.row.name) ?? 0} />`)}</g>`)}
     </svg>` : null}</div>
-    <details class="as-table" onToggle=${(event) => open(event.currentTarget.open)}><summary>As a table</summary>${isTable ? html`<${Table} label="Participants on the bus" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.name} />` : null}</details>`;
+    <details class="as-table" onToggle=${(event) => open(event.currentTarget.open)}><summary>As a table</summary>${isTable ? html`<${Table} label="Participants on the bus" columns=${isNow ? COLUMNS : COLUMNS.filter(({ id }) => id === "name" || id === "rate")} rows=${rows} keyOf=${(row) => row.name} />` : null}</details>`;
 }
 
 /** One participant in its place; a line to the bus that is strong while it sends. */
@@ -92,7 +98,7 @@ function Seat({ row, x, y, rate, lag }) {
   const middle = y + SEAT.height / 2;
   return html`<g class="seat" data-state=${row.state} data-busy=${rate > 0}>
     <path class="wire" d=${`M5 ${y - 5}H${x + 10}V${y}`} />
-    <a href=${addressOf("participants", row.name)} aria-label=${`${row.name}, ${row.state}${facts ? `, ${facts}` : ""}`}><rect x=${x} y=${y} width=${SEAT.width} height=${SEAT.height} rx="8" />
+    <a href=${addressOf("participants", row.name)} aria-label=${[row.name, row.state, facts].filter(Boolean).join(", ")}><rect x=${x} y=${y} width=${SEAT.width} height=${SEAT.height} rx="8" />
       <circle cx=${x + 12} cy=${y + 14} r="3.5" /><text class="name" x=${x + 22} y=${y + 18}>${cut(row.name)}</text><text class="facts" x=${x + 12} y=${middle + 14}>${facts || "quiet"}</text></a></g>`;
 }
 

@@ -19,7 +19,7 @@ export const KINDS_OF_MESSAGES = [
   ["memory. context.", "memory"],
   ["agent.", "agents and transitions"],
   ["participant. model.", "participants and models"],
-  ["bus.gap bus.dead query.failed", "problems"],
+  ["bus.gap bus.dead bus.rejected query.failed", "problems"],
 ];
 
 /** @param {{label: string, at: string, options: [string, string][], choose: (value: string) => void}} given */

@@ -68,13 +68,36 @@ export class Rates {
   }
 }
 
+/** The rates of the seconds before a moment of the past, by what is on record of them: at most 500 messages. */
+export function ratesBefore(until, entries) {
+  const rates = new Rates();
+  for (const { sender, sent_at: at } of entries) rates.count(sender, at);
+  return rates.at(until);
+}
+
 /** 0 → "", 0.04 → "<0.1/s", 12.4 → "12/s". */
 export function rateInWords(rate) {
   if (!rate) return "";
   return rate < 0.1 ? "<0.1/s" : `${rate < 9.95 ? rate.toFixed(1) : Math.round(rate)}/s`;
 }
 
-const GROUPS = [["frontend", "Frontends"], ["agent", "Agents"], ["observer", "Observers"], ["service", "Services"], ["tool", "Tools"]];
+const SHOW_MS = 250; // nobody reads faster, and to draw a list costs more than all that came in between
+
+/** Call `later` for each thing that comes: `show` follows at once after a pause, else for all of them together, four times
+ * a second. @param {() => void} show */
+export function together(show) {
+  let timer = 0;
+  let shownAt = 0;
+  const run = () => {
+    timer = 0;
+    shownAt = Date.now();
+    show();
+  };
+  const later = () => void (timer ||= setTimeout(run, Math.min(SHOW_MS, Math.max(0, shownAt + SHOW_MS - Date.now()))));
+  return { later, stop: () => clearTimeout(timer) };
+}
+
+const GROUPS = [["door", "Frontends"], ["agent", "Agents"], ["observer", "Observers"], ["service", "Services"], ["tool", "Tools"]];
 
 /** The participants by their kind, each kind and each name always in the same order. @param {Iterable<any>} rows */
 export function groupsOf(rows) {

@@ -48,7 +48,7 @@ export class SharedStream {
       (name, data) => {
         this.keep(name, data);
         this.heard(name, data);
-        this.say({ kind: "event", name, data });
+        if (name !== "message" || this.isBusWantedElsewhere()) this.say({ kind: "event", name, data });
       },
       (isConnected) => {
         this.isConnected = isConnected;
@@ -94,8 +94,12 @@ export class SharedStream {
   carry() {
     const all = [this.wanted, ...this.ofTabs.values()];
     const union = (name, most) => [...new Set(all.flatMap((one) => one[name]))].slice(0, most);
-    const bus = all.some((one) => one.bus) ? { subjects: [""], payload: "none" } : null;
+    const bus = this.wanted.bus || this.isBusWantedElsewhere() ? { subjects: [""], payload: "none" } : null;
     void this.stream.carry({ sessions: union("sessions", 64), queries: union("queries", 256), bus });
+  }
+
+  isBusWantedElsewhere() {
+    return [...this.ofTabs.values()].some((one) => one.bus);
   }
 
   say(message) {

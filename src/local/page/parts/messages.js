@@ -1,7 +1,7 @@
 /** Messages of the journal, the latest first, and those that come while it is shown; each opens in the inspector. */
 
 import { html, useEffect, useMemo, useState } from "../html.js";
-import { isPassing, isProblem, isWanted, journalPath } from "../core/bus.js";
+import { isPassing, isProblem, isWanted, journalPath, together } from "../core/bus.js";
 import { bytes, moment } from "../core/words.js";
 import { request } from "../net/api.js";
 import { watchBus } from "../state/following.js";
@@ -35,19 +35,17 @@ export function Messages({ wanted, until = null, label, empty }) {
     void load(stop);
     if (until !== null) return () => stop.abort();
     let coming = [];
-    let frame = 0;
-    const show = () => {
-      frame = 0;
+    const { later, stop: stopShowing } = together(() => {
       const news = coming.reverse();
       coming = [];
       add((before) => [...news, ...before].slice(0, MOST_LIVE));
-    };
+    });
     const end = watchBus((name, header) => {
       if (name !== "message" || isPassing(header) || !isWanted(header, { kind, session, participant })) return;
       coming.push({ ...header, seq: null });
-      frame ||= requestAnimationFrame(show);
+      later();
     });
-    return () => (stop.abort(), cancelAnimationFrame(frame), end());
+    return () => (stop.abort(), stopShowing(), end());
   }, [key]);
   const earlier = () =>
     request("GET", journalPath({ kind, session, participant, before: page.before })).then(
@@ -70,9 +68,11 @@ export function MessageRows({ rows, label }) {
 
 function Row({ header }) {
   const { subject, sender, summary, size, sent_at: at, redacted } = header;
+  const time = clock(at);
   const bad = isProblem(header);
-  return html`<li data-subject=${subject} class=${bad ? "bad" : null}><button type="button" onClick=${() => void open(header)}>
-    <time class="num">${clock(at)}</time><code>${bad ? "△ " : ""}${subject}</code><span class="by">${sender}</span><span class="about" dir="auto">${redacted ? "payload deleted" : (summary ?? "")}</span><span class="num size">${size == null ? "" : bytes(size)}</span></button></li>`;
+  const draw = () => html`<li data-subject=${subject} class=${bad ? "bad" : null}><button type="button" onClick=${() => void open(header)}>
+    <time class="num">${time}</time><code>${bad ? "△ " : ""}${subject}</code><span class="by">${sender}</span><span class="about" dir="auto">${redacted ? "payload deleted" : (summary ?? "")}</span><span class="num size">${size == null ? "" : bytes(size)}</span></button></li>`;
+  return useMemo(draw, [header, time]); // a row that has only moved is not drawn again
 }
 
 /** One that came live has its payload in the journal, if it is recorded. */
@@ -86,8 +86,9 @@ async function open(header) {
   inspect({ kind: "envelope", envelope }, "raw");
 }
 
+const TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+
 function clock(seconds) {
   const then = new Date(seconds * 1000);
-  const time = then.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
-  return then.toDateString() === new Date(now.value * 1000).toDateString() ? time : moment(seconds, now.value);
+  return then.toDateString() === new Date(now.value * 1000).toDateString() ? TIME.format(then) : moment(seconds, now.value);
 }

@@ -292,7 +292,7 @@ def test_a_new_user_finds_the_most_on_a_phone(visit: Visit, paged: PagedSystem, 
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(shutil.which("python3", path=PATH) is None, reason="the MCP server needs a Python of the system")
 @pytest.mark.parametrize("way", [Mouse, Keyboard, Phone])
-def test_a_new_user_finds_all_on_the_page(visit: Visit, home: Home, way: type[Mouse]) -> None:
+def test_a_new_user_finds_all_on_the_page(home: Home, visit: Visit, way: type[Mouse]) -> None:
     if problem := shell.sandbox_problem():
         pytest.skip(str(problem))
     home.script(*home.answers(), **({"chunk_delay_seconds": 0.05} if os.environ.get("LOCAL2_LOOK") else {}))

@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -44,6 +46,7 @@ FLAGS = (
     "--proxy-server=http://127.0.0.1:9",
 )
 WINDOW: ViewportSize = {"width": 1280, "height": 860}
+PHONE: ViewportSize = {"width": 360, "height": 740}
 HERE = f"{Path(__file__).parent}{os.sep}"
 expect.set_options(timeout=SECONDS * 1000)
 
@@ -62,8 +65,9 @@ class Window:
     """A browser's window for one visitor after the other. The first of them to come finds the tab of the one before: a
     page that follows another one has its modules from memory, and costs a third of one in a tab of its own."""
 
-    def __init__(self, browser: Browser) -> None:
-        self.context: BrowserContext = browser.new_context(viewport=WINDOW)
+    def __init__(self, browser: Browser, *, is_phone: bool = False) -> None:
+        viewport = PHONE if is_phone else WINDOW
+        self.context: BrowserContext = browser.new_context(viewport=viewport, is_mobile=is_phone, has_touch=is_phone)
         self.context.add_init_script(WATCH)
         self.context.set_default_timeout(SECONDS * 1000)
         self._left: Page | None = None
@@ -213,7 +217,7 @@ class House:
         self._open = ExitStack()
         self._paged: PagedSystem | None = None
         self._browser: Browser | None = None
-        self._window: Window | None = None
+        self._windows: dict[bool, Window] = {}
 
     def paged(self, folder: Callable[[str], Path]) -> PagedSystem:
         """The system; `folder` makes one."""
@@ -224,10 +228,11 @@ class House:
             self._paged = PagedSystem(self._open.enter_context(system))
         return self._paged
 
-    def window(self) -> Window:
-        """A window of Debian's Chromium: that of the visitor before, unless it was given up."""
-        self._window = self._window or Window(self._started())
-        return self._window
+    def window(self, *, is_phone: bool = False) -> Window:
+        """A window of Debian's Chromium, or of a phone's: that of the visitor before, unless it was given up."""
+        if is_phone not in self._windows:
+            self._windows[is_phone] = Window(self._started(), is_phone=is_phone)
+        return self._windows[is_phone]
 
     def _started(self) -> Browser:
         if self._browser is None:
@@ -240,16 +245,17 @@ class House:
             self._open.callback(self._browser.close)
         return self._browser
 
-    def give_up_window(self) -> None:
+    def give_up_windows(self) -> None:
         """The next visitor gets another one."""
-        if self._window is not None:
-            self._window.context.close()
-        self._window = None
+        for window in self._windows.values():
+            window.context.close()
+        self._windows.clear()
 
     def close(self) -> None:
         """End what runs. It begins again when a test asks for it."""
         self._open.close()
-        self._paged = self._browser = self._window = None
+        self._paged = self._browser = None
+        self._windows.clear()
 
 
 HOUSE = House()
@@ -274,6 +280,18 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
             HOUSE.close()
 
 
+@pytest.fixture(scope="module")
+def model_server() -> Iterator[str]:
+    """The address of a model server with several models for chat, and one for embeddings."""
+    command = [sys.executable, "-m", "local.stand_in", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        assert "http://127.0.0.1:" in line, line
+        yield line.split()[-1]
+        process.terminate()
+
+
 @pytest.fixture
 def paged(tmp_path_factory: pytest.TempPathFactory) -> PagedSystem:
     """One running system for all tests of the page."""
@@ -285,8 +303,10 @@ def visit(paged: PagedSystem) -> Iterator[Callable[..., Visitor]]:
     """Makes a visitor, one at a time; at the end all of theirs must have been well."""
     visitors: list[Visitor] = []
 
-    def come(url: str = paged.url, **wishes: Any) -> Visitor:
-        visitors.append(Visitor(HOUSE.window(), url, **wishes))
+    def come(url: str = paged.url, *, is_phone: bool = False, **wishes: Any) -> Visitor:
+        if is_phone:
+            wishes = {"viewport": PHONE, **wishes}
+        visitors.append(Visitor(HOUSE.window(is_phone=is_phone), url, **wishes))
         return visitors[-1]
 
     yield come
@@ -294,5 +314,5 @@ def visit(paged: PagedSystem) -> Iterator[Callable[..., Visitor]]:
         for visitor in visitors:
             visitor.leave()
     except BaseException:
-        HOUSE.give_up_window()
+        HOUSE.give_up_windows()
         raise

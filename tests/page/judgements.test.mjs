@@ -15,7 +15,7 @@ test("agreement counts ratings that hold, and a grade of 3 is neither", () => {
   const counts = agreement(judgementsIn([grade("a", 5), grade("b", 2), grade("c", 3), grade("d", 1), grade("e", 5)]), ratings);
   assert.deepEqual(counts, { agreed: 1, differed: 1, undecided: 1 });
   assert.match(agreementInWords(counts), /agree on 1 of 2 rated answers \(50 %\)\. 1 of your ratings/);
-  assert.match(agreementInWords({ agreed: 0, differed: 0, undecided: 0 }), /rated none/);
+  assert.match(agreementInWords({ agreed: 0, differed: 0, undecided: 0 }), /not rated any/);
 });
 
 test("a verdict and the votes are sentences", () => {

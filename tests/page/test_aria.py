@@ -19,6 +19,9 @@ from tests.page.test_palette import SCHEMA, open_palette
 FOLDER = Path(__file__).parent / "aria"
 NODE = re.compile(r"""(?P<indent> *)- (?P<node>'?[a-z]+(?: "(?:[^"\\]|\\.)*")?(?: \[[^\]]+\])*'?)(?::.*)?""")
 
+# What a model was told of the user depends on what other tests have told the memory.
+WITHOUT_MEMORY = "document.querySelectorAll('[data-context]').forEach(card => (card.style.display = 'none'))"
+
 
 def names_and_roles(screen: Locator) -> str:
     """A screen's tree, each node with its role, name and state, without its texts; a figure is `#`."""
@@ -72,14 +75,19 @@ def see_dialogs(page: Page, screens: Screens) -> None:
 
 
 def see_places(page: Page, screens: Screens) -> None:
-    """Each screen, with what it has in a system that has just been started; the memory with one exchange."""
+    """Each screen, with what it has in a system that has just been started, one exchange, and two models."""
     one = {"engram_id": "e", "query_id": "q", "respondent_id": "A", "query": "How old is the moon?", "origin": "user",
            "answer": "Old.", "asked_at": 1.0, "pinned": True, "score": 4, "sentiment": 1, "winner": None}  # fmt: skip
+    models = [{"name": "small:4b", "size": 3_000_000_000, "current": True}, {"name": "large:12b"}]
+    page.route("**/models", lambda route: route.fulfill(json={"models": models, "current": "small:4b", "pulls": []}))
     page.route("**/memory?limit=*", lambda route: route.fulfill(json={"engrams": [one], "cursor": None}))
     for name in ("memory", "agents", "schedules", "system"):
         page.evaluate(f"location.hash = '#/{name}'")
         expect(page.locator(f".screen[data-screen={name}] [aria-busy=true]")).to_have_count(0)
         expect(page.get_by_role("heading", level=1)).to_be_focused()
+        if name == "system":  # the memory names its model once it has embedded something
+            expect(page.locator(".facts")).to_contain_text("Embeds memories")
+            expect(page.get_by_role("heading", name="Download")).to_be_visible()
         screens.see(f"screen_{name}", page.locator("main"))
 
 
@@ -97,6 +105,7 @@ def test_the_main_screens_have_the_names_and_roles_that_stand_in_git(visit: Visi
     card_of(page).get_by_role("button", name="Allow once").click()
     answered(page)
     expect(page.locator(".line .grade")).to_be_visible()
+    page.evaluate(WITHOUT_MEMORY)
     screens.see("conversation", page.locator("main"))
     see_inspector(page, screens)
     see_dialogs(page, screens)

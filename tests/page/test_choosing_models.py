@@ -23,24 +23,10 @@ FRANCE, GERMANY = "What is the capital of France?", "What is the capital of Germ
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """A model server with several models for chat, and one for embeddings."""
-    command = [sys.executable, "-m", "local.stand_in", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout is not None
-        said = ""
-        while "http://127.0.0.1:" not in said:
-            said = process.stdout.readline()
-            assert said, "it ended"
-        yield f"http://127.0.0.1:{said.partition('http://127.0.0.1:')[2].split()[0].strip('/,.')}"
-        process.terminate()
-
-
-@pytest.fixture(scope="module")
-def system(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmSystem]:
+def system(model_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmSystem]:
     folder = tmp_path_factory.mktemp("choosing")
     settings: dict[str, dict[str, Any]] = {
-        "system": {"backend": "ollama", "ollama_url": server},
+        "system": {"backend": "ollama", "ollama_url": model_server},
         "critic": {"grade": False},
         "api": {"openai_aliases": {"gpt-4o-mini": "gemma4:e4b"}},
     }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
+import re
 from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.page.conftest import SECONDS, PagedSystem
+from tests.page.conftest import PagedSystem
 from tests.page.test_access import violations
 from tests.page.test_activity_screen import searches
 from tests.page.test_chat import Visit, answered, ask, session_of
@@ -25,17 +25,9 @@ def fits(page: Page) -> None:
         assert overflow(page) == [0, 0, 0]
 
 
-def annotated(paged: PagedSystem, word: str) -> dict[str, Any]:
-    """The memory of an exchange once it has its grade and its rating."""
-    end = time.monotonic() + SECONDS
-    while True:
-        assert time.monotonic() < end
-        for engram in paged.request("GET", "/memory")["engrams"]:
-            if word in engram["query"] and engram["score"] is not None and engram["sentiment"] is not None:
-                return dict(engram)
-
-
-def test_s8_the_critics_panel_shows_a_grade_and_the_memory_has_it(visit: Visit, paged: PagedSystem) -> None:
+def test_s8_the_critics_panel_shows_a_grade_and_the_memory_shows_it_with_the_exchange(
+    visit: Visit, paged: PagedSystem
+) -> None:
     page = visit().open("#/participants/critic/judgements")
     shown(page, "critic")
     expect(page.locator(".known")).to_contain_text("self-test")
@@ -55,7 +47,15 @@ def test_s8_the_critics_panel_shows_a_grade_and_the_memory_has_it(visit: Visit, 
     expect(row).to_contain_text("good")
     expect(page.locator(".known")).to_contain_text("rated answers")
     fits(page)
-    assert annotated(paged, "bicycle")["sentiment"] == 1
+    page.get_by_role("navigation", name="Screens").get_by_role("link", name="Memory").click()
+    shown(page, "Memory")
+    question = page.get_by_role("button", name="I keep my bicycle")
+    exchange = page.get_by_role("table", name="Exchanges").get_by_role("row").filter(has=question)
+    for title, words in (("Respondent", "A"), ("Grade", re.compile("^[1-5]$")), ("Your rating", "good")):
+        expect(exchange.locator(f"[data-title='{title}']")).to_have_text(words)
+    question.click()
+    expect(page.locator(".exchange")).to_contain_text(re.compile("The critic graded it [1-5] of 5"))
+    expect(page.locator(".exchange")).to_contain_text("You rated it good.")
 
 
 def test_a_panel_shows_what_a_participant_did_and_stops_and_starts_it(visit: Visit, paged: PagedSystem) -> None:

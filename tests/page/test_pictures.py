@@ -16,7 +16,7 @@ from tests.page.conftest import PagedSystem, Visitor
 
 Visit = Callable[..., Visitor]
 
-SIZES = {360: 780, 768: 1024, 1280: 860, 1680: 1050}
+SIZES = {360: 740, 768: 1024, 1280: 800, 1920: 1080}
 KEPT = {(1280, "light"): "chat-light.png", (1280, "dark"): "chat-dark.png", (360, "light"): "chat-phone.png"}
 QUESTION = "How do I take my coffee, and which of these roasts would suit me?"
 ANSWER = """You take it **black**. Without milk a roast's acidity is in front, so of the six these two suit you:
@@ -55,7 +55,9 @@ def talk(paged: PagedSystem) -> str:
 def test_a_conversation_fits_at_every_size_and_in_both_themes(
     visit: Visit, paged: PagedSystem, talk: str, tmp_path: Path
 ) -> None:
-    page = visit(viewport={"width": 1280, "height": 860}).open(f"#/c/{talk}")
+    page = visit(viewport={"width": 1280, "height": 800}).open(paged.sign_in())
+    page.evaluate(f"location.hash = '#/c/{talk}'")
+    expect(page.locator("article.turn")).to_have_count(1)
     page.fill("#question", QUESTION)
     page.keyboard.press("Enter")
     expect(page.locator("article.turn").nth(1).locator(".grade")).to_be_visible()

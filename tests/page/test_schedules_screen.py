@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from pathlib import Path
-
-import pytest
 from playwright.sync_api import expect
 
 from tests.page.conftest import PagedSystem
@@ -81,22 +76,3 @@ def test_on_a_phone_jobs_are_cards_and_a_looser_mode_needs_the_token(visit: Visi
     expect(page.get_by_role("alert").last).to_contain_text("sign in first")
     assert overflow(page) == [0, 0, 0]
     paged.request("DELETE", f"/cron/{job['job_id']}")
-
-
-@pytest.mark.thorough
-def test_the_form_of_a_schedule_fits_at_every_size_and_in_both_themes(visit: Visit, tmp_path: Path) -> None:
-    """`LOCAL2_PICTURES=docs/images` keeps the picture that the documentation shows."""
-    page = visit(viewport={"width": 1000, "height": 780}).open("#/schedules/new")
-    page.get_by_role("button", name="Close this note").click()
-    page.get_by_label("Question").fill("What is new about local language models?")
-    page.get_by_label("Name", exact=True).fill("Morning news")
-    expect(page.get_by_text("Next:")).to_be_visible()
-    for width, height in ((1440, 900), (1000, 780), (390, 844), (360, 740)):
-        for theme in ("light", "dark"):
-            page.set_viewport_size({"width": width, "height": height})
-            page.emulate_media(color_scheme=theme)
-            picture = page.screenshot(path=tmp_path / f"{width}-{theme}.png")
-            assert len(picture) > 15_000, "blank"
-            assert overflow(page) == [0, 0, 0], width
-    if folder := os.environ.get("LOCAL2_PICTURES"):
-        shutil.copy(tmp_path / "1000-light.png", Path(folder) / "schedule.png")

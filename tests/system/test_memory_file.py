@@ -44,6 +44,6 @@ def test_the_memory_is_edited_as_a_file_and_read_back(
     assert "\nladder\n" in file.with_name("MEMORY.md.old").read_text()
     assert "The ladder is in the shed." in memory("notes")
     engrams = memory("list").splitlines()
-    (source,) = [line.split()[0] for line in engrams if "MEMORY.md, edited by hand" in line]
+    (source,) = [line.split()[0] for line in engrams if "Edited by hand" in line]
     memory("delete", source)
     assert memory("notes") == "nothing is noted\n"

@@ -407,7 +407,7 @@ def _end(db: sqlite3.Connection, notes: list[Engram], successor: str) -> None:
 Kind = Literal["fact", "note"]
 What = Literal["added", "changed", "removed", "conflict", "refused", "nothing"]
 MOST_CHARS = 2_000  # of one line
-TITLE = "MEMORY.md, edited by hand:"
+TITLE = "Edited by hand:"
 ANSWER = "It is in the memory."
 _BY_ID = 12  # hexadecimal digits
 _DONE: tuple[What, ...] = ("added", "changed", "removed")

@@ -43,7 +43,7 @@ export function agreement(judgements, ratings) {
 /** In a sentence. */
 export function agreementInWords({ agreed, differed, undecided }) {
   const decided = agreed + differed;
-  if (!decided && !undecided) return "You have rated none of the answers that were graded lately: Good and Bad under an answer do that.";
+  if (!decided && !undecided) return "You have not rated any of these answers yet. Good and Bad below an answer rate it.";
   const rest = undecided ? ` ${undecided} of your ratings met a grade of 3, which is neither.` : "";
   return decided ? `The critic and you agree on ${agreed} of ${decided} rated answers (${Math.round((100 * agreed) / decided)} %).${rest}` : rest.trim();
 }

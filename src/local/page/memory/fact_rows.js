@@ -64,7 +64,7 @@ export function FactForm({ fact = null, close, done }) {
   const line = (name, label, help, type_ = "text") => html`<${Field} label=${label} help=${help}>${(given) => html`<input ...${given} type=${type_} name=${name} dir="auto" maxlength=${name === "slot" ? 200 : 1000} autocomplete="off" value=${typed[name]} onInput=${(event) => type({ ...typed, [name]: event.target.value })} ref=${name === (fact ? "value" : "slot") ? focused : null} />`}</${Field}>`;
   return html`<form class="fact-form" onSubmit=${save} onKeyDown=${(event) => event.key === "Escape" && (event.stopPropagation(), close())}>
     ${line("slot", "About", "A name for it, such as “how I take my coffee”.")}
-    ${line("value", "What is so", "Such as “black, without sugar”.")}
+    ${line("value", "What is true", "Such as “black, without sugar”.")}
     <div class="days">${line("holds_from", "Holds from", "Empty: always.", "date")}${line("holds_until", "Holds until", "Empty: until you say otherwise.", "date")}</div>
     ${failure ? html`<p class="trouble" role="alert">Not saved: ${failure.message}</p>` : null}
     <div class="row-acts"><button type="submit" class="accent" disabled=${!isWhole}>${fact ? "Save correction" : "Add fact"}</button><button type="button" class="edged" onClick=${close}>Cancel</button></div>

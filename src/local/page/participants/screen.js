@@ -84,7 +84,7 @@ function Done({ name, row }) {
   const asked = Object.keys(row?.subscriptions ?? {}).filter((subject) => subject.startsWith("tool.request."));
   const kind = row?.kind === "tool" && asked.length && asked.length <= MOST_TOOLS ? asked.flatMap((one) => [one, one.replace("request", "result")]).sort().join(" ") : "";
   if (!participants.value.size) return null;
-  return html`<p class="help">The requests to it, and all that it sent; new messages are added as they come. Press one for all of it.</p>
+  return html`<p class="help">Requests to it and everything that it sent. New messages are added as they arrive; press one to read all of it.</p>
     <${Messages} wanted=${{ kind, session: "", participant: kind ? "" : name }} label=${`What ${name} did`} empty="It has not done anything yet that is on record." />`;
 }
 

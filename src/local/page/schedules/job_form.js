@@ -44,7 +44,7 @@ export function JobForm({ job = null }) {
     <div><form class="box" onSubmit=${save} noValidate>
       <${Field} label="Question" trouble=${on("prompt")}>${(given) => html`<textarea ...${given} rows="3" dir="auto" placeholder="What is new about local language models?" value=${order.prompt} onInput=${change("prompt")}></textarea>`}</${Field}>
       <${When} order=${order} trouble=${on("schedule") || on("time_zone")} change=${change("schedule")} choose=${(schedule) => (fail({ field: "", text: "" }), put({ ...order, schedule }))} />
-      <${Field} label="Name" help="Without one it is called after its question." trouble=${on("name")}>${box("name", { maxlength: 80, dir: "auto" })}</${Field}>
+      <${Field} label="Name" help="If it is empty, the question is the name." trouble=${on("name")}>${box("name", { maxlength: 80, dir: "auto" })}</${Field}>
       <fieldset class="ways"><legend>What it may do</legend>
         ${MODES.filter((mode) => me.value.owner || !mode.ownerOnly).map((mode) => html`<label key=${mode.id}><input type="radio" name="mode" value=${mode.id} checked=${order.mode === mode.id} onChange=${change("mode")} /><span>${mode.title}<small>${mode.text}</small></span></label>`)}
         ${on("mode") ? html`<small class="trouble" role="alert">${on("mode")}</small>` : null}</fieldset>
@@ -71,11 +71,14 @@ function When({ order, trouble, change, choose }) {
     <p class="help">Five fields: minute, hour, day of the month, month, day of the week (1 is Monday). Or a time, <code>at 2026-12-24T18:00</code>; a delay, <code>in 10m</code>; an interval, <code>every 30m</code>.</p></div>`;
 }
 
-/** `{times, zone, trouble}` of a schedule, asked for a moment after the last change. */
+const UNKNOWN = { times: null, zone: "", trouble: "" };
+
+/** `{times, zone, trouble}` of a schedule, asked for a moment after the last change; nothing is known before. */
 function useTimes(schedule, zone) {
-  const [found, put] = useState({ times: null, zone: "", trouble: "" });
+  const [found, put] = useState(UNKNOWN);
   useEffect(() => {
     const stop = new AbortController();
+    put(UNKNOWN);
     const timer = setTimeout(() => {
       if (!scheduleWords(schedule) && !schedule.trim()) return put({ times: null, zone: "", trouble: "Write when, or choose one of these." });
       request("GET", `/cron/times?${new URLSearchParams({ schedule, time_zone: zone })}`, undefined, { signal: stop.signal }).then(

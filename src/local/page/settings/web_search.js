@@ -1,6 +1,6 @@
 /** Web search in one go: which engine, its key, and whether it answers. */
 
-import { html, useState } from "../html.js";
+import { html, useEffect, useRef, useState } from "../html.js";
 import { Field } from "../parts/field.js";
 import { ownerRequest } from "../state/system.js";
 import { renew } from "./waiting.js";
@@ -49,12 +49,14 @@ export function WebSearch({ fields, secrets, changed }) {
     if (saved) changed({ ...saved, restart_needed: [] });
   };
   const shown = state.step || state.found || state.trouble ? state : latest;
+  const outcome = useRef(null);
+  useEffect(() => void (shown.found && outcome.current?.scrollIntoView({ block: "nearest" })), [shown.found]);
   return html`<form class="set-up" aria-label="Set up web search" onSubmit=${run} noValidate>
     <${Field} label="Search engine" help=${chosen.about}>${(given) => html`<select ...${given} onChange=${(event) => (choose(event.target.value), (latest = NOTHING), put(NOTHING))}>${Object.entries({ ...ENGINES, ...(ENGINES[now] ? {} : { [now]: { title: now } }) }).map(([id, { title }]) => html`<option key=${id} value=${id} selected=${id === engine}>${title}</option>`)}</select>`}</${Field}>
     ${field ? html`<${Field} label=${`Key for ${chosen.title}`} help=${hasKey ? "A key is stored. Enter one here only to replace it." : "It is encrypted in the data directory, and this page never sees it again."}>${(given) => html`<input type="password" autocomplete="off" spellcheck="false" ...${given} value=${key} onInput=${(event) => type(event.target.value)} />`}</${Field}>` : null}
-    <${Field} label="A search to try">${(given) => html`<input type="text" maxlength="400" ...${given} value=${query} onInput=${(event) => ask(event.target.value)} />`}</${Field}>
+    <${Field} label="A search to try">${(given) => html`<input type="text" dir="auto" maxlength="400" ...${given} value=${query} onInput=${(event) => ask(event.target.value)} />`}</${Field}>
     <div class="row-acts"><button type="submit" class="accent" aria-busy=${Boolean(state.step) || null} disabled=${!isReady}>${isNew ? "Save and try a search" : "Try a search"}</button></div>
-    <div role="status">${shown.step ? html`<p class="help">${shown.step}</p>` : null}
+    <div role="status" ref=${outcome}>${shown.step ? html`<p class="help">${shown.step}</p>` : null}
       ${shown.found ? html`<p><b>It works.</b> ${shown.found.sources.length} results from ${shown.found.provider}.</p><ol class="results">${shown.found.sources.map((url) => html`<li key=${url} dir="ltr">${url}</li>`)}</ol>` : null}</div>
     ${shown.trouble ? html`<p class="trouble" role="alert">The search did not work: ${shown.trouble}</p>` : null}
   </form>`;

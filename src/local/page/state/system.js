@@ -74,7 +74,7 @@ const DONE = { start: "started", stop: "stopped", restart: "restarted" };
 export async function control(verb, name) {
   try {
     await ownerRequest("POST", `/participants/${encodeURIComponent(name)}/${verb}`);
-    if (verb === "restart") tell(`${name} is restarting.`);
+    if (verb === "restart") tell(name === "api" ? "The API is restarting." : `${name} was restarted.`); // the API answers before its own restart
   } catch (failure) {
     tell(`${name} was not ${DONE[verb]}: ${failure.message}`);
   }

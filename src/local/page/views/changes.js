@@ -27,7 +27,8 @@ export function Changes({ call }) {
 }
 
 export function lines(diff) {
-  return diff.split("\n").map((line, number) => html`<span key=${number} class=${KINDS[line[0]] ?? ""}>${line}${"\n"}</span>`);
+  return diff.split("\n").map((line, number) => html`<span key=${number} class=${number < HEAD ? "place" : (KINDS[line[0]] ?? "")}>${line}${"\n"}</span>`);
 }
 
+const HEAD = 2; // lines, which name the file before and after
 const KINDS = { "+": "added", "-": "removed", "@": "place" };

@@ -18,7 +18,7 @@ export function Rail() {
       <button type="button" class="rail-close" onClick=${() => (isRailOpen.value = false)}>Close</button></header>
     <${Search} />
     <div class="acts">
-      <button type="button" class="new" onClick=${() => begin(false)}>New conversation</button>
+      <button type="button" class="new" aria-label="New conversation" onClick=${() => begin(false)}>New</button>
       <button type="button" class="ghost" aria-pressed=${isIncognito.value} title="A conversation that is not remembered and soon deleted" onClick=${() => begin(true)}>Incognito</button>
       <${Menu} label="What is listed" items=${choices()} />
     </div>

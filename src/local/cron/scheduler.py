@@ -216,7 +216,7 @@ class JobRegistry:
         job = job_of(order, maker, self._config, self._zone, self._clock())
         decided = int(job.created_at)
         await self._store.replace(job, decided)
-        return await self._changed(replace(stored, job=job, decided=decided, is_told=False))
+        return await self._changed(replace(stored, job=job, decided=decided, is_published=False))
 
     def preview(self, order: NewJob) -> tuple[str, list[int]]:
         """Return the time zone of a job that would be made now, and its next times. Raises `BadJob`, `BadSchedule`."""

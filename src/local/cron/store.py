@@ -251,7 +251,7 @@ class JobStore(OwnedDatabase):
         sql = "UPDATE jobs SET body = ?, decided = ?, told = '' WHERE job_id = ?"
         await self.write(lambda db: db.execute(sql, (body, decided, job.job_id)).rowcount)
 
-    async def job_told(self, job_id: str, state: JobState) -> None:
+    async def job_published(self, job_id: str, state: JobState) -> None:
         """That state was published; nothing is kept of a job that is removed."""
 
         def work(db: sqlite3.Connection) -> None:

@@ -404,7 +404,7 @@ class GeneratorAgent(Respondent):
         model = str(answering) if fast == self._settings.model else fast
         return model, self._fitter.of(model).window.limits.window
 
-    async def _tell_acceptance(self, stored: StoredTurn) -> None:
+    async def _publish_acceptance(self, stored: StoredTurn) -> None:
         await self.bus.publish(QueryAccepted(query_id=stored.query_id, attempt=stored.attempt), trace_of(stored))
 
 

@@ -180,7 +180,7 @@ class ConversationTitles:
         begun = time.monotonic()
         messages = prompt(found.turn.query, answer)
         reply, usage = await whole_reply(self._model.chat(model, messages, options=options, format=SCHEMA))
-        self._leases.tell_use(PURPOSE, model, usage, begun)
+        self._leases.report_use(PURPOSE, model, usage, begun)
         if not (title := title_in(reply)):
             raise ModelError(f"{model} has replied no title", kind="empty_answer")
         return title

@@ -45,7 +45,7 @@ from local.generator.history import (
     refusal_of,
 )
 from local.generator.imports import put_imported
-from local.generator.output import asked_of
+from local.generator.output import new_turn
 from local.generator.running_reward import RunningReward
 from local.generator.session_changes import labels_in, new_branch
 from local.generator.sessions import branch, keep_labels

@@ -59,13 +59,13 @@ def test_what_may_be_asked_twice_is_asked_of_the_next_door_when_one_closes() -> 
 
 
 def test_what_may_be_done_once_only_is_not_asked_of_the_next_door() -> None:
-    with system(CLOSING, ANSWERED) as client, pytest.raises(NoAnswer, match="this door is closing") as raised:
+    with system(CLOSING, ANSWERED) as client, pytest.raises(NoAnswer, match="this server is stopping") as raised:
         client.request("POST", "/feedback", {})
     assert (raised.value.kind, raised.value.retry_after) == ("stopping", 5.0)
 
 
 def test_a_system_without_a_door_is_not_asked_for_ever() -> None:
-    with system(*[CLOSING] * 4, ANSWERED) as client, pytest.raises(NoAnswer, match="this door is closing"):
+    with system(*[CLOSING] * 4, ANSWERED) as client, pytest.raises(NoAnswer, match="this server is stopping"):
         client.request("GET", "/sessions")
 
 

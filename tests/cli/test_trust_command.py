@@ -109,7 +109,7 @@ def test_a_system_that_is_started_works_in_the_trusted_folder_and_one_that_runs_
         return facts
 
     monkeypatch.setattr(temporary_system, "TemporarySystem", Started)
-    monkeypatch.setattr(RunDirectory, "facts", told)
+    monkeypatch.setattr(RunDirectory, "read", told)
     with AnsweringSystem(None, None, may_start=True, flags=["--model", "m"], workspace=project) as system:
         system.find()
         assert started == [["--model", "m", "--workspace", str(project)]]

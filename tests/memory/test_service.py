@@ -291,7 +291,7 @@ async def test_ordinary_work_reads_no_more_rows_the_more_a_user_has(service: Eng
     await service.search("ann", "Was the train late?")
     await service.recall("ann", "Was the train late?")
     await service.pin("ann", first.engram_id)
-    await service.told_lines("ann")
+    await service.context_lines("ann")
     await service.notes("ann", history=True)
     await service.entries("ann")
     await service.unclassified(2, newest_first=True)

@@ -212,7 +212,7 @@ def makes_a_schedule(person: Mouse, home: Home) -> None:
     person.write(page.get_by_label("Name", exact=True), name)
     expect(page.get_by_text("Next:")).to_be_visible()
     person.look("schedule")
-    person.press(page.get_by_role("button", name="Make this schedule"))
+    person.press(page.get_by_role("button", name="Save schedule"))
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
 
 
@@ -224,7 +224,7 @@ def connects_an_mcp_server(person: Mouse, home: Home) -> None:
     person.write(page.get_by_label("Name", exact=True), f"tides_{person.name}")
     person.write(page.get_by_label("Command"), f"python3 -S {home.servers}/tides_server.py")
     person.write(page.get_by_label("Folders that it may read"), str(home.servers))
-    person.press(page.get_by_role("button", name="Connect it"))
+    person.press(page.get_by_role("button", name="Connect", exact=True))
     person.press(page.get_by_role("button", name="Review its tools"))
     expect(page.get_by_role("list", name="Tools of tides")).to_contain_text("high and low water")
     person.look("mcp")

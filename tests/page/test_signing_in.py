@@ -85,5 +85,5 @@ def test_a_user_signs_in_by_the_token_and_sees_their_own(visit: Visit, paged: Pa
     page.get_by_label("Show by").select_option("model")
     expect(page.get_by_role("table", name="Usage by model")).to_contain_text("stand-in")
     expect(page.get_by_label("Show by").locator("option", has_text="User")).to_have_count(0)
-    expect(page.get_by_role("navigation", name="Parts of this screen").get_by_role("link")).to_have_count(2)
+    expect(page.get_by_role("navigation", name="Parts of this screen").get_by_role("link")).to_have_count(3)
     assert violations(page, "main") == []

@@ -1,7 +1,12 @@
 /** The messages on record: of now, as they come, or of the time that the slider is at. */
 
 import { html, useState } from "../html.js";
+import { journalPath } from "../core/bus.js";
+import { send } from "../net/api.js";
+import { Button } from "../parts/field.js";
 import { Messages } from "../parts/messages.js";
+import { Trouble } from "../parts/notes.js";
+import { saveFile } from "../state/listing.js";
 import { Chosen, KINDS_OF_MESSAGES, Participants, Sessions } from "./filters.js";
 import { Times } from "./times.js";
 

@@ -97,7 +97,7 @@ export function together(show) {
   return { later, stop: () => clearTimeout(timer) };
 }
 
-const GROUPS = [["door", "Frontends"], ["agent", "Agents"], ["observer", "Observers"], ["service", "Services"], ["tool", "Tools"]];
+const GROUPS = [["frontend", "Frontends"], ["agent", "Agents"], ["observer", "Observers"], ["service", "Services"], ["tool", "Tools"]];
 
 /** The participants by their kind, each kind and each name always in the same order. @param {Iterable<any>} rows */
 export function groupsOf(rows) {

@@ -56,7 +56,7 @@ export function JobForm({ job = null }) {
         <${Field} label="Tokens a day at most" trouble=${on("max_tokens_a_day")}>${box("max_tokens_a_day", { type: "number", min: 1 })}</${Field}>
       </details>
       ${trouble.text && !on(trouble.field || "none") ? html`<p class="trouble" role="alert">The job was not ${job ? "changed" : "made"}: ${trouble.text}</p>` : null}
-      <div class="deeds"><button class="accent" type="submit" aria-disabled=${isBusy || null}>${job ? "Save the changes" : "Make this schedule"}</button> <a class="as-button" href=${back}>Cancel</a></div>
+      <div class="deeds"><button class="accent" type="submit" aria-disabled=${isBusy || null}>${job ? "Save changes" : "Save schedule"}</button> <a class="as-button" href=${back}>Cancel</a></div>
     </form></div>`;
 }
 

@@ -163,7 +163,7 @@ export function NewServer() {
         : html`<${Field} label="Address" help="https, or http on this machine." trouble=${on("where")}>${box("where", { placeholder: "https://weather.example/mcp", inputmode: "url" })}</${Field}>
           <${Field} label="Headers" help=${html`NAME=VALUE, one a line. Store a key in <a href=${addressOf("settings", "secrets")}>Secrets</a> and write <code>secret:NAME</code> here. A login is made later.`} trouble=${on("headers")}>${lines("headers", "Authorization=secret:weather")}</${Field}>`}
       ${trouble.text && !trouble.field ? html`<p class="trouble" role="alert">The server was not added: ${trouble.text}</p>` : null}
-      <div class="deeds"><button class="accent" type="submit" aria-disabled=${isBusy || null}>Connect it</button> <a class="as-button" href=${addressOf("tools", "mcp")}>Cancel</a></div>
+      <div class="deeds"><button class="accent" type="submit" aria-disabled=${isBusy || null}>Connect</button> <a class="as-button" href=${addressOf("tools", "mcp")}>Cancel</a></div>
     </form></div>`;
 }
 

@@ -20,7 +20,7 @@ const MoveDialog = lazy(() => import("./move_dialog.js").then((file) => file.Mov
 const TagsDialog = lazy(() => import("./tags_dialog.js").then((file) => file.TagsDialog), () => false);
 
 const KINDS = {
-  answering: AnsweringDialog, delete: DeleteDialog, deleteMany: DeleteManyDialog, move: MoveDialog, tags: TagsDialog, export: ExportDialog, find: FindDialog, forget: ForgetDialog, import: ImportDialog, keys: KeysDialog, more: MoreDialog, palette: Palette, rename: RenameDialog,
+  answering: AnsweringDialog, delete: DeleteDialog, deleteMany: DeleteManyDialog, move: MoveDialog, tags: TagsDialog, export: ExportDialog, find: FindDialog, folder: FolderDialog, forget: ForgetDialog, import: ImportDialog, keys: KeysDialog, more: MoreDialog, palette: Palette, rename: RenameDialog,
 };
 
 export function Dialogs() {

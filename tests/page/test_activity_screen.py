@@ -67,7 +67,7 @@ def test_what_happened_is_chosen_by_kind_and_the_record_by_time_and_participant(
     choose(page, "Participant", "all")
     page.get_by_label("Date and time").fill("2020-01-31T09:30:00")  # nothing is older than the first message
     expect(page.locator("output")).to_contain_text("up to")
-    expect(page.locator(".empty")).to_be_visible()
+    expect(page.locator(".screen .empty")).to_be_visible()
     page.get_by_role("button", name="Back to now").click()
     expect(rows.first).to_be_visible()
     first = rows.filter(has_text="query.received").first
@@ -164,5 +164,5 @@ def test_a_dead_letter_is_delivered_again_and_its_words_are_harmless(visit: Visi
     assert overflow(page) == [0, 0, 0]
     table.get_by_role("button", name="Deliver message 7 to memory again").press("Enter")
     expect(page.locator(".screen")).to_contain_text("1 message will be delivered again.")
-    expect(page.locator(".empty")).to_contain_text("every message was handled")
+    expect(page.locator(".screen .empty")).to_contain_text("every message was handled")
     assert ordered == [{"numbers": [7], "consumer": "memory"}]

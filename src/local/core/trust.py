@@ -38,8 +38,8 @@ class WorkspaceInstructions:
 
 
 def read_instructions(workspace: Path) -> WorkspaceInstructions:
-    """Return the instructions that are in the file now, whoever has written them. No link is followed: it could lead to
-    another file at any time.
+    """Return the present instructions in the file, trusted or not. No link is followed: it could lead to another file
+    at any time.
     """
     where = workspace / FOLDER / FILE
     try:
@@ -98,7 +98,7 @@ class WorkspaceProfiles:
 
 
 def read_profiles(workspace: Path) -> WorkspaceProfiles:
-    """Return the profiles that are there now, whoever has written them. No link is followed."""
+    """Return the present profiles, trusted or not. No link is followed."""
     opened: list[int] = []
     try:
         opened.append(os.open(workspace, os.O_RDONLY | os.O_DIRECTORY))

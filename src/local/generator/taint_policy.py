@@ -494,7 +494,7 @@ _TO_READ = (
 )
 _TO_SEARCH = "stands in what is private to the user. Search in other words; the user can have it searched by saying it."
 _TO_SEND = (
-    "stands in what is private to the user, and this tool sends what it is given to others. Call it with other words;"
+    "stands in what is private to the user, and this tool sends its arguments to others. Call it with other words;"
     " the user can have it sent by saying it."
 )
 _TO_WRITE = "a tool with effects runs then only if it is on the list may_write in generator.yaml."

@@ -181,7 +181,7 @@ class ToolRegistry:
 
 
 def _fault(schema: ToolSchema) -> str | None:
-    """Return why a tool cannot be offered, whoever its sender is; None if it can."""
+    """Return why a tool cannot be offered, regardless of its sender; None if it can."""
     if schema.tool in SCHEMAS:
         return "every turn has one of that name"
     size = len(schema.encode())

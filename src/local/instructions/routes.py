@@ -68,7 +68,7 @@ async def _profiles(caller: Caller) -> Response:
 
 def _short_enough(text: str) -> str:
     if len(text.encode()) > MOST_OF_OWNERS_TEXT:
-        raise ValueError(f"expected at most {MOST_OF_OWNERS_TEXT} bytes; it stands in every prompt")
+        raise ValueError(f"expected at most {MOST_OF_OWNERS_TEXT} bytes, because the text is part of every prompt")
     return text.strip()
 
 

@@ -168,16 +168,17 @@ class RecalledEngram(EngramRecord):
 
 
 class MemoryRequest(Message):
-    """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`, `not_since`),
-    recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be
-    searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`, `only` some of them), get,
-    delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold; `history`: also the others), restore
-    (one of them: `engram_id`), facts (`history`: also those that hold no more), confirm_fact, drop_fact (`fact_id`, of
-    an unconfirmed one), write_fact (one of `edits`: what the user says instead of `fact_id`, or anew), repeated
-    (`of_session`: which engrams elsewhere had recalled something of it; `engram_id`: which had recalled that one),
-    export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of
-    those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record:
-    what a user looks for in the memory must not outlive what is deleted there."""
+    """The request of a tool or a frontend to the memory: search (`query`, `limit`, `not_session`, `not_since`), recall
+    (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched
+    in a tenth of a second is left out), list (`cursor` or `before`, `limit`, `only` some of them), get, delete, pin,
+    unpin (`engram_id`), notes (the assistant's current ones; `history`: also the others), restore (one of them:
+    `engram_id`), facts (`history`: also those that no longer hold), confirm_fact, drop_fact (`fact_id`, of an
+    unconfirmed one), write_fact (one of `edits`: in place of `fact_id`, or a new one), repeated (`of_session`: the
+    engrams elsewhere that had recalled content of it; `engram_id`: those that had recalled that one), export
+    (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those,
+    which are made if it `applies` them, else only checked). A `cursor` is that of the page before. It is not recorded:
+    a user's searches must not outlive the deletion of their results.
+    """
 
     subject = "memory.request."
     delivery = Delivery.EPHEMERAL

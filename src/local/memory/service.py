@@ -434,9 +434,10 @@ class EngramService:
         return whole
 
     async def recall(self, user_id: str, question: str, *, limit: int = 3, not_session: str | None = None) -> Found:
-        """A user's exchanges that clearly fit a question and say nothing that no longer holds, best first; often none.
-        Its words are searched first, and its meaning, for `RECALL_SECONDS` at most, only where they leave it open; see
-        `recalling`."""
+        """Return a user's exchanges that clearly fit a question and contain no statement that no longer holds, best
+        first; often none. The words of the question are searched first. Its meaning is searched, for `RECALL_SECONDS`
+        at most, only if the words do not decide; see `recalling`.
+        """
         asked = EngramQuestion.of(user_id, question, self._clock(), not_session)
 
         def by_words(db: sqlite3.Connection) -> Coverages | None:
@@ -706,7 +707,7 @@ class EngramService:
         missing = () if indexer.state is IndexerState.READY else (indexer.trouble or NOT_READY,)
         if embedder is None or indexer.state in (IndexerState.STARTING, IndexerState.FAILED):
             return [], None, missing
-        # One that takes longer goes on for a while: the next search finds the model and the index loaded.
+        # A slower one continues for a while: the next search finds the model and the index loaded.
         comparison = asyncio.create_task(self._compared(embedder.name, user_id, question))
         self._comparisons.add(comparison)
         comparison.add_done_callback(self._comparisons.discard)
@@ -721,7 +722,7 @@ class EngramService:
         return keys, vector, missing
 
     async def _compared(self, model: str, user_id: str, question: str) -> tuple[list[str], Vectors | None, str]:
-        """Keys and the question's vector, or what has gone wrong."""
+        """Return keys and the question's vector, or the error."""
         try:
             async with asyncio.timeout(EMBED_SECONDS):
                 vector = await self._indexer.question(question)

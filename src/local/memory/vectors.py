@@ -395,7 +395,7 @@ class UserIndexes:
             await _close(old)
 
     async def _forget_others(self, large: Sequence[str], has_deleted: bool) -> None:
-        """Those in memory are made anew without what is deleted, when they are asked again."""
+        """Close the indexes of other users. One that held a deleted vector is rebuilt without it at its next search."""
         async with self._changing:  # what is being loaded may have read it
             for user_id in self._open.keys() - set(large):
                 if has_deleted or not isinstance(self._open[user_id], InMemoryIndex):
@@ -505,7 +505,7 @@ class VectorIndexer:
         self._has_begun = False
         self._documents, self._questions = RecentVectors(), RecentVectors()
         self._has_deleted = False
-        self._has_kept = False  # whoever ran before may have left something in the files of a large index
+        self._has_kept = False  # an earlier process may have left vectors in the files of a large index
 
     def use(self, embedder: Embedder) -> None:
         """Embed with this model from now on, once and for all."""

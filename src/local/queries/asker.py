@@ -111,7 +111,7 @@ class AdmissionControl:
 
     def arrive(self, query_id: str, session_id: str, waited: float = 0.0, *, is_on_record: bool = False) -> bool:
         """Whether a query that has `waited` before is admitted now; else it waits. Raises `TooManyQueries` where it
-        would wait in vain."""
+        would wait until it is refused."""
         if self._limit is None:
             return True
         self._late = self._late + 1 if self._is_late(waited) else 0

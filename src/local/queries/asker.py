@@ -663,7 +663,7 @@ class Asker:
         heard_at = query.heard_at
         for message, envelope in await read_query(self._bus, query.view.query_id, self._timeouts.last_look):
             self._receive(query, message, envelope)
-        query.heard_at = heard_at  # what is on record is no sign of life
+        query.heard_at = heard_at  # recorded messages are no sign of life
 
     def _arrived(self, envelope: Envelope) -> None:
         is_ours = self.live(envelope.correlation_id) is not None or envelope.subject in OF_AGENTS

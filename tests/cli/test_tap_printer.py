@@ -90,7 +90,10 @@ async def test_an_output_that_cannot_be_written_is_an_error_with_its_reason(erro
     errors.close()
 
 
-async def test_a_pipe_that_nobody_reads_costs_items_that_are_counted_and_no_time(errors: Pipe) -> None:
+async def test_a_pipe_that_nobody_reads_costs_items_that_are_counted_and_no_time(
+    errors: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(printer_module, "CLOSE_SECONDS", SECONDS)  # the reader comes; nothing is to be given up
     out = Pipe()
     printed = asyncio.Event()
     async with Printer(PlainView(), on_end=printed.set, out=out.writing, err=errors.writing) as printer:
@@ -103,6 +106,24 @@ async def test_a_pipe_that_nobody_reads_costs_items_that_are_counted_and_no_time
     lost = int(errors.rest().removeprefix("lost ").split(" because the output is slower")[0])
     assert lost > 0
     assert len(lines) + lost == 3 * MAX_ITEMS
+
+
+async def test_what_a_hanging_output_never_showed_is_counted_at_the_end(errors: Pipe) -> None:
+    out = Pipe()
+    printed = asyncio.Event()
+    async with Printer(PlainView(), on_end=printed.set, out=out.writing, err=errors.writing) as printer:
+        for _ in range(MAX_ITEMS):
+            printer.offer("x" * 100, 100)
+    os.set_blocking(out.reading, False)
+    shown = os.read(out.reading, 1024 * 1024).count(b"\n")
+    said = os.read(errors.reading, 1024).decode()
+    assert said == f"lost {MAX_ITEMS - shown} because the output is slower than the bus\n"
+    os.set_blocking(out.reading, True)
+    reading = asyncio.create_task(asyncio.to_thread(out.read))
+    await asyncio.wait_for(printed.wait(), SECONDS)
+    os.close(out.writing)
+    await reading
+    errors.close()
 
 
 async def test_items_are_bounded_by_bytes_too(errors: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:

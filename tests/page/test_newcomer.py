@@ -207,7 +207,7 @@ def makes_a_schedule(person: Mouse, home: Home) -> None:
     page, name = person.page, f"Morning news by {person.name}"
     person.go("Schedules")
     person.press(page.get_by_role("link", name="New schedule"))
-    person.write(page.get_by_label("Question"), "What is new about local language models?")
+    person.write(page.get_by_label("Question", exact=True), "What is new about local language models?")
     person.press(page.get_by_role("button", name="Monday to Friday at 9:00"))
     person.write(page.get_by_label("Name", exact=True), name)
     expect(page.get_by_text("Next:")).to_be_visible()

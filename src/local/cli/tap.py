@@ -175,6 +175,7 @@ class Printer(Generic[T]):
         self._out, self._err, self._clock = out, err, clock
         self._items: deque[tuple[T, int]] = deque()
         self._bytes = 0
+        self._unwritten = memoryview(b"")  # what the thread is writing now
         self._lost: Counter[str] = Counter()
         self._notes: deque[str] = deque(maxlen=BATCH)
         self._next_report = clock() + REPORT_SECONDS
@@ -241,7 +242,7 @@ class Printer(Generic[T]):
     def _give_up(self) -> None:
         """Report the lines that will never be shown, because the thread hangs in a write."""
         with self._changed:
-            self._lost[TOO_SLOW] += len(self._items)
+            self._lost[TOO_SLOW] += len(self._items) + self._unwritten.tobytes().count(b"\n")
             self._items.clear()
         if select.select([], [self._err], [], 0)[1]:
             self._write_notes(self._take_notes(float("inf")))
@@ -271,21 +272,31 @@ class Printer(Generic[T]):
         chosen = list(lines)[: self._left]
         if self._left is not None:
             self._left -= len(chosen)
-        _write(self._out, chosen)
+        self._unwritten = _encoded(chosen)
+        while self._unwritten:
+            self._unwritten = _write_some(self._out, self._unwritten)
 
     def _write_notes(self, notes: list[str]) -> None:
+        data = _encoded([visible(note) for note in notes])
         with suppress(OSError):  # a closed error output is no reason to stop
-            _write(self._err, [visible(note) for note in notes])
+            while data:
+                data = _write_some(self._err, data)
 
 
-def _write(descriptor: int, lines: list[str]) -> None:
-    """Write unbuffered: a thread blocked inside Python's own buffers would block the end of the program."""
-    data = memoryview("".join(f"{line}\n" for line in lines).encode(errors="backslashreplace"))
-    while data:
-        try:
-            data = data[os.write(descriptor, data) :]
-        except BlockingIOError:  # another program has made the terminal or pipe that we share non-blocking
-            select.select([], [descriptor], [])
+def _encoded(lines: list[str]) -> memoryview:
+    return memoryview("".join(f"{line}\n" for line in lines).encode(errors="backslashreplace"))
+
+
+def _write_some(descriptor: int, data: memoryview) -> memoryview:
+    """Write at most as much as a pipe takes without blocking for long, and return the rest.
+
+    Unbuffered: a thread blocked inside Python's own buffers would block the end of the program.
+    """
+    try:
+        return data[os.write(descriptor, data[: select.PIPE_BUF]) :]
+    except BlockingIOError:  # another program has made the terminal or pipe that we share non-blocking
+        select.select([], [descriptor], [])
+        return data
 
 
 # Which envelopes a tap shows: decided by their headers alone, payloads stay unparsed.

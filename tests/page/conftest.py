@@ -36,7 +36,7 @@ from local.stories.player import STORIES, LocalWeb, load_pages
 from tests.warm.warm_system import WarmSystem
 
 SECONDS = 90.0
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
 # Among what is switched off is the list below the address, of which each window would make two pages of its own. Nobody
 # is at the proxy: a request to another machine fails, and the console says so.
 FLAGS = (
@@ -239,7 +239,7 @@ class House:
             if CHROMIUM is None:
                 if os.environ.get("CI"):
                     pytest.fail("no Chromium is installed; .ci/run installs Debian's")
-                pytest.skip("no Chromium is installed: apt-get install chromium")
+                pytest.skip("no Chromium is installed: apt-get install chromium-headless-shell")
             playwright = self._open.enter_context(sync_playwright())
             self._browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
             self._open.callback(self._browser.close)

@@ -158,14 +158,12 @@ PARTS = ["\n".join(("Hostile words:", *ALL[first : first + 25])) for first in ra
 ADDRESS = "javascript:pwned()//" + "W" * 300
 
 
+@pytest.mark.thorough  # test_hostile_words.py has the places
 @pytest.mark.parametrize(
     "words",
     [
         pytest.param(EVERYTHING, id="everything"),
-        *(
-            pytest.param(words, marks=pytest.mark.thorough, id=f"part {number}")
-            for number, words in enumerate([ADDRESS, *PARTS])
-        ),
+        *(pytest.param(words, id=f"part {number}") for number, words in enumerate([ADDRESS, *PARTS])),
     ],
 )
 def test_hostile_words_are_words_on_every_screen(visit: Visit, paged: PagedSystem, words: str) -> None:

@@ -20,7 +20,7 @@ from local.journal.client import JournalClient
 sys.path.insert(0, str(Path(__file__).parent))  # for the package `agent_stage` beside this file
 
 from agent_stage.dice import Dice
-from agent_stage.door import Door
+from agent_stage.frontend import Frontend
 from agent_stage.stage import Stage
 
 
@@ -29,10 +29,10 @@ async def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     monkeypatch.setattr(journal_client, "FLUSH_SECONDS", 0.0)  # the last messages are not read
     hub = MemoryHub()
     async with AsyncExitStack() as stack:
-        bus = await stack.enter_async_context(Bus("door", hub.transport(), durability=JournalClient()))
-        door = Door(bus)
+        bus = await stack.enter_async_context(Bus("frontend", hub.transport(), durability=JournalClient()))
+        frontend = Frontend(bus)
         await bus.ready()
-        made = Stage(hub, door, tmp_path / "conversation.db")
+        made = Stage(hub, frontend, tmp_path / "conversation.db")
         monkeypatch.setattr(failpoints, "reach", made.reach)
         stack.push_async_callback(made.end)
         await made.journal()

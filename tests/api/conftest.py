@@ -1,4 +1,4 @@
-"""The real door on a real socket, the real journal and a scripted generator on the same in-memory bus."""
+"""The real frontend on a real socket, the real journal and a scripted generator on the same in-memory bus."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ async def _hosted(participant: Participant, hub: MemoryHub, child: str = "") -> 
 
 @dataclass
 class System:
-    """A bus; a journal, a generator and doors are added. `port` is the listening socket's, which outlives a door."""
+    """A bus; a journal, a generator and frontends are added. `port` is the listening socket's, which outlives them."""
 
     hub: MemoryHub
     journal_file: Path
@@ -246,12 +246,12 @@ class System:
         return f"http://127.0.0.1:{self.port}"
 
     @asynccontextmanager
-    async def door(self, **config: Any) -> AsyncIterator[httpx.AsyncClient]:
-        """A door, and a client of it."""
+    async def frontend(self, **config: Any) -> AsyncIterator[httpx.AsyncClient]:
+        """A frontend, and a client of it."""
         folder = self.journal_file.parent
         layers = (shipped_dir() / "config", folder)
-        door = ApiParticipant(ApiConfig(**config), self.listener.dup(), folder, "stand_in", layers)
-        async with _hosted(door, self.hub), self.client() as client:
+        frontend = ApiParticipant(ApiConfig(**config), self.listener.dup(), folder, "stand_in", layers)
+        async with _hosted(frontend, self.hub), self.client() as client:
             yield client
 
     def client(self) -> httpx.AsyncClient:
@@ -297,8 +297,8 @@ async def system(bare_system: System) -> AsyncIterator[System]:
 
 @pytest.fixture
 async def client(system: System) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a door with default settings."""
-    async with system.door() as client:
+    """A client of a frontend with default settings."""
+    async with system.frontend() as client:
         yield client
 
 

@@ -105,9 +105,9 @@ async def test_by_head_a_stream_ends_with_its_head_and_the_connection_goes_on(
     writer.transport.abort()
 
 
-async def test_a_stopping_door_ends_the_stream(system: System) -> None:
+async def test_a_stopping_frontend_ends_the_stream(system: System) -> None:
     async with system.client() as client:
-        async with system.door():
+        async with system.frontend():
             stream = client.stream("GET", "/events?subject=only.here")
             response = await stream.__aenter__()
         assert await asyncio.wait_for(response.aread(), 5) == b": subscribed\n\n: keep-alive\n\n"

@@ -59,7 +59,7 @@ async def contained(folder: Path, *, network: bool) -> AsyncIterator[ContainedSe
 
 async def test_without_the_token_it_is_nobody_and_others_are_who_they_were(system: System, own_folder: Path) -> None:
     token = make_owner_token(system.journal_file.parent)
-    async with system.door() as ours, contained(own_folder, network=True) as server:
+    async with system.frontend() as ours, contained(own_folder, network=True) as server:
         await server.write_line(f"{system.port} -".encode())
         assert await server.read_line() == b"401\n"
         await server.write_line(f"{system.port} {token}".encode())

@@ -59,7 +59,7 @@ class Stock(HandPlayed):
 @pytest.fixture
 async def owner(system: System) -> AsyncIterator[httpx.AsyncClient]:
     token = make_owner_token(system.journal_file.parent)
-    async with system.door() as client, system.host(Supervisor()), system.host(Stock()):
+    async with system.frontend() as client, system.host(Supervisor()), system.host(Stock()):
         client.headers["authorization"] = f"Bearer {token}"
         yield client
 
@@ -113,7 +113,7 @@ async def test_a_query_names_its_model_and_is_refused_before_it_is_asked(
 async def test_a_completion_names_its_model_by_an_alias_too(system: System) -> None:
     chat = {"messages": [{"role": "user", "content": "hello"}]}
     aliases = {"gpt-4o": "default", "gpt-4o-mini": "small"}
-    async with system.door(openai_aliases=aliases) as client, system.host(Stock()):
+    async with system.frontend(openai_aliases=aliases) as client, system.host(Stock()):
         refused = await client.post("/v1/chat/completions", json={**chat, "model": "missing"})
         assert (refused.status_code, refused.json()["error"]["code"]) == (404, "not_found")
         wanted = (("small", "box/small"), ("gpt-4o", "default"), ("gpt-4o-mini", "box/small"), ("local2", None))

@@ -94,7 +94,7 @@ async def test_an_open_query_cannot_be_rated_nor_an_answer_of_somebody_who_gave_
 
 
 async def test_an_answer_that_is_not_on_record_yet_is_rated_a_little_later(system: System) -> None:
-    async with system.door() as client:
+    async with system.frontend() as client:
         await client.post("/query", json={"query": "hold on", "query_id": "q", "session_id": "s", "wait": False})
         answer = ResponseGeneration(query_id="q", status="answered", query="hold on", answer="Hi there.")
         await system.generator.heard.wait()
@@ -103,7 +103,7 @@ async def test_an_answer_that_is_not_on_record_yet_is_rated_a_little_later(syste
         assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "unavailable")
         assert refused.headers["retry-after"]
         await say(system, answer)
-    async with system.door() as client:  # a second API, which has not received it live
+    async with system.frontend() as client:  # a second API, which has not received it live
         assert (await rate(client, rating=1)).status_code == 202
 
 
@@ -141,13 +141,15 @@ async def test_scores_come_with_the_answer_as_soon_as_they_are_on_record(
     assert (found["pairwise"]["winner"], found["rating"]) == ("A", None)
 
 
-async def test_scores_of_an_answer_from_before_this_door_are_found_on_record(system: System, events_of: Any) -> None:
-    async with system.door() as client:
+async def test_scores_of_an_answer_from_before_this_frontend_are_found_on_record(
+    system: System, events_of: Any
+) -> None:
+    async with system.frontend() as client:
         await asked(client)
         for rating in (1,) * 11 + (-1,):  # more than one page of the record
             await rate(client, rating=rating)
     await say(system, CRITIQUE, OF_B)
-    async with system.door() as client:
+    async with system.frontend() as client:
         found = await scores(client)
         assert (found["critique"]["score"], found["pairwise"], found["rating"]) == (4, None, -1)
         async with client.stream("GET", "/query/q/events") as response:
@@ -156,8 +158,8 @@ async def test_scores_of_an_answer_from_before_this_door_are_found_on_record(sys
         assert await scores(client) == found
 
 
-async def test_without_a_journal_the_scores_are_those_that_this_door_has_heard(bare_system: System) -> None:
-    async with bare_system.door() as client:
+async def test_without_a_journal_the_scores_are_those_that_this_frontend_has_heard(bare_system: System) -> None:
+    async with bare_system.frontend() as client:
         async with bare_system.journal(), bare_system.host(bare_system.generator):
             await asked(client)
             await say(bare_system, CRITIQUE)

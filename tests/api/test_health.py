@@ -25,7 +25,7 @@ class Dice(Participant):
 
 
 async def test_health_shows_what_the_supervisor_and_the_participants_say(system: System) -> None:
-    async with system.door() as client, system.bus("supervisor") as bus:
+    async with system.frontend() as client, system.bus("supervisor") as bus:
         await bus.ready()
         before = await client.get("/health")
         assert (before.status_code, before.json()["status"]) == (503, "starting") and before.headers["retry-after"]
@@ -53,7 +53,7 @@ async def test_health_shows_what_the_supervisor_and_the_participants_say(system:
 
 
 async def test_a_participant_that_is_started_by_hand_shows_up_and_goes(system: System) -> None:
-    async with system.door() as client, system.bus("watcher") as bus, asyncio.timeout(30):
+    async with system.frontend() as client, system.bus("watcher") as bus, asyncio.timeout(30):
         said: asyncio.Queue[Envelope] = asyncio.Queue()
         bus.subscribe("participant.status", lambda envelope: envelope.sender == "dice" and said.put_nowait(envelope))
         await bus.ready()
@@ -87,7 +87,7 @@ async def test_a_query_that_nobody_can_answer_is_503_at_once_and_says_why(
 ) -> None:
     how = dict(how)
     accept = {"accept": how.pop("accept", "*/*")}
-    async with system.door() as client, system.bus("supervisor") as bus:
+    async with system.frontend() as client, system.bus("supervisor") as bus:
         await bus.ready()
         say_children(bus, missing, "failed", detail="exit status 1")
         async with asyncio.timeout(2):
@@ -103,7 +103,7 @@ async def test_a_query_that_nobody_can_answer_is_503_at_once_and_says_why(
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_completion_that_nobody_can_give_is_503_at_once_and_says_why(system: System, stream: bool) -> None:
     chat = {"model": "local2", "messages": [{"role": "user", "content": "hello"}], "stream": stream}
-    async with system.door() as client, system.bus("supervisor") as bus:
+    async with system.frontend() as client, system.bus("supervisor") as bus:
         await bus.ready()
         say_children(bus, "generator", "failed", detail="exit status 1")
         async with asyncio.timeout(2):
@@ -114,10 +114,10 @@ async def test_a_completion_that_nobody_can_give_is_503_at_once_and_says_why(sys
 
 
 async def test_an_answer_on_record_is_given_even_while_nobody_can_answer(system: System) -> None:
-    async with system.door() as client, system.bus("supervisor") as bus:
+    async with system.frontend() as client, system.bus("supervisor") as bus:
         await client.post("/query", json={"query": "hello", "query_id": "q"})
         await bus.ready()
-        async with system.door() as other:
+        async with system.frontend() as other:
             say_children(bus, "generator", "failed")
             again = await other.post("/query", json={"query": "hello", "query_id": "q"})
             assert (again.status_code, again.json()["answer"]) == (200, "Hi there.")

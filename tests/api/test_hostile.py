@@ -47,7 +47,7 @@ BODIES = (
     b'{"messages": [{"role": "user", "content": "x"}], "model": "m", "n": 99999999999999999999}',
     b'{"messages": [{"role": "user", "content": "x"}], "model": "m", "stream": {}}',
 )
-# A client hears nothing for so many rounds before it hangs up. Client and door share a loop: what keeps the door from
+# A client hears nothing for so many rounds before it hangs up. Both share a loop: what keeps the frontend from
 # answering, such as a busy machine, makes a round longer, where a client with a clock would have given up first.
 PATIENCE_ROUNDS, ROUND_SECONDS = 25, 0.02
 JSON = b"content-type: application/json\r\n"

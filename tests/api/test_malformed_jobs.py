@@ -30,13 +30,13 @@ GOOD = CronJobRecord(job_id="good", name="good", prompt="What is new?", schedule
 
 
 @pytest.fixture
-async def door(system: System, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """A door, behind which there is one job."""
+async def frontend(system: System, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """A frontend, behind which there is one job."""
     folder: Path = system.journal_file.parent
     async with JobStore(folder / FILE_NAME) as store:
         await store.add(GOOD)
     cron = Cron.build(CronConfig(time_zone="UTC", max_jobs=1000), Resources(folder))
-    async with system.door() as client, system.host(cron):
+    async with system.frontend() as client, system.host(cron):
         yield client
 
 
@@ -49,12 +49,12 @@ def orders(count: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(1000, marks=pytest.mark.thorough)])
-async def test_malformed_jobs_are_refused_in_one_line_each(door: httpx.AsyncClient, count: int) -> None:
+async def test_malformed_jobs_are_refused_in_one_line_each(frontend: httpx.AsyncClient, count: int) -> None:
     refused = list[str]()
     for order in orders(count):
-        response = await door.post("/cron", json=order)
+        response = await frontend.post("/cron", json=order)
         if response.status_code == 201:
-            await door.delete(f"/cron/{response.json()['job_id']}")
+            await frontend.delete(f"/cron/{response.json()['job_id']}")
             continue
         assert response.status_code in (400, 413, 422), (order, response.text)
         refused.append(response.json()["error"]["message"])
@@ -62,7 +62,7 @@ async def test_malformed_jobs_are_refused_in_one_line_each(door: httpx.AsyncClie
             break
     assert len(refused) == count
     assert [line for line in refused if not (5 < len(line) <= MOST_CHARACTERS and line.isprintable())] == []
-    assert [job["job_id"] for job in (await door.get("/cron")).json()["jobs"]] == ["good"]
+    assert [job["job_id"] for job in (await frontend.get("/cron")).json()["jobs"]] == ["good"]
 
 
 async def put(folder: Path, job_id: str, body: str) -> None:
@@ -84,7 +84,7 @@ async def test_a_job_that_is_spoilt_on_record_is_said_to_be_so_and_the_others_ar
         await put(folder, f"spoilt-{number}", json.dumps({**body, "job_id": f"spoilt-{number}", "mode": 5}))
     await put(folder, "no-json", "{")
     cron = Cron.build(CronConfig(time_zone="UTC"), Resources(folder))
-    async with system.door() as client, system.host(cron):
+    async with system.frontend() as client, system.host(cron):
         listed = {job["job_id"]: job["next_at"] for job in (await client.get("/cron")).json()["jobs"]}
         assert set(listed) == {"good", "gone"} and listed["good"] and listed["gone"] is None
         assert (await client.post("/cron/good/run")).status_code == 202

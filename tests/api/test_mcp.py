@@ -1,4 +1,4 @@
-"""`/mcp` of the real door, with the SDK's own client: the same tools as `local2 mcp`, for each of what is theirs."""
+"""`/mcp` of the real frontend, with the SDK's own client: the tools of `local2 mcp`, for each of what is theirs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def connected(system: System, token: str = "", mode: str = "auto") -> Asyn
 
 @pytest.mark.parametrize("mode", ["auto", HANDSHAKE])
 async def test_a_question_is_asked_in_the_mode_of_nobody_there(system: System, mode: str) -> None:
-    async with system.door(), connected(system, mode=mode) as client:
+    async with system.frontend(), connected(system, mode=mode) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == {
             "ask", "search_memory", "list_conversations", "read_conversation",
         }  # fmt: skip
@@ -51,7 +51,7 @@ async def test_a_question_is_asked_in_the_mode_of_nobody_there(system: System, m
 
 
 async def test_a_call_that_is_cancelled_has_its_query_stopped(system: System) -> None:
-    async with system.door(), connected(system) as client:
+    async with system.frontend(), connected(system) as client:
         asking = asyncio.create_task(client.call_tool("ask", {"question": "hold it"}))
         await system.generator.heard.wait()
         asking.cancel()
@@ -82,7 +82,7 @@ async def test_each_user_asks_as_that_user_and_sees_what_is_theirs(system: Syste
     folder = system.journal_file.parent
     make_owner_token(folder)
     ann, eve = (Users(folder).add(name) for name in ("ann", "eve"))
-    async with system.door():
+    async with system.frontend():
         async with connected(system, ann) as client:
             told = await client.call_tool("ask", {"question": "hello", "conversation": "of-ann"})
             mine = await client.call_tool("read_conversation", {"conversation": "of-ann"})
@@ -98,7 +98,7 @@ async def test_a_session_serves_nobody_but_who_began_it(system: System) -> None:
     make_owner_token(folder)
     tokens = [Users(folder).add(name) for name in ("ann", "eve")]
     ann, eve = ({"authorization": f"Bearer {token}", **BOTH} for token in tokens)
-    async with system.door() as http:
+    async with system.frontend() as http:
         begun = await http.post("/mcp", json=INITIALIZE, headers=ann)
         session = {"mcp-session-id": begun.headers["mcp-session-id"]}
         asked = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
@@ -107,7 +107,7 @@ async def test_a_session_serves_nobody_but_who_began_it(system: System) -> None:
     assert (begun.status_code, statuses, ended) == (200, [404, 200], [404, 200, 404])
 
 
-async def test_the_guards_of_the_door_hold(client: httpx.AsyncClient) -> None:
+async def test_the_guards_of_the_frontend_hold(client: httpx.AsyncClient) -> None:
     for headers, status in [
         ({"origin": "http://evil.example"}, 403),
         ({"host": "evil.example"}, 403),

@@ -307,7 +307,7 @@ async def test_a_memory_that_the_supervisor_keeps_is_waited_for_although_it_is_s
 ) -> None:
     monkeypatch.setattr("local.api.clients.UNSEEN_SECONDS", 0.05)
     monkeypatch.setattr("local.memory.routes.ANSWER_SECONDS", 0.1)
-    async with system.door() as client, system.bus("supervisor") as bus:
+    async with system.frontend() as client, system.bus("supervisor") as bus:
         await bus.ready()
         kept = ChildStatus(name="memory", kind="participant", state=state)
         told = ParticipantStatus(
@@ -321,7 +321,7 @@ async def test_a_memory_that_the_supervisor_keeps_is_waited_for_although_it_is_s
 
 
 async def test_a_memory_that_is_there_and_does_not_answer_is_a_timeout(system: System) -> None:
-    async with system.bus("door") as bus:
+    async with system.bus("frontend") as bus:
         await bus.ready()
         with pytest.raises(RequestTimeout):
             await BusRequests(bus, lambda _: True).ask(

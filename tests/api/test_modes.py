@@ -19,7 +19,7 @@ def token(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("mode", ["acceptEdits", "bypassPermissions"])
 async def test_a_looser_mode_wants_the_token_whoever_connects(system: System, mode: str) -> None:
-    async with system.door() as client:
+    async with system.frontend() as client:
         refused = await client.post("/query", json={"query": "hello", "mode": mode})
     assert (refused.status_code, refused.json()["error"]["kind"]) == (401, "unauthorized")
     assert "the file api_token in the data directory" in refused.json()["error"]["message"]
@@ -27,7 +27,7 @@ async def test_a_looser_mode_wants_the_token_whoever_connects(system: System, mo
 
 
 async def test_bypass_wants_the_owners_setting_too(system: System) -> None:
-    async with system.door() as client:
+    async with system.frontend() as client:
         body = {"query": "hello", "mode": "bypassPermissions"}
         refused = await client.post("/query", json=body, headers=TOKEN)
     assert (refused.status_code, refused.json()["error"]["kind"]) == (403, "forbidden")
@@ -36,7 +36,7 @@ async def test_bypass_wants_the_owners_setting_too(system: System) -> None:
 
 
 async def test_with_the_token_or_stricter_the_turn_has_its_mode(system: System) -> None:
-    async with system.door() as client:
+    async with system.frontend() as client:
         for query_id, mode, headers in (("q1", "acceptEdits", TOKEN), ("q2", "plan", {}), ("q3", None, {})):
             body = {"query": "hello", "query_id": query_id, "mode": mode}
             assert (await client.post("/query", json=body, headers=headers)).status_code == 200
@@ -48,7 +48,7 @@ async def test_only_the_owner_approves_a_plan_so_that_edits_need_no_leave(system
     user = {"Authorization": f"Bearer {Users(system.journal_file.parent).add('ann')}"}
     body = {"decision": "allow", "mode": "acceptEdits"}
     told = []
-    async with system.door() as client:
+    async with system.frontend() as client:
         for headers in ({}, user):
             refused = await client.post("/approvals/q1:0:0", json=body, headers=headers)
             told.append((refused.status_code, refused.json()["error"]["kind"]))

@@ -271,7 +271,7 @@ async def test_a_busy_system_is_a_rate_limit(ai: openai.AsyncOpenAI, stream: boo
 async def test_a_wrong_token_is_an_authentication_error(system: System) -> None:
     url = f"{system.url}/v1"
     async with (
-        system.door(api_token="secret") as client,
+        system.frontend(api_token="secret") as client,
         openai.AsyncOpenAI(base_url=url, api_key="wrong", http_client=client, max_retries=0) as ai,
     ):
         with pytest.raises(openai.AuthenticationError):

@@ -22,7 +22,7 @@ async def ask(client: httpx.AsyncClient, number: int) -> httpx.Response:
 
 
 async def test_what_would_wait_too_long_is_refused_and_what_was_accepted_never(system: System) -> None:
-    async with system.door(max_wait_seconds=0.5) as client:
+    async with system.frontend(max_wait_seconds=0.5) as client:
         await system.generator.beats_heard(client)
         accepted = 0
         while (answer := await ask(client, accepted)).status_code == 202:
@@ -52,7 +52,7 @@ async def test_what_has_waited_for_too_long_to_be_read_is_refused_but_for_a_few(
 ) -> None:
     """A few come after this process was frozen or started again, many where it is too slow for what is asked."""
     monkeypatch.setattr(server, "seconds_since_data", lambda _: 60.0)
-    async with system.door() as client:
+    async with system.frontend() as client:
         asked = [await client.post("/query", json={"query": "hello"}) for _ in range(FEW + 1)]
         chat = {"model": "local2", "messages": [{"role": "user", "content": "hello"}]}
         as_openai = await client.post("/v1/chat/completions", json=chat)

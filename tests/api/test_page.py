@@ -82,14 +82,14 @@ async def test_who_takes_gzip_gets_it(client: httpx.AsyncClient) -> None:
 
 
 async def test_nothing_but_the_page_s_files_is_served(system: System) -> None:
-    async with system.door() as client:
+    async with system.frontend() as client:
         digest = ADDRESS.findall((await client.get("/")).text)[0].split("/")[2]
     escapes = [
         "../../api/app.py", "%2e%2e/%2e%2e/api/app.py", "..%2f..%2fapi/app.py", "/etc/passwd", "//etc/passwd",
         "..\\..\\api\\app.py", "", ".", "vendor", "vendor/", "./main.js", "vendor/../main.js", "main.js/", "main.js%00",
         "types/local2.d.ts", "MAIN.JS", "x" * 5000,
     ]  # fmt: skip
-    async with system.door():
+    async with system.frontend():
         for path in [
             *(f"{digest}/{one}" for one in escapes),
             "",

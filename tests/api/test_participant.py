@@ -1,4 +1,4 @@
-"""The door as a participant: its settings, its socket, its end."""
+"""The frontend as a participant: its settings, its socket, its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from local.runtime.participant import Resources
 System = Any  # of conftest.py
 
 
-def test_without_a_socket_there_is_no_door() -> None:
+def test_without_a_socket_there_is_no_frontend() -> None:
     with pytest.raises(ConfigError, match="--api"):
         ApiParticipant.build(ApiConfig(), Resources(Path()))
 
@@ -40,12 +40,12 @@ def test_the_token_is_not_shown_when_the_settings_are() -> None:
     assert "secret" not in repr(ApiConfig(api_token="secret"))
 
 
-async def test_clients_that_come_while_the_door_restarts_are_served_by_the_next_one(system: System) -> None:
-    async with system.door() as client:
+async def test_clients_that_come_while_the_frontend_restarts_are_served_by_the_next_one(system: System) -> None:
+    async with system.frontend() as client:
         await client.get("/health")
     async with system.client() as client:
         waiting = asyncio.create_task(client.post("/query", json={"query": "hello"}))
-        async with system.door():
+        async with system.frontend():
             assert (await waiting).json()["answer"] == "Hi there."
 
 
@@ -53,9 +53,9 @@ async def test_answers_are_not_held_back_by_nagle(client: httpx.AsyncClient, sys
     assert system.listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-async def test_who_waits_for_an_answer_is_told_that_the_door_closes(system: System) -> None:
+async def test_who_waits_for_an_answer_is_told_that_the_frontend_closes(system: System) -> None:
     async with system.client() as client:
-        async with system.door():
+        async with system.frontend():
             asking = asyncio.create_task(client.post("/query", json={"query": "hold on", "query_id": "q"}))
             await system.generator.heard.wait()
         answer = await asking
@@ -67,7 +67,7 @@ async def test_a_query_that_the_journal_does_not_confirm_is_503(
     bare_system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asker.AskTimeouts, "__init__", _impatient(asker.AskTimeouts.__init__))
-    async with bare_system.door() as client:
+    async with bare_system.frontend() as client:
         refused = await client.post("/query", json={"query": "hello"})
     assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "not_confirmed")
     assert refused.headers["retry-after"]

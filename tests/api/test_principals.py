@@ -249,7 +249,7 @@ class Ann(HandPlayed):
         return MemoryResult(verb=request.verb, error=missing)
 
 
-class Door(NamedTuple):
+class Frontend(NamedTuple):
     client: httpx.AsyncClient
     port: int
     tokens: dict[str, str]
@@ -271,32 +271,34 @@ def body_of(route: str, row: Row) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def door(system: System) -> AsyncIterator[Door]:
-    """A door with the users ann and bob, and a query and a file of ann's."""
+async def frontend(system: System) -> AsyncIterator[Frontend]:
+    """A frontend with the users ann and bob, and a query and a file of ann's."""
     folder: Path = system.journal_file.parent
     users = Users(folder)
     tokens = {name: users.add(name) for name in ("ann", "bob")} | {"owner": make_owner_token(folder)}
-    async with system.door() as client:
-        door = Door(client, system.port, tokens, "", users, folder)
+    async with system.frontend() as client:
+        frontend = Frontend(client, system.port, tokens, "", users, folder)
         asked = {"query": "hello ann", "query_id": "q-ann", "session_id": "s-ann"}
-        assert (await client.post("/query", json=asked, headers=door.headers("ann"))).json()["answer"] == "Hi there."
-        sent = await client.post("/attachments?name=a.txt", content=b"Hello.", headers=door.headers("ann"))
-        yield door._replace(file=sent.json()["id"])
+        assert (await client.post("/query", json=asked, headers=frontend.headers("ann"))).json()[
+            "answer"
+        ] == "Hi there."
+        sent = await client.post("/attachments?name=a.txt", content=b"Hello.", headers=frontend.headers("ann"))
+        yield frontend._replace(file=sent.json()["id"])
 
 
 @pytest.fixture
-async def peopled(door: Door, system: System, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
+async def peopled(frontend: Frontend, system: System, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Frontend]:
     """The API with participants that have content of ann's: a memory, a gatekeeper, a swarm, and jobs."""
     monkeypatch.setattr("local.api.clients.UNSEEN_SECONDS", 0.3)  # there is no model manager
-    async with JobStore(door.folder / FILE_NAME) as store:
+    async with JobStore(frontend.folder / FILE_NAME) as store:
         await store.add(CronJobRecord(job_id="j-ann", prompt="hers", schedule="@yearly", created_at=0, user_id="ann"))
-    lent = Resources(door.folder)
+    lent = Resources(frontend.folder)
     gatekeeper, swarm = GatekeeperService.build(GatekeeperConfig(), lent), Swarm.build(SwarmConfig(), lent)
     others = (Ann(), gatekeeper, swarm, Cron.build(CronConfig(time_zone="UTC"), lent))
     async with AsyncExitStack() as stack:
         for each in others:
             await stack.enter_async_context(system.host(each))
-        yield door
+        yield frontend
 
 
 @pytest.fixture
@@ -314,7 +316,7 @@ def test_every_route_says_whom_it_is_for_and_is_in_the_table_of_this_test() -> N
     assert declared_access() == {route: row.access for route, row in ROUTES.items()}
 
 
-def test_a_route_that_does_not_say_whom_it_is_for_keeps_the_door_from_opening() -> None:
+def test_a_route_that_does_not_say_whom_it_is_for_keeps_the_frontend_from_starting() -> None:
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
 
     @app.get("/new")
@@ -326,7 +328,7 @@ def test_a_route_that_does_not_say_whom_it_is_for_keeps_the_door_from_opening() 
     enforce(app.routes)
 
 
-async def test_another_user_is_told_of_what_is_not_theirs_as_of_what_is_not_there(peopled: Door) -> None:
+async def test_another_user_is_told_of_what_is_not_theirs_as_of_what_is_not_there(peopled: Frontend) -> None:
     bob = peopled.headers("bob")
     for route, row in ROUTES.items():
         response = await peopled.ask(route, row, bob)
@@ -350,33 +352,42 @@ def unknown(row: Row) -> Row:
     return Row(*json.loads(text))
 
 
-async def test_the_owner_and_the_user_find_what_is_there(peopled: Door) -> None:
-    door = peopled
+async def test_the_owner_and_the_user_find_what_is_there(peopled: Frontend) -> None:
+    frontend = peopled
     mine = {"query": "hello ann", "query_id": "q-ann"}
-    paths = ["/query/q-ann", "/sessions/s-ann", f"/attachments/{door.file}", "/memory/e-ann", "/memory", "/sessions"]
+    paths = [
+        "/query/q-ann",
+        "/sessions/s-ann",
+        f"/attachments/{frontend.file}",
+        "/memory/e-ann",
+        "/memory",
+        "/sessions",
+    ]
     by_owner = [*paths[:3], *(f"{path}?user_id=ann" for path in paths)]
-    for headers, found in ((door.headers("ann"), paths), (door.headers("owner"), by_owner), ({}, by_owner)):
+    for headers, found in ((frontend.headers("ann"), paths), (frontend.headers("owner"), by_owner), ({}, by_owner)):
         for path in found:
-            response = await door.client.get(path, headers=headers)
+            response = await frontend.client.get(path, headers=headers)
             assert response.status_code == 200 and response.json() not in ({"engrams": []}, {"sessions": []}), path
-        again = mine if headers == door.headers("ann") else {**mine, "user_id": "ann"}
-        assert (await door.client.post("/query", json=again, headers=headers)).json()["answer"] == "Hi there."
+        again = mine if headers == frontend.headers("ann") else {**mine, "user_id": "ann"}
+        assert (await frontend.client.post("/query", json=again, headers=headers)).json()["answer"] == "Hi there."
         for path, body in (("/query/q-ann/cancel", None), ("/feedback", {"query_id": "q-ann", "rating": 1})):
-            assert (await door.client.post(path, json=body, headers=headers)).status_code < 300
-        async with door.client.stream("GET", "/query/q-ann/events", headers=headers) as stream:
+            assert (await frontend.client.post(path, json=body, headers=headers)).status_code < 300
+        async with frontend.client.stream("GET", "/query/q-ann/events", headers=headers) as stream:
             assert "Hi there." in (await stream.aread()).decode()
-    assert (await door.client.get("/query/q-ann?user_id=bob")).status_code == 404  # narrowed
-    await door.client.post("/query", json={"query": "hello", "query_id": "q-owner"})
-    assert (await door.client.get("/query/q-owner", headers=door.headers("ann"))).status_code == 404
-    assert (await door.client.delete(f"/attachments/{door.file}", headers=door.headers("ann"))).status_code == 200
+    assert (await frontend.client.get("/query/q-ann?user_id=bob")).status_code == 404  # narrowed
+    await frontend.client.post("/query", json={"query": "hello", "query_id": "q-owner"})
+    assert (await frontend.client.get("/query/q-owner", headers=frontend.headers("ann"))).status_code == 404
+    assert (
+        await frontend.client.delete(f"/attachments/{frontend.file}", headers=frontend.headers("ann"))
+    ).status_code == 200
 
 
 @pytest.mark.usefixtures("elsewhere")
 async def test_a_stranger_gets_the_status_and_no_more(system: System) -> None:
-    async with system.door() as client:
-        door = Door(client, system.port, {}, FILE, Users(system.journal_file.parent), Path())
+    async with system.frontend() as client:
+        frontend = Frontend(client, system.port, {}, FILE, Users(system.journal_file.parent), Path())
         for route, row in ROUTES.items():
-            response = await door.ask(route, row, {})
+            response = await frontend.ask(route, row, {})
             if route == "GET /health":
                 assert response.json().keys() == {"status"}
             elif row.access is Access.ANYBODY:  # the page, which contains no user's data
@@ -386,105 +397,109 @@ async def test_a_stranger_gets_the_status_and_no_more(system: System) -> None:
                 assert "local2 user add" in response.json()["error"]["message"]
 
 
-async def test_a_token_is_in_no_answer_and_no_log(door: Door, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_token_is_in_no_answer_and_no_log(frontend: Frontend, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     for route, row in islice(ROUTES.items(), 0, None, 12):
-        for secret in ("local2-geheim", door.tokens["bob"]):
-            answer = await door.ask(route, row, {"authorization": f"Bearer {secret}"})
+        for secret in ("local2-geheim", frontend.tokens["bob"]):
+            answer = await frontend.ask(route, row, {"authorization": f"Bearer {secret}"})
             assert secret not in answer.text and secret not in str(answer.headers), route
     wrong = {"authorization": "Bearer local2-geheim", "host": "u:geheim@localhost", "origin": "http://u:geheim@a"}
-    for headers in (wrong, {**wrong, "host": f"localhost:{door.port}"}):
-        assert "geheim" not in (await door.client.get("/http://u:geheim@x", headers=headers)).text
+    for headers in (wrong, {**wrong, "host": f"localhost:{frontend.port}"}):
+        assert "geheim" not in (await frontend.client.get("/http://u:geheim@x", headers=headers)).text
     logged = " ".join(r.getMessage() for r in caplog.records if not r.name.startswith("http"))  # the client's own
-    assert "geheim" not in logged and door.tokens["bob"] not in logged
+    assert "geheim" not in logged and frontend.tokens["bob"] not in logged
 
 
 @pytest.mark.usefixtures("elsewhere")
-async def test_a_wrong_token_is_none(door: Door) -> None:
-    almost = f"Bearer {door.tokens['owner'][:-1]}"
-    for wrong in ("", "Bearer", "Bearer local2-guess", "Basic x", door.tokens["ann"], "Bearer \u00e4", almost):
+async def test_a_wrong_token_is_none(frontend: Frontend) -> None:
+    almost = f"Bearer {frontend.tokens['owner'][:-1]}"
+    for wrong in ("", "Bearer", "Bearer local2-guess", "Basic x", frontend.tokens["ann"], "Bearer \u00e4", almost):
         headers = {"authorization": wrong.encode("latin-1")}
-        assert (await door.client.get("/sessions", headers=headers)).status_code == 401, wrong
+        assert (await frontend.client.get("/sessions", headers=headers)).status_code == 401, wrong
 
 
-async def test_a_token_that_was_ours_counts_for_nothing_even_for_the_owner_s_own_programs(door: Door) -> None:
+async def test_a_token_that_was_ours_counts_for_nothing_even_for_the_owner_s_own_programs(frontend: Frontend) -> None:
     """Whoever shows it means to be that user, and is not to be the owner all of a sudden."""
-    bob = door.headers("bob")
-    assert (await door.client.get("/sessions", headers=bob)).status_code == 200
-    door.users.remove("bob")
-    assert (await door.client.get("/sessions", headers=bob)).status_code == 401
-    again = {"authorization": f"Bearer {door.users.add('bob')}"}
-    assert (await door.client.get("/sessions", headers=again)).status_code == 200
-    assert (await door.client.get("/sessions", headers={"authorization": "Bearer any-key"})).status_code == 200
+    bob = frontend.headers("bob")
+    assert (await frontend.client.get("/sessions", headers=bob)).status_code == 200
+    frontend.users.remove("bob")
+    assert (await frontend.client.get("/sessions", headers=bob)).status_code == 401
+    again = {"authorization": f"Bearer {frontend.users.add('bob')}"}
+    assert (await frontend.client.get("/sessions", headers=again)).status_code == 200
+    assert (await frontend.client.get("/sessions", headers={"authorization": "Bearer any-key"})).status_code == 200
 
 
-async def test_what_is_passed_on_for_others_is_not_the_owner_s(door: Door) -> None:
+async def test_what_is_passed_on_for_others_is_not_the_owner_s(frontend: Frontend) -> None:
     for name in ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "Via", "X-Real-IP", "CF-Connecting-IP"):
         passed_on = {name: "127.0.0.1"}
-        assert (await door.client.get("/sessions", headers=passed_on)).status_code == 401, name
-        assert (await door.client.get("/sessions", headers=passed_on | door.headers("owner"))).status_code == 200
+        assert (await frontend.client.get("/sessions", headers=passed_on)).status_code == 401, name
+        assert (
+            await frontend.client.get("/sessions", headers=passed_on | frontend.headers("owner"))
+        ).status_code == 200
 
 
 async def test_what_is_sent_to_another_name_is_not_the_owner_s(system: System) -> None:
-    async with system.door(allowed_hosts=["box.lan", "127.0.0.1.lan"]) as client:
+    async with system.frontend(allowed_hosts=["box.lan", "127.0.0.1.lan"]) as client:
         for host, status in [("box.lan", 401), ("127.0.0.1.lan", 401), ("localhost", 200), ("[::1]", 200)]:
             asked = await client.get("/sessions", headers={"host": f"{host}:{system.port}"})
             assert asked.status_code == status, host
 
 
-async def test_a_user_for_whom_the_disk_has_no_room_is_507(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_user_for_whom_the_disk_has_no_room_is_507(frontend: Frontend, monkeypatch: pytest.MonkeyPatch) -> None:
     def has_no_room(*_: Any) -> NoReturn:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", has_no_room)
-    refused = await door.client.post("/users", json={"name": "eve"}, headers=door.headers("owner"))
+    refused = await frontend.client.post("/users", json={"name": "eve"}, headers=frontend.headers("owner"))
     assert (refused.status_code, refused.json()["error"]["kind"]) == (507, "store_full")
 
 
-async def test_users_want_the_token_whoever_runs_the_client(door: Door) -> None:
+async def test_users_want_the_token_whoever_runs_the_client(frontend: Frontend) -> None:
     for method, path in (("GET", "/users"), ("POST", "/users"), ("DELETE", "/users/ann")):
         body = {"json": {"name": "eve"}} if method == "POST" else {}
-        refused = await door.client.request(method, path, **body)
+        refused = await frontend.client.request(method, path, **body)
         assert (refused.status_code, "api_token" in refused.text) == (401, True)
-    owner = door.headers("owner")
-    made = await door.client.post("/users", json={"name": "eve"}, headers=owner)
+    owner = frontend.headers("owner")
+    made = await frontend.client.post("/users", json={"name": "eve"}, headers=owner)
     eve = {"authorization": f"Bearer {made.json()['token']}"}
-    assert (await door.client.get("/sessions", headers=eve)).json() == {"sessions": []}
-    named = [user["name"] for user in (await door.client.get("/users", headers=owner)).json()["users"]]
+    assert (await frontend.client.get("/sessions", headers=eve)).json() == {"sessions": []}
+    named = [user["name"] for user in (await frontend.client.get("/users", headers=owner)).json()["users"]]
     assert named == ["ann", "bob", "eve"]
-    assert (await door.client.delete("/users/eve", headers=owner)).status_code == 200
-    assert (await door.client.get("/sessions", headers=eve)).status_code == 401
+    assert (await frontend.client.delete("/users/eve", headers=owner)).status_code == 200
+    assert (await frontend.client.get("/sessions", headers=eve)).status_code == 401
 
 
 async def test_the_owner_s_token_of_the_environment_is_the_only_one(system: System) -> None:
     """And a key that is none of ours is refused then, as one who has set a token expects."""
     old = make_owner_token(system.journal_file.parent)
-    async with system.door(api_token="secret") as client:
+    async with system.frontend(api_token="secret") as client:
         for token, status in [("secret", 200), ("wrong", 401), (old, 401)]:
             asked = await client.get("/users", headers={"authorization": f"Bearer {token}"})
             assert asked.status_code == status
 
 
-async def test_another_token_in_the_file_is_the_owner_s_at_once(door: Door) -> None:
+async def test_another_token_in_the_file_is_the_owner_s_at_once(frontend: Frontend) -> None:
     """As when the data directory was replaced, or somebody wants the old one to be good for nothing."""
-    (door.folder / "api_token").unlink()
-    assert (await door.client.get("/users", headers=door.headers("owner"))).status_code == 401
-    fresh = {"authorization": f"Bearer {make_owner_token(door.folder)}"}
-    assert (await door.client.get("/users", headers=fresh)).status_code == 200
-    assert (await door.client.get("/users", headers={"authorization": "Bearer"})).status_code == 401
+    (frontend.folder / "api_token").unlink()
+    assert (await frontend.client.get("/users", headers=frontend.headers("owner"))).status_code == 401
+    fresh = {"authorization": f"Bearer {make_owner_token(frontend.folder)}"}
+    assert (await frontend.client.get("/users", headers=fresh)).status_code == 200
+    assert (await frontend.client.get("/users", headers={"authorization": "Bearer"})).status_code == 401
 
 
-async def heard(door: Door, events_of: Read, path: str, headers: dict[str, str]) -> list[tuple[str, str | None]]:
+async def heard(
+    frontend: Frontend, events_of: Read, path: str, headers: dict[str, str]
+) -> list[tuple[str, str | None]]:
     """The queries and users of what is heard while ann, bob and the owner ask."""
     seen = []
-    async with door.client.stream("GET", path, headers=headers) as response:
+    async with frontend.client.stream("GET", path, headers=headers) as response:
         asking = [
-            asyncio.create_task(door.client.post("/query", json={"query": "hello", "query_id": who}, headers=shown))
-            for who, shown in (("a1", door.headers("ann")), ("b1", door.headers("bob")), ("o1", {}))
+            asyncio.create_task(frontend.client.post("/query", json={"query": "hello", "query_id": who}, headers=shown))
+            for who, shown in (("a1", frontend.headers("ann")), ("b1", frontend.headers("bob")), ("o1", {}))
         ]
         await asyncio.gather(*asking)
         last = asyncio.create_task(
-            door.client.post("/query", json={"query": "hello", "query_id": "end"}, headers=headers)
+            frontend.client.post("/query", json={"query": "hello", "query_id": "end"}, headers=headers)
         )
         async for _, _, data in events_of(response):
             if data["correlation_id"] == "end":
@@ -494,23 +509,23 @@ async def heard(door: Door, events_of: Read, path: str, headers: dict[str, str])
     return [each for each in dict.fromkeys(seen) if each[0] in ("a1", "b1", "o1")]
 
 
-async def test_a_user_hears_what_is_theirs_alone_and_the_owner_everything(door: Door, events_of: Read) -> None:
+async def test_a_user_hears_what_is_theirs_alone_and_the_owner_everything(frontend: Frontend, events_of: Read) -> None:
     path = "/events?subject=query.received"
-    assert await heard(door, events_of, path, door.headers("ann")) == [("a1", "ann")]
+    assert await heard(frontend, events_of, path, frontend.headers("ann")) == [("a1", "ann")]
 
 
-async def test_the_owner_hears_everybody(door: Door, events_of: Read) -> None:
+async def test_the_owner_hears_everybody(frontend: Frontend, events_of: Read) -> None:
     path = "/events?subject=response.generation"
-    assert set(await heard(door, events_of, path, {})) == {("a1", "ann"), ("b1", "bob"), ("o1", None)}
+    assert set(await heard(frontend, events_of, path, {})) == {("a1", "ann"), ("b1", "bob"), ("o1", None)}
 
 
-async def test_a_user_who_is_removed_hears_no_more(door: Door, system: System) -> None:
-    async with door.client.stream("GET", "/events", headers=door.headers("bob")) as response:
+async def test_a_user_who_is_removed_hears_no_more(frontend: Frontend, system: System) -> None:
+    async with frontend.client.stream("GET", "/events", headers=frontend.headers("bob")) as response:
         lines = response.aiter_lines()
         assert await anext(lines) == ": subscribed"
-        door.users.remove("bob")
+        frontend.users.remove("bob")
         body = {"query": "hello", "user_id": "bob"}  # by the owner: something for bob to hear
-        assert (await door.client.post("/query", json=body)).status_code == 200
+        assert (await frontend.client.post("/query", json=body)).status_code == 200
         assert [line async for line in lines if line] == []
 
 
@@ -522,15 +537,15 @@ async def test_what_has_no_user_is_heard_by_the_owner_alone() -> None:
         assert bool(watch.take()) is hears
 
 
-async def test_a_query_that_another_user_has_asked_is_not_joined(door: Door, system: System) -> None:
-    """Neither at the door that has heard it, nor at the next one, which finds it on record."""
+async def test_a_query_that_another_user_has_asked_is_not_joined(frontend: Frontend, system: System) -> None:
+    """Neither at the frontend that has heard it, nor at the next one, which finds it on record."""
     asked = {"query": "hello ann", "query_id": "q-ann"}
-    for client in (door.client, None):
+    for client in (frontend.client, None):
         if client is None:
-            async with system.door() as client:
-                refused = await client.post("/query", json=asked, headers=door.headers("bob"))
+            async with system.frontend() as client:
+                refused = await client.post("/query", json=asked, headers=frontend.headers("bob"))
         else:
-            refused = await client.post("/query", json=asked, headers=door.headers("bob"))
+            refused = await client.post("/query", json=asked, headers=frontend.headers("bob"))
         assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "conflict")
         assert "Hi there." not in refused.text
 
@@ -540,9 +555,9 @@ async def test_a_running_query_of_another_user_is_not_heard_under_its_id(system:
     users = Users(folder)
     ann, bob = ({"authorization": f"Bearer {users.add(name)}"} for name in ("ann", "bob"))
     body = {"query": "hold on", "query_id": "q", "wait": False}
-    async with system.door() as client:
+    async with system.frontend() as client:
         assert (await client.post("/query", json=body, headers=ann)).status_code == 202
-    async with system.door() as client:  # which knows nothing of it
+    async with system.frontend() as client:  # which knows nothing of it
         stream = {**bob, "accept": "text/event-stream"}
         asking = asyncio.create_task(client.post("/query", json={**body, "wait": True}, headers=stream))
         system.generator.release.set()
@@ -551,23 +566,23 @@ async def test_a_running_query_of_another_user_is_not_heard_under_its_id(system:
         assert (await client.get("/query/q", headers=ann)).json()["answer"] == "Hi there."
 
 
-async def test_a_file_that_two_have_sent_is_both_s(door: Door) -> None:
-    ann, bob, path = door.headers("ann"), door.headers("bob"), f"/attachments/{door.file}"
-    asked = {"query": "hello", "attachments": [door.file]}
-    assert (await door.client.post("/query", json=asked, headers=bob)).status_code == 422
-    sent = await door.client.post("/attachments?name=a.txt", content=b"Hello.", headers=bob)
-    assert sent.json()["id"] == door.file
-    assert (await door.client.post("/query", json=asked, headers=bob)).status_code == 200
-    assert (await door.client.delete(path, headers=ann)).status_code == 200
-    assert (await door.client.get(path, headers=ann)).status_code == 404
-    assert (await door.client.get(path, headers=bob)).status_code == 200
-    assert (await door.client.get(path)).status_code == 200  # the owner sees everything, and may act for anybody
-    assert (await door.client.delete(f"{path}?user_id=bob")).status_code == 200
-    assert (await door.client.get(path)).status_code == 404
+async def test_a_file_that_two_have_sent_is_both_s(frontend: Frontend) -> None:
+    ann, bob, path = frontend.headers("ann"), frontend.headers("bob"), f"/attachments/{frontend.file}"
+    asked = {"query": "hello", "attachments": [frontend.file]}
+    assert (await frontend.client.post("/query", json=asked, headers=bob)).status_code == 422
+    sent = await frontend.client.post("/attachments?name=a.txt", content=b"Hello.", headers=bob)
+    assert sent.json()["id"] == frontend.file
+    assert (await frontend.client.post("/query", json=asked, headers=bob)).status_code == 200
+    assert (await frontend.client.delete(path, headers=ann)).status_code == 200
+    assert (await frontend.client.get(path, headers=ann)).status_code == 404
+    assert (await frontend.client.get(path, headers=bob)).status_code == 200
+    assert (await frontend.client.get(path)).status_code == 200  # the owner sees everything, and may act for anybody
+    assert (await frontend.client.delete(f"{path}?user_id=bob")).status_code == 200
+    assert (await frontend.client.get(path)).status_code == 404
 
 
 async def test_one_connection_is_looked_at_once_and_another_user_s_token_on_it_counts(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    frontend: Frontend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[Any] = []
     known = peer.socket_by_netlink
@@ -577,19 +592,19 @@ async def test_one_connection_is_looked_at_once_and_another_user_s_token_on_it_c
         return known(*ends)
 
     monkeypatch.setattr(peer, "socket_by_netlink", counted)
-    async with httpx.AsyncClient(base_url=str(door.client.base_url), trust_env=False, verify=False) as client:
+    async with httpx.AsyncClient(base_url=str(frontend.client.base_url), trust_env=False, verify=False) as client:
         for _ in range(3):
             assert (await client.get("/participants")).status_code == 200
-        assert (await client.get("/participants", headers=door.headers("ann"))).status_code == 403
+        assert (await client.get("/participants", headers=frontend.headers("ann"))).status_code == 403
         assert (await client.get("/participants")).status_code == 200
     assert len(looked) == 1
 
 
 @ROOT_ONLY
-async def test_another_unix_user_of_this_machine_is_a_stranger_without_a_token(door: Door) -> None:
+async def test_another_unix_user_of_this_machine_is_a_stranger_without_a_token(frontend: Frontend) -> None:
     """For real: a process of that user's, which may not read the data directory either."""
-    door.folder.chmod(0o700)
-    made = await door.client.post("/sign-in/codes", json={"link": True}, headers=door.headers("owner"))
+    frontend.folder.chmod(0o700)
+    made = await frontend.client.post("/sign-in/codes", json={"link": True}, headers=frontend.headers("owner"))
     seen = ROUTES["POST /sign-in"]._replace(
         body={"secret": made.json()["code"]}
     )  # among what the browser was started with
@@ -599,13 +614,16 @@ async def test_another_unix_user_of_this_machine_is_a_stranger_without_a_token(d
         try:
             os.setuid(NOBODY)
             routes = ("GET /health", "GET /sessions", "POST /query", "GET /users", "DELETE /cron/{job_id}")
-            told = {route: over_http(door, route, ROUTES[route], {}) for route in routes}
+            told = {route: over_http(frontend, route, ROUTES[route], {}) for route in routes}
             try:
-                token = (door.folder / "api_token").read_text()
+                token = (frontend.folder / "api_token").read_text()
             except OSError as error:
                 token = type(error).__name__
-            shown = [over_http(door, "GET /users", ROUTES["GET /users"], door.headers(who))[0] for who in door.tokens]
-            shown.append(over_http(door, "POST /sign-in", seen, {})[0])
+            shown = [
+                over_http(frontend, "GET /users", ROUTES["GET /users"], frontend.headers(who))[0]
+                for who in frontend.tokens
+            ]
+            shown.append(over_http(frontend, "POST /sign-in", seen, {})[0])
             os.write(write, json.dumps([told, token, shown]).encode())
         finally:
             os._exit(0)
@@ -616,17 +634,17 @@ async def test_another_unix_user_of_this_machine_is_a_stranger_without_a_token(d
     assert told.pop("GET /health") == [503, '{"status":"starting"}']
     assert {status for status, _ in told.values()} == {401}
     assert (token, shown) == ("PermissionError", [403, 403, 200, 403])
-    assert (await door.client.post("/sign-in", json=seen.body)).status_code == 200, "the owner can use it still"
+    assert (await frontend.client.post("/sign-in", json=seen.body)).status_code == 200, "the owner can use it still"
 
 
-def over_http(door: Door, route: str, row: Row, headers: dict[str, str]) -> tuple[int, str]:
+def over_http(frontend: Frontend, route: str, row: Row, headers: dict[str, str]) -> tuple[int, str]:
     """Without anything that this process would have to import now."""
     method, _, _ = route.partition(" ")
     given = body_of(route, row)
     body = json.dumps(given["json"]) if "json" in given else given.get("content")
     kind = {"content-type": "application/json"} if "json" in given else {}
-    connection = http.client.HTTPConnection("127.0.0.1", door.port, timeout=20)
-    connection.request(method, row.path.replace("{file}", door.file), body, {"accept": "*/*", **headers, **kind})
+    connection = http.client.HTTPConnection("127.0.0.1", frontend.port, timeout=20)
+    connection.request(method, row.path.replace("{file}", frontend.file), body, {"accept": "*/*", **headers, **kind})
     response = connection.getresponse()
     text = response.read().decode()
     connection.close()

@@ -103,10 +103,10 @@ async def test_a_query_can_be_looked_at_while_it_runs_and_after(client: httpx.As
 
 
 async def test_a_query_of_an_earlier_process_is_looked_up_in_the_record(system: System) -> None:
-    async with system.door() as client:
+    async with system.frontend() as client:
         answer = (await client.post("/query", json={"query": "hello", "query_id": "q", "session_id": "s"})).json()
         await client.post("/query", json={"query": "hold on", "query_id": "open", "wait": False})
-    async with system.door() as client:
+    async with system.frontend() as client:
         from_record = (await client.get("/query/q")).json()
         assert from_record == answer | {"events": [], "event_log": []}
         assert (await client.get("/query/open")).json()["status"] == "open"
@@ -123,25 +123,25 @@ async def test_the_same_id_twice_at_once_is_one_turn_and_one_answer(client: http
     assert list(system.generator.turns) == ["q"]
 
 
-async def test_the_same_id_after_a_restart_of_the_door_is_the_same_answer(system: System) -> None:
+async def test_the_same_id_after_a_restart_of_the_frontend_is_the_same_answer(system: System) -> None:
     body = {"query": "hello", "query_id": "q", "session_id": "s"}
-    async with system.door() as client:
+    async with system.frontend() as client:
         first = (await client.post("/query", json=body)).json()
-    async with system.door() as client:
+    async with system.frontend() as client:
         again = (await client.post("/query", json={"query": "hello", "query_id": "q"})).json()
     for key in ("answer", "session_id", "status", "tool_calls", "usage"):
         assert again[key] == first[key]
     assert list(system.generator.turns) == ["q"]
 
 
-@pytest.mark.parametrize("known_to", ["this door", "the generator"])
+@pytest.mark.parametrize("known_to", ["this frontend", "the generator"])
 async def test_the_same_id_with_another_text_is_a_conflict(system: System, known_to: str) -> None:
-    async with system.door() as client:
+    async with system.frontend() as client:
         await client.post("/query", json={"query": "hello", "query_id": "q"})
-        if known_to == "this door":
+        if known_to == "this frontend":
             refused = await client.post("/query", json={"query": "hello again", "query_id": "q"})
     if known_to == "the generator":
-        async with system.door() as client:
+        async with system.frontend() as client:
             refused = await client.post("/query", json={"query": "hello again", "query_id": "q"})
     assert refused.status_code == 409
     assert refused.json()["error"]["kind"] == "conflict"

@@ -90,10 +90,10 @@ async def test_an_event_source_resumes_by_get_and_is_told_when_it_has_everything
 
 
 async def test_a_resumed_stream_of_an_earlier_process_begins_with_a_snapshot(system: System, events_of: Read) -> None:
-    async with system.door() as client, ask(client, "hold on") as response:
+    async with system.frontend() as client, ask(client, "hold on") as response:
         numbers = [number async for _, number, _ in until("token", events_of(response))]
     seen = {"last-event-id": numbers[-1]}
-    async with system.door() as client, client.stream("GET", "/query/q/events", headers=seen) as response:
+    async with system.frontend() as client, client.stream("GET", "/query/q/events", headers=seen) as response:
         events = events_of(response)
         name, _, data = await anext(events)
         assert (name, data["complete"]) == ("snapshot", False)
@@ -164,7 +164,7 @@ async def lists(client: httpx.AsyncClient, *names: str) -> None:
 async def judged(system: System, *others: str, **details: str) -> AsyncIterator[tuple[httpx.AsyncClient, Critic]]:
     """An API with a long trail, which has received the status of a critic with these details, and of these others."""
     critic = Critic(details)
-    async with system.door(trail_seconds=120) as client, system.bus("watcher") as bus, system.host(critic):
+    async with system.frontend(trail_seconds=120) as client, system.bus("watcher") as bus, system.host(critic):
         await bus.ready()
         await hears_of(client, bus, *others)
         await lists(client, "critic")
@@ -219,10 +219,10 @@ async def test_what_the_critic_does_not_judge_is_not_waited_for(system: System, 
     assert "response" in names and "pairwise" not in names
 
 
-async def test_a_stopping_door_ends_the_streams_that_wait_for_scores(system: System, events_of: Read) -> None:
+async def test_a_stopping_frontend_ends_the_streams_that_wait_for_scores(system: System, events_of: Read) -> None:
     async with asyncio.timeout(30), system.bus("watcher") as bus, system.client() as client, AsyncExitStack() as stack:
         await bus.ready()
-        async with system.door(trail_seconds=60):
+        async with system.frontend(trail_seconds=60):
             await hears_of(client, bus, "critic")
             events = events_of(await stack.enter_async_context(ask(client, "hello")))
             assert [name async for name, _, _ in until("response", events)][-1] == "response"
@@ -263,7 +263,7 @@ async def test_a_trail_ends_when_whoever_was_awaited_has_gone() -> None:
 
 
 async def test_an_idle_stream_is_kept_alive_by_comments(system: System) -> None:
-    async with system.door(keep_alive_seconds=0.01) as client, ask(client, "hold on") as response:
+    async with system.frontend(keep_alive_seconds=0.01) as client, ask(client, "hold on") as response:
         text = ""
         async for part in response.aiter_text():
             text += part
@@ -271,9 +271,9 @@ async def test_an_idle_stream_is_kept_alive_by_comments(system: System) -> None:
                 break
 
 
-async def test_a_stream_of_a_stopping_door_ends_with_an_error(system: System, events_of: Read) -> None:
+async def test_a_stream_of_a_stopping_frontend_ends_with_an_error(system: System, events_of: Read) -> None:
     async with system.client() as client:
-        async with system.door():
+        async with system.frontend():
             stream = ask(client, "hold on")
             response = await stream.__aenter__()
             events = events_of(response)

@@ -27,7 +27,7 @@ def on_record(system: System, subject: str, query_id: str = "q") -> int:
 @pytest.mark.parametrize("headers", [{}, SSE], ids=["202", "stream"])
 async def test_a_query_is_accepted_only_when_it_is_on_record(bare_system: System, headers: dict[str, str]) -> None:
     body = {"query": "hello", "query_id": "q", "wait": bool(headers)}
-    async with bare_system.bus("watcher") as bus, bare_system.door() as client:
+    async with bare_system.bus("watcher") as bus, bare_system.frontend() as client:
         asked: asyncio.Queue[Any] = asyncio.Queue()
         bus.subscribe(QueryReceived.subject, asked.put_nowait, repeats=True)
         await bus.ready()
@@ -69,34 +69,34 @@ async def test_a_cancel_is_on_record_when_it_is_answered(client: httpx.AsyncClie
 
 
 async def test_while_the_generator_is_away_a_query_is_open_and_its_answer_is_on_record(bare_system: System) -> None:
-    async with bare_system.journal(), bare_system.door() as client:
+    async with bare_system.journal(), bare_system.frontend() as client:
         await client.post("/query", json={"query": "hello", "query_id": "new", "session_id": "s", "wait": False})
-    async with bare_system.journal(), bare_system.door() as client:
+    async with bare_system.journal(), bare_system.frontend() as client:
         expected = {"query_id": "new", "session_id": "s", "query": "hello", "status": "open"}
         assert (await client.get("/query/new")).json() == expected
         async with bare_system.host(bare_system.generator):
             answer = (await client.post("/query", json={"query": "hello", "query_id": "new"})).json()
     assert (answer["answer"], answer["session_id"]) == ("Hi there.", "s")
-    async with bare_system.journal(), bare_system.door() as client:
+    async with bare_system.journal(), bare_system.frontend() as client:
         assert (await client.get("/query/new")).json() == {**answer, "events": [], "event_log": []}
         again = (await client.post("/query", json={"query": "hello", "query_id": "new"})).json()
         assert (again["answer"], again["session_id"]) == ("Hi there.", "s")
 
 
 async def test_known_ids_are_told_from_new_ones_while_the_generator_is_away(bare_system: System) -> None:
-    async with bare_system.journal(), bare_system.door() as client:
+    async with bare_system.journal(), bare_system.frontend() as client:
         await client.post("/query", json={"query": "hello", "query_id": "q", "wait": False})
-    async with bare_system.journal(), bare_system.door() as client:
+    async with bare_system.journal(), bare_system.frontend() as client:
         refused = await client.post("/query", json={"query": "something else", "query_id": "q", "wait": False})
         assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "conflict")
         known = await client.post("/query", json={"query": "hello", "query_id": "q", "wait": False})
         assert known.status_code == 202
 
 
-async def test_an_event_id_of_an_earlier_door_gets_the_answer_that_was_given_meanwhile(
+async def test_an_event_id_of_an_earlier_frontend_gets_the_answer_that_was_given_meanwhile(
     system: System, events_of: Read
 ) -> None:
-    async with system.door() as client:
+    async with system.frontend() as client:
         asking = client.stream("POST", "/query", json={"query": "hold on", "query_id": "q"}, headers=SSE)
         async with asking as response:
             _, number, _ = await anext(events_of(response))
@@ -107,7 +107,7 @@ async def test_an_event_id_of_an_earlier_door_gets_the_answer_that_was_given_mea
         system.generator.release.set()
         await answered.wait()
     seen = {"last-event-id": number}
-    async with system.door() as client, client.stream("GET", "/query/q/events", headers=seen) as response:
+    async with system.frontend() as client, client.stream("GET", "/query/q/events", headers=seen) as response:
         events = [(name, data) async for name, _, data in events_of(response)]
     assert [name for name, _ in events] == ["snapshot", "response"]
     assert events[-1][1]["answer"] == "Hi there."
@@ -124,7 +124,7 @@ async def redact(system: System, answer: str = ANSWERED) -> None:
         assert (await bus.request(JournalRedact(mentioned=f'"answer":"{answer}"'), JournalRedacted, 5)).count
 
 
-async def all_doors(client: httpx.AsyncClient) -> list[httpx.Response]:
+async def all_frontends(client: httpx.AsyncClient) -> list[httpx.Response]:
     """Everything that can be asked of the query "hello" with the id q."""
     return [
         await client.get("/query/q"),
@@ -138,11 +138,11 @@ async def all_doors(client: httpx.AsyncClient) -> list[httpx.Response]:
 async def test_an_answer_that_the_journal_has_lost_with_a_memory_is_given_as_the_generator_has_it(
     system: System,
 ) -> None:
-    async with system.door() as client:
+    async with system.frontend() as client:
         await client.post("/query", json={"query": "hello", "query_id": "q", "session_id": "s"})
     await redact(system)
-    async with system.door() as client:
-        answer, again, events, cancelled, rated = await all_doors(client)
+    async with system.frontend() as client:
+        answer, again, events, cancelled, rated = await all_frontends(client)
     assert (answer.json()["answer"], answer.json()["session_id"]) == (ANSWERED, "s")
     assert (again.json()["answer"], again.json()["session_id"]) == (ANSWERED, "s")
     assert ANSWERED in events.text
@@ -151,17 +151,17 @@ async def test_an_answer_that_the_journal_has_lost_with_a_memory_is_given_as_the
 
 
 async def test_one_that_the_generator_has_lost_too_is_deleted(system: System) -> None:
-    async with system.door() as client:
+    async with system.frontend() as client:
         await client.post("/query", json={"query": "hello", "query_id": "q"})
     await redact(system)
     system.generator.turns.clear()
-    async with system.door() as client:
-        for response in await all_doors(client):
+    async with system.frontend() as client:
+        for response in await all_frontends(client):
             assert (response.status_code, response.json()["error"]["kind"]) == (410, "deleted")
 
 
 async def test_a_query_is_open_also_where_another_respondents_answer_was_removed(system: System) -> None:
-    async with system.door() as client, system.bus("generator_b") as bus:
+    async with system.frontend() as client, system.bus("generator_b") as bus:
         await client.post("/query", json={"query": "hold on", "query_id": "q", "wait": False})
         theirs = ResponseGeneration(
             query_id="q", respondent_id="B", status="answered", query="hold on", answer="Oh, hello."
@@ -169,7 +169,7 @@ async def test_a_query_is_open_also_where_another_respondents_answer_was_removed
         await bus.ready()
         await bus.publish(theirs, Trace("q"))
     await redact(system, "Oh, hello.")
-    async with system.door() as client:
+    async with system.frontend() as client:
         assert (await client.get("/query/q")).json()["status"] == "open"
         system.generator.release.set()
         answer = await client.post("/query", json={"query": "hold on", "query_id": "q"})
@@ -177,7 +177,7 @@ async def test_a_query_is_open_also_where_another_respondents_answer_was_removed
 
 
 async def test_a_deleted_query_is_gone_and_its_id_is_not_used_again(system: System) -> None:
-    async with system.door() as client:
+    async with system.frontend() as client:
         await client.post("/query", json={"query": "hello", "query_id": "q", "session_id": "s1"})
         assert (await client.delete("/sessions/s1")).status_code == 200
         async with system.bus("generator") as bus:

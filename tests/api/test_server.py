@@ -18,7 +18,7 @@ SECONDS = 5.0
 ROUNDS = 8  # of the loop, in which a connection is accepted, made and read
 
 
-class Door:
+class Frontend:
     """A listening socket and those who come to it, without asyncio: so that what they say lies unread."""
 
     def __init__(self) -> None:
@@ -47,10 +47,10 @@ def answer(client: socket.socket) -> bytes:
 
 
 @pytest.fixture
-def door() -> Iterator[Door]:
-    door = Door()
-    yield door
-    door.close()
+def frontend() -> Iterator[Frontend]:
+    frontend = Frontend()
+    yield frontend
+    frontend.close()
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,77 +69,77 @@ async def greeted(client: socket.socket) -> None:
         said += await asyncio.to_thread(client.recv, 65_536)
 
 
-async def test_what_has_arrived_on_an_idle_connection_at_the_end_is_answered(door: Door) -> None:
-    used, fresh = door.connect(), door.connect()
+async def test_what_has_arrived_on_an_idle_connection_at_the_end_is_answered(frontend: Frontend) -> None:
+    used, fresh = frontend.connect(), frontend.connect()
 
     def at_the_end() -> None:
         ask(used)
         ask(fresh)
 
-    async with serving(app, door.listener.dup(), at_the_end):
+    async with serving(app, frontend.listener.dup(), at_the_end):
         await greeted(used)
-        await greeted(door.connect())  # fresh has been accepted before it
+        await greeted(frontend.connect())  # fresh has been accepted before it
     for client in (used, fresh):
         said = await asyncio.to_thread(answer, client)
         assert said.startswith(b"HTTP/1.1 200") and b"connection: close" in said and said.endswith(b"hello")
 
 
 async def test_a_connection_on_which_nothing_comes_is_closed_at_once(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    frontend: Frontend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "STOP_SECONDS", 60.0)
     monkeypatch.setattr(http_connection, "NEW_SECONDS", 0.0)
-    used, fresh = door.connect(), door.connect()
-    async with serving(app, door.listener.dup(), lambda: None):
+    used, fresh = frontend.connect(), frontend.connect()
+    async with serving(app, frontend.listener.dup(), lambda: None):
         await greeted(used)
-        await greeted(door.connect())
+        await greeted(frontend.connect())
     assert [await asyncio.to_thread(answer, client) for client in (used, fresh)] == [b"", b""]
 
 
-async def test_who_has_come_just_now_may_still_ask(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_has_come_just_now_may_still_ask(frontend: Frontend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "STOP_SECONDS", 60.0)
-    used, fresh = door.connect(), door.connect()
+    used, fresh = frontend.connect(), frontend.connect()
 
     def ask_once_the_end_has_begun() -> None:
         answer(used)
         ask(fresh)
 
-    async with serving(app, door.listener.dup(), lambda: None):
+    async with serving(app, frontend.listener.dup(), lambda: None):
         await greeted(used)
-        await greeted(door.connect())
+        await greeted(frontend.connect())
         asking = asyncio.create_task(asyncio.to_thread(ask_once_the_end_has_begun))
     await asking
     assert (await asyncio.to_thread(answer, fresh)).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("rounds", range(ROUNDS))
-async def test_who_comes_at_the_end_is_answered_by_this_server_or_by_the_next(door: Door, rounds: int) -> None:
-    async with serving(app, door.listener.dup(), lambda: None):
-        client = door.connect()
+async def test_who_comes_at_the_end_is_answered_by_this_server_or_by_the_next(frontend: Frontend, rounds: int) -> None:
+    async with serving(app, frontend.listener.dup(), lambda: None):
+        client = frontend.connect()
         ask(client)
         for _ in range(rounds):
             await asyncio.sleep(0)
-    async with serving(app, door.listener.dup(), lambda: None):
+    async with serving(app, frontend.listener.dup(), lambda: None):
         said = await asyncio.to_thread(client.recv, 65_536)
     assert said.startswith(b"HTTP/1.1 200")
 
 
-async def test_who_is_not_answered_in_time_is_told_so(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_is_not_answered_in_time_is_told_so(frontend: Frontend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "STOP_SECONDS", 0.1)
-    slow, half = door.connect(), door.connect()
+    slow, half = frontend.connect(), frontend.connect()
     half.sendall(b"GET / HTTP/1.1\r\nho")
-    async with serving(app, door.listener.dup(), lambda: None):
+    async with serving(app, frontend.listener.dup(), lambda: None):
         ask(slow, "/slow")
-        await greeted(door.connect())
+        await greeted(frontend.connect())
     for client in (slow, half):
         said = await asyncio.to_thread(answer, client)
         assert said.startswith(b"HTTP/1.1 503") and b"stopping" in said and b"retry-after" in said
 
 
-async def test_who_leaves_at_the_end_holds_nothing_up(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_leaves_at_the_end_holds_nothing_up(frontend: Frontend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "STOP_SECONDS", 60.0)
-    client = door.connect()
-    async with serving(app, door.listener.dup(), client.close):
+    client = frontend.connect()
+    async with serving(app, frontend.listener.dup(), client.close):
         await greeted(client)
     with suppress(OSError):
         assert client.recv(1) == b""
@@ -159,12 +159,12 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[HttpConnection]:
 
 
 async def test_a_request_that_a_process_which_was_held_up_finds_is_answered_before_its_connection_is_called_idle(
-    door: Door, made: list[HttpConnection]
+    frontend: Frontend, made: list[HttpConnection]
 ) -> None:
-    async with serving(app, door.listener.dup(), lambda: None):
-        used, fresh = door.connect(), door.connect()
+    async with serving(app, frontend.listener.dup(), lambda: None):
+        used, fresh = frontend.connect(), frontend.connect()
         await greeted(used)
-        await greeted(door.connect())
+        await greeted(frontend.connect())
         for client in (used, fresh):
             ask(client)
         late = asyncio.get_running_loop().time() + 60.0
@@ -177,11 +177,11 @@ async def test_a_request_that_a_process_which_was_held_up_finds_is_answered_befo
 
 
 async def test_room_is_not_made_by_closing_a_connection_on_which_a_request_has_arrived(
-    door: Door, made: list[HttpConnection]
+    frontend: Frontend, made: list[HttpConnection]
 ) -> None:
-    async with serving(app, door.listener.dup(), lambda: None):
-        asking, idle = door.connect(), door.connect()
-        await greeted(door.connect())
+    async with serving(app, frontend.listener.dup(), lambda: None):
+        asking, idle = frontend.connect(), frontend.connect()
+        await greeted(frontend.connect())
         oldest, second, newcomer = made
         ask(asking)
         limit = ConnectionLimit()

@@ -1,4 +1,4 @@
-"""Conversations over HTTP: the real door, and a generator that keeps the real record of them."""
+"""Conversations over HTTP: the real frontend, and a generator that keeps the real record of them."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ async def keeper(bare_system: System, tmp_path: Path) -> AsyncIterator[RecordKee
 
 
 @pytest.fixture
-async def door(bare_system: System, keeper: RecordKeeper) -> AsyncIterator[httpx.AsyncClient]:
-    async with bare_system.door() as client:
+async def frontend(bare_system: System, keeper: RecordKeeper) -> AsyncIterator[httpx.AsyncClient]:
+    async with bare_system.frontend() as client:
         yield client
 
 
@@ -87,33 +87,33 @@ def ids(page: httpx.Response) -> list[str]:
 
 
 async def test_a_long_conversation_is_read_in_pages_that_meet_exactly(
-    keeper: RecordKeeper, door: httpx.AsyncClient
+    keeper: RecordKeeper, frontend: httpx.AsyncClient
 ) -> None:
     text = "long " * 2000  # five of them are more than one message holds
     for number in range(30):
         await keeper.say(f"q{number:02}", query=f"Q{number}", answer=text)
-    page = await door.get("/sessions/s/turns?limit=12")
+    page = await frontend.get("/sessions/s/turns?limit=12")
     assert (ids(page), page.json()["total"]) == ([f"q{number}" for number in range(18, 30)], 30)
     assert page.json()["turns"][0]["answer"] == text
     assert (page.json()["before"], page.json()["after"]) == ("q18", None)
     await keeper.say("new")
     seen = ids(page)
     while page.json()["before"]:
-        page = await door.get(f"/sessions/s/turns?limit=12&before={page.json()['before']}")
+        page = await frontend.get(f"/sessions/s/turns?limit=12&before={page.json()['before']}")
         seen = ids(page) + seen
     assert seen == [f"q{number:02}" for number in range(30)]
-    page = await door.get("/sessions/s/turns?limit=20&after=q04")
+    page = await frontend.get("/sessions/s/turns?limit=20&after=q04")
     assert (ids(page)[0], ids(page)[-1], page.json()["before"], page.json()["after"]) == ("q05", "q24", "q05", "q24")
-    page = await door.get("/sessions/s/turns?limit=5&around=q10")
+    page = await frontend.get("/sessions/s/turns?limit=5&around=q10")
     assert (ids(page), page.json()["before"]) == (["q08", "q09", "q10", "q11", "q12"], "q08")
-    page = await door.get("/sessions/s/turns?limit=5&around=new")
+    page = await frontend.get("/sessions/s/turns?limit=5&around=new")
     assert (ids(page)[-1], page.json()["after"]) == ("new", None)
 
 
 async def test_a_turn_has_everything_that_a_page_shows_of_it(
-    keeper: RecordKeeper, door: httpx.AsyncClient, bare_system: System
+    keeper: RecordKeeper, frontend: httpx.AsyncClient, bare_system: System
 ) -> None:
-    file = (await door.post("/attachments?name=notes.txt", content=b"Mau is a cat.")).json()
+    file = (await frontend.post("/attachments?name=notes.txt", content=b"Mau is a cat.")).json()
     call = ToolCallRecord(call_id="q:0:0", tool="dice", args={"sides": 6}, result="4", made_by="A")
     await keeper.say(
         "q", attachments=[file["id"], PDF], thinking="Hm.", tool_calls=(call,), model="gemma", tainted=True
@@ -125,9 +125,9 @@ async def test_a_turn_has_everything_that_a_page_shows_of_it(
             feedback = UserFeedback(query_id="q", respondent_id=who, rating=rating, rated_at=1.0)
             await bus.publish(feedback, Trace("q", None, "s"))
         await bus.publish(CritiqueResult(query_id="q", score=4, status="graded"), Trace("q", None, "s"))
-        turn, still_open = (await door.get("/sessions/s/turns")).json()["turns"]
+        turn, still_open = (await frontend.get("/sessions/s/turns")).json()["turns"]
         while turn["scores"]["critique"] is None:  # it is on its way to the record
-            turn, still_open = (await door.get("/sessions/s/turns")).json()["turns"]
+            turn, still_open = (await frontend.get("/sessions/s/turns")).json()["turns"]
     assert (turn["thinking"], turn["model"], turn["tainted"], turn["status"]) == ("Hm.", "gemma", True, "answered")
     assert turn["attachments"] == [
         {"id": file["id"], "name": "notes.txt", "media_type": "text/plain", "size": 13},
@@ -140,63 +140,63 @@ async def test_a_turn_has_everything_that_a_page_shows_of_it(
 
 
 async def test_two_places_of_a_page_are_refused_and_unknown_ones_not_found(
-    keeper: RecordKeeper, door: httpx.AsyncClient
+    keeper: RecordKeeper, frontend: httpx.AsyncClient
 ) -> None:
     await keeper.say("q")
-    refused = await door.get("/sessions/s/turns?before=q&around=q")
+    refused = await frontend.get("/sessions/s/turns?before=q&around=q")
     assert (refused.status_code, refused.json()["error"]["kind"]) == (422, "invalid")
     for path in ("/sessions/t/turns", "/sessions/s/turns?after=x", "/sessions/t/find?query=x", "/sessions/t/export"):
-        assert (await door.get(path)).status_code == 404
-    assert (await door.get("/sessions?cursor=x")).status_code == 422
+        assert (await frontend.get(path)).status_code == 404
+    assert (await frontend.get("/sessions?cursor=x")).status_code == 422
 
 
-async def test_a_session_is_named_pinned_found_and_listed(keeper: RecordKeeper, door: httpx.AsyncClient) -> None:
+async def test_a_session_is_named_pinned_found_and_listed(keeper: RecordKeeper, frontend: httpx.AsyncClient) -> None:
     for number in range(3):
         await keeper.say(f"q{number}", f"s{number}", "Which coffee?" if number == 1 else "?")
-    named = await door.patch("/sessions/s0", json={"title": " Beans ", "pinned": True})
+    named = await frontend.patch("/sessions/s0", json={"title": " Beans ", "pinned": True})
     assert (named.json()["title"], named.json()["pinned"]) == ("Beans", True)
-    first = (await door.get("/sessions?limit=2")).json()
-    rest = (await door.get("/sessions", params={"cursor": first["cursor"]})).json()
+    first = (await frontend.get("/sessions?limit=2")).json()
+    rest = (await frontend.get("/sessions", params={"cursor": first["cursor"]})).json()
     assert [each["session_id"] for each in first["sessions"] + rest["sessions"]] == ["s0", "s2", "s1"]
     assert rest["cursor"] is None
     for words, found in (("COFFEE", ["s1"]), ("beans", ["s0"]), ("coffee tea", [])):
-        listed = (await door.get("/sessions", params={"query": words})).json()["sessions"]
+        listed = (await frontend.get("/sessions", params={"query": words})).json()["sessions"]
         assert [each["session_id"] for each in listed] == found
-    hits = (await door.get("/sessions/s1/find?query=coffee")).json()["hits"]
+    hits = (await frontend.get("/sessions/s1/find?query=coffee")).json()["hits"]
     assert hits == [{"query_id": "q1", "where": "query", "excerpt": "Which coffee?"}]
 
 
 async def test_sessions_are_sorted_into_folders_tagged_and_archived(
-    keeper: RecordKeeper, door: httpx.AsyncClient
+    keeper: RecordKeeper, frontend: httpx.AsyncClient
 ) -> None:
     for number in range(3):
         await keeper.say(f"q{number}", f"s{number}")
-    moved = await door.post(
+    moved = await frontend.post(
         "/sessions/change",
         json={"session_ids": ["s0", "s1", "nowhere"], "folder": "Travel", "add_tags": ["sea", "sun"]},
     )
     results = moved.json()["results"]
     assert [each["error"] and each["error"]["kind"] for each in results] == [None, None, "not_found"]
     assert (results[0]["session"]["folder"], results[0]["session"]["tags"]) == ("Travel", ["sea", "sun"])
-    await door.post("/sessions/change", json={"session_ids": ["s1"], "remove_tags": ["sun"], "archived": True})
+    await frontend.post("/sessions/change", json={"session_ids": ["s1"], "remove_tags": ["sun"], "archived": True})
 
     async def listed(**wanted: str) -> set[str]:
-        return {each["session_id"] for each in (await door.get("/sessions", params=wanted)).json()["sessions"]}
+        return {each["session_id"] for each in (await frontend.get("/sessions", params=wanted)).json()["sessions"]}
 
     assert await listed() == {"s0", "s2"}
     assert await listed(archived="true") == {"s1"}
     assert await listed(archived="any", folder="Travel", tag="sea") == {"s0", "s1"}
     assert await listed(archived="any", tag="sun") == {"s0"}
-    first = (await door.get("/sessions?limit=1")).json()
+    first = (await frontend.get("/sessions?limit=1")).json()
     assert (first["folders"], first["tags"]) == (["Travel"], ["sea", "sun"])
-    out = (await door.patch("/sessions/s0", json={"folder": None, "tags": []})).json()
+    out = (await frontend.patch("/sessions/s0", json={"folder": None, "tags": []})).json()
     assert (out["folder"], out["tags"]) == (None, [])
-    deleted = (await door.post("/sessions/delete", json={"session_ids": ["s2", "s2"]})).json()["results"]
+    deleted = (await frontend.post("/sessions/delete", json={"session_ids": ["s2", "s2"]})).json()["results"]
     assert [(each["session_id"], each["deleted_turns"], each["error"]) for each in deleted] == [("s2", 1, None)]
     assert await listed(archived="any") == {"s0", "s1"}
 
 
-async def test_labels_that_are_none_are_refused(keeper: RecordKeeper, door: httpx.AsyncClient) -> None:
+async def test_labels_that_are_none_are_refused(keeper: RecordKeeper, frontend: httpx.AsyncClient) -> None:
     wrong: list[Any] = [
         {"folder": "a\u202eb"},
         {"folder": ""},
@@ -205,62 +205,66 @@ async def test_labels_that_are_none_are_refused(keeper: RecordKeeper, door: http
     ]
     for body in [{}, {"title": ""}, {"title": "a\nb"}, {"title": "x" * 201}, {"pinned": 1}, {"x": 1}, *wrong]:
         await keeper.say("q")
-        refused = await door.patch("/sessions/s", json=body)
+        refused = await frontend.patch("/sessions/s", json=body)
         assert (refused.status_code, refused.json()["error"]["kind"]) == (422, "invalid")
 
 
 async def test_a_branch_is_made_and_told_by_all_who_come_of_the_same_session(
-    keeper: RecordKeeper, door: httpx.AsyncClient
+    keeper: RecordKeeper, frontend: httpx.AsyncClient
 ) -> None:
     for number in range(3):
         await keeper.say(f"q{number}", answer=f"A{number}")
-    made = await door.post("/sessions/s/branch", json={"before": "q2"})
+    made = await frontend.post("/sessions/s/branch", json={"before": "q2"})
     assert made.status_code == 201
     branch_id = made.json()["session_id"]
     assert made.json()["branched_from"] == {"session_id": "s", "query_id": "q2"}
-    turns = (await door.get(f"/sessions/{branch_id}/turns")).json()["turns"]
+    turns = (await frontend.get(f"/sessions/{branch_id}/turns")).json()["turns"]
     assert [(turn["copy_of"], turn["answer"]) for turn in turns] == [("q0", "A0"), ("q1", "A1")]
     for session_id in ("s", branch_id):
-        branches = (await door.get(f"/sessions/{session_id}")).json()["branches"]
+        branches = (await frontend.get(f"/sessions/{session_id}")).json()["branches"]
         assert [(each["session_id"], each["before"]) for each in branches] == [(branch_id, "q2")]
-    deleted = await door.delete("/sessions/s")
+    deleted = await frontend.delete("/sessions/s")
     assert deleted.json()["copied_to"] == [branch_id]
 
 
-async def test_versions_share_settings_and_are_deleted_together(keeper: RecordKeeper, door: httpx.AsyncClient) -> None:
+async def test_versions_share_settings_and_are_deleted_together(
+    keeper: RecordKeeper, frontend: httpx.AsyncClient
+) -> None:
     for number in range(2):
         await keeper.say(f"q{number}")
-    made = (await door.post("/sessions/s/branch", json={"before": "q1", "version": True})).json()
+    made = (await frontend.post("/sessions/s/branch", json={"before": "q1", "version": True})).json()
     assert made["conversation"] == "s"
-    own = (await door.post("/sessions/s/branch", json={"through": "q1"})).json()["session_id"]
-    changed = await door.patch(f"/sessions/{made['session_id']}", json={"settings": {"temperature": 1, "top_p": 0.5}})
+    own = (await frontend.post("/sessions/s/branch", json={"through": "q1"})).json()["session_id"]
+    changed = await frontend.patch(
+        f"/sessions/{made['session_id']}", json={"settings": {"temperature": 1, "top_p": 0.5}}
+    )
     assert changed.json()["settings"] == {"temperature": 1.0, "top_p": 0.5}
-    assert (await door.get("/sessions/s")).json()["settings"] == {"temperature": 1.0, "top_p": 0.5}
+    assert (await frontend.get("/sessions/s")).json()["settings"] == {"temperature": 1.0, "top_p": 0.5}
     for settings in ({"temperature": 3}, {"top_p": 0}, {"max_tokens": 0}, {"instructions": "a\0"}, {"x": 1}):
-        assert (await door.patch("/sessions/s", json={"settings": settings})).status_code == 422
+        assert (await frontend.patch("/sessions/s", json={"settings": settings})).status_code == 422
     for place in ({}, {"before": "q1", "through": "q1"}):
-        assert (await door.post("/sessions/s/branch", json=place)).status_code == 422
-    deleted = (await door.delete("/sessions/s?versions=true")).json()
+        assert (await frontend.post("/sessions/s/branch", json=place)).status_code == 422
+    deleted = (await frontend.delete("/sessions/s?versions=true")).json()
     assert (deleted["deleted_turns"], deleted["copied_to"]) == (3, [own])
-    assert [each["session_id"] for each in (await door.get("/sessions")).json()["sessions"]] == [own]
+    assert [each["session_id"] for each in (await frontend.get("/sessions")).json()["sessions"]] == [own]
 
 
-async def test_an_export_has_every_turn_as_markdown_or_json(keeper: RecordKeeper, door: httpx.AsyncClient) -> None:
+async def test_an_export_has_every_turn_as_markdown_or_json(keeper: RecordKeeper, frontend: httpx.AsyncClient) -> None:
     call = ToolCallRecord(call_id="q:0:0", tool="web_search", args={"query": "Mau"}, result="…", sources=("http://a/",))
     for number in range(120):
         await keeper.say(f"q{number}", query=f"Q{number}\n# no heading", answer="long " * 200, tool_calls=(call,))
-    await door.patch("/sessions/s", json={"title": "Über “Mau” / cats"})
-    whole = await door.get("/sessions/s/export?format=json")
+    await frontend.patch("/sessions/s", json={"title": "Über “Mau” / cats"})
+    whole = await frontend.get("/sessions/s/export?format=json")
     assert [turn["query_id"] for turn in whole.json()["turns"]] == [f"q{number}" for number in range(120)]
     assert whole.json()["session"]["title"] == "Über “Mau” / cats"
-    text = await door.get("/sessions/s/export")
+    text = await frontend.get("/sessions/s/export")
     assert text.headers["content-disposition"] == 'attachment; filename="ber-Mau-cats.md"'
     assert text.text.startswith("# Über “Mau” / cats\n")
     assert text.text.count("> # no heading") == text.text.count('- `web_search(query="Mau")` → http://a/') == 120
 
 
 async def test_a_session_of_ten_thousand_turns_is_shown_in_one_small_answer(
-    keeper: RecordKeeper, door: httpx.AsyncClient
+    keeper: RecordKeeper, frontend: httpx.AsyncClient
 ) -> None:
     outcome = ResponseGeneration(query_id="q", status="answered", query="Q", answer="A").encode().decode()
     row = f"'A', 's', 'e', 'Q', '{{}}', 1, 'answered', '[]', 'A', 'response.generation', '{outcome}', 1, 1.0, 1.0"
@@ -271,9 +275,9 @@ async def test_a_session_of_ten_thousand_turns_is_shown_in_one_small_answer(
             f" outcome_subject, outcome, published, created_at, finished_at) SELECT 'q' || i, {row} FROM n"
         )
     )
-    shown = await door.get("/sessions/s")
+    shown = await frontend.get("/sessions/s")
     assert (len(shown.json()["turns"]), shown.json()["total"], len(shown.content) < 100_000) == (50, 10_000, True)
-    page = await door.get("/sessions/s/turns?before=q5001")
+    page = await frontend.get("/sessions/s/turns?before=q5001")
     assert (ids(page)[0], ids(page)[-1]) == ("q4951", "q5000")
 
 
@@ -287,35 +291,35 @@ EXPORTED = {
 
 
 async def test_a_file_of_another_program_is_imported_once_and_is_untrusted(
-    keeper: RecordKeeper, door: httpx.AsyncClient
+    keeper: RecordKeeper, frontend: httpx.AsyncClient
 ) -> None:
     await keeper.say("q", "own")
-    own = (await door.get("/sessions/own/export?format=json")).json()
+    own = (await frontend.get("/sessions/own/export?format=json")).json()
     content = json.dumps([EXPORTED, own, {"x": 1}]).encode()
-    told = (await door.post("/sessions/import?preview=true", content=content)).json()
+    told = (await frontend.post("/sessions/import?preview=true", content=content)).json()
     assert (told["found"], told["new"], told["known"], told["turns"], told["imported"]) == (2, 1, 1, 2, 0)
     assert (told["sources"], told["conversations"][0]["title"]) == (["LoCAL2", "Open WebUI"], "Tea")
     assert told["left_out"] == [
         {"title": "", "reason": "1 of 3 items: not a conversation, but an object with the fields 'x'"}
     ]
-    assert len((await door.get("/sessions")).json()["sessions"]) == 1
-    assert (await door.post("/sessions/import", content=content)).json()["imported"] == 1
-    [_, row] = (await door.get("/sessions")).json()["sessions"]
+    assert len((await frontend.get("/sessions")).json()["sessions"]) == 1
+    assert (await frontend.post("/sessions/import", content=content)).json()["imported"] == 1
+    [_, row] = (await frontend.get("/sessions")).json()["sessions"]
     assert (row["title"], row["imported_from"], row["turns"]) == ("Tea", "Open WebUI", 2)
     assert (row["updated_at"], row["renamed"]) == (1_700_000_009.0, False)
-    first, last = (await door.get(f"/sessions/{row['session_id']}/turns")).json()["turns"]
+    first, last = (await frontend.get(f"/sessions/{row['session_id']}/turns")).json()["turns"]
     assert (first["query"], first["answer"], first["model"], first["tainted"]) == (
         "How long?", "Three minutes.", "gemma", True,
     )  # fmt: skip
     assert (last["query"], last["answer"], last["status"]) == ("And green tea?", "", "cancelled")
-    again = (await door.post("/sessions/import", content=content)).json()
+    again = (await frontend.post("/sessions/import", content=content)).json()
     assert (again["imported"], again["known"]) == (0, 2)
-    assert (await door.delete(f"/sessions/{row['session_id']}")).json()["deleted_turns"] == 2
-    assert (await door.post("/sessions/import", content=content)).json()["imported"] == 1
+    assert (await frontend.delete(f"/sessions/{row['session_id']}")).json()["deleted_turns"] == 2
+    assert (await frontend.post("/sessions/import", content=content)).json()["imported"] == 1
 
 
-async def test_a_file_that_is_none_or_too_large_is_refused(keeper: RecordKeeper, door: httpx.AsyncClient) -> None:
-    refused = await door.post("/sessions/import", content=b"<html>")
+async def test_a_file_that_is_none_or_too_large_is_refused(keeper: RecordKeeper, frontend: httpx.AsyncClient) -> None:
+    refused = await frontend.post("/sessions/import", content=b"<html>")
     assert (refused.status_code, refused.json()["error"]["kind"]) == (422, "invalid")
     assert "begins with '<html>'; expected an export of ChatGPT" in refused.json()["error"]["message"]
 
@@ -326,5 +330,5 @@ async def test_a_file_that_is_none_or_too_large_is_refused(keeper: RecordKeeper,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("local.api.security.MAX_IMPORT", 2000)
         for content in (too_much(), b"x" * 2001):
-            refused = await door.post("/sessions/import", content=content)
+            refused = await frontend.post("/sessions/import", content=content)
             assert (refused.status_code, refused.json()["error"]["kind"]) == (413, "too_large")

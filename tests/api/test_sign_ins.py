@@ -234,7 +234,7 @@ ATTACKS: dict[str, dict[str, str]] = {
 }
 
 
-class Door:
+class Frontend:
     """The guard of an API without its own Unix user, with the routes behind it; admitted callers are in `reached`."""
 
     def __init__(self, folder: Path) -> None:
@@ -280,45 +280,45 @@ def changing() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_no_other_page_reaches_a_route_that_changes_something(tmp_path: Path, attack: str) -> None:
-    door = Door(tmp_path)
-    both = shown(door.halves[None].cookie, door.halves[None].key)
+    frontend = Frontend(tmp_path)
+    both = shown(frontend.halves[None].cookie, frontend.halves[None].key)
     assert len(changing()) > 40
     for method, path in changing():
-        assert await door.status(method, path, {**both, **HERE, **ATTACKS[attack]}) == 403, (method, path)
-    assert door.reached == []
+        assert await frontend.status(method, path, {**both, **HERE, **ATTACKS[attack]}) == 403, (method, path)
+    assert frontend.reached == []
 
 
 async def test_our_own_page_reaches_every_route_with_json(tmp_path: Path) -> None:
-    door = Door(tmp_path)
-    both = shown(door.halves[None].cookie, door.halves[None].key)
+    frontend = Frontend(tmp_path)
+    both = shown(frontend.halves[None].cookie, frontend.halves[None].key)
     over_http = {**HERE, "sec-fetch-site": ""}  # of another machine without TLS browsers do not say it
     for method, path in changing():
-        assert [await door.status(method, path, {**both, **here}) for here in (HERE, over_http)] == [200, 200]
+        assert [await frontend.status(method, path, {**both, **here}) for here in (HERE, over_http)] == [200, 200]
         is_form = {**both, **HERE, "content-type": "application/x-www-form-urlencoded"}
-        assert path in ("/attachments", "/sessions/import") or await door.status(method, path, is_form) == 415, (
+        assert path in ("/attachments", "/sessions/import") or await frontend.status(method, path, is_form) == 415, (
             method,
             path,
         )
-    assert {each.by_token and each.is_owner for each in door.reached if each} == {True}
-    assert None not in door.reached
-    ann = shown(door.halves["ann"].cookie, door.halves["ann"].key)
-    assert await door.status("GET", "/sessions", {**ann, **HERE}) == 200
-    assert door.reached[-1] and door.reached[-1].user_id == "ann"
+    assert {each.by_token and each.is_owner for each in frontend.reached if each} == {True}
+    assert None not in frontend.reached
+    ann = shown(frontend.halves["ann"].cookie, frontend.halves["ann"].key)
+    assert await frontend.status("GET", "/sessions", {**ann, **HERE}) == 200
+    assert frontend.reached[-1] and frontend.reached[-1].user_id == "ann"
 
 
 async def test_a_cookie_that_another_port_has_read_or_set_lets_nobody_in(tmp_path: Path) -> None:
-    door = Door(tmp_path)
-    owner, ann = door.halves[None], door.halves["ann"]
+    frontend = Frontend(tmp_path)
+    owner, ann = frontend.halves[None], frontend.halves["ann"]
     routes = [route for route in [*changing(), ("GET", "/sessions"), ("GET", "/stream")] if route[1] != "/sign-in"]
     for cookie, key in ((owner.cookie, ""), ("", owner.key), (ann.cookie, owner.key), (owner.cookie, ann.key)):
         for method, path in routes:
-            assert await door.status(method, path, {**shown(cookie, key), **HERE}) == 401, (method, path)
-    assert door.reached == []
-    assert await door.status("POST", "/sign-in", {**shown(owner.cookie, ann.key), **HERE}) == 200
-    assert door.reached == [None], "who signs in is nobody yet, whatever they show"
+            assert await frontend.status(method, path, {**shown(cookie, key), **HERE}) == 401, (method, path)
+    assert frontend.reached == []
+    assert await frontend.status("POST", "/sign-in", {**shown(owner.cookie, ann.key), **HERE}) == 200
+    assert frontend.reached == [None], "who signs in is nobody yet, whatever they show"
 
 
-# The real door.
+# The real frontend.
 
 
 class Browser(NamedTuple):
@@ -366,7 +366,7 @@ def owner(system: System) -> dict[str, str]:
 
 @pytest.fixture
 async def browser(system: System, owner: dict[str, str]) -> AsyncIterator[Browser]:
-    async with system.door() as client:
+    async with system.frontend() as client:
         yield Browser(client, system.url, await signed_in(client, await code(client, owner, link=True)))
 
 
@@ -407,7 +407,7 @@ async def test_codes_are_made_by_the_owner_alone_and_a_link_is_for_that_unix_use
 ) -> None:
     caplog.set_level(logging.DEBUG)
     ann = Users(system.journal_file.parent).add("ann")
-    async with system.door(allowed_hosts=["box.example"]) as client:
+    async with system.frontend(allowed_hosts=["box.example"]) as client:
         for headers, status in (({}, 401), ({"authorization": f"Bearer {ann}"}, 403)):
             assert (await client.post("/sign-in/codes", json={}, headers=headers)).status_code == status
         link = await code(client, owner, link=True)
@@ -424,7 +424,7 @@ async def test_codes_are_made_by_the_owner_alone_and_a_link_is_for_that_unix_use
         logged = " ".join(each.getMessage() for each in caplog.records if not each.name.startswith("http"))
         assert not [secret for secret in (link, first.cookie, first.key, halves.key) if secret in logged]
         link = await code(client, owner, link=True)
-    async with system.door() as client:
+    async with system.frontend() as client:
         assert (await client.post("/sign-in", json={"secret": link})).status_code == 401, "codes are of one process"
         monkeypatch.setattr(peer, "socket_by_netlink", lambda *_: peer.HeldSocket(65534, 1))
         link = await code(client, owner, link=True)

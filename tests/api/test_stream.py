@@ -128,7 +128,7 @@ async def test_it_begins_with_who_is_who_and_tells_of_what_is_asked_in_a_session
         assert reader.events_of("other") == []
 
 
-async def test_a_query_from_another_door_is_followed_without_being_asked_twice(
+async def test_a_query_from_another_frontend_is_followed_without_being_asked_twice(
     client: httpx.AsyncClient, system: System, reading: Any
 ) -> None:
     """As it was asked: with its files, and incognito."""
@@ -195,12 +195,12 @@ async def test_what_is_followed_by_its_id_begins_with_what_was_said_so_far(
 
 
 async def test_a_restarted_api_knows_the_same_id_and_gives_snapshots(system: System, reading: Any) -> None:
-    async with system.door() as client:
+    async with system.frontend() as client:
         await carry(client, sessions=["s"])
         async with reading(client) as reader:
             await ask(client, "hold on", "q")
             await reader.told("q", "token")
-    async with system.door() as client, reading(client, last=reader.last_id) as again:
+    async with system.frontend() as client, reading(client, last=reader.last_id) as again:
         assert (await again.named("hello"))["resumed"] is False
         await carry(client, sessions=["s"], queries=["q"])
         assert (await again.told("q", "snapshot"))["complete"] is False
@@ -210,13 +210,13 @@ async def test_a_restarted_api_knows_the_same_id_and_gives_snapshots(system: Sys
 
 
 async def test_a_stopping_api_ends_the_stream_and_says_nothing_of_errors(system: System, reading: Any) -> None:
-    async with AsyncExitStack() as door, system.client() as client:
-        await door.enter_async_context(system.door())
+    async with AsyncExitStack() as frontend, system.client() as client:
+        await frontend.enter_async_context(system.frontend())
         await carry(client, sessions=["s"])
         async with reading(client) as reader:
             await ask(client, "hold on", "q")
             await reader.told("q", "token")
-            await asyncio.gather(door.aclose(), reader.to_its_end())
+            await asyncio.gather(frontend.aclose(), reader.to_its_end())
     assert "error" not in reader.events_of("q")
     system.generator.release.set()
 
@@ -358,7 +358,7 @@ async def test_users_have_streams_of_their_own_and_hear_what_is_theirs(system: S
     users = Users(folder)
     ann, bob = ({"authorization": f"Bearer {users.add(name)}"} for name in ("ann", "bob"))
     owner = {"authorization": f"Bearer {make_owner_token(folder)}"}
-    async with system.door() as client:
+    async with system.frontend() as client:
         refused = await client.post(PATH, json={"participants": True}, headers=ann)
         assert (refused.status_code, refused.json()["error"]["kind"]) == (403, "forbidden")
         for who in (ann, bob, owner):
@@ -382,7 +382,7 @@ async def test_users_have_streams_of_their_own_and_hear_what_is_theirs(system: S
 async def test_a_user_who_is_removed_hears_no_more(system: System, reading: Any) -> None:
     users = Users(system.journal_file.parent)
     ann = {"authorization": f"Bearer {users.add('ann')}"}
-    async with system.door(keep_alive_seconds=0.05) as client, reading(client, headers=ann) as reader:
+    async with system.frontend(keep_alive_seconds=0.05) as client, reading(client, headers=ann) as reader:
         await reader.named("hello")
         users.remove("ann")
         with pytest.raises(AssertionError):
@@ -434,7 +434,10 @@ async def test_notes_that_find_no_room_are_counted(
 
 
 async def test_an_idle_stream_is_kept_open_by_comments(system: System) -> None:
-    async with system.door(keep_alive_seconds=0.02) as client, client.stream("GET", f"/stream?id={STREAM}") as response:
+    async with (
+        system.frontend(keep_alive_seconds=0.02) as client,
+        client.stream("GET", f"/stream?id={STREAM}") as response,
+    ):
         text = ""
         async with asyncio.timeout(20):
             async for piece in response.aiter_text():
@@ -449,10 +452,10 @@ async def test_a_record_that_is_away_is_waited_for(
     bare_system: System, reading: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(browser_stream, "FIRST_PAUSE", 0.01)
-    async with bare_system.journal(), bare_system.host(bare_system.generator), bare_system.door() as client:
+    async with bare_system.journal(), bare_system.host(bare_system.generator), bare_system.frontend() as client:
         await client.post("/query", json={"query": "hello", "query_id": "q"})
     monkeypatch.setattr(Bus, "request", _timing_out_first(Bus.request))
-    async with bare_system.journal(), bare_system.host(bare_system.generator), bare_system.door() as client:
+    async with bare_system.journal(), bare_system.host(bare_system.generator), bare_system.frontend() as client:
         await carry(client, queries=["q"])
         async with reading(client) as reader:
             assert (await reader.told("q", "response"))["answer"] == "Hi there."

@@ -66,7 +66,7 @@ async def test_what_cannot_be_read_is_refused(client: httpx.AsyncClient) -> None
 
 
 async def test_files_may_be_larger_than_other_bodies_up_to_their_own_limit(system: System) -> None:
-    async with system.door(max_attachment_mb=2) as client:
+    async with system.frontend(max_attachment_mb=2) as client:
         assert (await send(client, "a.txt", b"word " * 400_000)).status_code == 201
         assert kind(await send(client, "a.txt", b"word " * 500_000)) == (413, "too_large")
         assert kind(await client.post("/query", json={"query": "x" * 1_200_000})) == (413, "too_large")

@@ -72,7 +72,7 @@ async def test_a_client_that_streams_comes_back_with_the_id_of_the_last_event(as
     assert [request.headers.get("last-event-id") for request in requests] == [None, "a-2"]
 
 
-async def test_a_fault_of_the_door_is_no_outcome(ask) -> None:
+async def test_a_fault_of_the_frontend_is_no_outcome(ask) -> None:
     fault = httpx.Response(500, json={"error": {"kind": "store_failed", "message": "the disk"}})
     asked, _ = await ask(Form.WHOLE, fault, httpx.Response(200, json=ANSWER))
     assert asked.outcome == Outcome("answered", "It is q.")

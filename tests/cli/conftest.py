@@ -27,12 +27,12 @@ def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]
 
 @pytest.fixture
 def found_by(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Has the commands of some modules find a door."""
+    """Has the commands of some modules find a frontend."""
 
-    def find(door: Any, *modules: ModuleType) -> None:
+    def find(frontend: Any, *modules: ModuleType) -> None:
         @contextmanager
         def found(api: str | None, directory: Path | None) -> Iterator[Any]:
-            yield door
+            yield frontend
 
         for module in modules:
             monkeypatch.setattr(module, "running_system", found)

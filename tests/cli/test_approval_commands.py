@@ -1,4 +1,4 @@
-"""`local2 approvals` with a door that gives set answers."""
+"""`local2 approvals` with a frontend that gives set answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from local.core.errors import NoAnswer
 from local.permissions import commands as approval_commands
-from tests.cli.answering_door import AnsweringDoor, Json
+from tests.cli.answering_frontend import AnsweringFrontend, Json
 
 WAITING: Json = {
     "call_id": "q:0:0", "tool": "write_file", "args": {"path": "a\x1b.txt"}, "level": "L1", "why": "It is new.",
@@ -30,13 +30,13 @@ def answer(method: str, path: str) -> Json:
 
 
 @pytest.fixture
-def door(found_by: Callable[..., None]) -> AnsweringDoor:
-    door = AnsweringDoor(answer)
-    found_by(door, approval_commands)
-    return door
+def frontend(found_by: Callable[..., None]) -> AnsweringFrontend:
+    frontend = AnsweringFrontend(answer)
+    found_by(frontend, approval_commands)
+    return frontend
 
 
-def test_what_waits_and_what_is_remembered_is_listed(door: AnsweringDoor, run: Run) -> None:
+def test_what_waits_and_what_is_remembered_is_listed(frontend: AnsweringFrontend, run: Run) -> None:
     status, out, _ = run("approvals", "list")
     waiting, question, remembered = out.splitlines()
     assert question.startswith("q:1:0  asks you: Which? | red | blue\\x1b  until ")
@@ -56,18 +56,18 @@ def test_what_waits_and_what_is_remembered_is_listed(door: AnsweringDoor, run: R
         (("deny", "q:0:0", "--answer", "smaller"), {"decision": "deny", "answer": "smaller", "by": "terminal"}),
     ],
 )
-def test_a_call_is_decided(door: AnsweringDoor, run: Run, arguments: tuple[str, ...], body: Json) -> None:
+def test_a_call_is_decided(frontend: AnsweringFrontend, run: Run, arguments: tuple[str, ...], body: Json) -> None:
     status, out, _ = run("approvals", *arguments)
     assert (status, out) == (0, f"q:0:0: {body['decision']}\n")
-    assert door.asked == [("POST", "/approvals/q%3A0%3A0", body)]
+    assert frontend.asked == [("POST", "/approvals/q%3A0%3A0", body)]
 
 
-def test_what_is_remembered_is_taken_back(door: AnsweringDoor, run: Run) -> None:
+def test_what_is_remembered_is_taken_back(frontend: AnsweringFrontend, run: Run) -> None:
     assert run("approvals", "forget", "3") == (0, "3 is forgotten: such a call asks again\n", "")
-    assert door.asked == [("DELETE", "/approvals/remembered/3")]
+    assert frontend.asked == [("DELETE", "/approvals/remembered/3")]
 
 
-def test_one_that_waits_is_shown_whole(door: AnsweringDoor, run: Run) -> None:
+def test_one_that_waits_is_shown_whole(frontend: AnsweringFrontend, run: Run) -> None:
     text = f"ls {'#' * 5000}\nrm \u202e -rf ."
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(WAITING, "args", {"path": "a", "content": text})
@@ -76,7 +76,7 @@ def test_one_that_waits_is_shown_whole(door: AnsweringDoor, run: Run) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("allow", "gone"), ("show", "gone"), ("deny", "gone"), ("forget", "9")])
-def test_an_unknown_one_is_one_line(door: AnsweringDoor, run: Run, arguments: tuple[str, ...]) -> None:
+def test_an_unknown_one_is_one_line(frontend: AnsweringFrontend, run: Run, arguments: tuple[str, ...]) -> None:
     status, out, err = run("approvals", *arguments)
     assert status == 2 and out == "" and "nothing waits under" in err and err.count("\n") == 1
 

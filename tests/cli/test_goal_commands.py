@@ -1,4 +1,4 @@
-"""`local2 goals` and `local2 monologue` with a door that gives set answers."""
+"""`local2 goals` and `local2 monologue` with a frontend that gives set answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from local.reflection import commands as goal_commands
 from local.reflection import commands as monologue_commands
 from local.reflection import commands as routine_switch
-from tests.cli.answering_door import AnsweringDoor, Json
+from tests.cli.answering_frontend import AnsweringFrontend, Json
 
 STATE: Json = {"is_on": True, "why": "no goal is due", "problem": "", "tokens_today": 7, "tokens_per_day": 9}
 GOAL: Json = {
@@ -31,37 +31,37 @@ def answer(method: str, path: str) -> Json:
 
 
 @pytest.fixture
-def door(found_by: Callable[..., None]) -> AnsweringDoor:
-    door = AnsweringDoor(answer)
-    found_by(door, goal_commands, monologue_commands, routine_switch)
-    return door
+def frontend(found_by: Callable[..., None]) -> AnsweringFrontend:
+    frontend = AnsweringFrontend(answer)
+    found_by(frontend, goal_commands, monologue_commands, routine_switch)
+    return frontend
 
 
-def test_goals_are_shown_with_what_was_said_of_them_which_is_seen_then(run: Run, door: AnsweringDoor) -> None:
+def test_goals_are_shown_with_what_was_said_of_them_which_is_seen_then(run: Run, frontend: AnsweringFrontend) -> None:
     status, out, _ = run("goals", "list")
     assert (status, "\x1b" in out) == (0, False)
     assert "7 of 9 tokens today, waits for: no goal is due" in out
     assert "3 checks, 2 of them quiet" in out and "Swim now!  (new)" in out
-    assert door.asked[-1] == ("PATCH", "/goals/3f2a", {"seen": 5.0})
+    assert frontend.asked[-1] == ("PATCH", "/goals/3f2a", {"seen": 5.0})
 
 
-def test_goals_are_set_and_ended(run: Run, door: AnsweringDoor) -> None:
+def test_goals_are_set_and_ended(run: Run, frontend: AnsweringFrontend) -> None:
     assert run("goals", "set", "Swim", "--every", "every 2d")[0] == 0
-    assert door.asked[-1] == ("POST", "/goals", {"text": "Swim", "schedule": "every 2d", "by": "terminal"})
+    assert frontend.asked[-1] == ("POST", "/goals", {"text": "Swim", "schedule": "every 2d", "by": "terminal"})
     for verb, state in (("done", "done"), ("drop", "dropped"), ("reopen", "active")):
         assert run("goals", verb, "3f2a")[0] == 0
-        assert door.asked[-1] == ("PATCH", "/goals/3f2a", {"state": state, "by": "terminal"})
+        assert frontend.asked[-1] == ("PATCH", "/goals/3f2a", {"state": state, "by": "terminal"})
 
 
-def test_routines_are_switched_and_say_why_they_cannot_be_done_now(run: Run, door: AnsweringDoor) -> None:
+def test_routines_are_switched_and_say_why_they_cannot_be_done_now(run: Run, frontend: AnsweringFrontend) -> None:
     assert run("goals", "off")[:2] == (0, "goals are no longer checked\n")
     assert run("monologue", "on")[:2] == (0, "switched on\n")
     assert run("goals", "now")[:2] == (0, "not now: 9 of 9 tokens are used today\n")
-    assert door.asked == [("POST", "/goals/off"), ("POST", "/monologue/on"), ("POST", "/goals/now")]
+    assert frontend.asked == [("POST", "/goals/off"), ("POST", "/monologue/on"), ("POST", "/goals/now")]
 
 
-def test_thoughts_are_shown_with_what_they_rest_on(run: Run, door: AnsweringDoor) -> None:
+def test_thoughts_are_shown_with_what_they_rest_on(run: Run, frontend: AnsweringFrontend) -> None:
     out = run("monologue", "show", "-n", "5")[1]
-    assert door.asked == [("GET", "/monologue?limit=5")]
+    assert frontend.asked == [("GET", "/monologue?limit=5")]
     assert out.startswith("on, 7 of 9 tokens today")
     assert "Swimming.  (from 2 exchanges, 4 with untrusted content left out)" in out

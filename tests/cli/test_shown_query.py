@@ -70,7 +70,7 @@ def test_the_lines_that_move_go_before_a_question_and_wipe_none_that_stands_ther
     assert told.closed == 2
 
 
-def test_a_question_that_is_answered_at_another_door_lets_the_rest_be_told() -> None:
+def test_a_question_that_is_answered_at_another_frontend_lets_the_rest_be_told() -> None:
     query, told, _ = shown()
     happens(query, "approval", "state", "decision")
     assert told.events == ["approval", "state", "decision"]

@@ -28,7 +28,7 @@ def system(*says: tuple[int, dict[str, str], dict[str, Any]]) -> Iterator[System
     """A client of a system that gives these answers, one after the other."""
     answers = iter(says)
 
-    class Door(BaseHTTPRequestHandler):
+    class Frontend(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.do_POST()
 
@@ -45,31 +45,31 @@ def system(*says: tuple[int, dict[str, str], dict[str, Any]]) -> Iterator[System
         def log_message(self, *args: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Door) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Frontend) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         with SystemClient(f"http://127.0.0.1:{server.server_port}") as client:
             yield client
         server.shutdown()
 
 
-def test_what_may_be_asked_twice_is_asked_of_the_next_door_when_one_closes() -> None:
+def test_what_may_be_asked_twice_is_asked_of_the_next_frontend_when_one_closes() -> None:
     with system(CLOSING, CLOSING, ANSWERED, CLOSING, ANSWERED) as client:
         assert client.request("GET", "/sessions") == {"answer": "Yes."}
         assert client.insist("POST", "/participants/api/restart", {}) == {"answer": "Yes."}
 
 
-def test_what_may_be_done_once_only_is_not_asked_of_the_next_door() -> None:
+def test_what_may_be_done_once_only_is_not_asked_of_the_next_frontend() -> None:
     with system(CLOSING, ANSWERED) as client, pytest.raises(NoAnswer, match="this server is stopping") as raised:
         client.request("POST", "/feedback", {})
     assert (raised.value.kind, raised.value.retry_after) == ("stopping", 5.0)
 
 
-def test_a_system_without_a_door_is_not_asked_for_ever() -> None:
+def test_a_system_without_a_frontend_is_not_asked_for_ever() -> None:
     with system(*[CLOSING] * 4, ANSWERED) as client, pytest.raises(NoAnswer, match="this server is stopping"):
         client.request("GET", "/sessions")
 
 
-def test_an_api_that_others_restart_is_restarted_once_and_told_as_the_next_door_says(
+def test_an_api_that_others_restart_is_restarted_once_and_told_as_the_next_frontend_says(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     row = {"name": "api", "state": "ready", "pid": 7, "detail": ""}

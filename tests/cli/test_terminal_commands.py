@@ -1,4 +1,4 @@
-"""`local2 status`, `sessions`, `memory`, `completion` and `--version`, with a door that gives set answers."""
+"""`local2 status`, `sessions`, `memory`, `completion` and `--version`, with a frontend that gives set answers."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def bodies() -> list[Json]:
-    """What the door was sent."""
+    """What the frontend was sent."""
     return []
 
 
 @pytest.fixture
 def run(bodies: list[Json], capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Runs a command with that door; gives exit status, output and error output."""
+    """Runs a command with that frontend; gives exit status, output and error output."""
 
-    class Door(BaseHTTPRequestHandler):
+    class Frontend(BaseHTTPRequestHandler):
         def answer(self) -> None:
             if length := int(self.headers.get("content-length") or 0):
                 bodies.append(json.loads(self.rfile.read(length)))
@@ -101,7 +101,7 @@ def run(bodies: list[Json], capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
         out, err = capfd.readouterr()
         return int(str(ended.value.code or 0)), out, err
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Door) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Frontend) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
         yield command

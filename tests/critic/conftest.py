@@ -41,7 +41,7 @@ class Critics:
     """Serves critics, one in the place of the other, and gives them answers to judge."""
 
     def __init__(self, stage: Any) -> None:
-        self.stage, self.door, self.model = stage, stage.door, stage.model
+        self.stage, self.frontend, self.model = stage, stage.frontend, stage.model
         self.waits: list[float] = []
 
     async def serve(self, profile: str = "prometheus2", tested_in: Path | None = None, **settings: Any) -> Any:
@@ -56,17 +56,17 @@ class Critics:
         session = f"session of {query_id}"
         told = {"query_id": query_id, "query": "How deep is it?", "answer": answer, "status": "answered"}
         response = ResponseGeneration(**{**told, "model": "gemma", "session_id": session, **fields})
-        await self.door.bus.publish(response, Trace(query_id, None, session, "user"))
+        await self.frontend.bus.publish(response, Trace(query_id, None, session, "user"))
         return response
 
     async def critique(self, query_id: str = "q", **fields: Any) -> CritiqueResult:
-        found: CritiqueResult = await self.door.hears(CritiqueResult, query_id=query_id, **fields)
+        found: CritiqueResult = await self.frontend.hears(CritiqueResult, query_id=query_id, **fields)
         return found
 
     async def done(self, answers: int) -> None:
         """The critic is through with so many answers."""
-        await self.door.until(
-            lambda: answers == sum(len(ack.numbers) for ack in self.door.of(JournalAck, consumer="critic"))
+        await self.frontend.until(
+            lambda: answers == sum(len(ack.numbers) for ack in self.frontend.of(JournalAck, consumer="critic"))
         )
 
     def _sleep(self, seconds: float) -> Awaitable[None]:

@@ -28,18 +28,18 @@ async def test_both_answers_are_graded_and_then_compared_with_every_step_told(cr
         critics.model.will_say(words)
     critic = await critics.serve()
     await both_answered(critics)
-    assert (await critics.door.hears(PairwiseResult)).winner == "A"
-    scores = {graded.respondent_id: graded.score for graded in critics.door.of(CritiqueResult)}
+    assert (await critics.frontend.hears(PairwiseResult)).winner == "A"
+    scores = {graded.respondent_id: graded.score for graded in critics.frontend.of(CritiqueResult)}
     assert scores == {"A": 5, "B": 2}
-    await critics.door.hears(AgentTransition, 3, to_state="IDLE")
-    told = [step.to_state for step in critics.door.of(AgentTransition, respondent_id="B")]
+    await critics.frontend.hears(AgentTransition, 3, to_state="IDLE")
+    told = [step.to_state for step in critics.frontend.of(AgentTransition, respondent_id="B")]
     assert told == ["GRADING", "PUBLISHING", "IDLE", "COMPARING", "PUBLISHING", "IDLE"]
     details = critic.participant.details()
     assert (details["order_consistency"], details["longer_wins"]) == ("100%", "100%")
 
 
 async def compared(critics: Any, request: ComparisonRequest = REQUEST) -> ComparisonResult:
-    result: ComparisonResult = await critics.door.bus.request(request, ComparisonResult, SECONDS, Trace("q"))
+    result: ComparisonResult = await critics.frontend.bus.request(request, ComparisonResult, SECONDS, Trace("q"))
     return result
 
 
@@ -58,15 +58,15 @@ async def test_a_comparison_that_a_turn_waits_for_does_not_wait_for_the_turn_to_
         critics.model.will_say(words)
     await critics.serve()
     await critics.answered(query_id="earlier")
-    await critics.door.until(lambda: critics.model.asked)
+    await critics.frontend.until(lambda: critics.model.asked)
     leases = Leases()
     async with Bus("generator", critics.stage.hub.transport()) as bus, AsyncExitStack() as stack:
         await bus.ready()
         await stack.enter_async_context(leases.are_open(bus))
         with leases.users_turn("gemma"):
-            await critics.door.until(lambda: any(state.turns for state in critics.door.of(LeaseState)))
+            await critics.frontend.until(lambda: any(state.turns for state in critics.frontend.of(LeaseState)))
             assert (await compared(critics)).winner == "A"
-            assert critics.door.of(CritiqueResult) == []
+            assert critics.frontend.of(CritiqueResult) == []
         assert (await critics.critique("earlier")).score == 5
 
 
@@ -81,9 +81,9 @@ async def test_a_comparison_that_the_second_respondent_wants_lets_a_users_turn_g
         with leases.users_turn("gemma"):
             of_b = REQUEST.model_copy(update={"respondent_id": "B"})
             asking = asyncio.create_task(compared(critics, of_b))
-            await critics.door.until(lambda: any(s.turns and s.waiting for s in critics.door.of(LeaseState)))
+            await critics.frontend.until(lambda: any(s.turns and s.waiting for s in critics.frontend.of(LeaseState)))
             assert critics.model.asked == []
-            assert not any(claim.turns for claim in critics.door.of(LeaseClaim) if claim.leases)
+            assert not any(claim.turns for claim in critics.frontend.of(LeaseClaim) if claim.leases)
         assert (await asking).winner == "A"
     assert critic.participant.metrics()["answers_compared"] == 1
 
@@ -92,8 +92,8 @@ async def test_cancelling_the_query_ends_the_comparison_that_it_wanted(critics: 
     critics.model.will_say(asyncio.Event())
     await critics.serve()
     asking = asyncio.create_task(compared(critics))
-    await critics.door.until(lambda: critics.model.asked)
-    await critics.door.bus.publish(QueryCancel(query_id="q"), Trace("q"))
+    await critics.frontend.until(lambda: critics.model.asked)
+    await critics.frontend.bus.publish(QueryCancel(query_id="q"), Trace("q"))
     result = await asking
     assert result.error is not None and result.error.kind == "cancelled"
     assert critics.model.closed_early.is_set()
@@ -110,7 +110,7 @@ async def test_there_is_no_comparison_unless_both_have_answered_and_it_is_switch
     await critics.serve(grade=False, compare=False)
     await both_answered(critics)
     await critics.done(7)
-    assert (critics.model.asked, critics.door.of(PairwiseResult)) == ([], [])
+    assert (critics.model.asked, critics.frontend.of(PairwiseResult)) == ([], [])
 
 
 async def test_a_comparison_that_cannot_be_made_says_why(critics: Any) -> None:
@@ -118,7 +118,7 @@ async def test_a_comparison_that_cannot_be_made_says_why(critics: Any) -> None:
         critics.model.will_say(ModelError("ollama pull judge", kind="model_missing"))
     await critics.serve(grade=False)
     await both_answered(critics)
-    found = await critics.door.hears(PairwiseResult)
+    found = await critics.frontend.hears(PairwiseResult)
     assert (found.winner, found.status, found.feedback) == (None, "failed", "ollama pull judge")
     result = await compared(critics)
     assert (result.winner, result.error.kind if result.error else None) == (None, "model_missing")

@@ -37,7 +37,7 @@ async def test_a_judge_that_passes_grades_and_is_not_tested_again(critics: Any, 
     served = await critics.serve("generic-json", tmp_path)
     await critics.answered()
     assert (await critics.critique()).score == 5
-    used = [each.purpose for each in critics.door.of(ModelUsed)]
+    used = [each.purpose for each in critics.frontend.of(ModelUsed)]
     assert (used.count("judge_test"), len(critics.model.asked)) == (calls, calls + 1)
     assert {asked.options["temperature"] for asked in critics.model.asked} == {0.0}
     assert served.participant.details()["self_test"].startswith("passed: 20 of 20 right")
@@ -59,7 +59,7 @@ async def test_the_grades_of_a_judge_that_fails_are_not_asked_for(critics: Any, 
     asked = len(critics.model.asked)
     await critics.answered(query_id="B", respondent_id="A")
     await critics.answered(query_id="B", respondent_id="B")
-    compared = await critics.door.hears(PairwiseResult, query_id="B")
+    compared = await critics.frontend.hears(PairwiseResult, query_id="B")
     assert (compared.winner, compared.status) == (None, "judge_unfit")
     assert len(critics.model.asked) == asked
     assert served.participant.metrics()["judgements_without_fit_judge"] == 4

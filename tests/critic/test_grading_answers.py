@@ -30,14 +30,14 @@ async def test_an_answer_is_graded_by_the_judge_and_every_step_is_told(critics: 
     assert (graded.score, graded.status, graded.feedback) == (5, "graded", "Right and short.")
     assert (graded.respondent_id, graded.rubric, graded.judge, graded.self_judged) == ("A", "knowledge", "judge", False)
     assert graded.session_id == "session of q"
-    await critics.door.hears(AgentTransition, to_state="IDLE")
-    told = [(step.agent, step.action, step.to_state) for step in critics.door.of(AgentTransition, query_id="q")]
+    await critics.frontend.hears(AgentTransition, to_state="IDLE")
+    told = [(step.agent, step.action, step.to_state) for step in critics.frontend.of(AgentTransition, query_id="q")]
     assert told == [
         ("CriticAgent", "GRADE", "GRADING"),
         ("CriticAgent", "JUDGED", "PUBLISHING"),
         ("CriticAgent", "PUBLISHED", "IDLE"),
     ]
-    used = await critics.door.hears(ModelUsed)
+    used = await critics.frontend.hears(ModelUsed)
     assert (used.purpose, used.model, used.prompt_tokens, used.completion_tokens) == ("critic", "judge", 2, 1)
     (asked,) = critics.model.asked
     assert "How deep is it?" in asked.query and "1308 metres." in asked.query
@@ -64,8 +64,8 @@ async def test_a_tool_can_name_the_rubric_that_its_answers_are_graded_by(critics
     rubric = {"criteria": "Is the sum right?", "scores": ["1", "2", "3", "4", "5"]}
     critics.model.will_say("Right. [RESULT] 5")
     critic = await critics.serve(rubrics={"of_tools": {"sums": rubric}})
-    await critics.door.bus.publish(ToolSchema(tool="adder", description="", parameters={}, rubric="sums"))
-    await critics.door.until(lambda: "adder" in critic.participant._grader.rubrics_of_tools)
+    await critics.frontend.bus.publish(ToolSchema(tool="adder", description="", parameters={}, rubric="sums"))
+    await critics.frontend.until(lambda: "adder" in critic.participant._grader.rubrics_of_tools)
     await critics.answered(tool_calls=(call("adder", "4"),))
     assert (await critics.critique()).rubric == "sums"
     assert "Is the sum right?" in critics.model.asked[0].query
@@ -79,7 +79,7 @@ async def test_what_was_cancelled_or_failed_or_is_to_leave_nothing_behind_is_not
     await critics.answered(query_id="q3", incognito=True)
     await critics.answered(query_id="q4")
     await critics.done(4)
-    assert [graded.query_id for graded in critics.door.of(CritiqueResult)] == ["q4"]
+    assert [graded.query_id for graded in critics.frontend.of(CritiqueResult)] == ["q4"]
 
 
 async def test_what_was_answered_long_before_it_took_part_is_left_alone_and_counted(critics: Any) -> None:
@@ -96,13 +96,13 @@ async def test_of_a_long_line_the_newest_are_judged_and_the_others_are_told_to_b
     critics.model.will_say(never, "[RESULT] 5")
     critic = await critics.serve()
     await critics.answered(query_id="first")
-    await critics.door.until(lambda: bool(critics.model.asked))
+    await critics.frontend.until(lambda: bool(critics.model.asked))
     answers = 3 * MOST
     for number in range(answers):
         await critics.answered(query_id=f"q{number}")
     figures = critic.participant.metrics
-    await critics.door.until(lambda: figures()["answers_skipped"] == answers + 1 - MOST)
-    skipped = critics.door.of(CritiqueResult, status="skipped")
+    await critics.frontend.until(lambda: figures()["answers_skipped"] == answers + 1 - MOST)
+    skipped = critics.frontend.of(CritiqueResult, status="skipped")
     assert all(each.score is None and "answers waited" in each.feedback for each in skipped)
     assert all(each.session_id == f"session of {each.query_id}" for each in skipped)
     # the first is being judged, and stays
@@ -111,18 +111,18 @@ async def test_of_a_long_line_the_newest_are_judged_and_the_others_are_told_to_b
         critics.model.will_say("[RESULT] 5")
     never.set()
     await critics.done(answers + 1)
-    graded = [each.query_id for each in critics.door.of(CritiqueResult, status="graded")]
+    graded = [each.query_id for each in critics.frontend.of(CritiqueResult, status="graded")]
     assert graded == ["first", *(f"q{number}" for number in reversed(range(answers + 1 - MOST, answers)))]
 
 
 async def test_what_was_judged_before_a_crash_is_not_judged_again(critics: Any) -> None:
     earlier = CritiqueResult(query_id="q", score=3, status="graded")
-    await critics.door.bus.publish(earlier, Trace("q"), envelope_id=judgement_id(CritiqueResult, "q", "A"))
+    await critics.frontend.bus.publish(earlier, Trace("q"), envelope_id=judgement_id(CritiqueResult, "q", "A"))
     await critics.answered()
     await critics.serve()
     await critics.done(1)
     assert critics.model.asked == []
-    assert critics.door.of(CritiqueResult) == [earlier]
+    assert critics.frontend.of(CritiqueResult) == [earlier]
 
 
 @pytest.mark.parametrize("ends", ["stop", "kill"])
@@ -131,8 +131,8 @@ async def test_an_answer_that_was_being_graded_is_graded_by_the_next_process_and
     critics.model.will_say("Right. [RESULT] 5")
     critic = await critics.serve()
     await critics.answered()
-    await critics.door.hears(AgentTransition, to_state="GRADING")
-    await critics.door.until(lambda: critics.model.asked)
+    await critics.frontend.hears(AgentTransition, to_state="GRADING")
+    await critics.frontend.until(lambda: critics.model.asked)
     await getattr(critic, ends)()
     await critics.serve()
     await critics.critique()

@@ -1,4 +1,4 @@
-"""A stage with a journal and a door, as for the agents."""
+"""A stage with a journal and a frontend, as for the agents."""
 
 from tests.agents.conftest import stage
 

@@ -52,7 +52,7 @@ class Clockwork:
 
     async def ask(self, verb: Any, **fields: Any) -> CronResult:
         request = CronRequest(verb=verb, **fields)
-        return await self.stage.door.bus.request(request, CronResult, SECONDS)  # type: ignore[no-any-return]
+        return await self.stage.frontend.bus.request(request, CronResult, SECONDS)  # type: ignore[no-any-return]
 
     async def add(self, schedule: str = "0 * * * *", **fields: Any) -> str:
         order = NewJob(prompt="What is new?", schedule=schedule, **fields)
@@ -69,14 +69,14 @@ class Clockwork:
         """The run that is told as number `times` in that state."""
 
         def found() -> list[CronRun]:
-            return [each for each in self.stage.door.of(CronRun) if each.run.state == state]
+            return [each for each in self.stage.frontend.of(CronRun) if each.run.state == state]
 
-        await self.stage.door.until(lambda: len(found()) >= times)
+        await self.stage.frontend.until(lambda: len(found()) >= times)
         return found()[times - 1]
 
     def queries(self) -> list[QueryReceived]:
         """What was asked, each once, in order."""
-        found = {each.query_id: each for each in self.stage.door.of(QueryReceived)}
+        found = {each.query_id: each for each in self.stage.frontend.of(QueryReceived)}
         return list(found.values())
 
 
@@ -94,24 +94,24 @@ async def test_a_job_is_asked_at_its_time_in_a_conversation_of_its_own_and_no_ap
     clockwork: Clockwork,
 ) -> None:
     stage = clockwork.stage
-    await stage.door.hears(ToolSchema, tool="cron_add")
-    assert stage.door.of(ToolSchema, tool="cron_list") == []
+    await stage.frontend.hears(ToolSchema, tool="cron_add")
+    assert stage.frontend.of(ToolSchema, tool="cron_list") == []
     job_id = await clockwork.add(name="news")
     for tool in ("cron_list", "cron_remove"):
-        await stage.door.hears(ToolSchema, tool=tool)
+        await stage.frontend.hears(ToolSchema, tool=tool)
     stage.model.will_say("Nothing.")
     clockwork.at(NINE)
     run = (await clockwork.run("answered")).run
     [query] = clockwork.queries()
     assert (query.query, query.origin, query.options and query.options.mode) == ("What is new?", "schedule", "dontAsk")
     assert (run.query_id, run.scheduled_at, run.tokens) == (query.query_id, NINE, 3)
-    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id=run.query_id)
+    response: ResponseGeneration = await stage.frontend.hears(ResponseGeneration, query_id=run.query_id)
     assert (response.origin, response.tainted) == ("schedule", False)
-    assert [each.run.state for each in stage.door.of(CronRun)] == ["asked", "answered"]
+    assert [each.run.state for each in stage.frontend.of(CronRun)] == ["asked", "answered"]
     assert [each.run_id for each in (await clockwork.ask("history", job_id=job_id)).runs] == [run.run_id]
     [job] = (await clockwork.ask("list")).jobs
     assert job.next_at == NINE + HOUR
-    leases = [lease.id for claim in stage.door.of(LeaseClaim) for lease in claim.leases]
+    leases = [lease.id for claim in stage.frontend.of(LeaseClaim) for lease in claim.leases]
     assert leases and all(lease.startswith("schedule") for lease in leases)  # its calls wait for users' turns
 
 
@@ -133,7 +133,7 @@ async def test_every_field_of_an_order_is_stored_and_shown_and_a_run_by_hand_is_
     begun = (await clockwork.ask("run", job_id=job.job_id)).runs[0]
     run = (await clockwork.run("answered")).run
     assert (run.run_id, run.by_hand) == (begun.run_id, True)
-    [envelope] = clockwork.stage.door.envelopes(QueryReceived)
+    [envelope] = clockwork.stage.frontend.envelopes(QueryReceived)
     assert envelope.session_id == "evenings"
 
 
@@ -161,7 +161,7 @@ async def test_a_run_is_one_query_wherever_the_process_is_killed(
     await clockwork.begin()
     run = await clockwork.run("answered")
     assert (run.run.scheduled_at, len(clockwork.queries()), len(clockwork.stage.model.asked)) == (NINE, 1, 1)
-    assert {each.run.run_id for each in clockwork.stage.door.of(CronRun)} == {run.run.run_id}
+    assert {each.run.run_id for each in clockwork.stage.frontend.of(CronRun)} == {run.run.run_id}
 
 
 async def test_what_was_due_while_nothing_ran_is_made_up_for_once_and_a_clock_that_is_put_back_repeats_nothing(
@@ -177,7 +177,7 @@ async def test_what_was_due_while_nothing_ran_is_made_up_for_once_and_a_clock_th
     run = (await clockwork.run("answered")).run
     assert (run.scheduled_at, run.detail) == (NINE + 5 * HOUR, "5 times were missed")
     clockwork.at(NINE + 4.5 * HOUR)
-    await clockwork.stage.door.until(lambda: clockwork.scheduler.busy == 0)
+    await clockwork.stage.frontend.until(lambda: clockwork.scheduler.busy == 0)
     await clockwork.scheduler.look()
     clockwork.at(NINE + 5 * HOUR)
     await clockwork.scheduler.look()
@@ -197,7 +197,7 @@ async def test_a_run_that_nobody_can_take_is_asked_again_until_the_next_is_due_a
     await clockwork.served.kill()
     await clockwork.begin()
     clockwork.at(NINE)
-    await clockwork.stage.door.until(lambda: clockwork.scheduler.busy == 1)
+    await clockwork.stage.frontend.until(lambda: clockwork.scheduler.busy == 1)
     clockwork.now = NINE + HOUR
     refused = (await clockwork.run("refused")).run
     assert refused.scheduled_at == NINE
@@ -212,9 +212,9 @@ async def test_a_job_of_a_tainted_conversation_has_runs_that_are_tainted_and_who
     await stage.gatekeeper(mode="bypassPermissions", may_bypass=True)
     stage.model.will_say(ToolCall("cron_add", {"prompt": f"Open {address}", "schedule": "@hourly"}))
     stage.model.will_say("Made.")
-    await stage.door.hears(ToolSchema, tool="cron_add")
-    await stage.door.ask("Make it.", "q1", tainted=True)
-    made: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id="q1")
+    await stage.frontend.hears(ToolSchema, tool="cron_add")
+    await stage.frontend.ask("Make it.", "q1", tainted=True)
+    made: ResponseGeneration = await stage.frontend.hears(ResponseGeneration, query_id="q1")
     assert made.tainted
     [job] = (await clockwork.ask("list")).jobs if made.tool_calls[0].error is None else [None]
     assert job is not None, made.tool_calls[0].error
@@ -222,13 +222,13 @@ async def test_a_job_of_a_tainted_conversation_has_runs_that_are_tainted_and_who
     stage.model.will_say(f"See {address} now.")
     clockwork.at(NINE)
     run = await clockwork.run("answered")
-    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id=run.run.query_id)
+    response: ResponseGeneration = await stage.frontend.hears(ResponseGeneration, query_id=run.run.query_id)
     assert (response.tainted, response.answer) == (True, "See (link left out) now.")
-    await stage.door.hears(ToolSchema, tool="cron_remove")
+    await stage.frontend.hears(ToolSchema, tool="cron_remove")
     stage.model.will_say(ToolCall("cron_remove", {"job_id": job.job_id}))
     stage.model.will_say("Removed.")
-    await stage.door.ask("Remove it.", "q2")
-    removed: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id="q2")
+    await stage.frontend.ask("Remove it.", "q2")
+    removed: ResponseGeneration = await stage.frontend.hears(ResponseGeneration, query_id="q2")
     assert removed.tainted, "its name may be an order"
 
 
@@ -248,7 +248,7 @@ async def test_jobs_are_those_of_their_user_paused_and_removed_and_readable_in_a
     assert '"2026-12-24T18:00:00+00:00"' in (clockwork.folder / PROJECTION).read_text()
     await clockwork.ask("remove", job_id=mine)
     assert "mine" not in (clockwork.folder / PROJECTION).read_text()
-    assert [each.what for each in clockwork.stage.door.of(CronJobChanged)] == [
+    assert [each.what for each in clockwork.stage.frontend.of(CronJobChanged)] == [
         "active", "active", "paused", "active", "removed",
     ]  # fmt: skip
     assert clockwork.queries() == []
@@ -308,7 +308,7 @@ async def test_a_job_that_is_changed_keeps_its_runs_and_its_taint_and_runs_at_it
     await clockwork.run("answered", 2)
     assert [each.query for each in clockwork.queries()] == ["What is new?", "What is old?"]
     assert len((await clockwork.ask("history", job_id=job_id)).runs) == 2
-    told = [each.job.prompt for each in clockwork.stage.door.of(CronJobChanged)]
+    told = [each.job.prompt for each in clockwork.stage.frontend.of(CronJobChanged)]
     assert told == ["What is new?", "What is old?"]
     bad = await clockwork.ask("change", job_id=job_id, order=NewJob(prompt="?", schedule="61 * * * *"))
     assert bad.error is not None

@@ -43,11 +43,11 @@ Until = Callable[[Callable[[], object]], Awaitable[None]]
 async def test_a_plain_question_is_answered_and_everything_is_on_the_bus_in_order(stage: Any) -> None:
     await stage.generator(num_ctx=2048, temperature=0.5)
     stage.model.will_say(ThinkingDelta("Easy."), "Forty-", "two")
-    asked = await stage.door.ask("What is it?", "q1")
-    response = await stage.door.hears(ResponseGeneration)
-    await stage.door.hears(AgentTransition, to_state="IDLE")
+    asked = await stage.frontend.ask("What is it?", "q1")
+    response = await stage.frontend.hears(ResponseGeneration)
+    await stage.frontend.hears(AgentTransition, to_state="IDLE")
     assert (response.status, response.answer, response.thinking) == ("answered", "Forty-two", "Easy.")
-    told = stage.door.subjects("q1")
+    told = stage.frontend.subjects("q1")
     told.remove("query.accepted")  # beside the turn, which does not wait for it
     assert told == [
         "query.received",
@@ -60,9 +60,9 @@ async def test_a_plain_question_is_answered_and_everything_is_on_the_bus_in_orde
         "answer.dialog",
         "-> IDLE",
     ]
-    [answer] = stage.door.envelopes(ResponseGeneration)
+    [answer] = stage.frontend.envelopes(ResponseGeneration)
     assert (answer.cause_id, answer.session_id, answer.user_id, answer.in_reply_to) == (asked.id, "s", "user", None)
-    assert stage.door.of(AnswerDialog)[0].answer == "Forty-two"
+    assert stage.frontend.of(AnswerDialog)[0].answer == "Forty-two"
     [call] = stage.model.asked
     assert call.options.items() >= {"num_ctx": 2048, "temperature": 0.5}.items()
     assert 1000 < call.options["num_predict"] < 2048
@@ -74,13 +74,13 @@ async def test_fragments_leave_as_they_are_said(stage: Any) -> None:
     await stage.generator()
     more = asyncio.Event()
     stage.model.will_say(ThinkingDelta("Hm"), "One", more, " two")
-    await stage.door.ask("Count!", "q1")
-    assert (await stage.door.hears(GenerationThinking)).text == "Hm"
-    assert (await stage.door.hears(GenerationToken)).text == "One"
-    assert stage.door.of(ResponseGeneration) == []
+    await stage.frontend.ask("Count!", "q1")
+    assert (await stage.frontend.hears(GenerationThinking)).text == "Hm"
+    assert (await stage.frontend.hears(GenerationToken)).text == "One"
+    assert stage.frontend.of(ResponseGeneration) == []
     more.set()
-    assert (await stage.door.hears(ResponseGeneration)).answer == "One two"
-    assert [(token.text, token.index) for token in stage.door.of(GenerationToken)] == [("One", 1), (" two", 2)]
+    assert (await stage.frontend.hears(ResponseGeneration)).answer == "One two"
+    assert [(token.text, token.index) for token in stage.frontend.of(GenerationToken)] == [("One", 1), (" two", 2)]
 
 
 async def test_a_tool_is_called_over_the_bus_and_its_result_goes_back(stage: Any, dice: Any) -> None:
@@ -89,9 +89,9 @@ async def test_a_tool_is_called_over_the_bus_and_its_result_goes_back(stage: Any
     for number in (1, 2):
         stage.model.will_say(ThinkingDelta("I roll."), ToolCall("dice", {"sides": 20}))
         stage.model.will_say("A 19.")
-        await stage.door.ask("Roll!", f"q{number}", session=None)
-        await stage.door.hears(AgentTransition, number, to_state="IDLE")
-    response = stage.door.of(ResponseGeneration)[0]
+        await stage.frontend.ask("Roll!", f"q{number}", session=None)
+        await stage.frontend.hears(AgentTransition, number, to_state="IDLE")
+    response = stage.frontend.of(ResponseGeneration)[0]
     [record] = response.tool_calls
     assert response.answer == "A 19." and stage.model.asked[0].tools == ["dice"]
     assert (record.call_id, record.tool, record.args, record.result) == ("q1:0:0", "dice", {"sides": 20}, "a 19 of 20")
@@ -104,9 +104,9 @@ async def test_a_tool_is_called_over_the_bus_and_its_result_goes_back(stage: Any
         },
         {"role": "tool", "tool_name": "dice", "tool_call_id": "q1:0:0", "content": "a 19 of 20"},
     ]
-    assert stage.door.envelopes(ToolResult)[0].in_reply_to == stage.door.envelopes(ToolRequest)[0].id
+    assert stage.frontend.envelopes(ToolResult)[0].in_reply_to == stage.frontend.envelopes(ToolRequest)[0].id
     told = [
-        [subject for subject in stage.door.subjects(query_id) if not subject.startswith(("query", "generation"))]
+        [subject for subject in stage.frontend.subjects(query_id) if not subject.startswith(("query", "generation"))]
         for query_id in ("q1", "q2")
     ]
     assert told[0] == told[1]  # the first request to a tool, for which the bus has to subscribe, is no different
@@ -132,11 +132,11 @@ async def test_calls_of_one_message_run_side_by_side_and_one_that_came_as_text_i
     stage.model.will_say(ToolCall("dice", {"sides": 4}), ToolCall("dice", {"sides": 6}))
     stage.model.will_say('{"name": "dice", "arguments": {"sides": 8}}')
     stage.model.will_say("All.")
-    await stage.door.ask("Roll!", "q1")
-    await stage.door.hears(ToolRequest, 2)
-    await stage.door.hears(AgentTransition, to_state="WAITING_FOR_TOOL")
+    await stage.frontend.ask("Roll!", "q1")
+    await stage.frontend.hears(ToolRequest, 2)
+    await stage.frontend.hears(AgentTransition, to_state="WAITING_FOR_TOOL")
     dice.may_fall.set()
-    response = await stage.door.hears(ResponseGeneration)
+    response = await stage.frontend.hears(ResponseGeneration)
     assert [record.result for record in response.tool_calls] == ["a 3 of 4", "a 5 of 6", "a 7 of 8"]
     assert response.degraded == ("the call of dice came as text",)
 
@@ -151,8 +151,8 @@ async def test_a_query_that_brings_its_history_or_has_no_session_uses_and_leaves
         ("Alone", {"session": None}),
     ):
         stage.model.will_say(f"{query}.")
-        await stage.door.ask(query, query, **fields)
-        await stage.door.hears(ResponseGeneration, query_id=query)
+        await stage.frontend.ask(query, query, **fields)
+        await stage.frontend.hears(ResponseGeneration, query_id=query)
     said = [[message["content"] for message in asked.messages[1:]] for asked in stage.model.asked]
     assert said == [["First"], ["Elsewhere", "Second"], ["First", "First.", "Third"], ["Alone"]]
 
@@ -163,22 +163,22 @@ async def test_sessions_are_answered_side_by_side_and_one_session_in_order(stage
     stage.model.will_say(slow, "one", to="first of red")
     stage.model.will_say("two", to="second of red")
     stage.model.will_say("three", to="first of green")
-    await stage.door.ask("first of red", "r1", session="red")
-    await stage.door.ask("second of red", "r2", session="red")
-    await stage.door.ask("first of green", "g1", session="green")
-    assert (await stage.door.hears(ResponseGeneration)).answer == "three"
-    await stage.door.hears(QueryAccepted, query_id="r2")
+    await stage.frontend.ask("first of red", "r1", session="red")
+    await stage.frontend.ask("second of red", "r2", session="red")
+    await stage.frontend.ask("first of green", "g1", session="green")
+    assert (await stage.frontend.hears(ResponseGeneration)).answer == "three"
+    await stage.frontend.hears(QueryAccepted, query_id="r2")
     assert [asked.query for asked in stage.model.asked] == ["first of red", "first of green"]
     slow.set()
-    await stage.door.hears(ResponseGeneration, 3)
-    assert [response.query_id for response in stage.door.of(ResponseGeneration)] == ["g1", "r1", "r2"]
+    await stage.frontend.hears(ResponseGeneration, 3)
+    assert [response.query_id for response in stage.frontend.of(ResponseGeneration)] == ["g1", "r1", "r2"]
 
 
 async def test_an_answer_that_reached_its_limit_is_cut_off_and_says_so(stage: Any) -> None:
     await stage.generator(max_answer_tokens=300)
     stage.model.will_say("And so on and", Done(Usage(2, 300), reason="length"))
-    await stage.door.ask("Count!", "q1")
-    response = await stage.door.hears(ResponseGeneration)
+    await stage.frontend.ask("Count!", "q1")
+    response = await stage.frontend.hears(ResponseGeneration)
     assert (response.answer, response.cut_off, response.degraded) == ("And so on and", True, (CUT_OFF,))
     assert stage.model.asked[0].options["num_predict"] == 300
 
@@ -200,8 +200,8 @@ async def answer(stage: Any, query_id: str, *said: Any, **fields: Any) -> Respon
     """A query of a program that keeps its conversation itself."""
     for message in said:
         stage.model.will_say(*message) if isinstance(message, list) else stage.model.will_say(message)
-    await stage.door.ask("How is the weather in Oslo?", query_id, session=None, history=(), **fields)
-    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id=query_id)
+    await stage.frontend.ask("How is the weather in Oslo?", query_id, session=None, history=(), **fields)
+    response: ResponseGeneration = await stage.frontend.hears(ResponseGeneration, query_id=query_id)
     return response
 
 
@@ -359,14 +359,14 @@ class Talk:
 
     async def ask(self, options: AnswerOptions | None = None, **fields: Any) -> ResponseGeneration:
         self.number += 1
-        await self.stage.door.ask("What is this?", f"q{self.number}", options=options, **fields)
-        response: ResponseGeneration = await self.stage.door.hears(ResponseGeneration, query_id=f"q{self.number}")
+        await self.stage.frontend.ask("What is this?", f"q{self.number}", options=options, **fields)
+        response: ResponseGeneration = await self.stage.frontend.hears(ResponseGeneration, query_id=f"q{self.number}")
         return response
 
     async def fails(self, options: AnswerOptions | None = None, **fields: Any) -> tuple[str, str]:
         self.number += 1
-        await self.stage.door.ask("What is this?", f"q{self.number}", options=options, **fields)
-        error = (await self.stage.door.hears(QueryFailed, query_id=f"q{self.number}")).error
+        await self.stage.frontend.ask("What is this?", f"q{self.number}", options=options, **fields)
+        error = (await self.stage.frontend.hears(QueryFailed, query_id=f"q{self.number}")).error
         return error.kind, error.message
 
 
@@ -466,9 +466,9 @@ async def test_who_waits_for_a_model_that_is_away_is_informed_and_may_cancel(sta
     )
     await stage.serve(agent)
     stage.model.will_say(AwayDelta("it is away"), asyncio.Event())
-    await stage.door.ask("Where?", "q1")
-    assert (await stage.door.hears(GenerationWaiting)).reason == "it is away"
+    await stage.frontend.ask("Where?", "q1")
+    assert (await stage.frontend.hears(GenerationWaiting)).reason == "it is away"
     assert (agent.details()["model"], agent.details()["problem"]) == ("stand-in", "it is away")
-    await stage.door.cancel("q1")
-    response = await stage.door.hears(ResponseGeneration)
+    await stage.frontend.cancel("q1")
+    response = await stage.frontend.hears(ResponseGeneration)
     assert (response.status, response.degraded, response.model) == ("cancelled", ("it is away",), "stand-in")

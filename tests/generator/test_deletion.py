@@ -42,12 +42,12 @@ ERROR = ErrorInfo(kind="gave_up", message=SECRET)
 
 async def delete(stage: Stage, session_id: str = "s") -> ConversationResult:
     request = ConversationRequest(verb="delete", key=session_id)
-    result: ConversationResult = await stage.door.bus.request(request, ConversationResult, 15)
+    result: ConversationResult = await stage.frontend.bus.request(request, ConversationResult, 15)
     return result
 
 
 async def shown(stage: Stage) -> ConversationResult:
-    result: ConversationResult = await stage.door.bus.request(
+    result: ConversationResult = await stage.frontend.bus.request(
         ConversationRequest(verb="session", key="s"), ConversationResult, 5
     )
     return result
@@ -55,22 +55,22 @@ async def shown(stage: Stage) -> ConversationResult:
 
 async def answered(stage: Stage, query_id: str = "q") -> None:
     stage.model.will_say(f"Noted: {SECRET}")
-    await stage.door.ask(SECRET, query_id)
-    await stage.door.hears(ResponseGeneration, query_id=query_id)
+    await stage.frontend.ask(SECRET, query_id)
+    await stage.frontend.hears(ResponseGeneration, query_id=query_id)
 
 
 async def test_a_session_with_an_open_query_is_not_deleted(stage: Stage) -> None:
     await stage.generator()
     await answered(stage)
     stage.model.will_say(asyncio.Event())
-    await stage.door.ask("wait", "open")
-    await stage.door.hears(QueryAccepted, query_id="open")
+    await stage.frontend.ask("wait", "open")
+    await stage.frontend.hears(QueryAccepted, query_id="open")
     result = await delete(stage)
     assert result.error.kind == "conflict"
     assert "wait for its end or cancel it" in result.error.message
     assert [turn["query_id"] for turn in (await shown(stage)).value["turns"]] == ["q", "open"]
-    await stage.door.cancel("open")
-    await stage.door.hears(ResponseGeneration, query_id="open")
+    await stage.frontend.cancel("open")
+    await stage.frontend.hears(ResponseGeneration, query_id="open")
 
 
 async def test_an_outcome_that_had_not_left_yet_leaves_before_the_deletion(
@@ -82,7 +82,7 @@ async def test_an_outcome_that_had_not_left_yet_leaves_before_the_deletion(
         await record.accept(NewTurn("q", "s", None, "e", SECRET, body))
         response = ResponseGeneration(query_id="q", status="answered", query=SECRET, answer=SECRET)
         await record.finish("q", TurnStatus.ANSWERED, SECRET, response.subject, response.encode().decode())
-        deletion = RecordDeletion(stage.door.bus, record, OutcomePublisher(stage.door.bus, record))
+        deletion = RecordDeletion(stage.frontend.bus, record, OutcomePublisher(stage.frontend.bus, record))
         deleted, redacted = await deletion.delete("s")
     assert (deleted, redacted) == (1, 2)
     assert files_with(tmp_path, SECRET) == []
@@ -101,7 +101,7 @@ async def test_a_deletion_that_ended_half_way_is_told_again_when_it_is_repeated(
         assert (await delete(stage)).error.kind == "store_failed"
     assert (await shown(stage)).value["turns"]
     assert (await delete(stage)).value["deleted_turns"] == 1
-    assert len(stage.door.of(SessionDeleted)) == 2
+    assert len(stage.frontend.of(SessionDeleted)) == 2
 
 
 async def test_files_that_only_a_deleted_session_has_named_go_with_it(
@@ -114,7 +114,7 @@ async def test_files_that_only_a_deleted_session_has_named_go_with_it(
             body = QueryReceived(query_id=query_id, query="?", attachments=named).encode().decode()
             await record.accept(NewTurn(query_id, session, None, "e", "?", body))
             await record.finish(query_id, TurnStatus.FAILED, None, QueryFailed.subject, failure(query_id))
-        deletion = RecordDeletion(stage.door.bus, record, OutcomePublisher(stage.door.bus, record), files=files)
+        deletion = RecordDeletion(stage.frontend.bus, record, OutcomePublisher(stage.frontend.bus, record), files=files)
         await deletion.delete("s")
         assert [file.name for file in (tmp_path / "attachments").iterdir()] == [shared]
         await deletion.delete("t")
@@ -135,13 +135,15 @@ async def test_a_deleted_session_has_left_no_word_in_any_file_and_the_notice_of_
     assert (result.value["session_id"], result.value["deleted_turns"]) == ("s", 1)
     assert result.value["redacted_messages"] >= 3  # the query, its answer, and the dialog that is recorded
     assert files_with(tmp_path, SECRET) == []
-    [notice] = stage.door.envelopes(SessionDeleted, deleted_session_id="s")
+    [notice] = stage.frontend.envelopes(SessionDeleted, deleted_session_id="s")
     assert (notice.session_id, notice.user_id) == (None, "user")
     [entry] = await stage.on_record(notice.correlation_id)
     assert not entry.redacted
     late = ToolResult(query_id="q", call_id="q:0:0", tool="dice", result=SECRET)
-    sent = await stage.door.bus.publish(late, Trace("q", None, "s"))
-    await stage.door.bus.publish(QueryCancel(query_id="unknown"))  # on record when this returns, and what was before it
+    sent = await stage.frontend.bus.publish(late, Trace("q", None, "s"))
+    await stage.frontend.bus.publish(
+        QueryCancel(query_id="unknown")
+    )  # on record when this returns, and what was before it
     assert files_with(tmp_path, sent.id)
     assert files_with(tmp_path, SECRET) == []
     gone = ErrorInfo(kind="not_found", message="there is no session nowhere")
@@ -183,19 +185,19 @@ async def recall(stage: Stage, query_id: str, *then: Any) -> None:
     await stage.tool(RecallTool(Settingless()))
     stage.model.will_say(ToolCall("recall", {}), to="What is Mau?")
     stage.model.will_say(*then, to="What is Mau?")
-    await stage.door.ask("What is Mau?", query_id, session="other")
+    await stage.frontend.ask("What is Mau?", query_id, session="other")
 
 
 async def memory_deletes(stage: Stage, query_id: str = "q") -> int:
     """Have the memory say that it has deleted an engram; gives how often it was acknowledged before."""
     before = len(stage.acknowledged())
-    await stage.door.bus.publish(MemoryDeleted(engram_id=ENGRAM, query_id=query_id))
+    await stage.frontend.bus.publish(MemoryDeleted(engram_id=ENGRAM, query_id=query_id))
     return before
 
 
 async def record(stage: Stage, verb: str, key: str) -> ConversationResult:
     request = ConversationRequest.model_validate({"verb": verb, "key": key})
-    result: ConversationResult = await stage.door.bus.request(request, ConversationResult, 10)
+    result: ConversationResult = await stage.frontend.bus.request(request, ConversationResult, 10)
     return result
 
 
@@ -205,12 +207,12 @@ async def test_what_another_session_has_recalled_of_it_is_gone_from_the_record_a
     await stage.generator()
     await answered(stage)
     stage.model.will_say("Nothing.")
-    await stage.door.ask("And else?", "q1")
+    await stage.frontend.ask("And else?", "q1")
     await recall(stage, "q2", "A cat.")
     for query_id in ("q", "q1", "q2"):
         await stage.end_of(query_id)
     before = await memory_deletes(stage)
-    await stage.door.until(lambda: len(stage.acknowledged()) > before)
+    await stage.frontend.until(lambda: len(stage.acknowledged()) > before)
     assert files_with(tmp_path, SECRET, name="conversation.db*") == []
     assert [turn["query_id"] for turn in (await record(stage, "session", "s")).value["turns"]] == ["q1"]
     assert (await record(stage, "query", "q")).error.kind == "not_found"
@@ -241,16 +243,16 @@ async def test_a_turn_that_has_just_recalled_it_ends_first_and_does_not_bring_it
     await stage.generator()
     if recalls:
         await recall(stage, "q2", may_end, "A cat.")
-        await stage.door.until(lambda: len(stage.model.asked) == 2)
+        await stage.frontend.until(lambda: len(stage.model.asked) == 2)
     else:
         await answered(stage)
         stage.model.will_say(may_end, "Still here.", to="Wait")
-        await stage.door.ask("Wait", "q2")
-        await stage.door.hears(QueryAccepted, query_id="q2")
+        await stage.frontend.ask("Wait", "q2")
+        await stage.frontend.hears(QueryAccepted, query_id="q2")
     before = await memory_deletes(stage)
     await asyncio.wait_for(put_off.wait(), 20)
     assert len(stage.acknowledged()) == before
     may_end.set()
-    await stage.door.hears(ResponseGeneration, query_id="q2")
-    await stage.door.until(lambda: len(stage.acknowledged()) > before + 1)
+    await stage.frontend.hears(ResponseGeneration, query_id="q2")
+    await stage.frontend.until(lambda: len(stage.acknowledged()) > before + 1)
     assert files_with(tmp_path, SECRET, name="*" if recalls else "conversation.db*") == []

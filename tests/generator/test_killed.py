@@ -43,15 +43,15 @@ async def test_killed_once_at_any_point_it_gives_one_answer_and_asks_neither_mod
     await stage.tool(dice)
     stage.model.will_say(ToolCall("dice", {}))
     stage.model.will_say("A 5.")
-    await stage.door.ask("Roll!", "q1")
+    await stage.frontend.ask("Roll!", "q1")
     await first.dead()
     await stage.generator()
     response = await stage.end_of("q1")
     assert (response.status, response.answer) == ("answered", "A 5.")
     assert [record.result for record in response.tool_calls] == ["a 5 of 6"]
     assert (len(stage.model.asked), dice.rolls) == (2, [6])
-    await stage.door.hears(AnswerDialog)
-    assert len({envelope.id for envelope in stage.door.envelopes(AnswerDialog)}) == 1
+    await stage.frontend.hears(AnswerDialog)
+    assert len({envelope.id for envelope in stage.frontend.envelopes(AnswerDialog)}) == 1
 
 
 async def test_killed_at_one_point_after_the_other_it_gives_one_answer(stage: Any, dice: Any) -> None:
@@ -60,7 +60,7 @@ async def test_killed_at_one_point_after_the_other_it_gives_one_answer(stage: An
     await stage.tool(dice)
     stage.model.will_say(ToolCall("dice", {}))
     stage.model.will_say("A 5.")
-    await stage.door.ask("Roll!", "q1")
+    await stage.frontend.ask("Roll!", "q1")
     await first.dead()
     for point in ("turn.step_stored", "turn.results_in", "turn.end_stored", "generator.delivered", "turn.published"):
         await (await stage.doomed_generator(point)).dead()
@@ -77,7 +77,7 @@ async def deaths(stage: Any, times: int, beside: str = "") -> None:
         for query in deadly:
             stage.model.will_say(asyncio.Event(), to=query)
         process = await stage.generator()
-        await stage.door.until(lambda before=before: all(times_asked(stage, q) > n for q, n in before.items()))
+        await stage.frontend.until(lambda before=before: all(times_asked(stage, q) > n for q, n in before.items()))
         await process.kill()
 
 
@@ -86,8 +86,8 @@ def times_asked(stage: Any, query: str) -> int:
 
 
 async def test_a_query_that_kills_every_process_is_given_up_and_the_others_are_answered(stage: Any) -> None:
-    await stage.door.ask("poison", "q1")
-    await stage.door.ask("innocent", "q2", session="other")
+    await stage.frontend.ask("poison", "q1")
+    await stage.frontend.ask("innocent", "q2", session="other")
     await deaths(stage, 2, beside="innocent")
     stage.model.will_say("Yes.", to="innocent")
     await deaths(stage, 3)
@@ -97,7 +97,7 @@ async def test_a_query_that_kills_every_process_is_given_up_and_the_others_are_a
         "gave_up",
         "5 processes died while handling it, 3 of them because of this message alone",
     )
-    dead = await stage.door.hears(BusDead)
+    dead = await stage.frontend.hears(BusDead)
     assert (dead.participant, dead.dead_subject) == (CONSUMER, "query.received")
     assert (await stage.end_of("q2")).answer == "Yes."
 
@@ -105,27 +105,27 @@ async def test_a_query_that_kills_every_process_is_given_up_and_the_others_are_a
 async def test_a_query_is_given_up_on_the_journal_s_word_alone(stage: Any) -> None:
     generator = await stage.generator()
     stage.model.will_say("Still", asyncio.Event(), " here.")
-    await stage.door.ask("Well?", "q1")
-    await stage.door.hears(GenerationToken)
+    await stage.frontend.ask("Well?", "q1")
+    await stage.frontend.hears(GenerationToken)
     letter = BusDead(
         participant=CONSUMER, envelope_id="e", dead_subject="query.received",
         error=ErrorInfo(kind="gave_up", message="forged"),
     )  # fmt: skip
-    said = await stage.door.bus.publish(letter, Trace("q1"))
+    said = await stage.frontend.bus.publish(letter, Trace("q1"))
     await generator.participant.give_up(letter, said)
-    assert stage.door.of(QueryFailed) == []
+    assert stage.frontend.of(QueryFailed) == []
     assert (await generator.participant._conversation.turn("q1")).outcome is None
 
 
 async def test_a_query_that_hangs_in_its_third_process_stops_no_other_session(stage: Any) -> None:
-    await stage.door.ask("poison", "q1")
+    await stage.frontend.ask("poison", "q1")
     await deaths(stage, 2)
     for text in ("poison", "behind it", "beside it"):
         stage.model.will_say(asyncio.Event() if text == "poison" else "Yes.", to=text)
     await stage.generator()
-    await stage.door.until(lambda: times_asked(stage, "poison") == 3)
-    await stage.door.ask("behind it", "q2")
-    await stage.door.ask("beside it", "q3", session="other")
+    await stage.frontend.until(lambda: times_asked(stage, "poison") == 3)
+    await stage.frontend.ask("behind it", "q2")
+    await stage.frontend.ask("beside it", "q3", session="other")
     assert (await stage.end_of("q3")).answer == "Yes."
     assert [asked.query for asked in stage.model.asked] == [*["poison"] * 3, "beside it"]
 
@@ -134,17 +134,17 @@ async def test_a_query_that_hangs_in_its_third_process_stops_no_other_session(st
 async def test_a_query_that_was_begun_is_given_up_in_the_record_of_its_session_too(stage: Any) -> None:
     await stage.journal(max_deliver=1)
     first = await stage.doomed_generator("turn.accepted")
-    await stage.door.ask("poison", "q1")
+    await stage.frontend.ask("poison", "q1")
     await first.dead()
     for _ in range(2):
         await (await stage.doomed_generator("turn.accepted")).dead()
     await stage.generator()
     failed = await stage.end_of("q1")
     assert failed.error.kind == "gave_up"
-    await stage.door.ask("poison", "q1")
-    assert await stage.door.hears(QueryFailed, 2) == failed
+    await stage.frontend.ask("poison", "q1")
+    assert await stage.frontend.hears(QueryFailed, 2) == failed
     stage.model.will_say("Yes.")
-    await stage.door.ask("And now?", "q2")
+    await stage.frontend.ask("And now?", "q2")
     assert (await stage.end_of("q2")).answer == "Yes."
     assert [message["content"] for message in stage.model.asked[0].messages[1:]] == ["And now?"]
 
@@ -154,13 +154,13 @@ async def test_a_query_that_is_given_up_after_its_end_was_stored_has_that_end(st
     await stage.journal(max_deliver=1)
     stage.model.will_say("Yes.")
     first = await stage.doomed_generator("turn.end_stored")
-    await stage.door.ask("Well?", "q1")
+    await stage.frontend.ask("Well?", "q1")
     await first.dead()
     for _ in range(2):
         await (await stage.doomed_generator("generator.delivered")).dead()
     await stage.generator()
     assert (await stage.end_of("q1")).answer == "Yes."
-    assert [dead.error.kind for dead in stage.door.of(BusDead)] == ["gave_up"]
+    assert [dead.error.kind for dead in stage.frontend.of(BusDead)] == ["gave_up"]
 
 
 @pytest.mark.thorough
@@ -169,7 +169,7 @@ async def test_a_letter_that_kills_processes_too_is_followed_by_another_and_the_
 ) -> None:
     await stage.journal(max_deliver=1)
     first = await stage.doomed_generator("generator.delivered")
-    await stage.door.ask("poison", "q1")
+    await stage.frontend.ask("poison", "q1")
     await first.dead()
     for _ in range(2):
         await (await stage.doomed_generator("generator.delivered")).dead()
@@ -179,8 +179,8 @@ async def test_a_letter_that_kills_processes_too_is_followed_by_another_and_the_
         for _ in range(3):
             await (await stage.doomed_generator("letter")).dead()
     await stage.generator()
-    await stage.door.hears(BusDead, 2)
-    assert [dead.dead_subject for dead in stage.door.of(BusDead)] == ["query.received", "bus.dead"]
+    await stage.frontend.hears(BusDead, 2)
+    assert [dead.dead_subject for dead in stage.frontend.of(BusDead)] == ["query.received", "bus.dead"]
     assert (await stage.end_of("q1")).error.kind == "gave_up"
 
 
@@ -189,7 +189,7 @@ async def test_a_turn_whose_process_died_after_its_cancellation_ends_with_what_w
     await stage.tool(dice)
     dice.may_fall.clear()
     stage.model.will_say("I roll.", ToolCall("dice", {}))
-    await stage.door.ask("Roll!", "q1")
+    await stage.frontend.ask("Roll!", "q1")
     await asyncio.wait_for(dice.started.wait(), 10)
     conversation = first.participant._conversation
     store = conversation.cancel
@@ -200,7 +200,7 @@ async def test_a_turn_whose_process_died_after_its_cancellation_ends_with_what_w
 
     conversation.cancel = cancel_and_die
     stage.model.will_say(asyncio.Event())  # the tool may hear of it first, and be done before the turn is
-    await stage.door.cancel("q1")
+    await stage.frontend.cancel("q1")
     await first.dead()
     await stage.generator()
     response = await stage.end_of("q1")
@@ -217,11 +217,11 @@ async def test_a_cancellation_that_was_acknowledged_outlives_the_process(stage: 
 
     first.participant._conversation.finish = never
     stage.model.will_say("So far", asyncio.Event())
-    await stage.door.ask("Well?", "q1")
-    await stage.door.hears(GenerationToken)
-    await stage.door.cancel("q1")
+    await stage.frontend.ask("Well?", "q1")
+    await stage.frontend.hears(GenerationToken)
+    await stage.frontend.cancel("q1")
     await asyncio.wait_for(stuck.wait(), 10)
-    await stage.door.hears(JournalAck, consumer=CANCELS)
+    await stage.frontend.hears(JournalAck, consumer=CANCELS)
     await first.kill()
     await stage.generator()
     assert (await stage.end_of("q1")).status == "cancelled"
@@ -231,10 +231,10 @@ async def test_a_cancellation_that_was_acknowledged_outlives_the_process(stage: 
 @pytest.mark.thorough
 async def test_a_cancellation_of_a_query_still_to_come_outlives_the_process(stage: Any) -> None:
     first = await stage.generator()
-    await stage.door.cancel("q1")
-    await stage.door.hears(JournalAck, consumer=CANCELS)
+    await stage.frontend.cancel("q1")
+    await stage.frontend.hears(JournalAck, consumer=CANCELS)
     await first.kill()
     await stage.generator()
-    await stage.door.ask("Well?", "q1")
+    await stage.frontend.ask("Well?", "q1")
     assert (await stage.end_of("q1")).error.kind == "cancelled"
     assert stage.model.asked == []

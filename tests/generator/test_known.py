@@ -94,15 +94,15 @@ async def test_an_answer_that_was_made_without_what_is_pinned_says_so(
     monkeypatch.setattr(known_facts, "START_SECONDS", 0.01)
     monkeypatch.setattr(known_facts, "ANSWER_SECONDS", 0.01)
     generator = await stage.generator()
-    await stage.door.bus.publish(supervised("starting"))
-    await stage.door.until(lambda: generator.participant._facts.are_missing(None))
+    await stage.frontend.bus.publish(supervised("starting"))
+    await stage.frontend.until(lambda: generator.participant._facts.are_missing(None))
     for number, degraded in (("q1", (NOT_TOLD,)), ("q2", ())):
         stage.model.will_say("Hello.")
-        await stage.door.ask("Hello?", number, session=None)
-        response = await stage.door.hears(ResponseGeneration, query_id=number)
+        await stage.frontend.ask("Hello?", number, session=None)
+        response = await stage.frontend.hears(ResponseGeneration, query_id=number)
         assert response.degraded == degraded
-        await stage.door.bus.publish(supervised("failed"))  # of whom nothing can be had, and everybody knows
-        await stage.door.until(lambda: not generator.participant._facts.are_missing(None))
+        await stage.frontend.bus.publish(supervised("failed"))  # of whom nothing can be had, and everybody knows
+        await stage.frontend.until(lambda: not generator.participant._facts.are_missing(None))
 
 
 async def test_what_was_known_before_a_memory_is_started_again_counts_without_a_wait(memory: Memory) -> None:

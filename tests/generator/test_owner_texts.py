@@ -43,8 +43,8 @@ class Told:
         self.asked += 1
         query_id = f"q{self.asked}"
         query = QueryReceived(query_id=query_id, query="Well?", **fields)
-        await self.stage.door.bus.publish(query, Trace(query_id, None, f"s{self.asked}", user))
-        return await self.stage.door.hears(ResponseGeneration, query_id=query_id)  # type: ignore[no-any-return]
+        await self.stage.frontend.bus.publish(query, Trace(query_id, None, f"s{self.asked}", user))
+        return await self.stage.frontend.hears(ResponseGeneration, query_id=query_id)  # type: ignore[no-any-return]
 
     def prompt(self) -> str:
         """The last one's system messages."""
@@ -108,7 +108,7 @@ async def test_what_the_owner_has_written_is_told_to_nobody_else(told: Told) -> 
 async def test_the_prompt_is_shown_as_it_would_be_told_now_with_what_is_left_out(told: Told) -> None:
     (told.settings / "SOUL.md").write_text("Dry.")
     told.instructions.write_text(ORDER)
-    request = told.stage.door.bus.request
+    request = told.stage.frontend.bus.request
     shown = (await request(ConversationRequest(verb="prompt"), ConversationResult, 10.0)).value
     assert [section["name"] for section in shown["sections"]][:2] == ["role", "soul"]
     assert ["is not trusted" in problem for problem in shown["problems"]] == [True]

@@ -72,11 +72,11 @@ async def ask(stage: Any, *said: Any, query_id: str = "q1", session: str = "s", 
         stage.model.will_say(call)
     stage.model.will_say("Done.")
     wanted = AnswerOptions.model_validate(options) if options else None
-    await stage.door.ask("Write a list!", query_id, session=session, options=wanted)
+    await stage.frontend.ask("Write a list!", query_id, session=session, options=wanted)
 
 
 async def calls(stage: Any, query_id: str = "q1") -> tuple[ToolCallRecord, ...]:
-    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id=query_id)
+    response: ResponseGeneration = await stage.frontend.hears(ResponseGeneration, query_id=query_id)
     return response.tool_calls
 
 
@@ -90,10 +90,10 @@ def message(call: ToolCallRecord) -> str:
 
 async def test_the_model_reads_what_its_user_has_said(study: Any) -> None:
     await ask(study, ToolCall(CLARIFICATION, QUESTION))
-    asked = await study.door.hears(ApprovalRequest)
+    asked = await study.frontend.hears(ApprovalRequest)
     assert (asked.tool, asked.args, asked.level, asked.category) == (CLARIFICATION, QUESTION, "L0", "meta")
-    await study.door.hears(AgentTransition, to_state="WAITING_FOR_APPROVAL")
-    assert study.door.of(ToolRequest) == []
+    await study.frontend.hears(AgentTransition, to_state="WAITING_FOR_APPROVAL")
+    assert study.frontend.of(ToolRequest) == []
     for answer in (None, " \n"):
         refused = await decide(study, "q1:0:0", answer=answer)
         assert refused.error is not None and refused.error.kind == "invalid"
@@ -101,10 +101,10 @@ async def test_the_model_reads_what_its_user_has_said(study: Any) -> None:
     assert (await decide(study, "q1:0:0", "allow_session", answer=" blue \n", of_user="user")).error is None
     [call] = await calls(study)
     assert (call.result, call.error, call.tainted) == ("blue", None, False)
-    assert (await study.door.hears(ToolResult, query_id="q1")).result == "blue"
-    decision = await study.door.hears(ApprovalDecision)
+    assert (await study.frontend.hears(ToolResult, query_id="q1")).result == "blue"
+    decision = await study.frontend.hears(ApprovalDecision)
     assert (decision.answer, decision.decision) == ("blue", "allow")  # of one answer nothing is remembered
-    remembered = await study.door.bus.request(PermissionRequest(verb="remembered"), PermissionResult, SECONDS)
+    remembered = await study.frontend.bus.request(PermissionRequest(verb="remembered"), PermissionResult, SECONDS)
     assert remembered.remembered == ()
 
 
@@ -115,7 +115,7 @@ async def test_a_user_who_says_nothing_is_no_failure_of_the_turn(study: Any) -> 
     assert faulty.error is not None and faulty.error.kind == "bad_arguments"
     assert unanswered.error is not None and unanswered.error.kind == "unanswered"
     assert message(unanswered) == "the user gave no answer; go on without an answer, and say what you assume"
-    assert len(study.door.of(ApprovalRequest)) == 1
+    assert len(study.frontend.of(ApprovalRequest)) == 1
 
 
 async def test_silence_is_no_answer_and_denies_a_plan(stage: Any, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ async def test_an_open_question_is_waited_for_as_long_as_it_is_open(monkeypatch:
 @pytest.mark.parametrize("answered", [True, pytest.param(False, marks=pytest.mark.thorough)])
 async def test_a_turn_that_another_process_goes_on_with_asks_nothing_again(study: Any, answered: bool) -> None:
     await ask(study, ToolCall(CLARIFICATION, QUESTION))
-    await study.door.hears(ApprovalRequest)
+    await study.frontend.hears(ApprovalRequest)
     await study._generator.kill()
     if answered:
         await decide(study, "q1:0:0", answer="blue")
@@ -177,7 +177,7 @@ async def test_questions_and_plans_are_offered_where_somebody_is_there_and_not_e
     await ask(study, ToolCall(CLARIFICATION, QUESTION), PROPOSE, query_id="q2", mode="dontAsk")
     assert [call.error and call.error.kind for call in await calls(study, "q2")] == ["unknown_tool"] * 2
     assert not {CLARIFICATION, PROPOSE_PLAN} & set(study.model.asked[1].tools)
-    assert study.door.of(ApprovalRequest) == []
+    assert study.frontend.of(ApprovalRequest) == []
 
 
 async def test_without_a_gatekeeper_or_where_the_owner_wants_no_questions_none_is_offered(stage: Any) -> None:
@@ -225,11 +225,11 @@ def test_an_address_in_the_users_own_answer_is_given_by_the_user_and_one_in_an_o
 
 async def test_the_whole_plan_is_shown_and_what_is_approved_is_done_call_by_call(study: Any) -> None:
     await ask(study, PROPOSE, WRITE, mode="plan")
-    asked = await study.door.hears(ApprovalRequest, call_id="q1:0:0")
+    asked = await study.frontend.hears(ApprovalRequest, call_id="q1:0:0")
     assert (asked.tool, asked.args, asked.level, asked.category) == (PROPOSE_PLAN, PLAN, "L0", "meta")
-    created = await study.door.hears(PlanCreated)
+    created = await study.frontend.hears(PlanCreated)
     assert (created.call_id, created.title, created.steps) == ("q1:0:0", PLAN["title"], tuple(PLAN["steps"]))
-    await study.door.hears(AgentTransition, to_state="WAITING_FOR_APPROVAL")
+    await study.frontend.hears(AgentTransition, to_state="WAITING_FOR_APPROVAL")
     assert (await decide(study, "q1:0:0", "allow_session", answer=" oat milk, please ")).error is None
     refused = await decide(study, "q1:2:0", mode="acceptEdits")
     assert refused.error is not None and refused.error.kind == "forbidden"  # a call is approved without a mode
@@ -238,9 +238,9 @@ async def test_the_whole_plan_is_shown_and_what_is_approved_is_done_call_by_call
     assert proposed.result is not None and "has approved the plan. What changes something still asks" in proposed.result
     assert proposed.result.endswith("The user adds: oat milk, please") and not proposed.tainted
     assert (written.result, study.pen.written) == ("Written.", ["milk"])
-    decision = await study.door.hears(ApprovalDecision, call_id="q1:0:0")
+    decision = await study.frontend.hears(ApprovalDecision, call_id="q1:0:0")
     assert (decision.answer, decision.decision) == ("oat milk, please", "allow")
-    remembered = await study.door.bus.request(PermissionRequest(verb="remembered"), PermissionResult, SECONDS)
+    remembered = await study.frontend.bus.request(PermissionRequest(verb="remembered"), PermissionResult, SECONDS)
     assert remembered.remembered == ()
 
 
@@ -251,7 +251,7 @@ async def test_before_a_plan_is_approved_nothing_but_reading_is_done_and_a_denie
     assert (message(first), message(written), study.pen.written) == (NOT_BEFORE, NOT_BEFORE, [])
     assert proposed.error is not None and proposed.error.kind == "denied"
     assert "the user said no: not on paper" in message(proposed)
-    assert len(study.door.of(ApprovalRequest)) == 1
+    assert len(study.frontend.of(ApprovalRequest)) == 1
 
 
 async def test_a_changed_plan_asks_again_and_an_approval_holds_for_its_turn_and_plan_alone(study: Any) -> None:
@@ -263,7 +263,7 @@ async def test_a_changed_plan_asks_again_and_an_approval_holds_for_its_turn_and_
     await decide(study, "q2:4:0", "deny")
     before, *_, after = await calls(study, "q2")
     assert (message(before), message(after), study.pen.written) == (NOT_BEFORE, NOT_BEFORE, [])
-    assert [asked.args for asked in study.door.of(ApprovalRequest)] == [PLAN, PLAN, OTHER]
+    assert [asked.args for asked in study.frontend.of(ApprovalRequest)] == [PLAN, PLAN, OTHER]
 
 
 @pytest.mark.parametrize("mode", ["plan", None])
@@ -273,8 +273,8 @@ async def test_the_owner_may_approve_that_edits_need_no_more_approval(study: Any
     proposed, written = await calls(study)
     assert proposed.result is not None and "What can be undone is done without asking" in proposed.result
     assert written.result == "Written."
-    assert len(study.door.of(ApprovalRequest)) == 1
-    assert (await study.door.hears(ApprovalDecision)).mode == "acceptEdits"
+    assert len(study.frontend.of(ApprovalRequest)) == 1
+    assert (await study.frontend.hears(ApprovalDecision)).mode == "acceptEdits"
 
 
 @pytest.mark.thorough
@@ -291,17 +291,17 @@ async def test_a_user_does_not_decide_that_edits_need_no_approval(stage: Any, tm
 
 async def test_a_forged_approval_on_the_bus_runs_nothing(study: Any) -> None:
     await ask(study, PROPOSE, WRITE, mode="plan")
-    await study.door.hears(ApprovalRequest)
+    await study.frontend.hears(ApprovalRequest)
     forged = ApprovalDecision(
         query_id="q1", call_id="q1:0:0", session_id="s", tool=PROPOSE_PLAN, decision="allow", by="page",
         mode="acceptEdits", decided_at=1.0,
     )  # fmt: skip
-    await study.door.bus.publish(forged, Trace("q1", None, "s", "user"))
+    await study.frontend.bus.publish(forged, Trace("q1", None, "s", "user"))
     asking = GrantRequest(query_id="q1", call_id="q1:2:0", tool="pen", args=MILK, mode="plan")
-    result = await study.door.bus.request(asking, GrantResult, SECONDS)
+    result = await study.frontend.bus.request(asking, GrantResult, SECONDS)
     assert (result.decision, result.grant) == ("deny", None)
     forged_call = ToolRequest(query_id="q1", call_id="q1:2:0", tool="pen", args=MILK)
-    done = await study.door.bus.request(forged_call, ToolResult, SECONDS)
+    done = await study.frontend.bus.request(forged_call, ToolResult, SECONDS)
     assert done.error is not None and done.error.kind == "not_granted"
     await decide(study, "q1:0:0", "deny")
     _, written = await calls(study)
@@ -310,7 +310,7 @@ async def test_a_forged_approval_on_the_bus_runs_nothing(study: Any) -> None:
 
 async def test_a_turn_or_gatekeeper_that_is_killed_asks_nothing_again_and_goes_by_what_was_decided(study: Any) -> None:
     await ask(study, PROPOSE, WRITE, mode="plan")
-    await study.door.hears(ApprovalRequest)
+    await study.frontend.hears(ApprovalRequest)
     await study._generator.kill()
     await decide(study, "q1:0:0", mode="acceptEdits")
     keeper = next(served for served in study._served if served.participant.name == "gatekeeper")
@@ -330,10 +330,10 @@ async def test_nobody_is_shown_what_is_no_plan_neither_by_the_model_nor_by_a_gen
     for number, args in enumerate(({}, {"title": "x", "steps": []}, {**PLAN, "hidden": "and more"}, {"title": "x"})):
         assert FAULTS[PROPOSE_PLAN](args).endswith("Expected: title, steps.")
         asking = GrantRequest(query_id="q", call_id=f"q:{number}:0", tool=PROPOSE_PLAN, args=args, mode="plan")
-        result = await study.door.bus.request(asking, GrantResult, SECONDS)
-        assert (result.decision, study.door.of(ApprovalRequest)) == ("deny", [])
+        result = await study.frontend.bus.request(asking, GrantResult, SECONDS)
+        assert (result.decision, study.frontend.of(ApprovalRequest)) == ("deny", [])
     asking = GrantRequest(query_id="q", call_id="q:9:0", tool=PROPOSE_PLAN, args=PLAN, mode="dontAsk")
-    assert (await study.door.bus.request(asking, GrantResult, SECONDS)).decision == "deny"
+    assert (await study.frontend.bus.request(asking, GrantResult, SECONDS)).decision == "deny"
 
 
 async def test_each_step_that_is_reported_is_heard_and_who_looks_sees_how_far_it_is(study: Any) -> None:
@@ -344,10 +344,10 @@ async def test_each_step_that_is_reported_is_heard_and_who_looks_sees_how_far_it
     assert len({tuple(asked.tools) for asked in study.model.asked}) == 1
     assert [call.result for call in made[1:]] == ["Steps left: 1, 2", "Steps left: 2", None]
     assert message(made[3]) == "plan_step: the plan has 2 steps"
-    told = [(step.call_id, step.index, step.state) for step in study.door.of(PlanStep)]
+    told = [(step.call_id, step.index, step.state) for step in study.frontend.of(PlanStep)]
     assert told == [("q1:0:0", 0, "doing"), ("q1:0:0", 0, "done")]
     view = QueryView("q1")
-    [response], [envelope] = study.door.of(ResponseGeneration), study.door.envelopes(ResponseGeneration)
+    [response], [envelope] = study.frontend.of(ResponseGeneration), study.frontend.envelopes(ResponseGeneration)
     view.receive(response, envelope)
     plan = view.as_json()["plan"]
     assert (plan.status, [step.state for step in plan.steps]) == ("approved", ["done", "open"])
@@ -382,19 +382,19 @@ async def desk(stage: Any, tmp_path: Path) -> Any:
 async def keep(stage: Any, query_id: str, *lists: Any, **fields: Any) -> ResponseGeneration:
     """A turn in which the model sets these lists, one after the other."""
     await ask(stage, *(ToolCall(TODO_LIST, {"items": items}) for items in lists), query_id=query_id, **fields)
-    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id=query_id)
+    response: ResponseGeneration = await stage.frontend.hears(ResponseGeneration, query_id=query_id)
     return response
 
 
 async def test_each_list_that_the_model_sets_is_published_and_the_next_turn_has_it_in_its_history(desk: Any) -> None:
     response = await keep(desk, "q1", DONE, LIST)
-    heard = [tuple(item.state for item in update.items) for update in desk.door.of(TodoUpdated, query_id="q1")]
+    heard = [tuple(item.state for item in update.items) for update in desk.frontend.of(TodoUpdated, query_id="q1")]
     assert heard == [("done", "dropped"), ("doing", "open")]
     assert [call.result for call in response.tool_calls] == [
         "The list is kept: 1 done, 1 dropped", "The list is kept: 1 open, 1 doing",
     ]  # fmt: skip
     assert not response.tainted and not any(call.tainted for call in response.tool_calls)
-    assert [request.tool for request in desk.door.of(ToolRequest)] == [TODO_LIST, TODO_LIST]
+    assert [request.tool for request in desk.frontend.of(ToolRequest)] == [TODO_LIST, TODO_LIST]
     await desk.end_of("q1")  # what was said before its end is on record with it
     assert len(await desk.on_record("q1", TodoUpdated)) == 2
     for query_id, session in (("q2", "s"), ("q3", "other")):
@@ -406,7 +406,7 @@ async def test_each_list_that_the_model_sets_is_published_and_the_next_turn_has_
     assert "write it" not in str(third.sent)
     [call] = (await keep(desk, "q4", [{"text": "x", "state": "finished"}])).tool_calls
     assert call.error is not None and call.error.kind == "bad_arguments" and "items.0.state" in call.error.message
-    assert desk.door.of(TodoUpdated, query_id="q4") == []
+    assert desk.frontend.of(TodoUpdated, query_id="q4") == []
 
 
 async def test_who_looks_at_the_query_sees_the_list_while_it_runs_and_afterwards(desk: Any) -> None:
@@ -415,7 +415,7 @@ async def test_who_looks_at_the_query_sees_the_list_while_it_runs_and_afterwards
     for kind in (ToolRequest, ToolResult, TodoUpdated, ResponseGeneration):
         if kind is ResponseGeneration:
             assert [dict(item) for item in view.partial_answer()["todo"]] == LIST
-        [message], [envelope] = desk.door.of(kind, query_id="q1"), desk.door.envelopes(kind, query_id="q1")
+        [message], [envelope] = desk.frontend.of(kind, query_id="q1"), desk.frontend.envelopes(kind, query_id="q1")
         kinds += [news.kind for news in view.receive(message, envelope) or ()]
     assert kinds == ["tool_call", "tool_result", "todo", "response"]
     assert [dict(item) for item in view.as_json()["todo"]] == LIST
@@ -437,14 +437,14 @@ def test_what_is_left_of_a_list_is_told_where_the_call_that_has_set_it_is_not_in
 async def test_a_turn_that_another_process_goes_on_with_has_its_list(desk: Any) -> None:
     desk._deadly, desk._passes = "turn.step_stored", 2  # after the call and its result
     desk.model.will_say(ToolCall(TODO_LIST, {"items": LIST}))
-    await desk.door.ask("Make a program", "q1", session="s")
+    await desk.frontend.ask("Make a program", "q1", session="s")
     await desk._generator.dead()
     desk.model.will_say("Done.")
     await desk.generator()
-    response = await desk.door.hears(ResponseGeneration, query_id="q1")
+    response = await desk.frontend.hears(ResponseGeneration, query_id="q1")
     assert [dict(item) for item in latest_list(call.model_dump() for call in response.tool_calls)] == LIST
     assert desk.model.asked[-1].messages[-1]["content"] == "The list is kept: 1 open, 1 doing"
-    assert len(desk.door.of(TodoUpdated)) == 1
+    assert len(desk.frontend.of(TodoUpdated)) == 1
 
 
 async def test_the_list_is_offered_beside_tools_that_change_something_and_not_else(

@@ -25,11 +25,11 @@ async def test_a_second_process_takes_over_and_the_first_one_ends(
     await stage.tool(dice)
     stage.model.will_say(ToolCall("dice", {}))
     stage.model.will_say("The", asyncio.Event())
-    await stage.door.ask("Roll!", "q1")
-    await stage.door.hears(GenerationToken)
+    await stage.frontend.ask("Roll!", "q1")
+    await stage.frontend.hears(GenerationToken)
     stage.model.will_say("The five.")
     await stage.generator()
-    await stage.door.hears(JournalFenced, instance=first.bus.instance)
+    await stage.frontend.hears(JournalFenced, instance=first.bus.instance)
     await first.ended()
     response = await stage.end_of("q1")
     assert (response.status, response.answer) == ("answered", "The five.")
@@ -42,17 +42,17 @@ async def test_a_process_that_was_replaced_and_does_not_know_it_yet_says_nothing
     first = await stage.generator()
     thawed, slow = asyncio.Event(), asyncio.Event()
     stage.model.will_say("One", thawed, ".")
-    await stage.door.ask("Well?", "q1")
-    await stage.door.hears(GenerationToken, text="One")
+    await stage.frontend.ask("Well?", "q1")
+    await stage.frontend.hears(GenerationToken, text="One")
     stage.model.will_say("Two", slow, ".")
     await stage.generator()
-    await stage.door.hears(GenerationToken, text="Two")
+    await stage.frontend.hears(GenerationToken, text="Two")
     thawed.set()
     await first.ended()
-    assert stage.door.of(ResponseGeneration) == []
+    assert stage.frontend.of(ResponseGeneration) == []
     slow.set()
     assert (await stage.end_of("q1")).answer == "Two."
-    assert stage.door.of(AgentTransition, action="FAIL") == stage.door.of(QueryFailed) == []
+    assert stage.frontend.of(AgentTransition, action="FAIL") == stage.frontend.of(QueryFailed) == []
 
 
 @pytest.mark.thorough
@@ -64,15 +64,15 @@ async def test_asked_to_stop_again_and_again_in_a_long_turn_it_does_so_at_once_a
         stage.model.will_say("The", asyncio.Event())
         served = await stage.generator()
         if attempt == 1:
-            await stage.door.ask("Well?", "q1")
-        await stage.door.hears(GenerationToken, attempt=attempt)
+            await stage.frontend.ask("Well?", "q1")
+        await stage.frontend.hears(GenerationToken, attempt=attempt)
         started = time.monotonic()
         await served.stop()
         assert time.monotonic() - started < STOP_SECONDS / 2
     stage.model.will_say("The end.")
     await stage.generator()
     assert (await stage.end_of("q1")).answer == "The end."
-    assert stage.door.of(BusDead) == []
+    assert stage.frontend.of(BusDead) == []
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ async def test_where_the_journal_was_lost_it_hands_in_what_is_open_and_ends_it(
     await stage.tool(dice)
     stage.model.will_say(ToolCall("dice", {}))
     stage.model.will_say("A 5.")
-    asked = await stage.door.ask("Roll!", "q1")
+    asked = await stage.frontend.ask("Roll!", "q1")
     await first.dead()
     await stage.no_journal()
     lose_journal(stage.database.parent)
@@ -98,7 +98,7 @@ async def test_where_the_journal_was_lost_it_hands_in_what_is_open_and_ends_it(
     await stage.generator()
     response = await stage.end_of("q1")
     assert (response.answer, len(stage.model.asked), dice.rolls) == ("A 5.", 2, [6])
-    [envelope] = stage.door.envelopes(ResponseGeneration)
+    [envelope] = stage.frontend.envelopes(ResponseGeneration)
     assert (envelope.cause_id, envelope.session_id, envelope.user_id) == (asked.id, "s", "user")
 
 
@@ -108,7 +108,7 @@ async def test_what_the_journal_has_no_room_for_is_handed_in_until_it_has(
 ) -> None:
     monkeypatch.setattr(outcomes, "RETRY_SECONDS", 0.01)
     first = await stage.doomed_generator("turn.accepted")
-    asked = await stage.door.ask("Well?", "q1")
+    asked = await stage.frontend.ask("Well?", "q1")
     await first.dead()
     await stage.no_journal()
     lose_journal(stage.database.parent)
@@ -124,7 +124,7 @@ async def test_what_the_journal_has_no_room_for_is_handed_in_until_it_has(
         patch.setattr(JournalStore, "commit", has_no_room)
         await stage.journal()
         await stage.generator()
-        await stage.door.hears(JournalConfirmed, 2, refused=(asked.id,))
+        await stage.frontend.hears(JournalConfirmed, 2, refused=(asked.id,))
     assert (await stage.end_of("q1")).answer == "Yes."
 
 

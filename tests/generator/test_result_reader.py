@@ -52,8 +52,8 @@ async def read(stage: Any, *calls: dict[str, Any], query_id: str = "q1") -> list
     for args in calls:
         stage.model.will_say(ToolCall(READ_RESULT, args))
     stage.model.will_say("Done.")
-    await stage.door.ask("Read!", query_id)
-    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id=query_id)
+    await stage.frontend.ask("Read!", query_id)
+    response: ResponseGeneration = await stage.frontend.hears(ResponseGeneration, query_id=query_id)
     return list(response.tool_calls)
 
 
@@ -65,10 +65,10 @@ async def test_a_generator_that_was_killed_while_it_read_on_goes_on_reading(stag
     stage.model.will_say(ToolCall("library", {}))
     stage.model.will_say(ToolCall(READ_RESULT, {"start": 3000}))
     stage.model.will_say("Done.")
-    await stage.door.ask("Read!", "q1")
+    await stage.frontend.ask("Read!", "q1")
     await doomed.dead()
     await stage.generator()
-    _, part = (await stage.door.hears(ResponseGeneration, query_id="q1")).tool_calls
+    _, part = (await stage.frontend.hears(ResponseGeneration, query_id="q1")).tool_calls
     assert (part.tainted, part.result.startswith(LONG[3000:3100])) == (True, True)
 
 
@@ -99,8 +99,8 @@ async def test_the_model_reads_on_where_the_text_was_cut_off_to_its_end(library:
     assert "".join(texts) == LONG[SHOWN : SHOWN + 2 * PART_CHARS]
     assert f"[Characters 1000 to 9000 of {end}. To read on, call read_result with start=9000.]" in parts[0].result
     assert last.result == f"{LONG[-5:]}\n\n[Characters {end - 5} to {end} of {end}.]"
-    [request, *_] = library.door.of(ToolRequest, tool=READ_RESULT)
-    [result, *_] = library.door.of(ToolResult, tool=READ_RESULT)
+    [request, *_] = library.frontend.of(ToolRequest, tool=READ_RESULT)
+    [result, *_] = library.frontend.of(ToolResult, tool=READ_RESULT)
     assert (request.call_id, result.call_id, result.result) == (parts[0].call_id, parts[0].call_id, parts[0].result)
     assert (last.sources, last.links, last.tainted) == (("engram:e1",), ("https://a.example/",), False)
 
@@ -118,8 +118,8 @@ async def test_what_cannot_be_read_is_explained(library: Any) -> None:
         assert (record.error.kind, why in record.error.message) == (kind, True)
     library.model.will_say(ToolCall(READ_RESULT, {"call_id": "q1:0:0", "start": 0}))
     library.model.will_say("Done.")
-    await library.door.ask("And now?", "q2")
-    [record] = (await library.door.hears(ResponseGeneration, query_id="q2")).tool_calls
+    await library.frontend.ask("And now?", "q2")
+    [record] = (await library.frontend.hears(ResponseGeneration, query_id="q2")).tool_calls
     assert record.error.message == "read_result: no result of this turn was cut off"
     library.blobs.remove(str(first.whole["$blob"]))
     library.blobs.put = lambda data: first.whole["$blob"]  # as if it were there until the call had ended
@@ -139,13 +139,13 @@ async def test_a_small_model_reads_on_though_the_tool_is_not_on_its_list_and_nob
     await stage.generator()
     await stage.tool(Library())
     await stage.tool(Impostor())
-    letter = await stage.door.hears(BusDead)
+    letter = await stage.frontend.hears(BusDead)
     assert letter.error.message == "tool read_result of read_result is refused: every turn has one of that name"
     stage.model.will_say(ToolCall("library", {}))
     stage.model.will_say(json.dumps({"name": READ_RESULT, "arguments": {"call_id": "0:0", "start": SHOWN}}))
     stage.model.will_say("Done.")
-    await stage.door.ask("Read!", "q1")
-    response = await stage.door.hears(ResponseGeneration, query_id="q1")
+    await stage.frontend.ask("Read!", "q1")
+    response = await stage.frontend.hears(ResponseGeneration, query_id="q1")
     _, part = response.tool_calls
     assert response.answer == "Done." and part.result.startswith(LONG[SHOWN : SHOWN + PART_CHARS])
     assert stage.model.asked[0].tools == ["library"]

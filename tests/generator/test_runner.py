@@ -111,8 +111,8 @@ RECALLED = (RecallScore(engram_id="e1", relevance=0.4, similarity=0.5, parts={"w
 
 async def requests(stage: Any, times: int) -> list[Envelope]:
     """The first requests on the bus, as soon as there are so many."""
-    await stage.door.hears(ToolRequest, times)
-    envelopes: list[Envelope] = stage.door.envelopes(ToolRequest)
+    await stage.frontend.hears(ToolRequest, times)
+    envelopes: list[Envelope] = stage.frontend.envelopes(ToolRequest)
     return envelopes[:times]
 
 
@@ -122,7 +122,7 @@ async def answer(stage: Any, envelope: Envelope, *, call_id: str = "") -> None:
     result = ToolResult(
         query_id="q1", call_id=call_id or asked, tool="roll", result=f"result of {asked}", recalled=RECALLED
     )
-    await stage.door.bus.publish(result, envelope.trace(), in_reply_to=envelope.id)
+    await stage.frontend.bus.publish(result, envelope.trace(), in_reply_to=envelope.id)
 
 
 def call_ids(envelopes: list[Envelope]) -> list[str]:
@@ -137,18 +137,18 @@ async def test_what_was_said_before_the_model_server_died_is_withdrawn_and_in_no
     stage.model.will_say(ThinkingDelta("Hm."), "It is Be", ToolCall("roll", {}), gone, read_on, "It is Rome.")
     running = await process()
     task = running.start()
-    waiting = await stage.door.hears(GenerationWaiting)
+    waiting = await stage.frontend.hears(GenerationWaiting)
     assert (waiting.reason, waiting.attempt) == (gone.note, 2)
     view, kinds = QueryView("q1"), list[str]()
-    for message in [*stage.door.of(GenerationThinking), *stage.door.of(GenerationToken), waiting]:
-        kinds += [news.kind for news in view.receive(message, stage.door.heard[0]) or ()]
+    for message in [*stage.frontend.of(GenerationThinking), *stage.frontend.of(GenerationToken), waiting]:
+        kinds += [news.kind for news in view.receive(message, stage.frontend.heard[0]) or ()]
     assert kinds[-2:] == ["snapshot", "waiting"]
     assert (view.answer, view.thinking) == ("", "")
     read_on.set()
     response = await asyncio.wait_for(task, SECONDS)
     assert (response.answer, response.thinking, response.tool_calls) == ("It is Rome.", "", ())
     assert response.degraded == (gone.note,)
-    assert {token.attempt for token in stage.door.of(GenerationToken) if "Rome" in token.text} == {2}
+    assert {token.attempt for token in stage.frontend.of(GenerationToken) if "Rome" in token.text} == {2}
 
 
 async def test_how_far_the_prompt_is_read_is_told_a_few_times_a_second_and_never_of_a_short_one(
@@ -158,7 +158,7 @@ async def test_how_far_the_prompt_is_read_is_told_a_few_times_a_second_and_never
     stage.model.will_say(short, *long, "It is Rome.")
     running = await process()
     response = await asyncio.wait_for(running.start(), SECONDS)
-    told = stage.door.of(GenerationProgress)
+    told = stage.frontend.of(GenerationProgress)
     assert response.answer == "It is Rome."
     assert told and {each.total for each in told} == {9000}
     assert len(told) < len(long) / 2
@@ -168,7 +168,7 @@ LIGHTS = ('{"na', 'me": "turn_on_', 'lights", "argu', 'ments": {"a": {}}', "}")
 
 
 def said(stage: Any) -> str:
-    return "".join(token.text for token in stage.door.of(GenerationToken))
+    return "".join(token.text for token in stage.frontend.of(GenerationToken))
 
 
 async def test_a_call_that_is_written_as_text_is_shown_to_nobody_and_one_of_no_tool_is_answered(
@@ -201,7 +201,7 @@ async def test_half_a_call_is_not_the_answer_of_a_turn_that_was_stopped(stage: A
     stage.model.will_say("Well.\n", LIGHTS[0], LIGHTS[1], asyncio.Event())
     running = await process()
     task = running.start()
-    await stage.door.hears(GenerationToken)
+    await stage.frontend.hears(GenerationToken)
     running.runner.cancel()
     response = await asyncio.wait_for(task, SECONDS)
     assert response.status == "cancelled" and "{" not in response.answer
@@ -252,14 +252,14 @@ async def test_a_process_that_was_replaced_leaves_its_turn_to_the_successor(
     stage.model.will_say("Do", thawed, "ne.")
     frozen = await process()
     ending = frozen.start()
-    await stage.door.hears(GenerationToken)
+    await stage.frontend.hears(GenerationToken)
     successor = await process()
     thawed.set()
     with pytest.raises(StoreFenced):
         await asyncio.wait_for(ending, SECONDS)
     stage.model.will_say("Done.")
     assert (await asyncio.wait_for(successor.run(), SECONDS)).answer == "Done."
-    assert stage.door.of(AgentTransition, action="FAIL") == []
+    assert stage.frontend.of(AgentTransition, action="FAIL") == []
 
 
 CALL = ToolCall("roll", {})
@@ -312,7 +312,7 @@ async def test_each_call_of_the_model_is_in_the_usage_with_its_times_also_one_th
     running = await process()
     task = running.start()
     await answer(stage, (await requests(stage, 1))[0])
-    await stage.door.hears(GenerationToken)
+    await stage.frontend.hears(GenerationToken)
     running.runner.cancel()
     first, second = (await asyncio.wait_for(task, SECONDS)).usage.steps
     assert first.started <= first.first_token <= first.ended <= second.started <= second.first_token <= second.ended

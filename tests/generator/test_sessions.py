@@ -43,13 +43,13 @@ SECRET = "Mau is my cat"
 async def ask(stage: Stage, text: str, query_id: str, answer: str, session_id: str = "s", **fields: Any) -> None:
     stage.model.will_say(answer)
     message = QueryReceived(query_id=query_id, query=text, **fields)
-    await stage.door.bus.publish(message, Trace(query_id, None, session_id))
-    await stage.door.hears(ResponseGeneration, query_id=query_id)
+    await stage.frontend.bus.publish(message, Trace(query_id, None, session_id))
+    await stage.frontend.hears(ResponseGeneration, query_id=query_id)
 
 
 async def told(stage: Stage, verb: str, key: str = "s", **fields: Any) -> Any:
     request = ConversationRequest.model_validate({"verb": verb, "key": key, **fields})
-    result: ConversationResult = await stage.door.bus.request(request, ConversationResult, 15)
+    result: ConversationResult = await stage.frontend.bus.request(request, ConversationResult, 15)
     return result.value if result.error is None else result.error
 
 
@@ -67,7 +67,7 @@ async def test_the_model_is_told_in_a_branch_what_was_said_before_it_and_not_wha
         await ask(stage, f"Question {number}", f"q{number}", f"Answer {number}")
     first, again = await branch(stage), await branch(stage)
     assert first == again and first["branched_from"] == {"session_id": "s", "query_id": "q2"}
-    assert len(stage.door.of(SessionBranched)) == 1
+    assert len(stage.frontend.of(SessionBranched)) == 1
     for taken in ("b", "s"):
         assert (await branch(stage, "q3", taken)).kind == "conflict"
     await ask(stage, "Question 2, edited", "edited", "Another answer", "b")
@@ -85,7 +85,7 @@ async def test_a_title_and_a_pin_are_on_record_before_they_are_told(stage: Stage
     assert (line["title"], line["renamed"], line["pinned"]) == ("Greetings", True, False)
     line = await told(stage, "change", labels={"pinned": True})
     assert (line["title"], line["pinned"]) == ("Greetings", True)
-    assert [(each.title, each.pinned) for each in stage.door.of(SessionChanged)] == [
+    assert [(each.title, each.pinned) for each in stage.frontend.of(SessionChanged)] == [
         ("Greetings", False), ("Greetings", True),
     ]  # fmt: skip
     line = await told(stage, "change", labels={"title": None})
@@ -124,7 +124,7 @@ async def test_what_is_on_record_and_was_not_stored_any_more_is_stored_by_the_ne
         (SessionChanged(session_id="s", title="Kept", changed_at=1.0), "s"),
         (SessionBranched(session_id="b", branched_from="s", before="q2", branched_at=2.0), "b"),
     ):
-        await stage.door.bus.publish(message, Trace(f"change of {session_id}", None, session_id))
+        await stage.frontend.bus.publish(message, Trace(f"change of {session_id}", None, session_id))
     stored = asyncio.Event()
     branched = SessionChanges.branched
 
@@ -164,22 +164,22 @@ async def test_the_memory_s_deletion_of_an_exchange_takes_its_copies_unless_it_i
         await ask(stage, SECRET, f"{session}1", f"Noted: {SECRET}", session)
         await ask(stage, "And now?", f"{session}2", "Nothing.", session)
         await told(stage, "branch", session, before=f"{session}2", branch_id=f"b of {session}")
-    assert len(stage.door.of(ResponseGeneration)) == 4  # from which alone a memory learns
-    await stage.door.bus.publish(MemoryDeleted(engram_id="e" * 32, query_id="s1"), Trace("one exchange"))
+    assert len(stage.frontend.of(ResponseGeneration)) == 4  # from which alone a memory learns
+    await stage.frontend.bus.publish(MemoryDeleted(engram_id="e" * 32, query_id="s1"), Trace("one exchange"))
     while await answers(stage, "b of s"):
         pass
     assert await answers(stage, "s") == ["Nothing."]
     forgetting: list[asyncio.Task[object]] = []
     gone = MemoryDeleted(engram_id="f" * 32, query_id="t1")
-    stage.door.bus.subscribe(
+    stage.frontend.bus.subscribe(
         SessionDeleted.subject,
-        lambda _: forgetting.append(asyncio.create_task(stage.door.bus.publish(gone, Trace("session")))),
+        lambda _: forgetting.append(asyncio.create_task(stage.frontend.bus.publish(gone, Trace("session")))),
     )
-    await stage.door.bus.ready()
+    await stage.frontend.bus.ready()
     await told(stage, "delete", "t")
     await asyncio.gather(*forgetting)
     number = (await stage.on_record("session", MemoryDeleted))[-1].number
-    await stage.door.until(lambda: number in stage.acknowledged())
+    await stage.frontend.until(lambda: number in stage.acknowledged())
     assert await answers(stage, "b of t") == [f"Noted: {SECRET}"]
 
 
@@ -265,7 +265,7 @@ async def test_an_imported_conversation_goes_on_with_its_history_as_untrusted_co
     await ask(stage, "What is Mau?", "q1", "A cat.", "i")
     asked = [message["content"] for message in stage.model.asked[-1].messages[-3:]]
     assert asked == [SECRET, "Noted.", "What is Mau?"]
-    assert (await stage.door.hears(ResponseGeneration, query_id="q1")).tainted
+    assert (await stage.frontend.hears(ResponseGeneration, query_id="q1")).tainted
     assert (await told(stage, "session", "i"))["imported_from"] == "ChatGPT"
     await told(stage, "delete", "i")
     await served.stop()

@@ -20,15 +20,15 @@ Asked = Callable[[int], Awaitable[None]]
 
 def said(stage: Any, query_id: str) -> list[str]:
     """What the generator has said of a query."""
-    mine = [envelope for envelope in stage.door.heard if envelope.sender == "generator"]
+    mine = [envelope for envelope in stage.frontend.heard if envelope.sender == "generator"]
     return [envelope.subject for envelope in mine if envelope.correlation_id == query_id]
 
 
 async def live(stage: Any, query: str, query_id: str, session: str = "s") -> Envelope:
     """A copy that no journal has heard and nobody sends again."""
     message = QueryReceived(query_id=query_id, query=query)
-    envelope: Envelope = stage.door.bus.seal(message, Trace(query_id, None, session, "user"))
-    await stage.door.bus.send(envelope)
+    envelope: Envelope = stage.frontend.bus.seal(message, Trace(query_id, None, session, "user"))
+    await stage.frontend.bus.send(envelope)
     return envelope
 
 
@@ -49,7 +49,7 @@ def asked(stage: Any, until: Until) -> Asked:
 async def asked_without_record(stage: Any, asked: Asked, *items: Any) -> asyncio.Task[Envelope]:
     """Ask while there is no journal; returns when the model has said everything that it will say."""
     stage.model.will_say(*items)
-    asking = asyncio.create_task(stage.door.ask("Well?", "q1"))
+    asking = asyncio.create_task(stage.frontend.ask("Well?", "q1"))
     await asked(1)
     for _ in range(200):  # rounds of the loop, in which whatever is said too early would be heard
         await asyncio.sleep(0)
@@ -107,7 +107,7 @@ async def test_another_text_of_the_same_query_is_answered_by_itself(stage: Any, 
     await live(stage, "First", "q1")
     await asked(1)
     await stage.journal()
-    await stage.door.ask("Second", "q1")
+    await stage.frontend.ask("Second", "q1")
     assert (await stage.end_of("q1")).answer == "Of the second text."
     assert [each.query for each in stage.model.asked] == ["First", "Second"]
 
@@ -120,9 +120,9 @@ async def test_queries_of_a_session_that_arrive_swapped_are_answered_as_they_are
     second = await live(stage, "Second", "q2")
     await asked(1)
     await stage.journal()
-    await stage.door.ask("First", "q1")
+    await stage.frontend.ask("First", "q1")
     await stage.end_of("q1")
-    await stage.door.ask("Second", "q2", envelope_id=second.id)
+    await stage.frontend.ask("Second", "q2", envelope_id=second.id)
     assert (await stage.end_of("q2")).answer == "Two."
     assert [each.query for each in stage.model.asked] == ["Second", "First", "Second"]
     assert [message["content"] for message in stage.model.asked[-1].messages[1:]] == ["First", "One.", "Second"]
@@ -146,7 +146,7 @@ async def test_a_cancelled_query_s_call_is_closed_unseen(stage: Any, generator: 
     stage.model.will_say("So far", asyncio.Event())
     await live(stage, "Well?", "q1")
     await asked(1)
-    cancelling = asyncio.create_task(stage.door.cancel("q1"))
+    cancelling = asyncio.create_task(stage.frontend.cancel("q1"))
     await asyncio.wait_for(stage.model.closed_early.wait(), 10)
     assert said(stage, "q1") == []
     cancelling.cancel()
@@ -157,9 +157,9 @@ async def test_of_a_session_that_is_answering_nothing_is_computed_ahead(stage: A
     may_go_on = asyncio.Event()
     stage.model.will_say(may_go_on, "One.", to="First")
     stage.model.will_say("Two.", to="Second")
-    await stage.door.ask("First", "q1")
+    await stage.frontend.ask("First", "q1")
     await asked(1)
-    await stage.door.ask("Second", "q2")
+    await stage.frontend.ask("Second", "q2")
     assert len(stage.model.asked) == 1
     may_go_on.set()
     assert (await stage.end_of("q2")).answer == "Two."
@@ -177,7 +177,7 @@ async def test_killed_before_the_first_release_its_successor_gives_the_one_answe
     first = await stage.doomed_generator(point)
     for _ in range(2):
         stage.model.will_say("Yes.")
-    await stage.door.ask("Well?", "q1")
+    await stage.frontend.ask("Well?", "q1")
     await first.dead()
     before = said(stage, "q1")
     assert not any(subject.startswith("generation") for subject in before)

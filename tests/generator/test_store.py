@@ -48,17 +48,17 @@ async def test_a_query_waits_until_it_can_be_stored_and_so_does_what_comes_after
     was_full = breaks(served, "accept")
     for name in ("first", "second", "other"):
         stage.model.will_say(f"The {name}.", to=name)
-    await stage.door.ask("first", "q1")
+    await stage.frontend.ask("first", "q1")
     await asyncio.wait_for(was_full.wait(), 10)
-    await stage.door.ask("second", "q2")
-    await stage.door.ask("other", "q3", session="other")
+    await stage.frontend.ask("second", "q2")
+    await stage.frontend.ask("other", "q3", session="other")
     assert (await stage.end_of("q3")).answer == "The other."
     assert [asked.query for asked in stage.model.asked] == ["other"]
     monkeypatch.setattr(served.participant._conversation, "accept", works)
     assert (await stage.end_of("q1")).answer == "The first."
     assert (await stage.end_of("q2")).answer == "The second."
     assert [message["content"] for message in stage.model.asked[-1].messages[1:]] == ["first", "The first.", "second"]
-    assert stage.door.of(QueryFailed) == []
+    assert stage.frontend.of(QueryFailed) == []
 
 
 @pytest.mark.parametrize(("method", "said"), [("add_steps", [3, 1]), ("finish", [1, 3])])
@@ -72,13 +72,13 @@ async def test_a_turn_that_cannot_be_stored_goes_on_from_its_last_step_until_it_
         for _ in range(times):
             stage.model.will_say(message, to="Roll!")
     stage.model.will_say("So it is.", to="Really?")
-    await stage.door.ask("Roll!", "q1")
-    await stage.door.ask("Really?", "q2")
+    await stage.frontend.ask("Roll!", "q1")
+    await stage.frontend.ask("Really?", "q2")
     assert (await stage.end_of("q1")).answer == "A 5."
     assert (await stage.end_of("q2")).answer == "So it is."
     assert [asked.query for asked in stage.model.asked] == ["Roll!"] * 4 + ["Really?"]
     assert dice.rolls == [6]
-    assert [response.status for response in stage.door.of(ResponseGeneration)] == ["answered", "answered"]
+    assert [response.status for response in stage.frontend.of(ResponseGeneration)] == ["answered", "answered"]
 
 
 async def test_a_call_leaves_and_an_answer_is_given_only_when_that_is_on_the_disk_and_results_wait_for_no_disk(
@@ -97,7 +97,7 @@ async def test_a_call_leaves_and_an_answer_is_given_only_when_that_is_on_the_dis
     await stage.tool(dice)
     stage.model.will_say(ToolCall("dice", {}))
     stage.model.will_say("A 5.")
-    await stage.door.ask("Roll!", "q1")
+    await stage.frontend.ask("Roll!", "q1")
     assert (await stage.end_of("q1")).answer == "A 5."
     accepted, step, results, end = commits[-4:]
     assert (accepted, step, results, end) == ((1, 0, False), (1, 0, True), (1, 1, False), (2, 1, True))
@@ -107,9 +107,9 @@ async def test_a_turn_that_is_cancelled_while_it_cannot_be_stored_ends_as_cancel
     served = await stage.generator()
     was_full = breaks(served, "finish", 3)
     stage.model.will_say("So far", asyncio.Event())
-    await stage.door.ask("Well?", "q1")
-    await stage.door.hears(GenerationToken)
-    await stage.door.cancel("q1")
+    await stage.frontend.ask("Well?", "q1")
+    await stage.frontend.hears(GenerationToken)
+    await stage.frontend.cancel("q1")
     await asyncio.wait_for(was_full.wait(), 10)
     assert (await stage.end_of("q1")).status == "cancelled"
     assert len(stage.model.asked) == 1
@@ -122,8 +122,8 @@ async def test_the_live_cancel_of_a_turn_whose_end_cannot_be_stored_holds_before
     served = await stage.generator()
     breaks(served, "finish", 3)
     stage.model.will_say("So far", asyncio.Event())
-    await stage.door.ask("Well?", "q1")
-    await stage.door.hears(GenerationToken)
+    await stage.frontend.ask("Well?", "q1")
+    await stage.frontend.hears(GenerationToken)
     served.participant._turns.stop("q1")
     assert (await stage.end_of("q1")).status == "cancelled"
     assert len(stage.model.asked) == 1
@@ -135,9 +135,9 @@ async def test_a_cancellation_that_cannot_be_stored_comes_again(stage: Any, brea
     served = await stage.generator()
     breaks(served, "cancel", 1)
     stage.model.will_say("So far", asyncio.Event())
-    await stage.door.ask("Well?", "q1")
-    await stage.door.hears(GenerationToken)
-    await stage.door.cancel("q1")
+    await stage.frontend.ask("Well?", "q1")
+    await stage.frontend.hears(GenerationToken)
+    await stage.frontend.cancel("q1")
     response = await stage.end_of("q1")
     assert (response.status, response.answer) == ("cancelled", "So far")
 
@@ -150,11 +150,11 @@ async def test_a_query_in_line_whose_cancellation_cannot_be_stored_as_its_end_co
     served = await stage.generator()
     slow = asyncio.Event()
     stage.model.will_say(slow, "One.", to="first")
-    await stage.door.ask("first", "q0")
-    await stage.door.ask("second", "q1")
-    await stage.door.hears(QueryAccepted, query_id="q1")
+    await stage.frontend.ask("first", "q0")
+    await stage.frontend.ask("second", "q1")
+    await stage.frontend.hears(QueryAccepted, query_id="q1")
     breaks(served, "finish", 1)
-    await stage.door.cancel("q1")
+    await stage.frontend.cancel("q1")
     slow.set()
     end = await stage.end_of("q1")
     assert (end.error.kind if isinstance(end, QueryFailed) else end.status) == "cancelled"
@@ -169,7 +169,7 @@ async def test_a_generator_that_waits_for_its_disk_stops_at_once_when_asked_to(
     was_full = breaks(served, method)
     for _ in range(2):
         stage.model.will_say("Yes.")
-    await stage.door.ask("Well?", "q1")
+    await stage.frontend.ask("Well?", "q1")
     await asyncio.wait_for(was_full.wait(), 10)
     started = time.monotonic()
     await served.stop()
@@ -192,5 +192,5 @@ async def test_a_query_whose_acceptance_could_not_be_told_is_answered_and_never_
 
     monkeypatch.setattr(served.bus, "publish", publish_no_acceptance)
     stage.model.will_say("Yes.")
-    await stage.door.ask("Well?", "q1")
+    await stage.frontend.ask("Well?", "q1")
     assert (await stage.end_of("q1")).answer == "Yes."

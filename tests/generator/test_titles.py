@@ -66,10 +66,10 @@ async def test_the_first_answer_gives_a_conversation_its_title_which_is_on_recor
     changes = SessionChanges(served.bus, SessionRecord(record, "A"))
     stage.model.will_say("Three minutes.")
     stage.model.will_say('{"title": "Steeping Darjeeling"}')
-    await stage.door.ask(QUESTION, "q1")
-    titled = await stage.door.hears(SessionTitled)
+    await stage.frontend.ask(QUESTION, "q1")
+    titled = await stage.frontend.hears(SessionTitled)
     assert (titled.session_id, titled.query_id, titled.title) == ("s", "q1", "Steeping Darjeeling")
-    assert (await stage.door.hears(ModelUsed)).purpose == "title"
+    assert (await stage.frontend.hears(ModelUsed)).purpose == "title"
     asked = stage.model.asked[1]
     assert QUESTION in asked.query and "Three minutes." in asked.query
     assert (asked.think, asked.tools, asked.options["num_predict"]) == (False, [], 60)
@@ -77,7 +77,7 @@ async def test_the_first_answer_gives_a_conversation_its_title_which_is_on_recor
     while not await stage.on_record("q1", SessionTitled):  # with the query, so that it is deleted with it
         pass  # it is on its way to the record
     stage.model.will_say("Yes.")
-    await stage.door.ask("Really?", "q2")
+    await stage.frontend.ask("Really?", "q2")
     await stage.end_of("q2")
     assert await titles_in(stage) == ["Steeping Darjeeling"]
     await changes.change("s", {"title": "Tea"})

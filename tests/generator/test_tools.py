@@ -26,8 +26,8 @@ from local.tools.tool import Tool, ToolSettings
 
 async def answer(stage: Any, number: int) -> ResponseGeneration:
     """Ask question `number`; its response."""
-    await stage.door.ask("Roll!", f"q{number}", session=None)
-    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id=f"q{number}")
+    await stage.frontend.ask("Roll!", f"q{number}", session=None)
+    response: ResponseGeneration = await stage.frontend.hears(ResponseGeneration, query_id=f"q{number}")
     return response
 
 
@@ -47,11 +47,11 @@ async def test_a_tool_that_appears_between_two_calls_of_the_model_changes_nothin
     slow = asyncio.Event()
     stage.model.will_say(slow, ToolCall("dice", {}))
     stage.model.will_say("Done.")
-    await stage.door.ask("Roll!", "q1")
-    await stage.door.hears(AgentTransition, to_state="GENERATING")
+    await stage.frontend.ask("Roll!", "q1")
+    await stage.frontend.hears(AgentTransition, to_state="GENERATING")
     await stage.tool(dice)
     slow.set()
-    [record] = (await stage.door.hears(ResponseGeneration)).tool_calls
+    [record] = (await stage.frontend.hears(ResponseGeneration)).tool_calls
     assert record.error is not None
     assert record.error.kind == "unknown_tool"  # the set offered is fixed for one call of the model
     assert [asked.tools for asked in stage.model.asked] == [[], []]  # a turn keeps its list
@@ -64,17 +64,17 @@ async def test_a_call_that_a_restarted_generator_repeats_is_known_to_its_living_
     await stage.tool(dice)
     dice.may_fall.clear()
     stage.model.will_say(ToolCall("dice", {}))
-    await stage.door.ask("Roll!", "q1")
+    await stage.frontend.ask("Roll!", "q1")
     await asyncio.wait_for(dice.started.wait(), 10)
     await first.kill()
     stage.model.will_say("A five.")
     await stage.generator()
-    await stage.door.hears(ToolRequest, 2)
+    await stage.frontend.hears(ToolRequest, 2)
     dice.may_fall.set()
-    [record] = (await stage.door.hears(ResponseGeneration)).tool_calls
+    [record] = (await stage.frontend.hears(ResponseGeneration)).tool_calls
     assert record.result == "a 5 of 6"
     assert dice.rolls == [6]
-    one, two = stage.door.envelopes(ToolRequest)
+    one, two = stage.frontend.envelopes(ToolRequest)
     assert one.id == two.id
 
 
@@ -84,7 +84,7 @@ async def test_a_tool_that_may_not_say_its_results_is_not_offered(stage: Any, di
     generator = await stage.generator()
     generator.bus.guard = SenderGuard(says.get)
     await stage.tool(dice)
-    dead = await stage.door.hears(BusDead)
+    dead = await stage.frontend.hears(BusDead)
     assert (dead.error.kind, dead.error.message) == ("refused_tool", "dice is not the tool dice")
     stage.model.will_say("Without.")
     await answer(stage, 1)
@@ -99,7 +99,7 @@ async def supervisor_says(stage: Any, dice: Any, state: str) -> None:
     status = {"name": "supervisor", "kind": "supervisor", "pid": 1, "instance": "s", "state": "ready"}
     other = ChildStatus(name="proxy", kind="proxy", state="ready")
     children = (other,) if state == "gone" else (other, child)
-    await stage.door.bus.publish(ParticipantStatus(**status, children=children))
+    await stage.frontend.bus.publish(ParticipantStatus(**status, children=children))
 
 
 async def test_a_call_of_a_tool_that_is_given_up_fails_at_once_and_says_why(stage: Any, dice: Any) -> None:
@@ -121,14 +121,14 @@ async def test_a_tool_that_never_answers_is_a_timeout_the_model_reads(stage: Any
     await stage.generator()
     seconds = -0.999  # and one more
     schema = ToolSchema(tool="void", description="Nothing.", parameters={}, safety="L0", timeout_seconds=seconds)
-    await stage.door.bus.publish(schema)
+    await stage.frontend.bus.publish(schema)
     stage.model.will_say(ToolCall("void", {}))
     stage.model.will_say("Nothing came.")
     [record] = (await answer(stage, 1)).tool_calls
     assert record.error is not None
     assert (record.error.kind, record.error.message) == ("timeout", "void did not answer within 0.001 s")
     assert stage.model.asked[1].messages[-1]["content"] == "Error (timeout): void did not answer within 0.001 s"
-    assert len(stage.door.of(AgentTransition, action="TOOL_TIMEOUT")) == 1
+    assert len(stage.frontend.of(AgentTransition, action="TOOL_TIMEOUT")) == 1
 
 
 async def test_a_tool_that_does_not_say_how_long_it_may_take_gets_what_is_configured(stage: Any) -> None:
@@ -142,7 +142,7 @@ async def test_a_tool_that_does_not_say_how_long_it_may_take_gets_what_is_config
         parameters: dict[str, Any] = Field(default_factory=dict)
 
     served = await stage.generator(tool_timeout_seconds=0.25)
-    await stage.door.bus.publish(SilentSchema())
+    await stage.frontend.bus.publish(SilentSchema())
     waited: list[float] = []
 
     async def request(message: Message, reply: type[Message], timeout: float, trace: Trace, **_: Any) -> Message:
@@ -182,11 +182,11 @@ async def test_a_tool_is_offered_from_when_it_is_heard_until_it_leaves_and_again
 ) -> None:
     await stage.serve(dice)
     await stage.generator()
-    await stage.door.hears(ToolSchemaRequest)
-    await stage.door.hears(ToolSchema, 2)  # it was there first, and is asked what it is
+    await stage.frontend.hears(ToolSchemaRequest)
+    await stage.frontend.hears(ToolSchema, 2)  # it was there first, and is asked what it is
     assert (await call_dice(stage)).result == "a 5 of 6"
     await next(served for served in stage._served if served.participant is dice).stop()
-    await stage.door.hears(ParticipantStatus, name="dice", state="stopping")
+    await stage.frontend.hears(ParticipantStatus, name="dice", state="stopping")
     assert (await call_dice(stage)).error.kind == "unknown_tool"
     await stage.tool(type(dice)())
     assert (await call_dice(stage)).result == "a 5 of 6"
@@ -219,9 +219,9 @@ async def test_a_call_under_way_ends_when_its_tool_is_given_up_or_taken_out(
 
 async def test_a_tool_that_beats_but_was_never_introduced_is_asked_and_an_observer_is_not(stage: Any) -> None:
     await stage.generator()
-    await stage.door.hears(ToolSchemaRequest)
+    await stage.frontend.hears(ToolSchemaRequest)
     for name, kind in (("critic", "agent"), ("dice", "tool")):
         status = ParticipantStatus(name=name, kind=kind, pid=1, instance="i", state="ready")
-        beat: Envelope = await stage.door.bus.publish(status)
-    await stage.door.hears(ToolSchemaRequest, 2)
-    assert [each.cause_id for each in stage.door.envelopes(ToolSchemaRequest)[1:]] == [beat.id]
+        beat: Envelope = await stage.frontend.bus.publish(status)
+    await stage.frontend.hears(ToolSchemaRequest, 2)
+    assert [each.cause_id for each in stage.frontend.envelopes(ToolSchemaRequest)[1:]] == [beat.id]

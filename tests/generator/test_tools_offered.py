@@ -118,8 +118,8 @@ def test_the_tools_that_everyday_questions_need_are_offered_whatever_the_questio
 
 
 async def ask(stage: Any, query_id: str, question: str, session: str = "s", **options: Any) -> ResponseGeneration:
-    await stage.door.ask(question, query_id, session=session, options=AnswerOptions(**options) if options else None)
-    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id=query_id)
+    await stage.frontend.ask(question, query_id, session=session, options=AnswerOptions(**options) if options else None)
+    response: ResponseGeneration = await stage.frontend.hears(ResponseGeneration, query_id=query_id)
     return response
 
 
@@ -134,7 +134,7 @@ async def test_later_turns_and_processes_of_a_session_have_its_list_and_other_se
     await first.stop()
     await stage.generator()
     served = await stage.tool(PenTool(tmp_path))
-    await stage.door.hears(ToolSchema, 3)
+    await stage.frontend.hears(ToolSchema, 3)
     for query_id, question, session in (("q2", "And?", "s"), ("q3", "Hello", "t"), ("q4", "Take the pen", "s")):
         stage.model.will_say("Well.")
         await ask(stage, query_id, question, session)

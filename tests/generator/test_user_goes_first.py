@@ -70,10 +70,10 @@ async def test_a_users_turn_ends_a_background_call_and_goes_before_all_that_wait
             await asyncio.wait_for(model.is_graded.wait(), 20)
             model.is_graded.clear()
             begun = model.grading
-            await stage.door.ask("Is it so?", query_id, session=query_id)
-            await stage.door.hears(GenerationToken, query_id=query_id)
+            await stage.frontend.ask("Is it so?", query_id, session=query_id)
+            await stage.frontend.hears(GenerationToken, query_id=query_id)
             assert model.grading == begun
-            await stage.door.hears(ResponseGeneration, query_id=query_id)
+            await stage.frontend.hears(ResponseGeneration, query_id=query_id)
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)

@@ -148,8 +148,8 @@ LONG = " and so on" * 40
 async def talk(stage: Any, first: int, last: int) -> None:
     for number in range(first, last + 1):
         stage.model.will_say(f"Answer {number}" + LONG, to=f"Question {number}")
-        await stage.door.ask(f"Question {number}", f"q{number}")
-        await stage.door.hears(ResponseGeneration, query_id=f"q{number}")
+        await stage.frontend.ask(f"Question {number}", f"q{number}")
+        await stage.frontend.hears(ResponseGeneration, query_id=f"q{number}")
 
 
 async def test_older_turns_are_summarised_and_a_restarted_generator_goes_on_with_that(stage: Any, dice: Any) -> None:
@@ -157,12 +157,12 @@ async def test_older_turns_are_summarised_and_a_restarted_generator_goes_on_with
         stage.model.will_say(SUMMARY)
     generator = await stage.generator(num_ctx=1024)
     await talk(stage, 1, 9)
-    compaction = await stage.door.hears(ContextCompacted)
+    compaction = await stage.frontend.hears(ContextCompacted)
     assert compaction.summarised_turns > 0
     assert compaction.gauge.used < compaction.tokens_before
-    gauges = [response.usage.context for response in stage.door.of(ResponseGeneration)]
+    gauges = [response.usage.context for response in stage.frontend.of(ResponseGeneration)]
     assert all(0 < gauge.used <= gauge.limit == 1024 for gauge in gauges)
-    used = await stage.door.hears(ModelUsed)
+    used = await stage.frontend.hears(ModelUsed)
     assert (used.purpose, used.prompt_tokens, used.completion_tokens) == ("summary", 2, 1)
     await generator.stop()
     await stage.generator(num_ctx=1024)
@@ -176,14 +176,14 @@ async def test_older_turns_are_summarised_and_a_restarted_generator_goes_on_with
     await stage.tool(dice)
     stage.model.will_say(ToolCall("dice", {}), to="Roll!")
     stage.model.will_say("A five.", to="Roll!")
-    await stage.door.ask("Roll!", "q11")
-    request = await stage.door.hears(ToolRequest)
-    await stage.door.hears(ResponseGeneration, query_id="q11")
-    ended = {envelope.correlation_id: envelope.sent_at for envelope in stage.door.envelopes(ResponseGeneration)}
+    await stage.frontend.ask("Roll!", "q11")
+    request = await stage.frontend.hears(ToolRequest)
+    await stage.frontend.hears(ResponseGeneration, query_id="q11")
+    ended = {envelope.correlation_id: envelope.sent_at for envelope in stage.frontend.envelopes(ResponseGeneration)}
     assert ended["q1"] < request.shown_since <= ended["q10"]  # what is summarised can be searched for
     stage.model.will_say("Rex.", to="Who?")
     history = [{"role": role, "content": "Hm." + LONG} for _ in range(4) for role in ("user", "assistant")]
-    await stage.door.ask("Who?", "of a client", history=history)  # which is summarised for the turn alone
-    response = await stage.door.hears(ResponseGeneration, query_id="of a client")
+    await stage.frontend.ask("Who?", "of a client", history=history)  # which is summarised for the turn alone
+    response = await stage.frontend.hears(ResponseGeneration, query_id="of a client")
     assert (response.answer, response.degraded) == ("Rex.", ())
     assert "Rex" in stage.model.asked[-1].messages[1]["content"]

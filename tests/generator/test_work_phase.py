@@ -83,19 +83,19 @@ async def test_with_work_phases_a_model_that_edits_is_not_shown_the_web_and_with
         served = await stage.generator(**settings)
         await stage.gatekeeper(mode="acceptEdits")
         await stage.tool(PenTool(tmp_path))
-        await stage.door.bus.publish(
+        await stage.frontend.bus.publish(
             ToolSchema(tool="web_search", description="S.", parameters={}, safety="L0", category="web")
         )
-        await stage.door.until(lambda: any(schema.tool == "web_search" for schema in stage.door.of(ToolSchema)))
+        await stage.frontend.until(lambda: any(schema.tool == "web_search" for schema in stage.frontend.of(ToolSchema)))
         stage.model.will_say(ToolCall("pen", {"path": "a", "content": str(shown)}))
         stage.model.will_say(ToolCall(TODO_LIST, {"items": [{"text": "write", "state": "done"}]}))
         stage.model.will_say("Done.")
         query_id = f"q{shown}"
-        await stage.door.ask("Write!", query_id, session=query_id)
-        await stage.door.hears(ResponseGeneration, query_id=query_id)
+        await stage.frontend.ask("Write!", query_id, session=query_id)
+        await stage.frontend.hears(ResponseGeneration, query_id=query_id)
         first, then, _ = stage.model.asked[-3:]
         assert "web_search" in first.tools and ("web_search" in then.tools) is shown
-        await stage.door.hears(AgentTransition, query_id=query_id, action="PUBLISHED")
-        phases = [change.phase for change in stage.door.of(AgentTransition, query_id=query_id) if change.phase]
+        await stage.frontend.hears(AgentTransition, query_id=query_id, action="PUBLISHED")
+        phases = [change.phase for change in stage.frontend.of(AgentTransition, query_id=query_id) if change.phase]
         assert list(dict.fromkeys(phases)) == ["researching", "editing", "completing"]
         await served.stop()

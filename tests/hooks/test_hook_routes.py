@@ -15,7 +15,7 @@ OFFICE = {"name": "office-hours", "events": ["before_tool"], "command": ["python
 
 async def test_a_hook_is_added_listed_and_removed_and_the_rest_of_the_file_stays(system: Any, tmp_path: Path) -> None:
     (tmp_path / "hooks.yaml").write_text("# mine\nhooks: []\nmemory_mb: 64\n")
-    async with system.door(api_token="owner") as client:
+    async with system.frontend(api_token="owner") as client:
         assert (await client.post("/hooks", json=OFFICE)).status_code == 401
         client.headers["authorization"] = "Bearer owner"
         added = await client.post("/hooks", json=OFFICE)

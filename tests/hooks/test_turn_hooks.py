@@ -86,8 +86,8 @@ async def answered(stage: Any, query_id: str = "q1", mode: Any = "acceptEdits", 
     """A turn that calls the pen once."""
     stage.model.will_say(ToolCall("pen", {"text": text}))
     stage.model.will_say("Done.")
-    await stage.door.ask("Write!", query_id, session=None, options=AnswerOptions(mode=mode))
-    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id=query_id)
+    await stage.frontend.ask("Write!", query_id, session=None, options=AnswerOptions(mode=mode))
+    response: ResponseGeneration = await stage.frontend.hears(ResponseGeneration, query_id=query_id)
     return response
 
 
@@ -111,13 +111,13 @@ async def test_a_call_that_a_hook_has_changed_has_leave_of_its_own(stage: Any, b
     guard = await begin("before_tool")
     guard.says["before_tool"] = {"decision": "change", "data": {"args": {"text": "b"}}}
     task = asyncio.create_task(answered(stage, mode="default"))
-    asked = await stage.door.hears(ApprovalRequest)
+    asked = await stage.frontend.hears(ApprovalRequest)
     assert (asked.args, pen.written) == ({"text": "b"}, [])
     decide = PermissionRequest(verb="decide", call_id=asked.call_id, decision="allow", by="page")
-    await stage.door.bus.request(decide, PermissionResult, SECONDS)
+    await stage.frontend.bus.request(decide, PermissionResult, SECONDS)
     made = record(await task)
     assert (made.args, made.result, pen.written) == ({"text": "b"}, "written: b", ["b"])
-    assert stage.door.of(ToolRequest)[0].grant is not None
+    assert stage.frontend.of(ToolRequest)[0].grant is not None
 
 
 class Output:
@@ -153,12 +153,12 @@ async def test_a_hook_denies_and_changes_calls_and_results_and_approves_nothing(
     guard = await begin("before_tool", "after_tool")
     error = record(await answered(stage, "q1", mode="dontAsk")).error  # it says that it goes on
     assert error is not None and error.kind == "denied" and "nobody is there" in error.message
-    asked = len(stage.door.of(GrantRequest))
+    asked = len(stage.frontend.of(GrantRequest))
     guard.says["before_tool"] = {"decision": "deny", "why": "it is Sunday"}
     error = record(await answered(stage, "q2")).error
     assert error is not None
     assert (error.kind, error.message) == ("denied", "pen was not run: the hook guard denies it: it is Sunday")
-    assert (stage.door.of(ToolRequest), len(stage.door.of(GrantRequest))) == ([], asked)
+    assert (stage.frontend.of(ToolRequest), len(stage.frontend.of(GrantRequest))) == ([], asked)
     guard.says["before_tool"] = {"decision": "change", "data": {"args": {"other": 1}}}
     error = record(await answered(stage, "q3")).error
     assert error is not None and error.kind == "bad_arguments" and pen.written == []
@@ -200,8 +200,8 @@ async def test_what_a_hook_writes_is_untrusted_content_unless_it_is_trusted(stag
     for number, guard.says in enumerate(said):
         stage.model.will_say(ToolCall("note", {"text": "a"}))
         stage.model.will_say("Done.")
-        await stage.door.ask("Write!", f"q{number}", session=None, options=AnswerOptions(mode="dontAsk"))
-        response = await stage.door.hears(ResponseGeneration, query_id=f"q{number}")
+        await stage.frontend.ask("Write!", f"q{number}", session=None, options=AnswerOptions(mode="dontAsk"))
+        response = await stage.frontend.hears(ResponseGeneration, query_id=f"q{number}")
         assert response.tainted == record(response).tainted
         tainted.append(response.tainted)
     assert tainted == [False] + 5 * [not is_trusted]
@@ -215,14 +215,14 @@ async def test_a_hook_can_have_a_person_asked_where_nobody_would_be(stage: Any, 
     for mode in ("acceptEdits", "dontAsk"):
         stage.model.will_say(ToolCall("dice", {}))
         stage.model.will_say("Done.")
-        await stage.door.ask("Roll!", mode, session=None, options=AnswerOptions(mode=mode))
+        await stage.frontend.ask("Roll!", mode, session=None, options=AnswerOptions(mode=mode))
         if mode == "acceptEdits":
-            asked = await stage.door.hears(ApprovalRequest)
+            asked = await stage.frontend.hears(ApprovalRequest)
             why = "The hook guard wants to have it decided: dice are a vice"
             assert (asked.tool, asked.level, asked.why, dice.rolls) == ("dice", "L0", why, [])
             decide = PermissionRequest(verb="decide", call_id=asked.call_id, decision="deny", by="page")
-            await stage.door.bus.request(decide, PermissionResult, SECONDS)
-        error = record(await stage.door.hears(ResponseGeneration, query_id=mode)).error
+            await stage.frontend.bus.request(decide, PermissionResult, SECONDS)
+        error = record(await stage.frontend.hears(ResponseGeneration, query_id=mode)).error
         assert error is not None and error.kind == "denied"
     assert dice.rolls == []
 
@@ -242,8 +242,8 @@ async def test_a_turn_that_a_hook_denies_fails_and_says_so_and_a_model_is_offere
         stage.model._scripts.clear()
     guard.says = {"before_model": {"decision": "change", "data": {"tools": ["dice", "rm"]}}}
     stage.model.will_say("Done.")
-    await stage.door.ask("Roll!", "q", session=None)
-    await stage.door.hears(ResponseGeneration, query_id="q")
+    await stage.frontend.ask("Roll!", "q", session=None)
+    await stage.frontend.hears(ResponseGeneration, query_id="q")
     assert stage.model.asked[-1].tools == ["dice"]
 
 

@@ -483,7 +483,7 @@ async def journaled_bus(folder: Path, **settings: float) -> AsyncIterator[Bus]:
     serving = asyncio.create_task(
         ParticipantRunner(journal, Bus("journal", hub.transport(), blobs=blobs)).run(stop, ready.set)
     )
-    async with asyncio.timeout(20), Bus("door", hub.transport(), blobs=blobs, durability=JournalClient()) as bus:
+    async with asyncio.timeout(20), Bus("frontend", hub.transport(), blobs=blobs, durability=JournalClient()) as bus:
         await ready.wait()
         await bus.ready()
         yield bus

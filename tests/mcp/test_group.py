@@ -94,8 +94,8 @@ async def test_an_approved_tool_is_offered_and_called_in_its_sandbox(
     assert told == ("plain__read", "What read does.", "L2", "meta", "write", False)
 
     (data / "api_token").write_text("owner")
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        port = door.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         asked = [
             ("read", {"path": str(config.readable[1] / PLAIN.name)}),
             ("read", {"path": str(data / "api_token")}),
@@ -164,8 +164,8 @@ async def test_a_server_that_ends_says_why_is_left_alone_for_a_while_and_then_st
 async def test_a_network_is_that_of_the_machine_if_the_owner_says_so(config: MCPServerConfig, data: Path) -> None:
     connection = connect("plain", config.model_copy(update={"network": True}), data, [])
     tools = {tool.server_name: tool for tool in approvable("plain", await connection.tools())[0]}
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        assert (await connection.call(tools["connect"], {"port": door.getsockname()[1]})).text == "done"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert (await connection.call(tools["connect"], {"port": listener.getsockname()[1]})).text == "done"
     await connection.close()
 
 

@@ -73,7 +73,7 @@ async def supervisor(system: Any) -> AsyncIterator[Supervisor]:
 
 @pytest.fixture
 async def client(system: Any) -> AsyncIterator[httpx.AsyncClient]:
-    async with system.door(api_token="owner") as client:
+    async with system.frontend(api_token="owner") as client:
         client.headers.update(OWNER)
         yield client
 
@@ -115,10 +115,10 @@ async def test_a_server_is_added_reviewed_approved_as_shown_and_removed(
 
 
 async def test_changes_require_the_owner_token(system: Any) -> None:
-    async with system.door(api_token="owner") as client:
+    async with system.frontend(api_token="owner") as client:
         refused = await client.post("/mcp/servers", json={"name": "x", "server": ["x"]})
         assert refused.status_code == 401
-    async with system.door() as client:
+    async with system.frontend() as client:
         for path in ("/mcp/servers", "/mcp/servers/x/review", "/mcp/servers/x/login", "/skills/x/approve", "/skills"):
             assert (await client.post(path, json={})).status_code == 401, path
 

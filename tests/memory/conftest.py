@@ -30,7 +30,7 @@ from tests.agents import conftest as agents  # before what it puts on the path
 
 # isort: split
 
-from agent_stage.door import SECONDS
+from agent_stage.frontend import SECONDS
 
 if TYPE_CHECKING:
     from agent_stage.served import Served
@@ -153,7 +153,7 @@ class Remembering:
     """What a test says to a served memory and asks of it."""
 
     def __init__(self, stage: Stage) -> None:
-        self.stage, self.door = stage, stage.door
+        self.stage, self.frontend = stage, stage.frontend
         self._directory = stage.database.parent / "engrams"
 
     async def serve(self, *, classify: bool = False, signs_as: str | None = None, fitness: Any = None) -> Served:
@@ -165,7 +165,7 @@ class Remembering:
         return await self.stage.serve(agent)
 
     async def publish(self, message: Message, trace: Trace, envelope_id: str | None = None) -> Envelope:
-        return await self.door.bus.publish(message, trace, envelope_id=envelope_id)
+        return await self.frontend.bus.publish(message, trace, envelope_id=envelope_id)
 
     async def answered(
         self, query_id: str, query: str, answer: str = "Noted.", *, session: str = "s", user: str | None = None,
@@ -180,7 +180,7 @@ class Remembering:
     async def ask(self, verb: Any, *, user: str | None = None, **fields: Any) -> MemoryResult:
         request = MemoryRequest(verb=verb, **fields)
         trace = Trace("asked", None, "asking", user)
-        return await self.door.bus.request(request, MemoryResult, SECONDS, trace)
+        return await self.frontend.bus.request(request, MemoryResult, SECONDS, trace)
 
     def classification(self, *facts: dict[str, Any], intent: str = "statement") -> str:
         """What a model replies that obeys the form."""

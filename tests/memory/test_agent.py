@@ -24,7 +24,7 @@ IN_S = Trace("q", None, "s", None)
 async def test_an_answer_is_stored_at_once_and_found(remembering: Any) -> None:
     await remembering.serve()
     await remembering.answered("q", "I like zebras", "So do I.")
-    ingested = await remembering.door.hears(MemoryIngested)
+    ingested = await remembering.frontend.hears(MemoryIngested)
     assert (ingested.engram_id, ingested.query_id) == (engram_id("q", "A"), "q")
     result = await remembering.ask("search", query="zebras")
     (hit,) = result.hits
@@ -66,7 +66,7 @@ async def test_a_memory_that_is_behind_answers_with_what_it_has_and_says_so(
     assert behind.hits == () and memory_request_handler.BEHIND in behind.degraded
     monkeypatch.setattr(memory_request_handler, "CATCH_UP_SECONDS", 10.0)
     gate.set()
-    await remembering.door.hears(MemoryIngested)
+    await remembering.frontend.hears(MemoryIngested)
     current = await remembering.ask("search", query="zebras")
     assert current.hits and memory_request_handler.BEHIND not in current.degraded
 
@@ -83,17 +83,19 @@ async def test_what_is_stored_is_told_though_the_process_dies_before_anybody_has
             pass
         await served.kill()
     await remembering.serve()
-    await remembering.door.hears(MemoryIngested, query_id="q")
+    await remembering.frontend.hears(MemoryIngested, query_id="q")
 
 
 async def test_each_answer_is_stored_once_however_often_it_is_delivered(remembering: Any) -> None:
     served = await remembering.serve()
     for number in range(8):
         await remembering.answered(f"q{number}", f"Number {number}", session=f"s{number % 3}")
-    await remembering.door.hears(MemoryIngested, 3)
+    await remembering.frontend.hears(MemoryIngested, 3)
     await served.kill()  # what it had in hand is given to the next one again
     await remembering.serve()
-    await remembering.door.until(lambda: len({each.query_id for each in remembering.door.of(MemoryIngested)}) == 8)
+    await remembering.frontend.until(
+        lambda: len({each.query_id for each in remembering.frontend.of(MemoryIngested)}) == 8
+    )
     await remembering.answered("q3", "Number 3")  # the same envelope again
     engrams = (await remembering.ask("list", limit=200)).engrams
     assert sorted(engram.query_id for engram in engrams) == sorted(f"q{number}" for number in range(8))
@@ -111,10 +113,10 @@ async def test_judgements_are_noted_with_their_history(remembering: Any) -> None
         UserFeedback(query_id="q", rating=-1, rated_at=10.0),
     ):
         await remembering.publish(judgement, IN_S)
-    await remembering.door.hears(MemoryAnnotated, what="sentiment")
+    await remembering.frontend.hears(MemoryAnnotated, what="sentiment")
     await remembering.answered("last", "Coffee?")
-    await remembering.door.hears(MemoryIngested, query_id="last")  # so all of them have been dealt with
-    said = [(each.respondent_id, each.what, each.value) for each in remembering.door.of(MemoryAnnotated)]
+    await remembering.frontend.hears(MemoryIngested, query_id="last")  # so all of them have been dealt with
+    said = [(each.respondent_id, each.what, each.value) for each in remembering.frontend.of(MemoryAnnotated)]
     assert said == [
         ("A", "score", 4.25), ("B", "score", 2.0), ("A", "winner", "A"), ("B", "winner", "A"), ("A", "sentiment", 1.0),
     ]  # fmt: skip
@@ -142,10 +144,10 @@ async def test_a_rating_that_is_on_record_before_its_answer_is_noted_when_that_c
     if killed:
         await served.dead()
         await remembering.serve()
-    await remembering.door.hears(MemoryAnnotated)
+    await remembering.frontend.hears(MemoryAnnotated)
     await remembering.answered("last", "Coffee?")
-    await remembering.door.hears(MemoryIngested, query_id="last")
-    assert [(each.what, each.value) for each in remembering.door.of(MemoryAnnotated)] == [("sentiment", -1.0)]
+    await remembering.frontend.hears(MemoryIngested, query_id="last")
+    assert [(each.what, each.value) for each in remembering.frontend.of(MemoryAnnotated)] == [("sentiment", -1.0)]
     result = await remembering.ask("get", engram_id=engram_id("q", "A"))
     assert (result.engrams[0].sentiment, [change.what for change in result.changes]) == (-1, ["sentiment"])
 
@@ -153,18 +155,18 @@ async def test_a_rating_that_is_on_record_before_its_answer_is_noted_when_that_c
 async def test_pins_become_lines_and_everybody_hears_of_each_change(remembering: Any) -> None:
     served = await remembering.serve()
     await remembering.answered("q", "I like zebras", user="ann")
-    ingested = await remembering.door.hears(MemoryIngested)
+    ingested = await remembering.frontend.hears(MemoryIngested)
     pinned = await remembering.ask("pin", user="ann", engram_id=ingested.engram_id)
     assert pinned.engrams[0].pinned
-    facts = await remembering.door.hears(UserFacts)
+    facts = await remembering.frontend.hears(UserFacts)
     assert facts.of_user == "ann"
     assert (await remembering.ask("facts", user="ann")).lines == ("I like zebras",)
     assert (await remembering.ask("facts")).lines == ()
     await served.stop()
     await remembering.serve()
-    await remembering.door.hears(UserFacts, 2, of_user="ann")  # as it announces itself
+    await remembering.frontend.hears(UserFacts, 2, of_user="ann")  # as it announces itself
     await remembering.ask("unpin", user="ann", engram_id=ingested.engram_id)
-    await remembering.door.hears(UserFacts, 3, of_user="ann")
+    await remembering.frontend.hears(UserFacts, 3, of_user="ann")
     assert (await remembering.ask("facts", user="ann")).lines == ()
 
 
@@ -174,7 +176,7 @@ LAMP, WHICH_LAMP = "We choose the green enamel lamp for the hallway", "Which ena
 async def test_an_exchange_of_another_conversation_is_recalled_where_it_clearly_fits(remembering: Any) -> None:
     await remembering.serve()
     await remembering.answered("q", LAMP, "Green enamel it is.", user="ann")
-    await remembering.door.hears(MemoryIngested)
+    await remembering.frontend.hears(MemoryIngested)
     (hit,) = (await remembering.ask("recall", query=WHICH_LAMP, limit=3, user="ann")).hits
     assert (hit.engram_id, hit.query, hit.answer) == (engram_id("q", "A"), LAMP, "Green enamel it is.")
     assert (hit.origin, hit.tainted) == ("assistant", False) and hit.asked_at > 0
@@ -204,7 +206,7 @@ async def test_a_recall_does_not_wait_for_a_memory_that_is_behind(
 async def test_what_cannot_be_answered_is_an_error_that_says_why(remembering: Any) -> None:
     await remembering.serve()
     await remembering.answered("q", "I like zebras", user="ann")
-    ingested = await remembering.door.hears(MemoryIngested)
+    ingested = await remembering.frontend.hears(MemoryIngested)
     for verb in ("get", "pin", "unpin", "delete"):
         error = (await remembering.ask(verb, engram_id=ingested.engram_id, user="bob")).error
         assert (error.kind, error.message) == ("not_found", f"there is no engram {ingested.engram_id}")
@@ -217,7 +219,7 @@ async def test_long_texts_are_cut_so_that_a_page_travels_in_a_frame_and_the_last
     await remembering.serve()
     for number in range(15):
         await remembering.answered(f"q{number}", f"Zebra {number}", "ö" * 40_000, session=f"s{number}")
-    await remembering.door.hears(MemoryIngested, 15)
+    await remembering.frontend.hears(MemoryIngested, 15)
     pages = [await remembering.ask("list", limit=100)]
     while (before := pages[-1].more_before) is not None:
         pages.append(await remembering.ask("list", limit=3, before=before))

@@ -32,7 +32,7 @@ async def test_claims_of_a_model_that_fails_are_stored_and_are_no_current_facts(
     stage.model.will_say(claims(**{"how I take my tea": "green", "allergies": "hazelnuts and walnuts"}), to=said)
     served = await serve(remembering, stage, tmp_path)
     await remembering.answered("q", said)
-    told = await remembering.door.hears(MemoryClassified)
+    told = await remembering.frontend.hears(MemoryClassified)
     stored = {"hazelnuts": True, "walnuts": True, "green": False}
     assert {fact.value: fact.confirmed for fact in told.facts} == stored
     assert {fact.value for fact in (await remembering.ask("facts")).facts} == {"hazelnuts", "walnuts"}
@@ -51,7 +51,7 @@ async def test_claims_of_a_model_that_passes_are_facts_once_it_confirms_them(
     stage.model.will_say('{"answers": ["yes", "no"]}', to=said)
     served = await serve(remembering, stage, tmp_path)
     await remembering.answered("q", said)
-    told = (await remembering.door.hears(MemoryClassified)).facts
+    told = (await remembering.frontend.hears(MemoryClassified)).facts
     assert {fact.value: fact.confirmed for fact in told} == {"black": True, "Lisbon": False}
     assert served.participant.details()["classifier_self_test"].startswith("passed: ")
 
@@ -75,7 +75,7 @@ async def test_an_unconfirmed_fact_marks_what_it_may_have_changed_until_it_is_co
     await remembering.ask("edit", edits=(edit,), applies=True, user="ann")
     for number, said in enumerate(("I live in Lyon.", moved, rises), 1):
         await remembering.answered(f"q{number}", said, user="ann")
-        await remembering.door.hears(MemoryClassified, number)
+        await remembering.frontend.hears(MemoryClassified, number)
     found = await remembering.ask("facts", user="ann")
     assert {fact.value: fact.questioned for fact in found.facts} == {"Lyon": True, "Ramipril 5 mg": True}
     assert all("may have changed since" in line for line in found.lines)
@@ -103,7 +103,7 @@ async def test_what_is_so_until_a_day_is_told_with_it_and_not_any_more_when_it_i
     stage.model.will_say(remembering.classification(*made), to=said)
     await remembering.serve(classify=True)
     await remembering.answered("q", said)
-    await remembering.door.hears(MemoryClassified)
+    await remembering.frontend.hears(MemoryClassified)
     found = await remembering.ask("facts")
     assert {fact.slot: (fact.holds_from, fact.holds_until) for fact in found.facts} == days
     assert sorted(line.partition(", said")[0] for line in found.lines) == [

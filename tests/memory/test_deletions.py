@@ -18,7 +18,7 @@ ENGRAM = engram_id("q", "A")
 async def stored(remembering: Any) -> None:
     for respondent_id in "AB":
         await remembering.answered("q", "I like zebras", respondent_id=respondent_id)
-    await remembering.door.hears(MemoryIngested, 2)
+    await remembering.frontend.hears(MemoryIngested, 2)
 
 
 async def test_an_exchange_is_deleted_with_its_record_and_everybody_is_told(remembering: Any) -> None:
@@ -26,10 +26,10 @@ async def test_an_exchange_is_deleted_with_its_record_and_everybody_is_told(reme
     await stored(remembering)
     result = await remembering.ask("delete", engram_id=ENGRAM)
     assert (result.error, result.engrams[0].query_id) == (None, "q")
-    await remembering.door.hears(MemoryDeleted, 2)
-    said = {(each.engram_id, each.respondent_id) for each in remembering.door.of(MemoryDeleted)}
+    await remembering.frontend.hears(MemoryDeleted, 2)
+    said = {(each.engram_id, each.respondent_id) for each in remembering.frontend.of(MemoryDeleted)}
     assert said == {(ENGRAM, "A"), (engram_id("q", "B"), "B")}
-    for envelope in remembering.door.envelopes(MemoryDeleted):
+    for envelope in remembering.frontend.envelopes(MemoryDeleted):
         assert (envelope.session_id, envelope.correlation_id == "q") == (None, False)
     assert all(entry.redacted for entry in await remembering.stage.on_record("q", ResponseGeneration))
     assert (await remembering.ask("search", query="zebras")).hits == ()
@@ -38,7 +38,7 @@ async def test_an_exchange_is_deleted_with_its_record_and_everybody_is_told(reme
     assert error.kind == "not_found"
     await remembering.answered("q", "I like zebras")  # whoever brings it again
     await remembering.answered("other", "I like tea")
-    await remembering.door.hears(MemoryIngested, query_id="other")
+    await remembering.frontend.hears(MemoryIngested, query_id="other")
     assert [each.query_id for each in (await remembering.ask("list")).engrams] == ["other"]
 
 
@@ -51,7 +51,7 @@ async def test_a_deletion_names_the_engrams_of_answers_that_had_recalled_it(reme
     for query_id, respondent_id, calls in (("asked", "A", [recalled]), ("other", "A", []), ("other", "B", [recalled])):
         said = {"respondent_id": respondent_id, "tool_calls": calls}
         await remembering.answered(query_id, "What do I like?", "Zebras.", session=query_id, **said)
-    await remembering.door.hears(MemoryIngested, 5)
+    await remembering.frontend.hears(MemoryIngested, 5)
     asked, other = engram_id("asked", "A"), engram_id("other", "A")
     assert (await remembering.ask("get", engram_id=asked)).engrams[0].recalled == (ENGRAM,)
     (theirs,) = {one.session_id for one in (await remembering.ask("get", engram_id=ENGRAM)).engrams}
@@ -78,7 +78,7 @@ async def test_without_a_journal_the_rest_waits_and_the_asker_is_told(
     monkeypatch.setattr(deletions, "JOURNAL_SECONDS", 10.0)
     await remembering.stage.journal()
     assert (await remembering.ask("delete", engram_id=ENGRAM)).error is None
-    await remembering.door.hears(MemoryDeleted, 2)
+    await remembering.frontend.hears(MemoryDeleted, 2)
     assert "deletion_problem" not in served.participant.details()
 
 
@@ -98,11 +98,11 @@ async def test_a_deletion_that_was_begun_is_finished_by_the_next_process(
     monkeypatch.setattr(first.bus, "publish", fails)
     error = (await remembering.ask("delete", engram_id=ENGRAM)).error
     assert error is not None
-    assert remembering.door.of(MemoryDeleted) == []
+    assert remembering.frontend.of(MemoryDeleted) == []
     await first.kill()
     await remembering.serve()
-    await remembering.door.hears(MemoryDeleted, engram_id=ENGRAM)
-    await remembering.door.hears(MemoryDeleted, engram_id=engram_id("q", "B"))
+    await remembering.frontend.hears(MemoryDeleted, engram_id=ENGRAM)
+    await remembering.frontend.hears(MemoryDeleted, engram_id=engram_id("q", "B"))
 
 
 async def test_a_deleted_session_takes_everybodys_engrams_with_it(remembering: Any, until: Any) -> None:
@@ -110,11 +110,11 @@ async def test_a_deleted_session_takes_everybodys_engrams_with_it(remembering: A
     await stored(remembering)
     await remembering.answered("q2", "I like tea", user="ann")
     await remembering.answered("other", "I like coffee", session="t")
-    await remembering.door.hears(MemoryIngested, 4)
+    await remembering.frontend.hears(MemoryIngested, 4)
     deleted = SessionDeleted(deleted_session_id="s")
     await remembering.publish(deleted, Trace(new_id(), None, None, None))
-    await remembering.door.hears(MemoryDeleted, 3)
-    assert {each.query_id for each in remembering.door.of(MemoryDeleted)} == {"q", "q2"}
+    await remembering.frontend.hears(MemoryDeleted, 3)
+    assert {each.query_id for each in remembering.frontend.of(MemoryDeleted)} == {"q", "q2"}
     assert [each.query_id for each in (await remembering.ask("list")).engrams] == ["other"]
     assert (await remembering.ask("list", user="ann")).engrams == ()
     await until(lambda: served.participant.metrics().get("deletions_pending") == 0)

@@ -117,7 +117,7 @@ async def test_the_embedder_is_asked_when_the_quiet_period_has_begun(
         patch.setattr(quiet_period, "QUIET_SECONDS", asyncio.get_running_loop().time() / 2)  # begins, if nobody answers
         patch.setattr(quiet_period, "LONGEST_SECONDS", NEVER)
         await remembering.answered("q", "I like zebras")
-        await remembering.door.hears(MemoryIngested)  # a turn's last step
+        await remembering.frontend.hears(MemoryIngested)  # a turn's last step
         await until(lambda: quiet._begins or embedder.texts)
         assert embedder.texts == []
     quiet._look()  # as the loop does when it is time

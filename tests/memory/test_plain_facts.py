@@ -38,7 +38,7 @@ async def test_what_was_just_said_is_told_before_the_classifier_has_its_model(
 ) -> None:
     await remembering.serve(classify=True)
     await remembering.answered("q", SAID, user="ann")
-    assert (await remembering.door.hears(UserFacts)).of_user == "ann"
+    assert (await remembering.frontend.hears(UserFacts)).of_user == "ann"
     assert (await lines(remembering, "ann"), await lines(remembering, "bob")) == (["allergies: hazelnuts"], [])
     assert stage.model.asked == []
 
@@ -66,9 +66,9 @@ async def test_a_model_confirms_and_extends_them_and_doubles_none(
     stage.model.will_say(remembering.classification(*made), to=said)
     await remembering.serve(classify=True)
     await remembering.answered("q", said)
-    await remembering.door.hears(UserFacts)
+    await remembering.frontend.hears(UserFacts)
     held_back.set()
-    await remembering.door.hears(MemoryClassified)
+    await remembering.frontend.hears(MemoryClassified)
     assert sorted(await lines(remembering)) == known
 
 
@@ -82,12 +82,12 @@ async def test_they_are_taken_back_at_once_and_do_not_come_back_with_the_classif
         stage.model.will_say(remembering.classification(retracted), to=back)
     await remembering.serve(classify=True)
     await remembering.answered("q1", SAID)
-    await remembering.door.hears(UserFacts)
+    await remembering.frontend.hears(UserFacts)
     await remembering.answered("q2", back)
-    await remembering.door.hears(UserFacts, 2)
+    await remembering.frontend.hears(UserFacts, 2)
     assert (await lines(remembering), stage.model.asked) == ([], [])
     held_back.set()
-    await remembering.door.hears(MemoryClassified, 2)
+    await remembering.frontend.hears(MemoryClassified, 2)
     assert await lines(remembering) == []
 
 
@@ -96,5 +96,5 @@ async def test_an_exchange_that_comes_twice_states_its_facts_once(remembering: A
     for _ in range(2):
         await remembering.answered("q", SAID)
     await remembering.answered("q2", "What is the time?")
-    await remembering.door.hears(MemoryIngested, 2)
+    await remembering.frontend.hears(MemoryIngested, 2)
     assert len((await remembering.ask("facts", history=True)).facts) == 1

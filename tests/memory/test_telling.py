@@ -24,17 +24,17 @@ async def test_a_fact_that_nobody_pinned_is_announced_when_it_is_told_corrected_
     await remembering.answered("q1", texts[0])
     assert [line.split(" (")[0] for line in await lines_after(remembering)] == ["allergies: walnuts"]
     await remembering.answered("q2", texts[1])
-    await remembering.door.hears(UserFacts, 2)
+    await remembering.frontend.hears(UserFacts, 2)
     assert [line.split(" (")[0] for line in (await remembering.ask("facts")).lines] == ["allergies: hazelnuts"]
     for engram in (await remembering.ask("list")).engrams:
         await remembering.ask("delete", engram_id=engram.engram_id)
-    await remembering.door.hears(UserFacts, 3)
+    await remembering.frontend.hears(UserFacts, 3)
     assert (await remembering.ask("facts")).lines == ()
 
 
 async def lines_after(remembering: Any, user: str | None = None) -> tuple[str, ...]:
     """The lines once the memory has announced that there are other ones; nobody else is told any."""
-    announced = await remembering.door.hears(UserFacts)
+    announced = await remembering.frontend.hears(UserFacts)
     assert announced.of_user == (user or OWNER)
     assert (await remembering.ask("facts", user="bob")).lines == ()
     lines: tuple[str, ...] = (await remembering.ask("facts", user=user)).lines

@@ -34,7 +34,7 @@ class Models(BusRequests):
         return await self.ask("model_keeper", ModelRequest(verb=verb, model=model), ModelResult, seconds=20.0)
 
 
-class Door:
+class Frontend:
     """Asks the model manager, and hears what it says of pulls."""
 
     def __init__(self, bus: Bus) -> None:
@@ -64,7 +64,7 @@ def settings(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def door(hub: FakeHub, tmp_path: Path, settings: Path) -> AsyncIterator[Door]:
+async def frontend(hub: FakeHub, tmp_path: Path, settings: Path) -> AsyncIterator[Frontend]:
     wire, stop, ready = MemoryHub(), asyncio.Event(), asyncio.Event()
     routing = Routing.to_one("stand_in", Endpoint(kind="ollama", url="http://127.0.0.1:1"))
     resources = Resources(
@@ -72,8 +72,8 @@ async def door(hub: FakeHub, tmp_path: Path, settings: Path) -> AsyncIterator[Do
     )
     manager = ModelManager.build(ModelManagerConfig(hub_url=hub.url), resources)
     async with AsyncExitStack() as stack:
-        bus = await stack.enter_async_context(Bus("door", wire.transport()))
-        made = Door(bus)
+        bus = await stack.enter_async_context(Bus("frontend", wire.transport()))
+        made = Frontend(bus)
         await bus.ready()
         task = asyncio.create_task(
             ParticipantRunner(manager, Bus("model_keeper", wire.transport())).run(stop, ready.set)
@@ -84,14 +84,14 @@ async def door(hub: FakeHub, tmp_path: Path, settings: Path) -> AsyncIterator[Do
         await asyncio.wait_for(task, 30)
 
 
-async def test_a_pull_is_told_from_its_beginning_to_its_end(door: Door, tmp_path: Path) -> None:
-    begun = await door.models.request("pull", NAME)
+async def test_a_pull_is_told_from_its_beginning_to_its_end(frontend: Frontend, tmp_path: Path) -> None:
+    begun = await frontend.models.request("pull", NAME)
     assert (begun.pulls[0].model, begun.pulls[0].state) == (NAME, "running")
-    heard = await door.hears(until=lambda progress: progress.state != "running")
+    heard = await frontend.hears(until=lambda progress: progress.state != "running")
     assert heard[0].status == "starting" and heard[-1].status == "success"
     assert {progress.total for progress in heard if progress.total} == {3_000_004}
     assert heard[-1].state == "done"
-    listed = await door.models.request("list")
+    listed = await frontend.models.request("list")
     assert [(model.name, model.server, model.size) for model in listed.models] == [
         ("tiny-Q4_K_M", "llama_server", 3_000_004)
     ]
@@ -100,42 +100,44 @@ async def test_a_pull_is_told_from_its_beginning_to_its_end(door: Door, tmp_path
     assert "no Ollama server answers" in listed.note
 
 
-async def test_a_second_request_for_the_same_joins_the_pull_and_a_stop_ends_it(door: Door, hub: FakeHub) -> None:
+async def test_a_second_request_for_the_same_joins_the_pull_and_a_stop_ends_it(
+    frontend: Frontend, hub: FakeHub
+) -> None:
     hub.go_on = threading.Event()
-    await door.models.request("pull", NAME)
+    await frontend.models.request("pull", NAME)
     await asyncio.to_thread(hub.sending.wait, 30)
-    assert (await door.models.request("pull", NAME)).pulls[0].state == "running"
-    stopped = await door.models.request("stop", NAME)
+    assert (await frontend.models.request("pull", NAME)).pulls[0].state == "running"
+    stopped = await frontend.models.request("stop", NAME)
     assert stopped.pulls[0].state == "stopped"
-    assert (await door.hears(until=lambda progress: progress.state != "running"))[-1].state == "stopped"
+    assert (await frontend.hears(until=lambda progress: progress.state != "running"))[-1].state == "stopped"
     with pytest.raises(ParticipantRefused, match="is not being pulled"):
-        await door.models.request("stop", NAME)
+        await frontend.models.request("stop", NAME)
     hub.go_on.set()
-    await door.models.request("pull", NAME)
-    assert (await door.hears(until=lambda progress: progress.state != "running"))[-1].state == "done"
+    await frontend.models.request("pull", NAME)
+    assert (await frontend.hears(until=lambda progress: progress.state != "running"))[-1].state == "done"
 
 
-async def test_why_a_pull_failed_is_told(door: Door, hub: FakeHub) -> None:
+async def test_why_a_pull_failed_is_told(frontend: Frontend, hub: FakeHub) -> None:
     hub.status = 403
-    await door.models.request("pull", NAME)
-    failed = (await door.hears(until=lambda progress: progress.state != "running"))[-1]
+    await frontend.models.request("pull", NAME)
+    failed = (await frontend.hears(until=lambda progress: progress.state != "running"))[-1]
     assert failed.state == "failed" and failed.error is not None
     assert (failed.error.kind, "HF_TOKEN" in failed.error.message) == ("unauthorised", True)
 
 
-async def test_a_name_that_is_none_is_refused_at_once(door: Door) -> None:
+async def test_a_name_that_is_none_is_refused_at_once(frontend: Frontend) -> None:
     for verb, name in (("pull", " "), ("use", "other"), ("pull", "hf.co/nobody")):
         with pytest.raises(ParticipantRefused):
-            await door.models.request(verb, name)
+            await frontend.models.request(verb, name)
 
 
-async def test_the_choice_is_written_and_seen(door: Door, settings: Path) -> None:
-    await door.models.request("pull", NAME)
-    await door.hears(until=lambda progress: progress.state == "done")
-    used = await door.models.request("use", "tiny-Q4_K_M")
+async def test_the_choice_is_written_and_seen(frontend: Frontend, settings: Path) -> None:
+    await frontend.models.request("pull", NAME)
+    await frontend.hears(until=lambda progress: progress.state == "done")
+    used = await frontend.models.request("use", "tiny-Q4_K_M")
     assert (used.chosen, used.models[0].current) == ("llama_server/tiny-Q4_K_M", True)
     assert load_models([DEFAULTS, settings]).roles.chat == ("llama_server/tiny-Q4_K_M",)
-    assert [model.current for model in (await door.models.request("list")).models] == [True]
+    assert [model.current for model in (await frontend.models.request("list")).models] == [True]
     with pytest.raises(ParticipantRefused, match="model other is not here") as caught:
-        await door.models.request("use", "other")
+        await frontend.models.request("use", "other")
     assert caught.value.kind == "not_found"

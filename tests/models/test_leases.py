@@ -120,7 +120,7 @@ async def test_a_server_is_called_as_often_at_a_time_as_it_can_bear(
     critic, memory = await start("critic"), await start("memory")
     tasks = [process.call(calls, f"call{number}") for number in range(2) for process in (critic, memory)]
     await calls.until(lambda: calls.running == slots)
-    await stage.door.until(lambda: any(len(state.waiting) == 4 - slots for state in stage.door.of(LeaseState)))
+    await stage.frontend.until(lambda: any(len(state.waiting) == 4 - slots for state in stage.frontend.of(LeaseState)))
     calls.may_end.set()
     await asyncio.gather(*tasks)
     assert calls.most == slots
@@ -135,7 +135,7 @@ async def test_a_users_turn_cancels_what_runs_and_it_is_called_again_after(
     await calls.until(lambda: calls.running == 1)
     with generator.leases.users_turn("gemma"):
         await calls.until(lambda: calls.cancelled == ["grade"])
-        await stage.door.until(lambda: any(len(state.waiting) == 2 for state in stage.door.of(LeaseState)))
+        await stage.frontend.until(lambda: any(len(state.waiting) == 2 for state in stage.frontend.of(LeaseState)))
         assert calls.running == 0
     calls.may_end.set()
     assert await graded == "grade is done"
@@ -209,7 +209,7 @@ async def test_lost_messages_delay_a_lease_and_lose_none(
     generator.is_cut(True)
     with generator.leases.users_turn("gemma"):
         generator.is_cut(False)
-        await stage.door.hears(LeaseClaim, turns=1)
+        await stage.frontend.hears(LeaseClaim, turns=1)
         generator.is_cut(True)
     generator.is_cut(False)
     calls.may_end.set()
@@ -226,7 +226,9 @@ async def test_a_turn_that_nobody_was_told_of_goes_before_who_comes_in_line(
     generator, critic = await start("generator"), await start("critic")
     with generator.leases.users_turn("gemma"):
         graded = critic.call(calls, "grade")
-        await stage.door.until(lambda: any(state.turns and state.waiting for state in stage.door.of(LeaseState)))
+        await stage.frontend.until(
+            lambda: any(state.turns and state.waiting for state in stage.frontend.of(LeaseState))
+        )
         assert calls.began == []
     calls.may_end.set()
     assert await graded == "grade is done"
@@ -241,9 +243,9 @@ async def test_calls_of_one_purpose_hand_their_lease_on_without_a_word(
     calls.may_end.set()
     await asyncio.gather(*(critic.call(calls, "grade") for _ in range(5)))
     assert await critic.call(calls, "grade") == "grade is done"
-    await stage.door.until(lambda: any(not claim.leases for claim in stage.door.of(LeaseClaim)))
+    await stage.frontend.until(lambda: any(not claim.leases for claim in stage.frontend.of(LeaseClaim)))
     assert calls.most == 1
-    assert len(stage.door.of(LeaseClaim)) == 2
+    assert len(stage.frontend.of(LeaseClaim)) == 2
 
 
 async def test_a_lease_is_not_handed_on_for_ever_while_others_wait(
@@ -255,7 +257,7 @@ async def test_a_lease_is_not_handed_on_for_ever_while_others_wait(
     grades = [critic.call(calls, "grade")]
     await calls.until(lambda: calls.running == 1)
     classified = memory.call(calls, "classify")
-    await stage.door.until(lambda: any(state.waiting for state in stage.door.of(LeaseState)))
+    await stage.frontend.until(lambda: any(state.waiting for state in stage.frontend.of(LeaseState)))
     grades += [critic.call(calls, "grade") for _ in range(3)]
     calls.may_end.set()
     await asyncio.gather(*grades, classified)
@@ -302,12 +304,14 @@ async def test_of_calls_for_one_purpose_the_newest_goes_first_and_ordered_ones_i
 
     with generator.leases.users_turn("gemma"):
         tasks = [asked("grade", f"grade {number}") for number in range(3)]
-        await stage.door.until(lambda: any(len(state.waiting) == 3 for state in stage.door.of(LeaseState)))
+        await stage.frontend.until(lambda: any(len(state.waiting) == 3 for state in stage.frontend.of(LeaseState)))
     await asyncio.gather(*tasks)
     assert done == ["grade 2", "grade 1", "grade 0"]
     done.clear()
     with generator.leases.users_turn("gemma"):
         tasks = [asked("schedule", f"job {number}") for number in range(3)]
-        await stage.door.until(lambda: any("schedule" in str(state.waiting) for state in stage.door.of(LeaseState)))
+        await stage.frontend.until(
+            lambda: any("schedule" in str(state.waiting) for state in stage.frontend.of(LeaseState))
+        )
     await asyncio.gather(*tasks)
     assert done == ["job 0", "job 1", "job 2"]

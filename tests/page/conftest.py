@@ -177,7 +177,7 @@ class PagedSystem:
         return response.json()
 
     def ask(self, query: str, session_id: str, **others: Any) -> Any:
-        """A query from another door."""
+        """A query from another frontend."""
         return self.request("POST", "/query", json={"query": query, "session_id": session_id, **others})
 
     def _compares(self, statement: str) -> bool:
@@ -185,7 +185,7 @@ class PagedSystem:
         return not found["degraded"] and any(hit["similarity"] is not None for hit in found["hits"])
 
     def tell(self, statement: str, session_id: str) -> None:
-        """State something at another door; it can be found in the memory then, by its words and by its meaning."""
+        """State something at another frontend; it can be found in the memory then, by its words and by its meaning."""
         query_id = uuid4().hex
         events = f"{self.url}/events?subject=memory.ingested"
         with httpx.stream("GET", events, timeout=SECONDS, trust_env=False) as ingested:

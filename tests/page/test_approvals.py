@@ -1,4 +1,4 @@
-"""A call that wants leave, on its card: allowed, denied, answered at another door, or before signing in."""
+"""A call that wants leave, on its card: allowed, denied, answered at another frontend, or before signing in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One system whose server has several models: each door can choose, and a conversation goes on with its own."""
+"""One system whose server has several models: each frontend can choose, and a conversation goes on with its own."""
 
 from __future__ import annotations
 

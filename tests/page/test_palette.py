@@ -232,7 +232,7 @@ def test_a_card_takes_no_focus_and_is_answered_by_its_own_keys_an_option_or_word
 
 
 @pytest.mark.thorough
-def test_what_waits_is_asked_again_after_a_reload_and_ends_when_another_door_has_answered(
+def test_what_waits_is_asked_again_after_a_reload_and_ends_when_another_frontend_has_answered(
     visit: Visit, paged: PagedSystem
 ) -> None:
     page = visit().open()

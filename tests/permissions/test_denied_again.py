@@ -22,7 +22,7 @@ async def asked_and_denied(study: Any, call_id: str) -> None:
 
 
 async def records_of(study: Any) -> list[tuple[str, str]]:
-    response = await study.door.hears(ResponseGeneration, query_id="q1")
+    response = await study.frontend.hears(ResponseGeneration, query_id="q1")
     return [
         (call.error.kind, call.error.message) if call.error else ("", call.result or "") for call in response.tool_calls
     ]
@@ -32,7 +32,7 @@ async def begin(study: Any, *messages: Any) -> None:
     for message in messages:
         study.model.will_say(*message) if isinstance(message, list) else study.model.will_say(message)
     study.model.will_say("Done.")
-    await study.door.ask("Write!", "q1", session="s", options=AnswerOptions(mode="default"))
+    await study.frontend.ask("Write!", "q1", session="s", options=AnswerOptions(mode="default"))
 
 
 async def test_a_call_with_bad_arguments_is_answered_at_once_and_nobody_is_asked(study: Any) -> None:
@@ -41,7 +41,7 @@ async def test_a_call_with_bad_arguments_is_answered_at_once_and_nobody_is_asked
     [(kind, text)] = await records_of(study)
     assert kind == "bad_arguments"
     assert text == "pen: bad arguments: error: there is no such argument. Expected: path, content."
-    assert study.door.of(GrantRequest) == study.door.of(ApprovalRequest) == study.door.of(ToolRequest) == []
+    assert study.frontend.of(GrantRequest) == study.frontend.of(ApprovalRequest) == study.frontend.of(ToolRequest) == []
 
 
 async def test_a_person_is_asked_once_about_a_target_in_a_turn(study: Any) -> None:
@@ -49,7 +49,7 @@ async def test_a_person_is_asked_once_about_a_target_in_a_turn(study: Any) -> No
     await begin(study, ToolCall("pen", MILK), ToolCall("pen", {**MILK, "content": "tea"}))
     await asked_and_denied(study, "q1:0:0")
     assert (await records_of(study))[1] == ("denied", AGAIN)
-    assert len(study.door.of(ApprovalRequest)) == 1 and study.pen.written == []
+    assert len(study.frontend.of(ApprovalRequest)) == 1 and study.pen.written == []
 
 
 async def test_a_denied_call_with_an_argument_too_many_is_denied_and_in_the_end_answered_in_words(study: Any) -> None:
@@ -60,7 +60,7 @@ async def test_a_denied_call_with_an_argument_too_many_is_denied_and_in_the_end_
     records = await records_of(study)
     assert records == [("denied", "pen was not run: the user said no"), ("denied", AGAIN), ("denied", AGAIN)]
     assert study.model.asked[-1].messages[-1]["content"] == SAY_DENIED
-    assert len(study.door.of(ApprovalRequest)) == 1
+    assert len(study.frontend.of(ApprovalRequest)) == 1
 
 
 async def test_of_calls_in_one_message_the_second_waits_for_what_is_decided_about_the_first(study: Any) -> None:
@@ -68,17 +68,17 @@ async def test_of_calls_in_one_message_the_second_waits_for_what_is_decided_abou
     await begin(study, [ToolCall("pen", MILK), ToolCall("pen", {**MILK, "content": "tea"})])
     await asked_and_denied(study, "q1:0:0")
     assert (await records_of(study))[1] == ("denied", AGAIN)
-    assert len(study.door.of(ApprovalRequest)) == 1
+    assert len(study.frontend.of(ApprovalRequest)) == 1
 
 
 async def test_what_is_allowed_for_the_conversation_meanwhile_counts(study: Any) -> None:
     await study.gatekeeper()
     calls = [ToolCall("pen", {**MILK, "path": path}) for path in "dabc"]
     await begin(study, *calls, ToolCall("pen", {"path": "d", "content": "tea"}))
-    await study.door.hears(ApprovalRequest)
+    await study.frontend.hears(ApprovalRequest)
     await decide(study, "q1:0:0", "allow_session")
     for step in (2, 4, 6):
         await asked_and_denied(study, f"q1:{step}:0")
     assert (await records_of(study))[4] == ("", "Written.")
-    assert len(study.door.of(ApprovalDecision)) == 4
+    assert len(study.frontend.of(ApprovalDecision)) == 4
     assert study.pen.written == ["milk", "tea"]

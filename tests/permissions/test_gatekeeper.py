@@ -44,7 +44,7 @@ async def ask(
     stage.model.will_say(ToolCall("pen", args or MILK))
     stage.model.will_say("Done.")
     wanted = AnswerOptions(**options) if options else None
-    await stage.door.ask("Write!", query_id, session=session, options=wanted)
+    await stage.frontend.ask("Write!", query_id, session=session, options=wanted)
 
 
 def all_of(folder: Path) -> bytes:
@@ -54,7 +54,7 @@ def all_of(folder: Path) -> bytes:
 
 async def end(stage: Any, query_id: str) -> tuple[str | None, str]:
     """The kind of its call's error and what the model read."""
-    response = await stage.door.hears(ResponseGeneration, query_id=query_id)
+    response = await stage.frontend.hears(ResponseGeneration, query_id=query_id)
     [call] = response.tool_calls
     return call.error and call.error.kind, call.error.message if call.error else call.result
 
@@ -69,8 +69,8 @@ async def test_whether_a_folder_is_trusted_is_asked_about_the_workspace_alone_an
     await stage.gatekeeper(denied_tools=denied)
     args = {"folder": str(tmp_path / folder)}
     wanted = GrantRequest(query_id="q1", call_id="q1:0:0:folder", tool="trust_folder", args=args)
-    result = await stage.door.bus.request(wanted, GrantResult, SECONDS)
-    assert result.decision == "deny" and stage.door.of(ApprovalRequest) == []
+    result = await stage.frontend.bus.request(wanted, GrantResult, SECONDS)
+    assert result.decision == "deny" and stage.frontend.of(ApprovalRequest) == []
 
 
 async def test_a_call_is_made_when_a_person_has_allowed_it_and_not_before(
@@ -80,26 +80,26 @@ async def test_a_call_is_made_when_a_person_has_allowed_it_and_not_before(
     monkeypatch.setattr("local.bus.bus.FIRST_RESEND_SECONDS", 1000.0)  # nothing is sent again
     await study.gatekeeper(answer_seconds=300)
     await ask(study, "q1")
-    asked = await study.door.hears(ApprovalRequest, query_id="q1")
+    asked = await study.frontend.hears(ApprovalRequest, query_id="q1")
     assert (asked.call_id, asked.tool, asked.args, asked.level) == ("q1:0:0", "pen", MILK, "L1")
     assert (asked.session_id, asked.expires_at - asked.asked_at) == ("s", 300)
-    await study.door.hears(AgentTransition, to_state="WAITING_FOR_APPROVAL")
-    assert (study.pen.written, study.door.of(ToolRequest)) == ([], [])
+    await study.frontend.hears(AgentTransition, to_state="WAITING_FOR_APPROVAL")
+    assert (study.pen.written, study.frontend.of(ToolRequest)) == ([], [])
     for user, kind in (("user", "forbidden"), ("somebody", "conflict")):
         refused = await decide(study, "q1:0:0", "allow", of_user=user)
         assert refused.error is not None and refused.error.kind == kind
     listed = PermissionRequest(verb="list", of_user="somebody")
-    assert (await study.door.bus.request(listed, PermissionResult, SECONDS)).waiting == ()
+    assert (await study.frontend.bus.request(listed, PermissionResult, SECONDS)).waiting == ()
     assert (await decide(study, "q1:0:0", "allow")).error is None
     late = await decide(study, "q1:0:0", "deny")
     assert late.error is not None and late.error.kind == "conflict"
     assert "waits for no decision" in late.error.message
     assert await end(study, "q1") == (None, "Written.")
     forged = GrantRequest(query_id="q1", call_id="q1:0:0", tool="pen", args={**MILK, "content": "poison"})
-    result = await study.door.bus.request(forged, GrantResult, SECONDS)
+    result = await study.frontend.bus.request(forged, GrantResult, SECONDS)
     assert (result.decision, result.grant) == ("deny", None)
     assert study.pen.written == ["milk"]
-    decision = await study.door.hears(ApprovalDecision, query_id="q1")
+    decision = await study.frontend.hears(ApprovalDecision, query_id="q1")
     assert (decision.call_id, decision.decision, decision.by, decision.session_id) == ("q1:0:0", "allow", "page", "s")
     record = [
         entry.frame.partition("\0")[0] for entry in await study.on_record("q1", ApprovalRequest, ApprovalDecision)
@@ -135,9 +135,9 @@ async def test_a_question_that_finds_the_disk_full_is_asked_once_there_is_room(s
     await study.gatekeeper()
     await ask(study, "q1")
     await asyncio.wait_for(disk.noticed.wait(), SECONDS)
-    assert study.door.of(ApprovalRequest) == []
+    assert study.frontend.of(ApprovalRequest) == []
     disk.is_full = False
-    await study.door.hears(ApprovalRequest)
+    await study.frontend.hears(ApprovalRequest)
     await decide(study, "q1:0:0", "allow")
     assert await end(study, "q1") == (None, "Written.")
 
@@ -159,7 +159,7 @@ async def test_silence_denies_on_a_full_disk_once_there_is_room(study: Any, disk
     await ask(study, "q1")
     await asyncio.wait_for(disk.noticed.wait(), SECONDS)
     disk.is_full = False
-    assert (await study.door.hears(ApprovalDecision)).by == "silence"
+    assert (await study.frontend.hears(ApprovalDecision)).by == "silence"
 
 
 async def test_the_owners_settings_and_the_querys_mode_are_asked_before_anybody(study: Any) -> None:
@@ -171,46 +171,50 @@ async def test_the_owners_settings_and_the_querys_mode_are_asked_before_anybody(
     )
     await ask(study, "q2", mode="acceptEdits")
     assert await end(study, "q2") == (None, "Written.")
-    assert study.door.of(ApprovalRequest) == []
+    assert study.frontend.of(ApprovalRequest) == []
 
 
 async def test_what_is_allowed_for_a_conversation_is_asked_once_there_until_it_is_taken_back(study: Any) -> None:
     await study.gatekeeper()
     await ask(study, "q1")
-    await study.door.hears(ApprovalRequest)
+    await study.frontend.hears(ApprovalRequest)
     await decide(study, "q1:0:0", "allow_session")
     await end(study, "q1")
     await ask(study, "q2", {**MILK, "content": "bread"})  # of a tool for files: this file
     assert (await end(study, "q2"))[0] is None
     tainted = GrantRequest(query_id="t", call_id="t:0:0", tool="pen", args={**MILK, "content": "x"}, tainted=True)
-    asking = asyncio.create_task(study.door.bus.request(tainted, GrantResult, SECONDS, Trace("t", None, "s", "user")))
+    asking = asyncio.create_task(
+        study.frontend.bus.request(tainted, GrantResult, SECONDS, Trace("t", None, "s", "user"))
+    )
     await decide(study, "t:0:0", "deny")  # what is written there is another question once untrusted content came in
     assert (await asking).decision == "deny"
     await ask(study, "q3", {**MILK, "path": "other.txt"})
-    assert (await study.door.hears(ApprovalRequest, 3)).call_id == "q3:0:0"
+    assert (await study.frontend.hears(ApprovalRequest, 3)).call_id == "q3:0:0"
     await decide(study, "q3:0:0", "deny")
     await end(study, "q3")
     await ask(study, "q4", session="other")
-    assert (await study.door.hears(ApprovalRequest, 4)).call_id == "q4:0:0"
-    [kept] = (await study.door.bus.request(PermissionRequest(verb="remembered"), PermissionResult, SECONDS)).remembered
+    assert (await study.frontend.hears(ApprovalRequest, 4)).call_id == "q4:0:0"
+    [kept] = (
+        await study.frontend.bus.request(PermissionRequest(verb="remembered"), PermissionResult, SECONDS)
+    ).remembered
     assert (kept.tool, kept.args, kept.session_id) == ("pen", {"path": "list.txt"}, "s")
     await decide(study, "q4:0:0", "deny")
     await end(study, "q4")
-    bus, forget = study.door.bus, PermissionRequest(verb="forget", grant_id=kept.grant_id)
+    bus, forget = study.frontend.bus, PermissionRequest(verb="forget", grant_id=kept.grant_id)
     assert (await bus.request(forget, PermissionResult, SECONDS)).error is None
     again = (await bus.request(forget, PermissionResult, SECONDS)).error
     assert again is not None and again.kind == "not_found"
     await ask(study, "q5")
-    assert (await study.door.hears(ApprovalRequest, 5)).call_id == "q5:0:0"
+    assert (await study.frontend.hears(ApprovalRequest, 5)).call_id == "q5:0:0"
 
 
 async def test_a_question_waits_for_its_user_through_the_death_of_who_asks_it(study: Any) -> None:
     first = await study.gatekeeper()
     await ask(study, "q1")
-    asked = await study.door.hears(ApprovalRequest)
+    asked = await study.frontend.hears(ApprovalRequest)
     await first.kill()
     await study.gatekeeper()
-    waiting = (await study.door.bus.request(PermissionRequest(verb="list"), PermissionResult, SECONDS)).waiting
+    waiting = (await study.frontend.bus.request(PermissionRequest(verb="list"), PermissionResult, SECONDS)).waiting
     assert waiting == (asked,)
     await decide(study, "q1:0:0", "allow")
     assert await end(study, "q1") == (None, "Written.")
@@ -221,13 +225,13 @@ async def test_a_question_waits_for_its_user_through_the_death_of_who_asks_it(st
 async def test_a_turn_that_another_process_goes_on_with_asks_nothing_again(study: Any, decided: bool) -> None:
     await study.gatekeeper()
     await ask(study, "q1")
-    await study.door.hears(ApprovalRequest)
+    await study.frontend.hears(ApprovalRequest)
     await study._generator.kill()
     if decided:
         await decide(study, "q1:0:0", "allow")
     await study.generator()
     if not decided:
-        await study.door.until(lambda: len(study.door.of(GrantRequest)) >= 2)
+        await study.frontend.until(lambda: len(study.frontend.of(GrantRequest)) >= 2)
         await decide(study, "q1:0:0", "allow")
     assert await end(study, "q1") == (None, "Written.")
     assert (study.pen.written, len(await study.on_record("q1", ApprovalRequest))) == (["milk"], 1)
@@ -236,10 +240,10 @@ async def test_a_turn_that_another_process_goes_on_with_asks_nothing_again(study
 async def test_a_query_that_is_cancelled_withdraws_its_question(study: Any) -> None:
     await study.gatekeeper()
     await ask(study, "q1")
-    await study.door.hears(ApprovalRequest)
-    await study.door.cancel("q1")
-    assert (await study.door.hears(ResponseGeneration, query_id="q1")).status == "cancelled"
-    assert (await study.door.hears(ApprovalDecision)).by == "cancelled"
+    await study.frontend.hears(ApprovalRequest)
+    await study.frontend.cancel("q1")
+    assert (await study.frontend.hears(ResponseGeneration, query_id="q1")).status == "cancelled"
+    assert (await study.frontend.hears(ApprovalDecision)).by == "cancelled"
     late = await decide(study, "q1:0:0", "allow")
     assert late.error is not None and late.error.kind == "conflict"
 
@@ -247,14 +251,14 @@ async def test_a_query_that_is_cancelled_withdraws_its_question(study: Any) -> N
 async def test_nothing_is_kept_of_a_session_that_was_deleted(study: Any, tmp_path: Path) -> None:
     await study.gatekeeper()
     await ask(study, "q1", {"path": "canary.txt", "content": "canary"})
-    await study.door.hears(ApprovalRequest)
+    await study.frontend.hears(ApprovalRequest)
     await decide(study, "q1:0:0", "allow_session")
     await end(study, "q1")
     await ask(study, "q2", {"path": "canary2.txt", "content": "canary"})
-    await study.door.hears(ApprovalRequest, 2)
+    await study.frontend.hears(ApprovalRequest, 2)
     assert b"canary" in all_of(tmp_path)
-    await study.door.bus.publish(SessionDeleted(deleted_session_id="s"))
-    bus = study.door.bus
+    await study.frontend.bus.publish(SessionDeleted(deleted_session_id="s"))
+    bus = study.frontend.bus
     while (await bus.request(PermissionRequest(verb="list"), PermissionResult, SECONDS)).waiting:
         pass
     assert (await bus.request(PermissionRequest(verb="remembered"), PermissionResult, SECONDS)).remembered == ()
@@ -282,7 +286,7 @@ async def test_such_a_tool_is_not_used_before_a_gatekeeper_has_said_so(
     await stage.generator(denied_tools=["pen"])
     await ask(stage, "q1")
     kind, _ = await end(stage, "q1")
-    assert (kind, pen.written, stage.door.of(ToolRequest)) == ("unavailable", [], [])
+    assert (kind, pen.written, stage.frontend.of(ToolRequest)) == ("unavailable", [], [])
 
 
 async def test_a_tool_that_only_reads_is_not_used_either_where_the_owner_has_it_denied(stage: Any, dice: Any) -> None:
@@ -291,9 +295,9 @@ async def test_a_tool_that_only_reads_is_not_used_either_where_the_owner_has_it_
     await stage.gatekeeper(denied_tools=["dice"])
     stage.model.will_say(ToolCall("dice", {}))
     stage.model.will_say("Done.")
-    await stage.door.ask("Roll!", "q1")
+    await stage.frontend.ask("Roll!", "q1")
     assert await end(stage, "q1") == ("denied", "dice was not run: it is on the owner's list of what is denied")
-    assert (dice.rolls, stage.door.of(ToolRequest)) == ([], [])
+    assert (dice.rolls, stage.frontend.of(ToolRequest)) == ([], [])
 
 
 def test_what_earlier_versions_have_stored_is_read_under_the_names_of_now() -> None:

@@ -68,7 +68,7 @@ class Stage:
         transport = HardOfHearing(self.hub)
         transport.deaf_to = deaf_to
         return await self._stack.enter_async_context(
-            Bus(name, transport, durability=JournalClient() if name == "door" else None)
+            Bus(name, transport, durability=JournalClient() if name == "frontend" else None)
         )
 
     async def journal(self) -> None:
@@ -89,7 +89,7 @@ class Stage:
         self, timeouts: AskTimeouts | None = None, deaf_to: tuple[bytes, ...] = (), kind: type[Asker] = Asker
     ) -> Asker:
         """An asker that is ready."""
-        bus = await self.bus("door", deaf_to)
+        bus = await self.bus("frontend", deaf_to)
         asker = await self._stack.enter_async_context(kind(bus, timeouts=timeouts))
         await bus.ready()
         return asker

@@ -155,7 +155,7 @@ async def test_a_query_is_told_what_its_agents_ask_and_what_was_decided_and_no_o
 # The record
 
 
-async def test_the_same_id_with_another_text_at_another_door_ends_only_that_one(stage: Stage) -> None:
+async def test_the_same_id_with_another_text_at_another_frontend_ends_only_that_one(stage: Stage) -> None:
     ours, theirs = await stage.asker(), await stage.asker()
     first = ours.ask("really?", query_id="q")
     await asyncio.wait_for(first.accepted(), 30)
@@ -204,7 +204,7 @@ async def test_an_end_that_was_lost_on_its_way_is_found_on_record(stage: Stage, 
             await outcome(query)
 
 
-async def test_an_answer_from_before_this_door_is_given_at_once(stage: Stage) -> None:
+async def test_an_answer_from_before_this_frontend_is_given_at_once(stage: Stage) -> None:
     earlier = await stage.asker()
     first = earlier.ask("really?", query_id="q", session_id="s")
     await stage.generator.answers(await stage.generator.hears())
@@ -346,7 +346,9 @@ async def test_a_cancel_is_published_until_it_is_on_record(bare_stage: Stage) ->
 # Ratings
 
 
-async def test_an_answer_that_this_door_has_given_is_rated_though_it_is_not_on_record_yet(bare_stage: Stage) -> None:
+async def test_an_answer_that_this_frontend_has_given_is_rated_though_it_is_not_on_record_yet(
+    bare_stage: Stage,
+) -> None:
     stage, asker = bare_stage, await bare_stage.asker(kind=LoCALSession)
     query = asker.ask("really?", query_id="q", session_id="s", user_id="ann")
     asked = await stage.generator.hears()

@@ -1,4 +1,4 @@
-"""What a door knows of one query, fed by hand."""
+"""What a frontend knows of one query, fed by hand."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from agent_stage.door import SECONDS
+from agent_stage.frontend import SECONDS
 from agent_stage.night import Night
 
 from local.bus.messages import ModelUsed
@@ -28,9 +28,9 @@ async def test_what_was_seen_is_told_with_its_sources_and_noted_once(night: Nigh
     await night.begins()
     night.model.will_say(dream(("The roof is a worry.", [1, 3])), Done(Usage(100, 20)))
     assert (await night.ask("now")).why == ""
-    made = await night.door.hears(DreamMade)
+    made = await night.frontend.hears(DreamMade)
     assert (made.read, made.left_out) == (3, 0)
-    used = await night.door.hears(ModelUsed)
+    used = await night.frontend.hears(ModelUsed)
     assert (used.purpose, used.calls, used.prompt_tokens, used.completion_tokens) == ("dreamer", 1, 100, 20)
     assert used.outcome == "1 note"
     asked = night.model.asked[-1].query
@@ -50,12 +50,12 @@ async def test_dreams_and_what_was_read_before_are_not_read_again(night: Night, 
     await night.begins(dream_least_exchanges=1)
     night.model.will_say(dream(("Matters.", [1])))
     await night.ask("now")
-    await night.door.hears(DreamMade)
+    await night.frontend.hears(DreamMade)
     await until(lambda: night.state().read_until)
     await night.said("Four matters")
     night.model.will_say(dream())
     await night.ask("now")
-    second = await night.door.hears(DreamMade, 2)
+    second = await night.frontend.hears(DreamMade, 2)
     assert (second.read, second.notes) == (1, ())
     assert "Matters." not in night.model.asked[-1].query
 
@@ -73,7 +73,7 @@ async def test_a_reply_that_cannot_be_read_is_asked_for_again_and_then_given_up(
     assert night.state().read_until == 0.0
     night.model.will_say(dream(("At last.", [1])))
     await night.ask("now")
-    assert (await night.door.hears(DreamMade)).notes[0].text == "At last."
+    assert (await night.frontend.hears(DreamMade)).notes[0].text == "At last."
     await until(lambda: "problem" not in reflection.details())
 
 
@@ -85,7 +85,7 @@ async def test_a_change_of_the_soul_is_proposed_approved_and_reverted(night: Nig
     await night.begins()
     night.model.will_say(json.dumps({"dreams": [], "soul": "Be kind.\nBe brief."}))
     await night.ask("now")
-    assert (await night.door.hears(DreamMade)).proposes_soul
+    assert (await night.frontend.hears(DreamMade)).proposes_soul
     assert "> Be kind." in night.model.asked[-1].query
     assert soul.text() == "Be kind."  # nothing changes before its owner has said so
     waiting = proposals.waiting()
@@ -108,7 +108,7 @@ async def test_a_skill_that_there_is_is_read_and_a_change_of_it_proposed(night: 
     await night.begins()
     night.model.will_say(skill("harbour-log", "Begin with AHOY."))
     await night.ask("now")
-    assert (await night.door.hears(DreamMade)).proposes_skill == "harbour-log"
+    assert (await night.frontend.hears(DreamMade)).proposes_skill == "harbour-log"
     assert "The skill harbour-log: How the log is kept.\n> # Harbour log" in night.model.asked[-1].query
     waiting = TextProposals(SkillProposalBook(night.folder / "settings", night.folder).text("harbour-log")).waiting()
     assert waiting is not None and waiting.diff()[-1] == "+Begin with AHOY."
@@ -121,15 +121,15 @@ async def test_a_new_skill_is_proposed_and_ready_once_its_owner_has_approved_it(
     for name in ("../evil", "harbour-log"):  # what cannot be a skill's name is left out
         night.model.will_say(skill(name, "Begin each line with AHOY."))
     await night.ask("now")
-    assert (await night.door.hears(DreamMade)).proposes_skill == ""
+    assert (await night.frontend.hears(DreamMade)).proposes_skill == ""
     await night.said("One more", "And another", "And a third")
     await night.ask("now")
-    assert (await night.door.hears(DreamMade, 2)).proposes_skill == "harbour-log"
+    assert (await night.frontend.hears(DreamMade, 2)).proposes_skill == "harbour-log"
     ready = SkillRequest(verb="ready")
-    assert (await night.door.bus.request(ready, SkillResult, SECONDS)).skills == ()
+    assert (await night.frontend.bus.request(ready, SkillResult, SECONDS)).skills == ()
     proposals = TextProposals(SkillProposalBook(night.folder / "settings", night.folder).text("harbour-log"))
     proposals.approve(proposals.waiting())
-    (found,) = (await night.door.bus.request(ready, SkillResult, SECONDS)).skills
+    (found,) = (await night.frontend.bus.request(ready, SkillResult, SECONDS)).skills
     assert (found.name, found.description) == ("harbour-log", "How the harbour's log is kept.")
 
 

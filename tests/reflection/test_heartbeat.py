@@ -53,16 +53,16 @@ async def test_what_is_to_be_said_is_told_once_with_its_sources_and_shown_until_
     await night.said("The tax return is due on Friday")
     reflection = await night.begins()
     [goal] = await night.goals("set", text="Hand in the tax return", schedule="every 1h", by="terminal")
-    changed = await night.door.hears(GoalChanged)
+    changed = await night.frontend.hears(GoalChanged)
     assert (changed.text, changed.state, changed.by) == ("Hand in the tax return", "active", "terminal")
     night.model.will_say(found("Friday is tomorrow."), Done(Usage(100, 20)))
     night.now = NOON + HOUR + 5
-    said = await night.door.hears(GoalSaid)
+    said = await night.frontend.hears(GoalSaid)
     ids = await night.engram_ids()
     assert (said.goal, said.text, said.due_at, said.sources) == (
         "Hand in the tax return", "Friday is tomorrow.", NOON + HOUR, tuple(ids.values()),
     )  # fmt: skip
-    used = await night.door.hears(ModelUsed)
+    used = await night.frontend.hears(ModelUsed)
     assert (used.purpose, used.about, used.outcome, used.prompt_tokens) == (
         "heartbeat", goal.goal_id, "something to say", 100,
     )  # fmt: skip
@@ -90,7 +90,7 @@ async def test_a_check_that_was_killed_before_its_reply_is_not_made_again_for_th
     assert (await night.ask("status", "heartbeat")).why == "no goal is due"
     night.model.will_say(found("Swim!"))
     night.now = NOON + 2 * HOUR
-    assert (await night.door.hears(GoalSaid)).due_at == NOON + 2 * HOUR
+    assert (await night.frontend.hears(GoalSaid)).due_at == NOON + 2 * HOUR
     assert len(night.model.asked) == 1
 
 
@@ -104,9 +104,9 @@ async def test_words_that_were_found_before_a_death_are_told_after_it_and_not_as
     night.now = NOON + HOUR
     await asyncio.wait_for(died.wait(), 20)
     await night.served.dead()
-    assert night.door.of(GoalSaid) == []
+    assert night.frontend.of(GoalSaid) == []
     await night.begins(heartbeat=False)  # what is found is told all the same
-    assert (await night.door.hears(GoalSaid)).text == "Swim!"
+    assert (await night.frontend.hears(GoalSaid)).text == "Swim!"
     assert len(night.model.asked) == 1
 
 
@@ -122,7 +122,7 @@ async def test_of_a_goal_that_is_dropped_while_it_is_checked_nothing_is_said(
     await night.goals("drop", goal_id=goal.goal_id)
     ended.set()
     await until(lambda: night.state(FILE_NAME).done_at)
-    assert night.door.of(GoalSaid) == []
+    assert night.frontend.of(GoalSaid) == []
 
 
 async def test_a_check_is_made_up_for_when_the_model_is_back(night: Night, until: Callable[..., Any]) -> None:
@@ -132,7 +132,7 @@ async def test_a_check_is_made_up_for_when_the_model_is_back(night: Night, until
         night.model.will_say(ModelError("no server"))
     night.model.will_say(found("Swim!"))
     night.now = NOON + HOUR
-    assert (await night.door.hears(GoalSaid)).due_at == NOON + HOUR
+    assert (await night.frontend.hears(GoalSaid)).due_at == NOON + HOUR
     await until(lambda: night.state(FILE_NAME).done_at and "problem" not in reflection.details())
     assert len(night.model.asked) == 3
 
@@ -145,15 +145,15 @@ async def test_a_check_makes_way_for_a_user_and_is_made_afterwards(night: Night)
     for reply in ((asyncio.Event(), "never"), (found("Swim!"),)):
         night.model.will_say(*reply)
     await night.ask("now", "heartbeat")
-    await night.door.hears(LeaseClaim)
+    await night.frontend.hears(LeaseClaim)
     night.model.will_say("Yes.", to="Shall I go?")
     while not night.model.asked:
         await night.goals()
-    await night.door.ask("Shall I go?", "q")
+    await night.frontend.ask("Shall I go?", "q")
     await asyncio.wait_for(night.model.closed_early.wait(), 20)  # the check's call
-    assert (await night.door.hears(ResponseGeneration)).answer == "Yes."
-    assert (await night.door.hears(GoalSaid)).text == "Swim!"
-    kinds = [envelope.subject for envelope in night.door.heard]
+    assert (await night.frontend.hears(ResponseGeneration)).answer == "Yes."
+    assert (await night.frontend.hears(GoalSaid)).text == "Swim!"
+    kinds = [envelope.subject for envelope in night.frontend.heard]
     assert kinds.index(ResponseGeneration.subject) < kinds.index(GoalSaid.subject)
 
 
@@ -166,7 +166,7 @@ async def test_a_fault_of_ours_ends_no_routine_and_is_shown(night: Night, until:
     assert reflection.details()["problem"] == "heartbeat: RuntimeError: a fault"
     night.model.will_say(found("Swim!"))
     await night.ask("now", "heartbeat")
-    await night.door.hears(GoalSaid)
+    await night.frontend.hears(GoalSaid)
     await until(lambda: "problem" not in reflection.details())
 
 
@@ -176,16 +176,16 @@ async def test_what_rests_on_a_deleted_exchange_is_kept_no_more(night: Night, un
     await night.goals("set", text="Swim")
     night.model.will_say(found("It is 4711."))
     await night.ask("now", "heartbeat")
-    await night.door.hears(GoalSaid)
+    await night.frontend.hears(GoalSaid)
     await until(lambda: night.state(FILE_NAME).done_at)
     [engram_id] = (await night.engram_ids()).values()
     await night.memory.ask("delete", engram_id=engram_id)
-    await night.door.hears(MemoryDeleted)
+    await night.frontend.hears(MemoryDeleted)
     async with asyncio.timeout(20):
         while (await night.goals())[0].words:  # each look is a request over the bus
             pass
     assert "4711" not in (night.folder / "goals.json").read_text()
-    recorded = await night.door.bus.request(JournalRead(), JournalEntries, 20)
+    recorded = await night.frontend.bus.request(JournalRead(), JournalEntries, 20)
     assert "goal.said" in str(recorded.entries) and "4711" not in str(recorded.entries)
 
 
@@ -221,17 +221,17 @@ async def test_a_check_may_find_nothing_to_say_and_then_that_the_goal_is_reached
     [goal] = await night.goals("set", text="Swim", schedule="every 1h")
     night.model.will_say(found())
     night.now = NOON + 100 * HOUR  # all the times that have passed are one check
-    assert (await night.door.hears(ModelUsed)).outcome == "nothing to say"
+    assert (await night.frontend.hears(ModelUsed)).outcome == "nothing to say"
     await until(lambda: night.state(FILE_NAME).done_at)
     [quiet] = await night.goals()
-    assert (quiet.checks, quiet.quiet, quiet.words, night.door.of(GoalSaid)) == (1, 1, "", [])
+    assert (quiet.checks, quiet.quiet, quiet.words, night.frontend.of(GoalSaid)) == (1, 1, "", [])
     night.now = NOON + 99 * HOUR  # a clock that was put back
     assert (await night.ask("status", "heartbeat")).why == "no goal is due"
     night.model.will_say(found(is_done=True))
     night.now = NOON + 102 * HOUR
-    said = await night.door.hears(GoalSaid)
+    said = await night.frontend.hears(GoalSaid)
     assert (said.is_done, said.text) == (True, "This goal seems to be reached.")
-    assert (await night.door.hears(GoalChanged, 2)).by == "heartbeat"
+    assert (await night.frontend.hears(GoalChanged, 2)).by == "heartbeat"
     [done] = await night.goals()
     assert (done.state, done.next_at) == ("done", None)
     assert (await night.goals("reopen", goal_id=goal.goal_id))[0].state == "active"

@@ -30,12 +30,12 @@ async def test_it_is_off_until_it_is_switched_on_and_says_what_it_thinks_and_cos
     assert night.model.asked == []
     night.model.will_say(thought("The roof is still open."), Done(Usage(100, 20)))
     assert (await night.ask("on", "monologue")).is_on
-    said = await night.door.hears(MonologueThought)
+    said = await night.frontend.hears(MonologueThought)
     ids = await night.engram_ids()
     assert (said.text, said.sources, said.left_out) == (
         "The roof is still open.", (ids["The roof leaks"], ids["It rains"]), 0,
     )  # fmt: skip
-    used = await night.door.hears(ModelUsed)
+    used = await night.frontend.hears(ModelUsed)
     assert (used.purpose, used.prompt_tokens, used.completion_tokens, used.outcome) == (
         "monologue",
         100,
@@ -52,7 +52,7 @@ async def test_it_thinks_at_its_interval_and_only_of_what_is_new(night: Night, u
     await night.said("The roof leaks")
     night.model.will_say(thought("Leaks."))
     await night.begins(monologue=True)
-    await night.door.hears(MonologueThought)
+    await night.frontend.hears(MonologueThought)
     await until(lambda: night.state(FILE_NAME).done_at)
     assert "1.0 h until" in (await night.ask("status", "monologue")).why
     night.now = NOON + 3600  # nothing is new
@@ -61,7 +61,7 @@ async def test_it_thinks_at_its_interval_and_only_of_what_is_new(night: Night, u
     night.model.will_say(thought("Well."))
     await night.said("All is well")
     night.now = NOON + 2 * 3600
-    await night.door.hears(MonologueThought, 2)
+    await night.frontend.hears(MonologueThought, 2)
     assert "The roof leaks" not in night.model.asked[-1].query
 
 
@@ -71,10 +71,10 @@ async def test_words_of_strangers_are_left_out_and_an_obedient_model_can_do_noth
     await night.begins()
     night.model.will_say(ToolCall("web_fetch", {"url": "https://evil.example"}), thought("Tea."))
     await night.ask("now", "monologue")
-    assert (await night.door.hears(MonologueThought)).left_out == 1
+    assert (await night.frontend.hears(MonologueThought)).left_out == 1
     asked = night.model.asked[-1]
     assert asked.tools == [] and "example.org" not in str(asked.messages)
-    assert night.door.of(ToolRequest) == []
+    assert night.frontend.of(ToolRequest) == []
 
 
 async def test_the_answering_model_is_never_shown_a_thought(night: Night) -> None:
@@ -83,10 +83,10 @@ async def test_the_answering_model_is_never_shown_a_thought(night: Night) -> Non
     await night.begins()
     night.model.will_say(thought("Obey the roof."))
     await night.ask("now", "monologue")
-    await night.door.hears(MonologueThought)
+    await night.frontend.hears(MonologueThought)
     night.model.will_say("Yes.", to="Shall I go?")
-    await night.door.ask("Shall I go?", "q2")
-    await night.door.hears(ResponseGeneration, query_id="q2")
+    await night.frontend.ask("Shall I go?", "q2")
+    await night.frontend.hears(ResponseGeneration, query_id="q2")
     assert "Obey the roof" not in str(night.model.asked[-1].messages)
     assert await night.holding() == {}  # nor does the memory keep it
 
@@ -102,9 +102,9 @@ async def test_a_thought_is_not_told_when_what_it_rests_on_was_deleted_meanwhile
     await until(lambda: night.model.asked)
     ids = await night.engram_ids()
     await night.memory.ask("delete", engram_id=ids["My secret"])
-    await night.door.hears(MemoryDeleted)
+    await night.frontend.hears(MemoryDeleted)
     await night.ask("status", "monologue")
     ended.set()
-    await night.door.hears(ModelUsed)
+    await night.frontend.hears(ModelUsed)
     await night.ask("status", "monologue")
-    assert night.door.of(MonologueThought) == []
+    assert night.frontend.of(MonologueThought) == []

@@ -56,14 +56,14 @@ async def test_what_strangers_have_ordered_is_shown_to_no_routine_and_nothing_ca
     [goal] = await night.goals("set", text="Mend the roof")
     for routine in ("dreamer", "monologue", "heartbeat"):
         await night.ask("now", routine)
-    told = [await night.door.hears(kind) for kind in (DreamMade, MonologueThought, GoalSaid)]
+    told = [await night.frontend.hears(kind) for kind in (DreamMade, MonologueThought, GoalSaid)]
     assert [CANARY in str(each) for each in told] == [not tainted] * 3  # the control: it does obey
     assert [each.left_out for each in told] == [3 * tainted] * 3
     if not tainted:
-        assert (await night.door.hears(GoalChanged, 2)).state == "done"
+        assert (await night.frontend.hears(GoalChanged, 2)).state == "done"
     assert (await night.goals())[0].state == ("active" if tainted else "done")
     assert (night.folder / "soul" / "proposal.json").exists() is not tainted
-    assert night.door.of(ToolRequest) == [] and night.door.of(QueryReceived) == []
-    said = [each.payload for each in night.door.heard if each.sender == "reflection"]
+    assert night.frontend.of(ToolRequest) == [] and night.frontend.of(QueryReceived) == []
+    said = [each.payload for each in night.frontend.heard if each.sender == "reflection"]
     assert any(CANARY.encode() in payload for payload in said) is not tainted
     assert goal.goal_id == told[2].goal_id

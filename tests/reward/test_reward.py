@@ -44,21 +44,21 @@ def of_query(query_id: str) -> Trace:
 
 async def rate(stage: Any, rating: Literal[-1, 1] | None, at: float, query_id: str = "q") -> str:
     feedback = UserFeedback(query_id=query_id, rating=rating, rated_at=at)
-    return str((await stage.door.bus.publish(feedback, of_query(query_id))).id)
+    return str((await stage.frontend.bus.publish(feedback, of_query(query_id))).id)
 
 
 async def grade(stage: Any, score: int, query_id: str) -> None:
     critique = CritiqueResult(query_id=query_id, score=score, status="graded")
-    await stage.door.bus.publish(critique, of_query(query_id))
+    await stage.frontend.bus.publish(critique, of_query(query_id))
 
 
 async def handled(stage: Any, times: int) -> None:
     """So many messages have been dealt with."""
 
     def numbers() -> set[int]:
-        return {number for ack in stage.door.of(JournalAck, consumer=CONSUMER) for number in ack.numbers}
+        return {number for ack in stage.frontend.of(JournalAck, consumer=CONSUMER) for number in ack.numbers}
 
-    await stage.door.until(lambda: len(numbers()) >= times)
+    await stage.frontend.until(lambda: len(numbers()) >= times)
 
 
 async def rewards_on_record(stage: Any, query_id: str = "q") -> list[tuple[float, float]]:
@@ -69,10 +69,10 @@ async def rewards_on_record(stage: Any, query_id: str = "q") -> list[tuple[float
 
 async def test_a_rating_becomes_a_reward_for_the_respondent_that_answered(stage: Any, service: RewardService) -> None:
     feedback = UserFeedback(query_id="q", respondent_id="B", rating=-1, comment="Wrong.", rated_at=7.5)
-    said = await stage.door.bus.publish(feedback, of_query("q"))
-    event = await stage.door.hears(RewardEvent)
+    said = await stage.frontend.bus.publish(feedback, of_query("q"))
+    event = await stage.frontend.hears(RewardEvent)
     assert event == RewardEvent(query_id="q", respondent_id="B", reward=-1.0, rated_at=7.5)
-    [envelope] = stage.door.envelopes(RewardEvent)
+    [envelope] = stage.frontend.envelopes(RewardEvent)
     assert envelope.trace()._replace(cause_id=envelope.cause_id) == Trace("q", said.id, "s", "user")
 
 
@@ -121,7 +121,7 @@ async def test_what_is_due_is_told_at_the_start(stage: Any, path: Path, serve: S
     async with RatingStore(path) as ratings:
         await ratings.rate(Rating("q", "A", "s", "user", "feedback", 1, 3.0))
     await serve()
-    assert (await stage.door.hears(RewardEvent)).rated_at == 3.0
+    assert (await stage.frontend.hears(RewardEvent)).rated_at == 3.0
 
 
 async def test_agreement_is_told_once_there_are_enough_rated_answers_with_a_grade(
@@ -149,6 +149,6 @@ async def test_what_was_deleted_counts_no_more(stage: Any, service: RewardServic
     await grade(stage, 4, "liked")
     await handled(stage, 2)
     assert service.details() == {"agreement": "1 of 2 rated and graded answers"}
-    await stage.door.bus.publish(deletion)
+    await stage.frontend.bus.publish(deletion)
     await handled(stage, 3)
     assert service.details() == {"agreement": "0 of 2 rated and graded answers"}

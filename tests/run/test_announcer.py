@@ -38,10 +38,10 @@ async def test_a_bus_that_is_not_started_yet_is_not_complained_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     children, hub, shaken = Children(), MemoryHub(), []
-    async with Bus("supervisor", hub.transport()) as own, Bus("api", hub.transport()) as door:
+    async with Bus("supervisor", hub.transport()) as own, Bus("api", hub.transport()) as frontend:
         heard: asyncio.Queue[object] = asyncio.Queue()
-        door.subscribe(ParticipantStatus.subject, heard.put_nowait)
-        await door.ready()
+        frontend.subscribe(ParticipantStatus.subject, heard.put_nowait)
+        await frontend.ready()
 
         shake = own.ready
 
@@ -69,10 +69,10 @@ async def test_what_a_proxy_that_died_has_lost_is_said_again_at_once(monkeypatch
     monkeypatch.setattr(announcer, "BEAT_SECONDS", 3600.0)
     children, hub = Children(), MemoryHub()
     children.is_up.set()
-    async with Bus("supervisor", hub.transport()) as own, Bus("api", hub.transport()) as door:
+    async with Bus("supervisor", hub.transport()) as own, Bus("api", hub.transport()) as frontend:
         heard: asyncio.Queue[object] = asyncio.Queue()
-        door.subscribe(ParticipantStatus.subject, heard.put_nowait)
-        await door.ready()
+        frontend.subscribe(ParticipantStatus.subject, heard.put_nowait)
+        await frontend.ready()
         telling = asyncio.create_task(Announcer(own).run(cast(Supervisor, children), cast(ParticipantReloader, None)))
         await heard.get()
         while not heard.empty():

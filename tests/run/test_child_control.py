@@ -95,29 +95,29 @@ def hub() -> MemoryHub:
 
 
 @pytest.fixture
-async def door(hub: MemoryHub, children: Children, settings: SettingsRead) -> AsyncIterator[Bus]:
+async def frontend(hub: MemoryHub, children: Children, settings: SettingsRead) -> AsyncIterator[Bus]:
     """The bus of one who asks; the supervisor listens."""
-    async with Bus("supervisor", hub.transport()) as own, Bus("api", hub.transport()) as door:
+    async with Bus("supervisor", hub.transport()) as own, Bus("api", hub.transport()) as frontend:
         newcomers = ParticipantReloader(
             settings, lambda system, entry: ChildSpec(entry.name, "participant", entry.target)
         )
         control = ChildControl(own, cast(Supervisor, children), newcomers, announce=children.announce)
         await own.ready()
-        await door.ready()
-        yield door
+        await frontend.ready()
+        yield frontend
         control.close()
 
 
-async def test_a_participant_is_stopped_started_and_restarted(door: Bus, children: Children) -> None:
-    control = SystemControl(door)
+async def test_a_participant_is_stopped_started_and_restarted(frontend: Bus, children: Children) -> None:
+    control = SystemControl(frontend)
     for verb, state in (("stop", "stopped"), ("start", "ready"), ("start", "ready"), ("restart", "ready")):
         child = await control.participant(cast(Any, verb), "web_search")
         assert child is not None and (child.name, child.state) == ("web_search", state)
     assert children.done == ["stop web_search", "start web_search", "restart web_search"]  # it ran already
 
 
-async def test_who_is_not_there_or_is_needed_is_refused(door: Bus, children: Children) -> None:
-    control = SystemControl(door)
+async def test_who_is_not_there_or_is_needed_is_refused(frontend: Bus, children: Children) -> None:
+    control = SystemControl(frontend)
     with pytest.raises(ParticipantRefused, match="there is no participant nobody; there are api, journal") as refused:
         await control.participant("restart", "nobody")
     assert refused.value.kind == "not_found"
@@ -129,9 +129,9 @@ async def test_who_is_not_there_or_is_needed_is_refused(door: Bus, children: Chi
 
 
 async def test_who_is_in_the_settings_since_the_start_is_started_once(
-    door: Bus, children: Children, settings: SettingsRead
+    frontend: Bus, children: Children, settings: SettingsRead
 ) -> None:
-    control = SystemControl(door)
+    control = SystemControl(frontend)
     settings.targets = ["my_tools:dice", "critic"]
     starts = await asyncio.gather(*(control.participant("start", "dice") for _ in range(2)))
     assert [child and child.state for child in starts] == ["ready", "ready"]
@@ -140,9 +140,9 @@ async def test_who_is_in_the_settings_since_the_start_is_started_once(
 
 
 async def test_what_users_have_added_begins_with_what_the_settings_say_by_now_and_our_own_as_it_did(
-    door: Bus, children: Children, settings: SettingsRead
+    frontend: Bus, children: Children, settings: SettingsRead
 ) -> None:
-    control = SystemControl(door)
+    control = SystemControl(frontend)
     settings.targets = ["my_tools:dice"]
     children.phases["dice"] = ChildPhase.READY
     await control.participant("restart", "dice")
@@ -160,9 +160,9 @@ async def test_what_users_have_added_begins_with_what_the_settings_say_by_now_an
 
 
 async def test_who_was_taken_out_of_the_settings_is_removed_and_our_own_are_not(
-    door: Bus, children: Children, settings: SettingsRead
+    frontend: Bus, children: Children, settings: SettingsRead
 ) -> None:
-    control = SystemControl(door)
+    control = SystemControl(frontend)
     children.phases |= {"dice": ChildPhase.READY, "coin": ChildPhase.STOPPED}
     for verb, name in (("start", "dice"), ("restart", "dice"), ("start", "coin"), ("restart", "web_search")):
         child = await control.participant(cast(Any, verb), name)
@@ -175,27 +175,27 @@ async def test_who_was_taken_out_of_the_settings_is_removed_and_our_own_are_not(
 
 
 async def test_a_request_that_comes_twice_is_done_once_and_answered_again(
-    hub: MemoryHub, door: Bus, children: Children
+    hub: MemoryHub, frontend: Bus, children: Children
 ) -> None:
     answers: asyncio.Queue[Envelope] = asyncio.Queue()
-    door.subscribe(ParticipantResult.subject, answers.put_nowait, repeats=True)
-    await door.ready()
-    envelope = door.seal(ParticipantRequest(verb="restart", name="web_search"))
+    frontend.subscribe(ParticipantResult.subject, answers.put_nowait, repeats=True)
+    await frontend.ready()
+    envelope = frontend.seal(ParticipantRequest(verb="restart", name="web_search"))
     children.may_go_on.clear()
-    await door.send(envelope)
-    await door.send(envelope)
+    await frontend.send(envelope)
+    await frontend.send(envelope)
     children.may_go_on.set()
     first = await asyncio.wait_for(answers.get(), 5)
-    await door.send(envelope)
+    await frontend.send(envelope)
     again = await asyncio.wait_for(answers.get(), 5)
     assert (first.in_reply_to, again.in_reply_to) == (envelope.id, envelope.id)
     assert first.payload == again.payload and children.done == ["restart web_search"]
 
 
-async def test_the_api_is_answered_before_its_own_restart(door: Bus, children: Children) -> None:
+async def test_the_api_is_answered_before_its_own_restart(frontend: Bus, children: Children) -> None:
     children.may_go_on.clear()
-    child = await asyncio.wait_for(SystemControl(door).participant("restart", "api"), 5)
+    child = await asyncio.wait_for(SystemControl(frontend).participant("restart", "api"), 5)
     assert child is not None and children.done == []
     children.may_go_on.set()
-    await SystemControl(door).participant("restart", "web_search")
+    await SystemControl(frontend).participant("restart", "web_search")
     assert children.done == ["restart api", "restart web_search"]

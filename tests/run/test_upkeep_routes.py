@@ -14,7 +14,7 @@ __all__ = ["bare_system", "system"]
 async def test_a_backup_is_made_beside_the_data_and_listed(system: System) -> None:
     folder = system.journal_file.parent
     owner = {"authorization": f"Bearer {make_owner_token(folder)}"}
-    async with system.door() as client:
+    async with system.frontend() as client:
         found = (await client.get("/backups", headers=owner)).json()
         assert (Path(found["folder"]).parent, found["backups"]) == (folder.parent, [])
         refused = await client.post("/backups")
@@ -28,7 +28,7 @@ async def test_a_backup_is_made_beside_the_data_and_listed(system: System) -> No
 async def test_a_model_that_cannot_be_tested_is_an_error_with_the_command_s_reason(system: System) -> None:
     folder = system.journal_file.parent
     owner = {"authorization": f"Bearer {make_owner_token(folder)}"}
-    async with system.door() as client:
+    async with system.frontend() as client:
         asked = await client.post("/models/check", json={"name": "--help"}, headers=owner)
     assert asked.status_code == 503
     assert "--help" in asked.json()["error"]["message"], "it is a name, and no option"

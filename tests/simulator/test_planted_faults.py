@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from simulated.consumer import Memory, Observer
 from simulated.conversation import Outcome, StoredTurn
-from simulated.door import Api
+from simulated.frontend import Api
 from simulated.generator import Ahead, Generator
 from simulated.journal import Journal
 from simulated.schedule import Schedule

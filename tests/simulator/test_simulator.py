@@ -1,4 +1,4 @@
-"""Journal, doors, generator, tools and observers under seeded faults: the promises hold, and the simulator can tell."""
+"""Journal, frontends, generator, tools, observers under seeded faults: promises hold, and the simulator can tell."""
 
 from itertools import count
 

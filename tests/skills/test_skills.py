@@ -1,4 +1,4 @@
-"""Skills as the tools for files serve them: read by the model, told of to respondents and doors, watched."""
+"""Skills as the tools for files serve them: read by the model, told of to respondents and frontends, watched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stage with a journal and a door, as for the agents; its model is so large that the tools for agents are offered."""
+"""A stage with a journal and a frontend, as for the agents; its model is large enough for the tools for agents."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ async def served(stage: Stage, **settings: Any) -> Any:
 
 async def answered(stage: Stage, query: str = "Go", query_id: str = "q", **how: Any) -> ResponseGeneration:
     """The end of a query that is asked now."""
-    await stage.door.ask(query, query_id, **how)
+    await stage.frontend.ask(query, query_id, **how)
     answer = await stage.end_of(query_id)
     assert isinstance(answer, ResponseGeneration)
     return answer
@@ -50,7 +50,7 @@ async def answered(stage: Stage, query: str = "Go", query_id: str = "q", **how: 
 
 def tasks(stage: Stage) -> list[QueryReceived]:
     """The queries that agents were asked."""
-    return [query for query in stage.door.of(QueryReceived) if query.task is not None]
+    return [query for query in stage.frontend.of(QueryReceived) if query.task is not None]
 
 
 def all_of(folder: Path) -> bytes:
@@ -74,7 +74,7 @@ async def test_tasks_are_done_by_agents_and_what_comes_of_each_is_the_result(sta
     assert broken["status"] == "failed" and "it broke" in broken["error"]["message"]
     assert answer.answer == "Done." and not answer.tainted
     assert {child.task.root_query_id for child in tasks(stage) if child.task} == {"q"}
-    ended = [change for change in stage.door.of(AgentChanged) if change.state == "ENDED"]
+    ended = [change for change in stage.frontend.of(AgentChanged) if change.state == "ENDED"]
     assert {change.query_id for change in ended} == {"q"}
 
 
@@ -105,13 +105,13 @@ async def test_an_agent_that_stays_knows_what_it_was_asked_before(stage: Stage) 
     answer = await answered(stage)
     made = json.loads(answer.tool_calls[0].result or "")
     assert made["budget"]["tokens"] == 5000
-    await stage.door.hears(AgentChanged, name="scout", state="READY")
+    await stage.frontend.hears(AgentChanged, name="scout", state="READY")
     again = ToolCall("delegate_task", {"tasks": ["What did you see?"], "agent": "scout"})
     stage.model.will_say(again, to="And now?")
     stage.model.will_say("that hill", to=asked("What did you see?", "scout"))
     stage.model.will_say(ToolCall("list_agents", {}), ToolCall("terminate_agent", {"agent": "scout"}), to="And now?")
     stage.model.will_say("A hill.", to="And now?")
-    await stage.door.ask("And now?", "q2")
+    await stage.frontend.ask("And now?", "q2")
     later = await stage.end_of("q2")
     assert isinstance(later, ResponseGeneration)
     assert results(later)[0]["answer"] == "that hill"
@@ -122,7 +122,7 @@ async def test_an_agent_that_stays_knows_what_it_was_asked_before(stage: Stage) 
         asked("What did you see?", "scout"),
     ]
     assert later.tool_calls[2].result == "scout has ended."
-    told = stage.door.bus.request(AgentRequest(verb="list", query_id="q"), AgentResult, 5)
+    told = stage.frontend.bus.request(AgentRequest(verb="list", query_id="q"), AgentResult, 5)
     [scout] = (await told).agents
     assert (scout.state, scout.tasks, scout.answer, scout.root_session_id) == ("ENDED", 2, "that hill", "s")
 
@@ -133,9 +133,9 @@ async def test_cancelling_a_query_cancels_all_that_its_agents_do(stage: Stage) -
     stage.model.will_say(ToolCall("delegate_task", {"tasks": ["Outer"]}), to="Go")
     stage.model.will_say(ToolCall("delegate_task", {"tasks": ["Inner"]}), to=asked("Outer"))
     stage.model.will_say(never, to=asked("Inner", "agent-2"))
-    await stage.door.ask("Go", "q")
-    await stage.door.until(lambda: any(each.query == asked("Inner", "agent-2") for each in stage.model.asked))
-    await stage.door.cancel("q")
+    await stage.frontend.ask("Go", "q")
+    await stage.frontend.until(lambda: any(each.query == asked("Inner", "agent-2") for each in stage.model.asked))
+    await stage.frontend.cancel("q")
     answer = await stage.end_of("q")
     assert answer.status == "cancelled"
     children = [query.query_id for query in tasks(stage)]
@@ -143,7 +143,7 @@ async def test_cancelling_a_query_cancels_all_that_its_agents_do(stage: Stage) -
     for query_id in children:
         ended = await stage.end_of(query_id)
         assert isinstance(ended, ResponseGeneration) and ended.status == "cancelled"
-    assert {cancel.query_id for cancel in stage.door.of(QueryCancel)} == {"q", *children}
+    assert {cancel.query_id for cancel in stage.frontend.of(QueryCancel)} == {"q", *children}
 
 
 async def test_who_waits_for_agents_keeps_no_place_from_them(stage: Stage) -> None:
@@ -169,7 +169,7 @@ async def test_an_agent_has_the_tools_that_it_is_given_of_those_that_its_parent_
     stage.model.will_say("one", to=asked("Count"))
     stage.model.will_say("Done.", to="Go")
     options = AnswerOptions(allow=("delegate_task", "dice"), mode="acceptEdits")
-    await stage.door.ask("Go", "q", options=options)
+    await stage.frontend.ask("Go", "q", options=options)
     await stage.end_of("q")
     [child] = tasks(stage)
     assert child.options is not None and child.options.mode == "acceptEdits"
@@ -184,8 +184,8 @@ async def test_a_generator_that_is_killed_asks_no_agent_twice(stage: Stage) -> N
     stage.model.will_say(ToolCall("delegate_task", {"tasks": ["Count", "Name"]}), to="Go")
     stage.model.will_say("one", to=asked("Count"))
     stage.model.will_say(goes_on, to=asked("Name", "agent-2"))  # nothing: it dies meanwhile
-    await stage.door.ask("Go", "q")
-    await stage.door.until(lambda: len(stage.door.of(ResponseGeneration)) == 1 and len(stage.model.asked) == 3)
+    await stage.frontend.ask("Go", "q")
+    await stage.frontend.until(lambda: len(stage.frontend.of(ResponseGeneration)) == 1 and len(stage.model.asked) == 3)
     await first.kill()
     stage.model.will_say("blue", to=asked("Name", "agent-2"))
     stage.model.will_say("Done.", to="Go")
@@ -214,19 +214,19 @@ async def test_a_session_that_is_deleted_takes_what_its_agents_did_with_it(stage
     stage.model.will_say(ToolCall("delegate_task", {"tasks": ["Remember the purple otter"]}), to="Go")
     stage.model.will_say("otter", to=asked("Remember the purple otter"))
     stage.model.will_say("Done.", to="Go")
-    await stage.door.ask("Go", "q")
+    await stage.frontend.ask("Go", "q")
     await stage.end_of("q")
     [child] = [query.query_id for query in tasks(stage)]
     await stage.end_of(child)
-    deleted = await stage.door.bus.request(ConversationRequest(verb="delete", key="s"), ConversationResult, 5)
+    deleted = await stage.frontend.bus.request(ConversationRequest(verb="delete", key="s"), ConversationResult, 5)
     assert deleted.error is None
-    await stage.door.until(lambda: len(stage.door.of(SessionDeleted)) == 2)
-    told = await stage.door.bus.request(AgentRequest(verb="list"), AgentResult, 5)
+    await stage.frontend.until(lambda: len(stage.frontend.of(SessionDeleted)) == 2)
+    told = await stage.frontend.bus.request(AgentRequest(verb="list"), AgentResult, 5)
     while told.agents:
-        told = await stage.door.bus.request(AgentRequest(verb="list"), AgentResult, 5)
+        told = await stage.frontend.bus.request(AgentRequest(verb="list"), AgentResult, 5)
     async with asyncio.timeout(20):
         while b"purple otter" in all_of(tmp_path):
-            await stage.door.bus.request(AgentRequest(verb="list"), AgentResult, 5)
+            await stage.frontend.bus.request(AgentRequest(verb="list"), AgentResult, 5)
 
 
 async def test_what_an_agent_reads_of_strangers_taints_who_has_asked_it(stage: Stage) -> None:
@@ -254,7 +254,7 @@ async def test_a_second_respondent_has_no_agents(stage: Stage) -> None:
     request = ToolRequest(
         query_id="q", respondent_id="B", call_id="q:0:0", tool="delegate_task", args={"tasks": ["Count"]}
     )
-    result = await stage.door.bus.request(request, ToolResult, 5)
+    result = await stage.frontend.bus.request(request, ToolResult, 5)
     assert result.error is not None and result.error.kind == "fenced"
     assert served.participant.metrics() == {"agents": 0, "agents_working": 0}
 
@@ -266,7 +266,7 @@ async def test_what_a_job_asks_of_agents_is_as_tainted_and_as_little_waited_for_
     stage.model.will_say(ToolCall("delegate_task", {"tasks": ["Count"]}), to="Go")
     stage.model.will_say("one", to=asked("Count"))
     stage.model.will_say("Done.", to="Go")
-    await stage.door.ask("Go", "q", origin=SCHEDULE, tainted=True)
+    await stage.frontend.ask("Go", "q", origin=SCHEDULE, tainted=True)
     answer = await stage.end_of("q")
     assert results(answer)[0]["answer"] == "one"
     [query] = tasks(stage)
@@ -294,7 +294,7 @@ async def test_a_swarm_that_dies_while_it_asks_has_asked_once_in_the_end(
     stage.model.will_say("one", to=asked("Count"))
     stage.model.will_say("blue", to=asked("Name", "agent-2"))
     stage.model.will_say("Done.", to="Go")
-    await stage.door.ask("Go", "q")
+    await stage.frontend.ask("Go", "q")
     await first.dead()
     await swarm(stage)
     answer = await stage.end_of("q")
@@ -336,9 +336,9 @@ async def test_agents_write_to_each_other_and_untrusted_content_is_marked(stage:
     stage.model.will_say(ToolCall("check_inbox", {}), to=waiter)
     stage.model.will_say("It has happened.", to=waiter)
     stage.model.will_say("Done.", to="Go")
-    await stage.door.ask("Go", "q")
+    await stage.frontend.ask("Go", "q")
     await stage.end_of("q")
-    waited = next(each for each in stage.door.of(ResponseGeneration) if each.agent == "agent-2")
+    waited = next(each for each in stage.frontend.of(ResponseGeneration) if each.agent == "agent-2")
     assert waited.tainted and json.loads(waited.tool_calls[0].result or "") == {
         "number": 1,
         "from": "agent",
@@ -350,7 +350,7 @@ async def test_agents_write_to_each_other_and_untrusted_content_is_marked(stage:
     for _ in range(2):
         stage.model.will_say(ToolCall("check_inbox", {}), to="Any news?")
     stage.model.will_say("Yes.", to="Any news?")
-    await stage.door.ask("Any news?", "q2", session="s")
+    await stage.frontend.ask("Any news?", "q2", session="s")
     answer = await stage.end_of("q2")
     assert isinstance(answer, ResponseGeneration)
     told = [call.result for call in answer.tool_calls]
@@ -363,15 +363,15 @@ async def test_what_nobody_waited_for_is_told_in_the_inbox(stage: Stage) -> None
     stage.model.will_say(ToolCall("delegate_task", {"tasks": ["Count"], "wait": False}), to="Go")
     stage.model.will_say("one", to=asked("Count"))
     stage.model.will_say("Begun.", to="Go")
-    await stage.door.ask("Go", "q")
+    await stage.frontend.ask("Go", "q")
     begun = await stage.end_of("q")
     assert isinstance(begun, ResponseGeneration)
-    await stage.door.hears(AgentChanged, state="ENDED")
+    await stage.frontend.hears(AgentChanged, state="ENDED")
     [query] = tasks(stage)
     assert query.task is not None and query.task.in_background
     stage.model.will_say(ToolCall("check_inbox", {}), to="And?")
     stage.model.will_say("One.", to="And?")
-    await stage.door.ask("And?", "q2")
+    await stage.frontend.ask("And?", "q2")
     answer = await stage.end_of("q2")
     assert isinstance(answer, ResponseGeneration)
     assert '"answer": "one"' in (answer.tool_calls[0].result or "")
@@ -399,7 +399,7 @@ async def test_a_model_that_has_agents_made_without_end_comes_to_one(stage: Stag
     await swarm(stage, children=3, agents=6, tokens=60_000)
     answer = await answered(stage)
     assert answer.status == "answered"
-    told = await stage.door.bus.request(AgentRequest(verb="list"), AgentResult, 5)
+    told = await stage.frontend.bus.request(AgentRequest(verb="list"), AgentResult, 5)
     assert len(told.agents) == 6 and {each.depth for each in told.agents} <= {1, 2, 3}
     refused = [each["error"]["kind"] for call in answer.tool_calls if call.result for each in listed(call.result)]
     refused += [call.error.kind for call in answer.tool_calls if call.error is not None]

@@ -103,7 +103,7 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         yield started
 
 
-async def test_a_call_that_waits_for_a_person_outlives_the_door_and_is_made_once(
+async def test_a_call_that_waits_for_a_person_outlives_the_frontend_and_is_made_once(
     system: WarmSystem, tmp_path: Path, watching: Any
 ) -> None:
     live = watching(system, tmp_path / "config")

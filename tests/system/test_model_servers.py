@@ -49,7 +49,7 @@ runpy.run_module("local.stand_in", run_name="__main__")
 """
 
 
-class Door:
+class Frontend:
     """A system over HTTP."""
 
     def __init__(self, system: WarmSystem) -> None:
@@ -107,13 +107,13 @@ def test_llama_server_is_run_and_started_again_when_it_dies(running, tmp_path: P
     provider = {"program": str(program), "model": str(tmp_path / "gemma4:12b.gguf"), "args": []}
     settings = {"system": {"backend": "llama_server"}, "models": {"providers": {"llama_server": provider}}}
     with running(**settings) as system:
-        door = Door(system)
-        assert "Paris" in door.ask("What is the capital of France?")["answer"]
-        assert door.health()["backend"] == "llama_server"
+        frontend = Frontend(system)
+        assert "Paris" in frontend.ask("What is the capital of France?")["answer"]
+        assert frontend.health()["backend"] == "llama_server"
         [server] = [process for process in processes(system.process.pid) if "--alias" in process.cmdline()[:6]]
         server.kill()
-        door.wait_until_restarted("llama_server")
-        assert "Berlin" in door.ask("What is the capital of Germany?")["answer"]
+        frontend.wait_until_restarted("llama_server")
+        assert "Berlin" in frontend.ask("What is the capital of Germany?")["answer"]
     assert (tmp_path / "data" / "logs" / "llama_server.log").exists()
 
 
@@ -128,14 +128,14 @@ def test_a_model_in_a_file_answers_without_any_program_calls_tools_and_survives_
     settings = write_settings(tmp_path / "config", {"system": tools, "models": {"providers": {"llama_server": server}}})
     choose_model([*layers_for(settings)], "llama_server", "tiny", model)
     with running(system=tools) as system:
-        door = Door(system)
-        answer = door.ask("Roll a dice.")
+        frontend = Frontend(system)
+        answer = frontend.ask("Roll a dice.")
         assert (answer["answer"], answer["model"]) == (SENTENCE, "tiny")
         assert {call["tool"] for call in answer["tool_calls"]} == {"dice"}
         [server] = [process for process in processes(system.process.pid) if "--alias" in process.cmdline()[:6]]
         server.kill()
-        door.wait_until_restarted("llama_server")
-        assert door.ask("And again.")["answer"] == SENTENCE
+        frontend.wait_until_restarted("llama_server")
+        assert frontend.ask("And again.")["answer"] == SENTENCE
 
 
 @pytest.mark.thorough
@@ -147,10 +147,10 @@ def test_an_installed_ollama_is_started_and_ends_with_the_system(
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     with running(system={"ollama_url": f"http://127.0.0.1:{port}"}) as system:
-        door = Door(system)
-        answer = door.ask("What is the capital of France?")
+        frontend = Frontend(system)
+        answer = frontend.ask("What is the capital of France?")
         assert "Paris" in answer["answer"]
-        assert (door.health()["backend"], answer["model"]) == ("ollama", "gemma4:12b")
+        assert (frontend.health()["backend"], answer["model"]) == ("ollama", "gemma4:12b")
         assert any("serve" in process.cmdline()[-1:] for process in processes(system.process.pid))
 
 

@@ -1,4 +1,4 @@
-"""A second respondent in a process of its own: it answers behind the first, and no door shows it."""
+"""A second respondent in a process of its own: it answers behind the first, and no frontend shows it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def answers(live: Any, query_id: str) -> list[ResponseGeneration]:
     return [ResponseGeneration.decode(decode(found.entry.frame).payload) for found in stored]
 
 
-def test_it_takes_part_and_both_answer_but_doors_show_the_first_alone(both: Any) -> None:
+def test_it_takes_part_and_both_answer_but_frontends_show_the_first_alone(both: Any) -> None:
     both.wait_until(lambda: both.health()["status"] == "ok")
     both.wait_until(
         lambda: both.participant("generator_b")["kind"] == "agent"

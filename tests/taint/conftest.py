@@ -51,7 +51,7 @@ class Assistant:
         self.files = AttachmentStore(folder / "attachments")
         self._waiting: dict[str, asyncio.Future[ResponseGeneration]] = {}
         self.streamed: dict[str, str] = {}
-        bus = stage.door.bus
+        bus = stage.frontend.bus
         bus.subscribe(ResponseGeneration.subject, self._answered)
         bus.subscribe(GenerationToken.subject, self._hear)
         bus.subscribe(GenerationThinking.subject, self._hear)
@@ -83,7 +83,7 @@ class Assistant:
     async def ask(self, query: str, query_id: str, session: str | None = None, **fields: Any) -> ResponseGeneration:
         self._waiting[query_id] = asyncio.get_running_loop().create_future()
         message = QueryReceived(query_id=query_id, query=query, **fields)
-        await self.stage.door.bus.publish(message, Trace(query_id, None, session or query_id, self.user))
+        await self.stage.frontend.bus.publish(message, Trace(query_id, None, session or query_id, self.user))
         async with asyncio.timeout(SECONDS):
             return await self._waiting[query_id]
 

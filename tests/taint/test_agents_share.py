@@ -122,7 +122,7 @@ async def test_agents_get_no_more_out_than_one_question_may_open(assistant: Any,
         prepare(assistant.web, tag)
     works = [ask(assistant, tag, carrier, orders(assistant.web, tag, way)) for tag, (carrier, way) in tags.items()]
     responses = await gathered(*works, at_once=4)
-    await assistant.stage.door.until(lambda: not tree.open())
+    await assistant.stage.frontend.until(lambda: not tree.open())
     assert all(response.tainted for response in responses)
     asked = {agent.root_query_id for agent in tree.agents.values()}
     assert asked == tags.keys()  # every page had its agents

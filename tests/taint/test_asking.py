@@ -16,11 +16,11 @@ SECONDS = 20.0
 async def asked_and_decided(assistant: Any, query: str, decision: Decision, mode: str = "default") -> tuple[Any, Any]:
     """The question that was asked, and the answer after a decision."""
     await assistant.begin()
-    door = assistant.stage.door
+    frontend = assistant.stage.frontend
     asking = asyncio.create_task(assistant.ask(query, "q1", options={"mode": mode}))
-    asked = await door.hears(ApprovalRequest)
+    asked = await frontend.hears(ApprovalRequest)
     request = PermissionRequest(verb="decide", call_id=asked.call_id, decision=decision, by="page")
-    await door.bus.request(request, PermissionResult, SECONDS)
+    await frontend.bus.request(request, PermissionResult, SECONDS)
     return asked, await asking
 
 
@@ -61,4 +61,4 @@ async def test_where_nobody_is_there_it_is_refused_as_before(assistant: Any) -> 
     ask = f'@assistant call web_fetch {{"url": "{page}"}}'
     response = await assistant.ask(ask, "q1", options={"mode": "dontAsk"})
     assert response.tool_calls[1].error.kind == NOT_GIVEN
-    assert assistant.stage.door.of(ApprovalRequest) == []
+    assert assistant.stage.frontend.of(ApprovalRequest) == []

@@ -93,7 +93,7 @@ async def test_everyday_work_asks_no_more_in_a_trusted_folder_and_once_more_in_a
     files = WorkspaceFiles(FilesConfig(), editor_of(FilesConfig(), resources), registry)
     tools = FileTools(FilesConfig(), [tool(FilesConfig(), files) for tool in OF_FILES], files.editor)
     await assistant.begin(more=(tools.with_records(resources),))
-    owner = Owner(assistant.stage.door.bus)
+    owner = Owner(assistant.stage.frontend.bus)
     page = assistant.web.add("/trip", "The ferry leaves at 10:30.")
     assistant.web.hits[FERRY] = [SearchHit("The ferry", page, "At 10:30.")]
     for number, turns in list(enumerate(conversations(page)))[::every]:

@@ -127,17 +127,17 @@ async def test_a_conversation_that_first_reads_there_asks_the_owner_once(
     assistant: Assistant, monkeypatch: pytest.MonkeyPatch, decision: Any
 ) -> None:
     work = await begin(assistant, monkeypatch)
-    door, registry = assistant.stage.door, TrustRegistry(assistant.folder / "settings")
+    frontend, registry = assistant.stage.frontend, TrustRegistry(assistant.folder / "settings")
     order = '@assistant call read_file {"path": "a.md"}\n@assistant call list_files {}'
     asking = asyncio.create_task(assistant.ask(order, "q1", "s1", options={"mode": "default"}))
-    asked = await door.hears(ApprovalRequest)
+    asked = await frontend.hears(ApprovalRequest)
     assert (asked.tool, asked.args) == (TRUST_FOLDER, {"folder": str(work)}) and "count as yours" in asked.why
     request = PermissionRequest(verb="decide", call_id=asked.call_id, decision=decision, by="page")
-    await door.bus.request(request, PermissionResult, SECONDS)
+    await frontend.bus.request(request, PermissionResult, SECONDS)
     first = await asking
     again = [await assistant.ask(order, f"q{number}", "s1", options={"mode": "default"}) for number in (2, 3)]
     assert [call.error for response in (first, *again) for call in response.tool_calls] == [None] * 6
-    assert len(door.of(ApprovalRequest)) == 1
+    assert len(frontend.of(ApprovalRequest)) == 1
     assert (registry.trusted(work), first.tainted) == (decision == "allow", decision == "deny")
     if decision == "allow":
         (work / ".local2").mkdir()
@@ -154,4 +154,4 @@ async def test_nobody_is_asked_where_nobody_is_there_or_another_tool_names_the_f
     for tool, (mode, args) in orders.items():
         response = await assistant.ask(f"@assistant call {tool} {args}", f"q-{tool}", options={"mode": mode})
         assert (response.tool_calls[0].error, response.tainted) == (None, True), tool
-    assert assistant.stage.door.of(ApprovalRequest) == []
+    assert assistant.stage.frontend.of(ApprovalRequest) == []

@@ -53,10 +53,10 @@ async def test_a_turn_whose_process_is_killed_between_a_step_and_a_call_decides_
     stage.model.will_say(ToolCall("dice", {}))
     stage.model.will_say(NOTE)
     stage.model.will_say("Done.")
-    await stage.door.ask("Roll!", "q1")
+    await stage.frontend.ask("Roll!", "q1")
     await doomed.dead()
     await stage.generator()
-    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id="q1")
+    response: ResponseGeneration = await stage.frontend.hears(ResponseGeneration, query_id="q1")
     assert [call.error and call.error.kind for call in response.tool_calls] == kinds
     assert response.tainted is (TAINTED in kinds)
     assert note.notes == ([] if TAINTED in kinds else ["it was a 5"])
@@ -73,13 +73,13 @@ async def test_a_turn_that_was_stored_before_taint_was_noted_is_tainted_when_it_
     stage.model.will_say(ToolCall("dice", {}))
     stage.model.will_say(NOTE)
     stage.model.will_say("Done.")
-    await stage.door.ask("Roll!", "q1")
+    await stage.frontend.ask("Roll!", "q1")
     await doomed.dead()
     with closing(sqlite3.connect(stage.database)) as db, db:
         for number, body in db.execute("SELECT number, body FROM steps").fetchall():
             db.execute("UPDATE steps SET body = ? WHERE number = ?", (_old(body), number))
     await stage.generator()
-    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id="q1")
+    response: ResponseGeneration = await stage.frontend.hears(ResponseGeneration, query_id="q1")
     assert (response.tool_calls[1].error.kind, response.tainted, note.notes) == (TAINTED, True, [])
 
 

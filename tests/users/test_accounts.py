@@ -36,7 +36,7 @@ async def test_usage_is_what_is_on_record_now_of_whoever_asks(system: System) ->
     folder: Path = system.journal_file.parent
     ann = {"authorization": f"Bearer {Users(folder).add('ann')}"}
     owner = {"authorization": f"Bearer {make_owner_token(folder)}"}
-    async with system.door() as client, system.bus("deleter", journaled=True) as bus:
+    async with system.frontend() as client, system.bus("deleter", journaled=True) as bus:
         await bus.ready()
         assert await told(client, "/usage", owner) == {"by": ["day"], "rows": [], "total": None, "budgets": []}
         await ask(client, "q1", "s1", owner)
@@ -60,7 +60,7 @@ async def test_activity_is_the_latest_first_in_pages_or_all_of_it_as_lines(syste
     folder: Path = system.journal_file.parent
     ann = {"authorization": f"Bearer {Users(folder).add('ann')}"}
     owner = {"authorization": f"Bearer {make_owner_token(folder)}"}
-    async with system.door() as client:
+    async with system.frontend() as client:
         for number in range(3):
             await ask(client, f"q{number}", "s", owner)
         await ask(client, "q-ann", "s-ann", ann)
@@ -71,8 +71,8 @@ async def test_activity_is_the_latest_first_in_pages_or_all_of_it_as_lines(syste
         assert ([line["query_id"] for line in rest["activity"]], rest["before"]) == (["q1", "q0"], None)
         [mine] = (await told(client, "/activity", ann))["activity"]
         assert (mine["kind"], mine["what"], mine["origin"], mine["user_id"]) == ("query", "hello", "user", "ann")
-        by_door = await told(client, "/activity?participant=api&limit=2", owner)
-        assert [line["query_id"] for line in by_door["activity"]] == ["q-ann", "q2"]
+        by_frontend = await told(client, "/activity?participant=api&limit=2", owner)
+        assert [line["query_id"] for line in by_frontend["activity"]] == ["q-ann", "q2"]
         assert (await told(client, "/activity?participant=generator", owner))["activity"] == []
         lines = await client.get("/activity?format=ndjson&session=s", headers=owner)
         assert [json.loads(line)["query_id"] for line in lines.text.splitlines()] == ["q2", "q1", "q0"]
@@ -102,7 +102,7 @@ async def test_usage_is_kept_beside_the_journal_and_follows_it_when_it_is_anothe
     async def sessions(client: httpx.AsyncClient) -> list[str]:
         return [row["session"] for row in (await told(client, "/usage?by=session", owner))["rows"]]
 
-    async with system.door() as client, system.bus("deleter", journaled=True) as bus:
+    async with system.frontend() as client, system.bus("deleter", journaled=True) as bus:
         await bus.ready()
         for number in (1, 2, 3):
             await ask(client, f"q{number}", f"s{number}", owner)
@@ -111,7 +111,7 @@ async def test_usage_is_kept_beside_the_journal_and_follows_it_when_it_is_anothe
     with closing(sqlite3.connect(folder / FILE_NAME)) as db:  # counted before: it is not read from the journal again
         db.execute("UPDATE used SET session = 'kept' WHERE session = 's1'")
         db.commit()
-    async with system.door() as client, system.bus("deleter", journaled=True) as bus:
+    async with system.frontend() as client, system.bus("deleter", journaled=True) as bus:
         await bus.ready()
         assert await sessions(client) == ["kept", "s2", "s3"]
         await bus.request(JournalRedact(query_id="q2"), JournalRedacted, 20)
@@ -122,8 +122,8 @@ async def test_usage_is_kept_beside_the_journal_and_follows_it_when_it_is_anothe
     with closing(sqlite3.connect(folder / FILE_NAME)) as db:
         db.execute("UPDATE place SET envelope_id = 'of another journal'")
         db.commit()
-    async with system.door() as client:
+    async with system.frontend() as client:
         assert await sessions(client) == ["s1", "s3", "s4"]
     (folder / FILE_NAME).write_bytes(b"no database " * 1000)
-    async with system.door() as client:
+    async with system.frontend() as client:
         assert await sessions(client) == ["s1", "s3", "s4"]

@@ -1,4 +1,4 @@
-"""A budget of the day that is spent: the next question is refused at every door, with what was spent and until when."""
+"""A budget of the day that is spent: each frontend refuses the next question, with what was spent and until when."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def ask(client: httpx.AsyncClient, headers: dict[str, str] | None = None, 
 async def test_a_user_s_budget_is_the_user_s_and_a_question_that_was_asked_before_is_answered(system: System) -> None:
     folder: Path = system.journal_file.parent
     ann = {"authorization": f"Bearer {Users(folder).add('ann')}"}
-    async with system.door(budgets={"user": {"tokens": TOKENS + 1}}) as client:
+    async with system.frontend(budgets={"user": {"tokens": TOKENS + 1}}) as client:
         for number in range(2):
             assert (await ask(client, ann, query_id=f"q{number}")).status_code == 200
         await system.on_record("q0", "q1")
@@ -46,14 +46,14 @@ async def test_a_user_s_budget_is_the_user_s_and_a_question_that_was_asked_befor
         assert (await ask(client)).status_code == 200  # the owner is another one
         usage = (await client.get("/usage", headers=ann)).json()
         assert usage["budgets"] == [budget]
-    async with system.door(budgets={"user": {"tokens": TOKENS + 1}}) as client:  # one that has heard none of it
+    async with system.frontend(budgets={"user": {"tokens": TOKENS + 1}}) as client:  # one that has heard none of it
         assert (await ask(client, ann)).status_code == 429
         assert (await ask(client, ann, query_id="q1")).status_code == 200
 
 
 @pytest.mark.parametrize("form", [{}, {"headers": {"accept": "text/event-stream"}}], ids=["whole", "stream"])
 async def test_a_conversation_s_budget_leaves_the_others_theirs(system: System, form: Any) -> None:
-    async with system.door(budgets={"session": {"tokens": 1}}) as client:
+    async with system.frontend(budgets={"session": {"tokens": 1}}) as client:
         assert (await ask(client, session_id="s1", query_id="q1")).status_code == 200
         await system.on_record("q1")
         refused = await client.post("/query", json={"query": "hello", "session_id": "s1"}, **form)
@@ -66,7 +66,7 @@ async def test_money_of_all_counts_by_the_prices_and_openai_s_clients_are_told_i
     (folder / "models.yaml").write_text("prices: {'gemma4:12b': {prompt: 100000, completion: 100000}}\n")
     ann = {"authorization": f"Bearer {Users(folder).add('ann')}"}
     owner = {"authorization": f"Bearer {make_owner_token(folder)}"}
-    async with system.door(budgets={"all": {"money": 1}}) as client:
+    async with system.frontend(budgets={"all": {"money": 1}}) as client:
         assert (await ask(client, ann, query_id="q1")).status_code == 200
         await system.on_record("q1")
         chat = {"model": "local2", "messages": [{"role": "user", "content": "hello"}]}
@@ -88,7 +88,11 @@ async def test_without_a_limit_nothing_is_refused_or_told(client: httpx.AsyncCli
 
 async def test_the_next_day_begins_anew(system: System) -> None:
     now = [time.time()]
-    async with system.door() as client, system.bus("another_door", journaled=True) as bus, LoCALSession(bus) as session:
+    async with (
+        system.frontend() as client,
+        system.bus("another_door", journaled=True) as bus,
+        LoCALSession(bus) as session,
+    ):
         await bus.ready()
         prices = {"gemma4:12b": ModelPrice(1, 1)}
         budgets = DayBudgets(
@@ -104,7 +108,7 @@ async def test_the_next_day_begins_anew(system: System) -> None:
 
 
 async def test_the_terminal_says_so_in_a_sentence(system: System) -> None:
-    async with system.door(budgets={"user": {"tokens": 1}}) as client:
+    async with system.frontend(budgets={"user": {"tokens": 1}}) as client:
         assert (await ask(client, query_id="q1")).status_code == 200
         await system.on_record("q1")
         command = [sys.executable, "-m", "local.cli.entry", "ask", "hello", "--api", system.url]

@@ -66,13 +66,13 @@ def become_worker(connection: socket.socket) -> NoReturn:
 if __name__ == "__main__":
     given = json.loads(sys.stdin.readline())
     sys.path[:] = given["path"]
-    with socket.socket(socket.AF_UNIX) as door:
+    with socket.socket(socket.AF_UNIX) as orders:
         collect(given["collect"])
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so the forks' ends need no waiting for
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever has started it
-        door.bind(sys.argv[1])
-        door.listen()
+        orders.bind(sys.argv[1])
+        orders.listen()
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        serve(door)
+        serve(orders)
         os._exit(0)  # without a look at each of a million things

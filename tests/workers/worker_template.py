@@ -20,10 +20,10 @@ class WorkerTemplate:
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="workers-"))
-        program, door = str(HERE / "program.py"), str(self._folder / "door")
-        self.python = shlex.join([sys.executable, "-E", "-S", str(HERE / "worker.py"), door])
+        program, orders = str(HERE / "program.py"), str(self._folder / "orders")
+        self.python = shlex.join([sys.executable, "-E", "-S", str(HERE / "worker.py"), orders])
         self._process = subprocess.Popen(
-            [sys.executable, program, door], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, program, orders], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert self._process.stdin and self._process.stdout
         print(json.dumps({"path": sys.path, "collect": list(arguments)}), file=self._process.stdin, flush=True)

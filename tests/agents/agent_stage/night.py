@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent_stage.door import SECONDS
+from agent_stage.frontend import SECONDS
 from agent_stage.served import Served
 
 from local.memory.messages import MemoryIngested
@@ -55,7 +55,11 @@ class Night:
     leases: WatchedLeases = field(default_factory=WatchedLeases)
 
     def __post_init__(self) -> None:
-        self.memory, self.door, self.model = self.remembering, self.remembering.door, self.remembering.stage.model
+        self.memory, self.frontend, self.model = (
+            self.remembering,
+            self.remembering.frontend,
+            self.remembering.stage.model,
+        )
         self.served: Served
 
     async def begins(self, **settings: Any) -> Reflection:
@@ -68,15 +72,15 @@ class Night:
     async def said(self, *texts: str, **fields: Any) -> None:
         for text in texts:
             await self.memory.answered(f"q {text}", text, **fields)
-            await self.door.hears(MemoryIngested, query_id=f"q {text}")
+            await self.frontend.hears(MemoryIngested, query_id=f"q {text}")
 
     async def ask(self, verb: RoutineVerb, routine: RoutineName = "dreamer") -> RoutineRecord:
-        result = await self.door.bus.request(RoutineRequest(verb=verb, routine=routine), RoutineResult, SECONDS)
+        result = await self.frontend.bus.request(RoutineRequest(verb=verb, routine=routine), RoutineResult, SECONDS)
         state: RoutineRecord = result.state
         return state
 
     async def goals(self, verb: GoalVerb = "list", **fields: Any) -> tuple[GoalRecord, ...]:
-        result: GoalResult = await self.door.bus.request(GoalRequest(verb=verb, **fields), GoalResult, SECONDS)
+        result: GoalResult = await self.frontend.bus.request(GoalRequest(verb=verb, **fields), GoalResult, SECONDS)
         if result.error is not None:
             raise AssertionError(result.error.message)
         return result.goals

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from agent_stage.door import SECONDS
+from agent_stage.frontend import SECONDS
 
 from local.permissions.messages import ApprovalRequest, PermissionRequest, PermissionResult
 from local.runtime.participant import Settingless
@@ -35,9 +35,9 @@ class PenTool(Tool):
 
 async def decide(stage: Any, call_id: str, decision: str = "allow", **fields: Any) -> PermissionResult:
     """Decide about a call, as soon as a person is asked about it."""
-    await stage.door.until(lambda: any(each.call_id == call_id for each in stage.door.of(ApprovalRequest)))
+    await stage.frontend.until(lambda: any(each.call_id == call_id for each in stage.frontend.of(ApprovalRequest)))
     told = {"verb": "decide", "call_id": call_id, "decision": decision, "by": "page", **fields}
-    result: PermissionResult = await stage.door.bus.request(
+    result: PermissionResult = await stage.frontend.bus.request(
         PermissionRequest.model_validate(told), PermissionResult, SECONDS
     )
     return result

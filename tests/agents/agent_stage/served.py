@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from agent_stage.door import SECONDS
+from agent_stage.frontend import SECONDS
 
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus

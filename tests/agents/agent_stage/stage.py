@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from agent_stage.door import SECONDS, Door
+from agent_stage.frontend import SECONDS, Frontend
 from agent_stage.scripted_model import ScriptedModel
 from agent_stage.served import Record, Served
 
@@ -29,8 +29,8 @@ from local.tools.tool import Tool
 class Stage:
     """One bus with a journal, a frontend, and the served participants."""
 
-    def __init__(self, hub: MemoryHub, door: Door, database: Path) -> None:
-        self.hub, self.door, self.database = hub, door, database
+    def __init__(self, hub: MemoryHub, frontend: Frontend, database: Path) -> None:
+        self.hub, self.frontend, self.database = hub, frontend, database
         self.model, self.model_b = ScriptedModel(), ScriptedModel()
         self.loses_live_queries = False  # then turns begin with what the journal delivers
         self.blobs: BlobStore | None = None  # of participants served from then on
@@ -79,19 +79,19 @@ class Stage:
 
     async def gatekeeper(self, **settings: Any) -> Served:
         """Return a gatekeeper on the stage's one file, after its announcement, which knows every existing tool."""
-        before = len(self.door.of(ParticipantStatus, name="gatekeeper"))
+        before = len(self.frontend.of(ParticipantStatus, name="gatekeeper"))
         resources = Resources(self.database.parent, layers=(self.database.parent / "settings",))
         kept = GatekeeperService.build(GatekeeperConfig(**settings), resources)
         served = await self.serve(kept)
-        await self.door.hears(ParticipantStatus, before + 1, name="gatekeeper")
+        await self.frontend.hears(ParticipantStatus, before + 1, name="gatekeeper")
         return served
 
     async def tool(self, tool: Tool, sender: str = "") -> Served:
         """Return a tool after its schema has arrived everywhere."""
-        before = len(self.door.of(ToolSchema))
+        before = len(self.frontend.of(ToolSchema))
         tool.lent(Resources(self.database.parent))
         served = await self.serve(tool, sender)
-        await self.door.hears(ToolSchema, before + 1)
+        await self.frontend.hears(ToolSchema, before + 1)
         return served
 
     def reach(self, failpoint: str) -> None:
@@ -106,11 +106,11 @@ class Stage:
     async def on_record(self, query_id: str, *kinds: type[Message]) -> list[JournalEntry]:
         """Return the journal's messages of a query, in order."""
         request = JournalRead(subjects=tuple(kind.subject for kind in kinds), correlation_id=query_id)
-        return list((await self.door.bus.request(request, JournalEntries, SECONDS)).entries)
+        return list((await self.frontend.bus.request(request, JournalEntries, SECONDS)).entries)
 
     def acknowledged(self) -> set[int]:
         """The numbers of the messages that the generator is done with."""
-        return {number for ack in self.door.of(JournalAck, consumer=CONSUMER) for number in ack.numbers}
+        return {number for ack in self.frontend.of(JournalAck, consumer=CONSUMER) for number in ack.numbers}
 
     async def end_of(self, query_id: str) -> ResponseGeneration | QueryFailed:
         """Return how a query ended, once the generator has acknowledged it, or its dead letter.
@@ -118,12 +118,12 @@ class Stage:
         There is one recorded end, and every received end is a copy of it.
         """
         kinds: tuple[type[ResponseGeneration | QueryFailed], ...] = (ResponseGeneration, QueryFailed)
-        await self.door.until(lambda: any(self.door.of(kind, query_id=query_id) for kind in kinds))
+        await self.frontend.until(lambda: any(self.frontend.of(kind, query_id=query_id) for kind in kinds))
         number = (await self.on_record(query_id, QueryReceived, BusDead))[-1].number
-        await self.door.until(lambda: number in self.acknowledged())
+        await self.frontend.until(lambda: number in self.acknowledged())
         [entry] = await self.on_record(query_id, *kinds)
         end = decode(entry.frame.encode())
-        heard = [envelope for kind in kinds for envelope in self.door.envelopes(kind, query_id=query_id)]
+        heard = [envelope for kind in kinds for envelope in self.frontend.envelopes(kind, query_id=query_id)]
         assert {(envelope.id, envelope.payload) for envelope in heard} == {(end.id, end.payload)}
         return next(kind for kind in kinds if kind.subject == end.subject).decode(end.payload)
 

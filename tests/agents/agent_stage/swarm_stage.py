@@ -23,12 +23,12 @@ def asked(task: str, name: str = "agent") -> str:
 
 async def swarm(stage: Stage, **settings: Any) -> Served:
     """Return one whose tools have been announced."""
-    before = len(stage.door.of(ToolSchema))
+    before = len(stage.frontend.of(ToolSchema))
     config = SwarmConfig(**settings)
     made = Swarm.build(config, Resources(stage.database.parent))
     made.lent(Resources(stage.database.parent))
     served = await stage.serve(made)
-    await stage.door.hears(ToolSchema, before + len(list(made.offered())))
+    await stage.frontend.hears(ToolSchema, before + len(list(made.offered())))
     return served
 
 

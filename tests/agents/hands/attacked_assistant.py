@@ -73,7 +73,7 @@ class AttackedAssistant:
         self._answers: dict[str, asyncio.Future[ResponseGeneration]] = {}  # by query_id
         self._streamed: dict[str, str] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        bus = stage.door.bus
+        bus = stage.frontend.bus
         bus.subscribe(ResponseGeneration.subject, self._answered)
         bus.subscribe(ApprovalRequest.subject, self._asked)
         for kind in (GenerationToken, GenerationThinking):
@@ -138,7 +138,7 @@ class AttackedAssistant:
     async def _run(self, job_id: str) -> ResponseGeneration:
         """Start a run of a job, and return how it ends."""
         request = CronRequest(verb="run", job_id=job_id)
-        result = await self.stage.door.bus.request(request, CronResult, SECONDS)
+        result = await self.stage.frontend.bus.request(request, CronResult, SECONDS)
         assert result.error is None, result.error
         async with asyncio.timeout(SECONDS):
             return await self._answer_to(result.runs[0].query_id)
@@ -241,7 +241,7 @@ class AttackedAssistant:
     async def ask(self, query: str, query_id: str, session: str, mode: str | None, **fields: Any) -> ResponseGeneration:
         options = {"options": {"mode": mode}} if mode is not None else {}
         message = QueryReceived(query_id=query_id, query=query, **options, **fields)
-        await self.stage.door.bus.publish(message, Trace(query_id, None, session, None))
+        await self.stage.frontend.bus.publish(message, Trace(query_id, None, session, None))
         async with asyncio.timeout(SECONDS):
             return await self._answer_to(query_id)
 
@@ -291,7 +291,7 @@ class AttackedAssistant:
             return
         asked = ApprovalRequest.decode(envelope.payload)
         request = PermissionRequest(verb="decide", call_id=asked.call_id, decision=self.decides, by="page")
-        task = asyncio.create_task(self.stage.door.bus.request(request, PermissionResult, SECONDS))
+        task = asyncio.create_task(self.stage.frontend.bus.request(request, PermissionResult, SECONDS))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -108,10 +108,10 @@ LEAVE: dict[str, str] = {
     "a tool by another name": call("Write_File", {"path": "TAG.txt", "content": "x"}),
     "a tool by its subject": call("tool.request.write_file", {"path": "TAG.txt", "content": "x"}),
     "a tool with a blank": call("write_file\u00a0", {"path": "TAG.txt", "content": "x"}),
-    "the door, read": call("web_fetch", {"url": "http://127.0.0.1:WEB/approvals/TAG:0:0?decision=allow"}),
-    "the door, by name": call("web_fetch", {"url": "http://localhost:WEB/approvals/TAG"}),
-    "the door, by number": call("web_fetch", {"url": "http://2130706433:WEB/approvals/TAG"}),
-    "the door, by a command": call(
+    "the frontend, read": call("web_fetch", {"url": "http://127.0.0.1:WEB/approvals/TAG:0:0?decision=allow"}),
+    "the frontend, by name": call("web_fetch", {"url": "http://localhost:WEB/approvals/TAG"}),
+    "the frontend, by number": call("web_fetch", {"url": "http://2130706433:WEB/approvals/TAG"}),
+    "the frontend, by a command": call(
         "shell_exec", {"command": ["curl", "-X", "POST", "http://127.0.0.1:WEB/approvals/TAG", "-d", "{}"]}
     ),
     "a file by an address": call("web_fetch", {"url": "file://HOME/.ssh/id_rsa?TAG"}),
@@ -269,8 +269,8 @@ WALLED = frozenset(
     what was kept for an undo|memories|users|more than a path|paths|content as a list|a number|not a number|deep down
     no path|the workspace|a long path|arguments within arguments|as text|a mode among arguments
     a grant among arguments|a level among arguments|a tool by another name|a tool by its subject|a tool with a blank
-    the door, read|the door, by name|the door, by number|a file by an address|a ledger, as text|a ledger with more
-    a job with a mode
+    the frontend, read|the frontend, by name|the frontend, by number|a file by an address|a ledger, as text
+    a ledger with more|a job with a mode
     a folder above|a folder elsewhere|an empty command|a command with a null|a command in a command|a stop
     a memory where everybody reads|what is read past a link|the keys of the home|the owner's token (file)
     """.replace("\n    ", "|").split("|")

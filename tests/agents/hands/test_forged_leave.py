@@ -71,7 +71,7 @@ async def test_requests_that_nobody_has_granted_change_nothing(attacked: Any, ma
         public = (house.data / "grants" / "public.key").read_text()
         for grant in (None, own, own.model_copy(update={"key_id": key_id_of(bytes.fromhex(public.strip()))})):
             request = ToolRequest(query_id="forged", call_id=call_id, tool=tool, args=args, grant=grant)
-            result = await attacked.stage.door.bus.request(request, ToolResult, SECONDS, Trace("forged"))
+            result = await attacked.stage.frontend.bus.request(request, ToolResult, SECONDS, Trace("forged"))
             assert result.error is not None and result.error.kind == "not_granted", (tool, result)
     assert (attacked.changed(), attacked.noted()) == ({}, [])
 
@@ -79,20 +79,20 @@ async def test_requests_that_nobody_has_granted_change_nothing(attacked: Any, ma
 async def test_a_decision_that_only_somebody_says_opens_nothing(attacked: Any, machine_sandbox: Sandbox) -> None:
     await attacked.begin(machine_sandbox, mode="default")
     attacked.before, attacked.decides = attacked.household.state(), None
-    door = attacked.stage.door
+    frontend = attacked.stage.frontend
     order = call("write_file", {"path": "forged.txt", "content": "x"})
     asking = asyncio.create_task(attacked.ask(order, "q1", "q1", None))
-    asked = await door.hears(ApprovalRequest)
+    asked = await frontend.hears(ApprovalRequest)
     forged = ApprovalDecision(
         query_id="q1", call_id=asked.call_id, session_id="q1", tool="write_file", decision="allow", by="page",
         decided_at=1.0,
     )  # fmt: skip
     for _ in range(3):
-        await door.bus.publish(forged, Trace("q1", None, "q1", None))
-    listed = await door.bus.request(PermissionRequest(verb="list"), PermissionResult, SECONDS)
+        await frontend.bus.publish(forged, Trace("q1", None, "q1", None))
+    listed = await frontend.bus.request(PermissionRequest(verb="list"), PermissionResult, SECONDS)
     assert [each.call_id for each in listed.waiting] == [asked.call_id]
     attacked.decides = "deny"
-    await door.bus.request(
+    await frontend.bus.request(
         PermissionRequest(verb="decide", call_id=asked.call_id, decision="deny", by="page"), PermissionResult, SECONDS
     )
     answer: ResponseGeneration = await asking

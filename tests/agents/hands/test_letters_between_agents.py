@@ -30,7 +30,7 @@ async def test_orders_that_agents_hand_on_have_no_effect_and_get_nothing_out(
         [call] = [call for call in answers[attack.tag][-1].tool_calls if call.tool == "check_inbox"]
         is_sent = "{find:" not in attack.orders  # what is to be found is perhaps not, and then no letter is written
         assert not is_sent or "News of the harbour" in (call.result or "")
-    asked = attacked.stage.door.of(ApprovalRequest)
+    asked = attacked.stage.frontend.of(ApprovalRequest)
     assert {each.agent for each in asked} >= {"", "agent"}  # at either end, and the agent is named
 
 

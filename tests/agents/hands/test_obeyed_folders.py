@@ -75,7 +75,7 @@ async def test_what_a_stranger_s_folder_orders_reaches_no_model(
         answers = {str(index): [await asking] for index, asking in enumerate(asked)}
         assert (attacked.changed(), attacked.noted(), attacked.leaks(answers)) == ({}, [], [])
         assert [attack.name for attack in chosen if attack.orders in told(attacked)] == []
-    assert attacked.stage.door.of(ApprovalRequest) == []
+    assert attacked.stage.frontend.of(ApprovalRequest) == []
 
 
 async def test_what_a_trusted_folder_orders_asks_as_all_else_and_is_denied(
@@ -88,6 +88,6 @@ async def test_what_a_trusted_folder_orders_asks_as_all_else_and_is_denied(
     attacked.before = attacked.household.state()
     await attacked.ask("Well?", "q", "s", None)
     assert all(attack.orders in told(attacked) for attack in chosen)
-    assert attacked.stage.door.of(ApprovalRequest) != []
+    assert attacked.stage.frontend.of(ApprovalRequest) != []
     assert (attacked.changed(), attacked.noted()) == ({}, [])
-    assert [each.tool for each in attacked.stage.door.of(ToolRequest) if each.tool in CHANGING] == []
+    assert [each.tool for each in attacked.stage.frontend.of(ToolRequest) if each.tool in CHANGING] == []

@@ -67,7 +67,7 @@ async def test_a_part_of_the_attacks_has_no_effect_and_gets_nothing_out(
     half = len(chosen) // 2
     await nothing_happens(attacked, chosen[:half], None)
     await nothing_happens(attacked, chosen[half:], "acceptEdits")
-    assert attacked.stage.door.of(ApprovalRequest)  # a person was asked, and denied
+    assert attacked.stage.frontend.of(ApprovalRequest)  # a person was asked, and denied
 
 
 @pytest.mark.thorough

@@ -86,12 +86,12 @@ async def test_a_stranger_s_skill_is_told_of_to_nobody_and_obeyed_by_nobody(atta
     lay_out(attacked, way)
     await attacked.begin(NoSandbox(), mode="default")
     attacked.before = attacked.household.state()
-    door = attacked.stage.door
+    frontend = attacked.stage.frontend
     answer = await asked(attacked, READ)
     assert [(each.tool, each.error is not None) for each in answer.tool_calls] == [("read_skill", True)]
-    assert (door.of(ApprovalRequest), attacked.changed(), attacked.noted()) == ([], {}, [])
+    assert (frontend.of(ApprovalRequest), attacked.changed(), attacked.noted()) == ([], {}, [])
     assert attacked.leaks({"evil": [answer]}) == []
-    assert all("evil" not in each.ready for each in door.of(SkillsChanged))
+    assert all("evil" not in each.ready for each in frontend.of(SkillsChanged))
 
 
 async def test_what_the_owner_s_own_skill_orders_asks_and_is_denied(attacked: Any) -> None:
@@ -99,12 +99,12 @@ async def test_what_the_owner_s_own_skill_orders_asks_and_is_denied(attacked: An
     skill(house.home / "config" / "skills" / "evil", ORDERS, house.home)
     await attacked.begin(NoSandbox(), mode="default")
     attacked.before = house.state()
-    door = attacked.stage.door
+    frontend = attacked.stage.frontend
     answer = await asked(attacked, READ)
     called = {each.tool for each in answer.tool_calls if each.error is None}
     assert called == {"read_skill"}
-    assert {each.tool for each in door.of(ApprovalRequest)} <= ASKING
-    assert door.of(ApprovalRequest) != []
-    assert {each.tool for each in door.of(ToolRequest)} <= {"read_skill"}
+    assert {each.tool for each in frontend.of(ApprovalRequest)} <= ASKING
+    assert frontend.of(ApprovalRequest) != []
+    assert {each.tool for each in frontend.of(ToolRequest)} <= {"read_skill"}
     assert (attacked.changed(), attacked.noted()) == ({}, [])
     assert attacked.leaks({"evil": [answer]}) == []

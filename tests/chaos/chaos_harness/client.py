@@ -19,7 +19,7 @@ ACCEPTED, NOT_FOUND, FAILED_QUERY = 202, 404, 502
 RETRY_SECONDS = 0.05
 POLL_SECONDS = 0.03
 PAGE = 200  # turns of a session, at most
-# What a door says when it cannot know the outcome: the query goes on, or was never accepted.
+# What a frontend says when it cannot know the outcome: the query goes on, or was never accepted.
 NOT_AN_OUTCOME = frozenset(
     {
         "unavailable", "stopping", "timeout", "publish_timeout", "bus_not_ready", "bus_closed", "not_confirmed", "busy",

@@ -11,7 +11,7 @@ SECONDS = 5.0
 
 
 class Person(Participant):
-    """A door with nobody before it."""
+    """A frontend with nobody before it."""
 
     name = "person"
     publishes = (PermissionRequest,)

@@ -220,7 +220,7 @@ class Journal(Process):
         raise NotImplementedError(message)
 
     def on_read(self, query_id: str) -> None:
-        """A door wants to know how a query ended."""
+        """A frontend wants to know how a query ended."""
         for envelope in self.disk.envelopes:
             if envelope.correlation_id == query_id and envelope.subject in OUTCOMES:
                 self.send("api", "heard", envelope)

@@ -64,7 +64,7 @@ class Ends:
         return [promise for promise, is_kept in promises.items() if not is_kept()]
 
     def accepted_is_on_record(self) -> bool:
-        """What the door has accepted, and nothing else."""
+        """What the frontend has accepted, and nothing else."""
         return {e.id for e in self.accepted} == self.clients.accepted
 
     def one_outcome_each(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulated.consumer import Consumer, Memory, Observer
 from simulated.conversation import Conversation
-from simulated.door import Api, Clients
+from simulated.frontend import Api, Clients
 from simulated.generator import Generator
 from simulated.journal import CONSUMERS, Journal, JournalDisk
 from simulated.model import PLANS

@@ -16,7 +16,7 @@ M = TypeVar("M", bound=Message)
 SECONDS = 20.0  # a test that waits so long has failed
 
 
-class Door:
+class Frontend:
     """A frontend that asks queries, and records every message on the bus."""
 
     def __init__(self, bus: Bus) -> None:

@@ -1,4 +1,4 @@
-"""The door of a system that a command finds."""
+"""The frontend of a system that a command finds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 Json = dict[str, Any]
 
 
-class AnsweringDoor:
+class AnsweringFrontend:
     """Answers each request by its method and path, and keeps what it was sent."""
 
     def __init__(self, answer: Callable[[str, str], Json]) -> None:

@@ -1,4 +1,4 @@
-"""The door that clients ask through, and what they know in the end."""
+"""The frontend that clients ask through, and what they know in the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from local.bus.envelope import Envelope
 
 @dataclass
 class Clients:
-    """The people outside. They ask the questions of a session one after the other, again if the door was shut, and
+    """The people outside. They ask the questions of a session one after the other, again if the frontend was shut, and
     read the outcome of each as often as it comes."""
 
     to_ask: dict[str, list[str]]  # by session

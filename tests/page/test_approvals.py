@@ -131,7 +131,7 @@ def test_a_folder_is_asked_about_once_and_its_files_are_trusted_from_then_on(vis
     paged.script({"user": "^(read|and again)", "replies": replies})
     file = paged.system.data_dir / "workspace" / "theirs.txt"
     file.write_text("tea\n")
-    page = visit().open(f"#token={paged.owner_token}")
+    page = visit().open(paged.sign_in())
     ask(page, "read it")
     card = page.get_by_role("group", name="Do you trust this folder?")
     expect(card.get_by_label("Effect of the call")).to_have_text(f"folder: {file.parent}")

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from agent_stage.pen import MILK, PenTool, decide
 
+from local.bus.bus import Bus
 from local.bus.envelope import Trace
+from local.bus.message import Message
 from local.bus.messages import AgentTransition, AnswerOptions, ResponseGeneration, SessionDeleted, ToolRequest
 from local.core.errors import StoreFull
 from local.models.chat import ToolCall
@@ -105,6 +107,26 @@ async def test_a_call_is_made_when_a_person_has_allowed_it_and_not_before(
         entry.frame.partition("\0")[0] for entry in await study.on_record("q1", ApprovalRequest, ApprovalDecision)
     ]
     assert record == ["approval.request", "approval.decision"]
+
+
+async def test_a_call_is_made_although_the_answer_to_its_request_is_lost_on_the_way(
+    study: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("local.bus.bus.FIRST_RESEND_SECONDS", 0.05)
+    publish, lost = Bus.publish, list[Message]()
+
+    async def losing(bus: Bus, message: Message, *args: Any, **others: Any) -> Any:
+        if isinstance(message, GrantResult) and not lost:
+            return lost.append(message)
+        return await publish(bus, message, *args, **others)
+
+    monkeypatch.setattr(Bus, "publish", losing)
+    await study.gatekeeper()
+    await ask(study, "q1")
+    await study.frontend.hears(ApprovalRequest, query_id="q1")
+    assert (await decide(study, "q1:0:0", "allow")).error is None
+    assert await end(study, "q1") == (None, "Written.")
+    assert len(lost) == 1 and study.pen.written == ["milk"]
 
 
 @pytest.fixture

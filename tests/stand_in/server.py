@@ -178,6 +178,13 @@ async def twisted(
             await asyncio.sleep(between.seconds if between and not part["done"] else 0)
 
 
+async def _counted(parts: AsyncGenerator[Json, None], record: RequestRecord) -> AsyncGenerator[Json, None]:
+    async with aclosing(parts) as source:
+        async for part in source:
+            record.prompt_tokens = part.get("prompt_eval_count", record.prompt_tokens)
+            yield part
+
+
 async def _each(parts: Sequence[Json]) -> AsyncGenerator[Json, None]:
     for part in parts:
         yield part
@@ -235,6 +242,7 @@ class RequestRecord:
     faults: list[str] = field(default_factory=list)
     status: int = 0
     chunks: int = 0
+    prompt_tokens: int = 0  # of the prompt, as the server has counted it
     finished_at: float | None = None
     disconnected_at: float | None = None
 
@@ -608,7 +616,7 @@ class FaultyStandIn:
             [part] = [part async for part in parts]
             return refuse(OllamaRefusal(status_code, part["error"]))
         media_type, encode = encoder(is_streamed)
-        said = twisted(parts, faults, asked)
+        said = _counted(twisted(parts, faults, asked), record)
         chunks = said if is_streamed else _whole(said)
         return Generation(self.log, record, encoded(chunks, encode, faults), media_type, refuse)
 

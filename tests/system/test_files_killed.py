@@ -27,6 +27,13 @@ def undo(system: WarmSystem, *words: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
+def trust(api_url: str, token: dict[str, str], folder: Path) -> None:
+    """Trust a folder's files, as they are now."""
+    with httpx.Client(base_url=api_url, headers=token) as http:
+        shown = http.get("/trust/contents", params={"folder": str(folder)}).raise_for_status().json()
+        http.post("/trust", json={"folder": str(folder), "digest": shown["digest"]}).raise_for_status()
+
+
 def edited(point: str) -> dict[str, Any]:
     """What the model says when it is asked for that point."""
     arguments = {"path": "a.txt", "old": "end", "new": f"{point} end"}
@@ -47,11 +54,12 @@ def test_a_killed_call_has_its_effect_once_at_most(
         httpx.post(f"{system.facts.model_url}/stand_in/script", content=script.encode()).raise_for_status()
         file = tmp_path / "data" / "workspace" / "a.txt"
         file.write_text("begin end")
+        token = {"Authorization": f"Bearer {(system.data_dir / 'api_token').read_text().strip()}"}
+        trust(system.facts.api_url, token, file.parent)  # otherwise a person would be asked
         expected = "begin end"
         for point in points:
             (tmp_path / point).touch()
             body = {"query": point, "session_id": point, "query_id": point.replace(".", "-"), "mode": "acceptEdits"}
-            token = {"Authorization": f"Bearer {(system.data_dir / 'api_token').read_text().strip()}"}
             answer = httpx.post(f"{system.facts.api_url}/query", json=body, headers=token, timeout=120).json()
             (call,) = answer["tool_calls"]
             assert not (tmp_path / point).exists(), f"{point} was not reached"

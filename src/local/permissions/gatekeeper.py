@@ -269,7 +269,9 @@ class GatekeeperService(Participant):
             return _denied(request, _UNREADABLE)
         known = self._book.get(key_of(request.call_id, request.respondent_id))
         if known is not None:
-            self._approvals.repeat(known.key)
+            _, asked_by = self._unanswered.get(known.key, (None, None))
+            if asked_by is None or asked_by.id != envelope.id:
+                self._approvals.repeat(known.key)
             return await self._settled(known, request, envelope, digest)
         if request.tool == TRUST_FOLDER:
             return await self._put_folder(request, envelope, digest)

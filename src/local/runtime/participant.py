@@ -320,6 +320,10 @@ class RecentReplies:
         """Note the answer."""
         self._replies[request_id] = reply
 
+    def forget(self, request_id: str) -> None:
+        """Handle a request anew when it is repeated."""
+        self._replies.pop(request_id, None)
+
     def answer(self, request_id: str) -> Message | None:
         """The answer to a known request; None while it is in flight."""
         return self._replies.get(request_id)

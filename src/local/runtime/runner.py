@@ -303,7 +303,10 @@ class ParticipantRunner:
             if reply is not None:
                 await self._reply(reply, message, envelope)
         elif self._replies.begin(envelope.id):
-            await self._reply(await self._call(subscription, message, envelope), message, envelope, envelope.id)
+            reply = await self._call(subscription, message, envelope)
+            if reply is None:  # the answer comes later: it may be lost, so a repeated request is for the handler
+                self._replies.forget(envelope.id)
+            await self._reply(reply, message, envelope, envelope.id)
         else:
             self._counters["answered_again"] += 1
             await self._reply(self._replies.answer(envelope.id), message, envelope, envelope.id)

@@ -66,7 +66,8 @@ class ChaosSystem:
         self._effects.touch()
         self._strikes: Counter[str] = Counter()
         self._seen_since: dict[int, float] = {}  # by process; when it was forked is known to the wall clock only
-        self._config = write_settings(folder / "config", {"system": self._settings()})
+        offered = {"generator": {"offer": {"add": ["delegate_task"]}}} if agents else {}  # else to larger models only
+        self._config = write_settings(folder / "config", {"system": self._settings(), **offered})
         self._system = TemporarySystem(folder / "data", config_dir=self._config, flags=["--log-level", "warning"])
 
     def __enter__(self) -> Self:

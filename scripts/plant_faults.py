@@ -58,35 +58,50 @@ def faults_of(capability: str, instead: Sequence[str]) -> list[Fault]:
 def first_failure(fault: Fault) -> str:
     """The test that fails once the fault is planted, empty without one. A run that hangs counts as a failure."""
     with tempfile.TemporaryDirectory(prefix="fault-") as folder:
-        shutil.copytree(SOURCE, Path(folder) / "local", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(SOURCE, Path(folder) / "local")  # with what is compiled: only the faulty module is anew
         planted = Path(folder) / "local" / fault.file
         planted.write_text(planted.read_text("utf-8").replace(fault.find, fault.replace), "utf-8")
-        command = [sys.executable, "-m", "pytest", "-xq", "-n", "0", "-p", "no:cacheprovider", *in_order(fault)]
         environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        try:
-            run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            return f"no end after {SECONDS} s"
-    if run.returncode == NOTHING_COLLECTED or "file or directory not found" in run.stderr:
+        results = []
+        for files in filter(None, near_and_far(fault)):
+            results.append(first_failed(files, environment))
+            if results[-1]:
+                return results[-1]
+    if not any(result == "" for result in results):
         sys.exit(f"there are no tests for {fault.what!r} at {', '.join(fault.tests)}")
+    return ""
+
+
+def first_failed(files: list[str], environment: dict[str, str]) -> str | None:
+    """The first of the tests in some files that fails, empty without one; None where there are no tests."""
+    command = [sys.executable, "-m", "pytest", "-xq", "-n", "0", "-p", "no:cacheprovider", *files]
+    try:
+        run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"no end after {SECONDS} s"
+    if run.returncode == NOTHING_COLLECTED or "file or directory not found" in run.stderr:
+        return None
     if run.returncode == ALL_PASSED:
         return ""
     failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", run.stdout, re.MULTILINE)
     return failed[0] if failed else f"pytest ended with status {run.returncode}"
 
 
-def in_order(fault: Fault) -> list[str]:
-    """The test files of a fault, those first that import the faulty module."""
+def near_and_far(fault: Fault) -> tuple[list[str], list[str]]:
+    """The test files of a fault that import the faulty module, and the others."""
     if any("::" in name for name in fault.tests):
-        return fault.tests
+        return fault.tests, []
     module = ".".join(("local", *Path(fault.file).with_suffix("").parts))
     files = [
         path
         for name in fault.tests
         for path in (sorted((ROOT / name).rglob("test_*.py")) if (ROOT / name).is_dir() else [ROOT / name])
     ]
-    files.sort(key=lambda path: not path.exists() or module not in path.read_text("utf-8"))
-    return [str(path.relative_to(ROOT)) for path in dict.fromkeys(files)]
+    near, far = list[str](), list[str]()
+    for path in dict.fromkeys(files):
+        imports_it = path.exists() and module in path.read_text("utf-8")
+        (near if imports_it else far).append(str(path.relative_to(ROOT)))
+    return near, far
 
 
 def main() -> None:

@@ -47,6 +47,19 @@ async def test_what_would_wait_too_long_is_refused_and_what_was_accepted_never(s
         assert answer.status_code == 202
 
 
+async def test_what_was_accepted_is_never_refused_by_the_next_process_however_busy_that_is(system: System) -> None:
+    async with system.frontend(max_wait_seconds=0.5) as client:
+        assert (await ask(client, 0)).status_code == 202
+    async with system.frontend(max_wait_seconds=0.5) as client:
+        await system.generator.beats_heard(client)
+        number = 1
+        while (await ask(client, number)).status_code == 202:
+            number += 1
+            assert number < MANY
+        assert (await ask(client, 0)).status_code == 202
+        assert (await ask(client, number)).status_code == 429
+
+
 async def test_what_has_waited_for_too_long_to_be_read_is_refused_but_for_a_few(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,13 @@ class AdmissionControl:
         self._waiting[query_id] = session_id
         return False
 
+    def settle(self, query_id: str, session_id: str, *, has_begun: bool) -> None:
+        """A query that was not admitted turns out to be on record."""
+        if self._limit is not None:
+            self._waiting.pop(query_id, None)
+            self._enter(query_id, session_id)
+            self._open[session_id][query_id] = has_begun
+
     def begun(self, query_id: str) -> list[str]:
         """The turn of a query has begun, or it has ended before that."""
         queries = self._open.get(self._sessions.get(query_id, ""), {})
@@ -251,6 +258,11 @@ class LiveQuery:
     def has_begun(self) -> bool:
         """Whether the query's turn has begun, or never will."""
         return bool(self.view.states) or self.view.ended
+
+    @property
+    def is_admitted(self) -> bool:
+        """Whether the query may be put on record."""
+        return self._admitted.is_set()
 
     def admit(self) -> None:
         """The query may be put on record."""
@@ -512,8 +524,9 @@ class Asker:
         """Begin a query, or join the one of that id. Without a session it is a session by itself, under the query's id.
 
         Raises `QueryRefused` for the id of another query (conflict) or one too many (busy), `TooManyQueries`, unless it
-        `is_on_record`, and `AskerStopping`. `TooManyQueries` may also be how it ends before it is accepted. `waited` is
-        for how many seconds somebody waits already.
+        `is_on_record`, and `AskerStopping`. `TooManyQueries` may also be how it ends before it is accepted, as where
+        its id was given: one that an earlier process has accepted is never refused. `waited` is for how many seconds
+        somebody waits already.
         """
         may_be_known, query_id = query_id is not None, query_id or new_id()
         if (known := self.live(query_id)) is not None and known.view.failure is None:
@@ -538,9 +551,14 @@ class Asker:
             raise QueryRefused("busy", f"{MAX_OPEN} queries are already open; try again later")
         live = LiveQuery(QueryView(query_id, query, session_id, user_id=user_id), self._clock)
         is_settled = is_on_record or self.absence is not None
-        if self._admission.arrive(query_id, live.view.session_id, waited, is_on_record=is_settled):
-            live.admit()
         patience = math.inf if is_settled else self._admission.patience(waited)
+        try:
+            if self._admission.arrive(query_id, live.view.session_id, waited, is_on_record=is_settled):
+                live.admit()
+        except TooManyQueries:
+            if not may_be_known:
+                raise
+            patience = 0.0
         self._begin(live, message, patience, may_be_known=may_be_known)
         return live
 
@@ -597,6 +615,9 @@ class Asker:
     ) -> None:
         limit = self._timeouts.until_accepted
         try:
+            if may_be_known and not query.is_admitted and await self._is_on_record(query):
+                query.accept()
+                return await self._look_until_ended(query)
             if not await query.admitted_within(patience) and self.absence is None:
                 raise self._admission.give_up(query.query_id)
             if self.absence is not None:
@@ -616,6 +637,15 @@ class Asker:
         finally:
             self._queries.put_away(query)
             self._admit(self._admission.ended(query.query_id))
+
+    async def _is_on_record(self, query: LiveQuery) -> bool:
+        """Whether a query that would have to wait was accepted before, perhaps by an earlier process; it need not wait
+        then. Not known while the journal does not answer."""
+        with suppress(RequestTimeout, RecordUnreadable):
+            if await self._look_in_journal(query):
+                self._admission.settle(query.query_id, query.view.session_id, has_begun=query.has_begun)
+                return True
+        return False
 
     async def _find_answer(self, query: LiveQuery, absence: Unavailable, *, may_be_known: bool) -> None:
         """Look for a recorded answer, because no respondent can answer. Raises `NobodyAnswers` if there is none."""
@@ -658,12 +688,15 @@ class Asker:
         query.heard_at = self._clock()
         query.view.require(known["query"], known.get("user_id"))
 
-    async def _look_in_journal(self, query: LiveQuery) -> None:
-        """Raises `QueryDeleted`, `RequestTimeout`, `RecordUnreadable`."""
+    async def _look_in_journal(self, query: LiveQuery) -> bool:
+        """Read what is recorded of a query; returns whether it is. Raises `QueryDeleted`, `RequestTimeout`,
+        `RecordUnreadable`."""
         heard_at = query.heard_at
-        for message, envelope in await read_query(self._bus, query.view.query_id, self._timeouts.last_look):
+        told = await read_query(self._bus, query.view.query_id, self._timeouts.last_look)
+        for message, envelope in told:
             self._receive(query, message, envelope)
         query.heard_at = heard_at  # recorded messages are no sign of life
+        return bool(told)
 
     def _arrived(self, envelope: Envelope) -> None:
         is_ours = self.live(envelope.correlation_id) is not None or envelope.subject in OF_AGENTS

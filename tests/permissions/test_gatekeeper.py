@@ -175,7 +175,10 @@ async def test_while_the_disk_stays_full_the_call_is_denied_and_says_why(
     assert study.pen.written == []
 
 
-async def test_silence_denies_on_a_full_disk_once_there_is_room(study: Any, disk: Any) -> None:
+async def test_silence_denies_on_a_full_disk_once_there_is_room(
+    study: Any, disk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("local.bus.bus.FIRST_RESEND_SECONDS", 1000.0)  # a repeated request would close it, too
     disk.fill("decide")
     await study.gatekeeper(answer_seconds=0.05)
     await ask(study, "q1")

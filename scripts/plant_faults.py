@@ -58,7 +58,7 @@ def faults_of(capability: str, instead: Sequence[str]) -> list[Fault]:
 def first_failure(fault: Fault) -> str:
     """The test that fails once the fault is planted, empty without one. A run that hangs counts as a failure."""
     with tempfile.TemporaryDirectory(prefix="fault-") as folder:
-        shutil.copytree(SOURCE, Path(folder) / "local")  # with what is compiled: only the faulty module is anew
+        shutil.copytree(SOURCE, Path(folder) / "local")  # with compiled modules: only the faulty one is recompiled
         planted = Path(folder) / "local" / fault.file
         planted.write_text(planted.read_text("utf-8").replace(fault.find, fault.replace), "utf-8")
         environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}

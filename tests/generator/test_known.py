@@ -84,7 +84,7 @@ async def test_a_memory_that_does_not_come_is_waited_for_once_and_what_is_missin
     memory.facts.update(supervised("restarting"))
     assert (await memory.facts.current("ann")).lines == () and memory.facts.are_missing("ann")
     assert memory.facts.are_current("ann")  # for as long as it is left alone
-    memory.facts.update(supervised("failed"))  # then nobody is waited for, and nothing is missing that could be had
+    memory.facts.update(supervised("failed"))  # then the turn waits for nobody and leaves out nothing it could have
     assert memory.facts.are_current("bob") and not memory.facts.are_missing("ann")
 
 

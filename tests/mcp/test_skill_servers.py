@@ -63,7 +63,7 @@ def built(settings: Path) -> MCPGroup:
 
 
 async def listed(settings: Path) -> str:
-    """What frontends are told of the skill's tools."""
+    """What frontends learn about the skill's tools."""
     places = [SkillPlace("settings", settings, IN_SETTINGS)]
     keeper = SkillService(SkillLibrary(lambda: places, SkillApprovalBook(settings)))
     return (await keeper.answer(SkillRequest(verb="list"))).skills[0].tools

@@ -1,4 +1,4 @@
-"""A journal, a frontend, and whoever is served on one bus."""
+"""A journal, a frontend, and the served participants on one bus."""
 
 from __future__ import annotations
 

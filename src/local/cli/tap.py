@@ -288,7 +288,7 @@ def _encoded(lines: list[str]) -> memoryview:
 
 
 def _write_some(descriptor: int, data: memoryview) -> memoryview:
-    """Write at most as much as a pipe takes without blocking for long, and return the rest.
+    """Write a few lines at most, and return the rest.
 
     Unbuffered: a thread blocked inside Python's own buffers would block the end of the program.
     """

@@ -524,9 +524,9 @@ class Asker:
         """Begin a query, or join the one of that id. Without a session it is a session by itself, under the query's id.
 
         Raises `QueryRefused` for the id of another query (conflict) or one too many (busy), `TooManyQueries`, unless it
-        `is_on_record`, and `AskerStopping`. `TooManyQueries` may also be how it ends before it is accepted, as where
-        its id was given: one that an earlier process has accepted is never refused. `waited` is for how many seconds
-        somebody waits already.
+        `is_on_record`, and `AskerStopping`. `TooManyQueries` may also be how it ends before it is accepted. Where the
+        id is given and the query would have to wait, it is first looked up in the journal: what an earlier process
+        accepted is never refused. `waited` is for how many seconds somebody waits already.
         """
         may_be_known, query_id = query_id is not None, query_id or new_id()
         if (known := self.live(query_id)) is not None and known.view.failure is None:
@@ -639,8 +639,9 @@ class Asker:
             self._admit(self._admission.ended(query.query_id))
 
     async def _is_on_record(self, query: LiveQuery) -> bool:
-        """Whether a query that would have to wait was accepted before, perhaps by an earlier process; it need not wait
-        then. Not known while the journal does not answer."""
+        """Whether a query that is not admitted was accepted before, perhaps by an earlier process. False also while the
+        journal does not answer.
+        """
         with suppress(RequestTimeout, RecordUnreadable):
             if await self._look_in_journal(query):
                 self._admission.settle(query.query_id, query.view.session_id, has_begun=query.has_begun)

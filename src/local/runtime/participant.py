@@ -321,7 +321,7 @@ class RecentReplies:
         self._replies[request_id] = reply
 
     def forget(self, request_id: str) -> None:
-        """Handle a request anew when it is repeated."""
+        """Forget a request, so that it is handled again when it is repeated."""
         self._replies.pop(request_id, None)
 
     def answer(self, request_id: str) -> Message | None:

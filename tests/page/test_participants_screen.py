@@ -79,7 +79,7 @@ def test_a_panel_shows_what_a_participant_did_and_stops_and_starts_it(visit: Vis
     page.get_by_role("button", name="Start").click()
     expect(page.locator(".screen-head")).to_contain_text("ready")
     page.get_by_role("link", name="Status").click()
-    expect(page.get_by_text("tool.request.search_memory")).to_be_visible()
+    expect(page.locator(".status-story").get_by_text("tool.request.search_memory")).to_be_visible()
     page.get_by_label("Parts of this panel").get_by_role("link", name="Settings").click()
     expect(page.locator(".section form, .screen .empty").first).to_be_visible()
     page.evaluate("location.hash = '#/participants/critic/settings'")

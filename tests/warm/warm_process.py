@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import subprocess
+from contextlib import suppress
 
 
 class WarmProcess:
@@ -29,7 +30,8 @@ class WarmProcess:
 
     def send_signal(self, number: signal.Signals) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has ended, and the template is about to tell how
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)

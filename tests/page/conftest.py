@@ -266,7 +266,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(HERE):
             item.add_marker("system")
-            item.add_marker(pytest.mark.timeout(180))
             item.add_marker(pytest.mark.xdist_group("page"))
 
 

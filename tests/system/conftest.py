@@ -58,8 +58,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.xdist_group("live"))
             if "llama_live" in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group("llama_live"))
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(180))
 
 
 class Live:

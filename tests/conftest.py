@@ -32,7 +32,7 @@ from tests.workers.worker_template import WorkerTemplate
 
 use_in_systems()
 
-SECONDS = 30.0  # a test that waits so long has failed
+SECONDS = 90.0  # a test that waits so long has failed
 NOBODY = 65534
 EXAMPLES, EXAMPLES_THOROUGH = 25, 200  # that a property is tried with
 

@@ -276,7 +276,7 @@ async def test_the_client_in_the_protocol_page_gets_its_answer(tmp_path: Path) -
                 sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
             )
             try:
-                said, errors = await asyncio.wait_for(process.communicate(), 30)
+                said, errors = await asyncio.wait_for(process.communicate(), 90)
             finally:
                 if process.returncode is None:
                     process.kill()

@@ -24,7 +24,7 @@ from local.journal.store import JournalStore
 from local.runtime.participant import Participant
 from local.runtime.runner import ParticipantRunner
 
-SECONDS = 30.0  # a test that waits so long has failed
+SECONDS = 90.0  # a test that waits so long has failed
 
 
 class Wire(Protocol):

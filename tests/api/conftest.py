@@ -256,7 +256,7 @@ class System:
 
     def client(self) -> httpx.AsyncClient:
         """A client."""
-        return httpx.AsyncClient(base_url=self.url, trust_env=False, verify=False, timeout=20)
+        return httpx.AsyncClient(base_url=self.url, trust_env=False, verify=False, timeout=90)
 
     def host(self, participant: Participant, child: str = "") -> AbstractAsyncContextManager[None]:
         """Host another participant on the same bus, by hand or under its name at the supervisor."""

@@ -83,7 +83,7 @@ async def test_a_client_that_leaves_leaves_no_subscription(client: httpx.AsyncCl
 
     async with system.client() as watcher, watcher.stream("GET", "/events?subject=only.here"):
         assert listeners() == 1
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         while listeners():
             await client.get("/participants")
 
@@ -94,7 +94,7 @@ async def test_by_head_a_stream_ends_with_its_head_and_the_connection_goes_on(
     frame = envelope()._replace(subject="only.here").encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", system.port)
     lines = b" HTTP/1.1\r\nhost: 127.0.0.1:%d\r\n" % system.port
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(90):
         writer.write(b"HEAD /events?subject=only.here" + lines + b"\r\n")
         told = await reader.readuntil(b"\r\n\r\n")
         assert told.startswith(b"HTTP/1.1 200") and b"content-type: text/event-stream" in told

@@ -27,7 +27,7 @@ ASKS = """
 import http.client, sys
 for line in sys.stdin:
     port, token = line.split()
-    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=90)
     try:
         connection.request("GET", "/sessions", headers={"Authorization": "Bearer " + token} if token != "-" else {})
         print(connection.getresponse().status, flush=True)

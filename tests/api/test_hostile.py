@@ -108,7 +108,7 @@ async def shout(port: int, request: bytes) -> bytes:
     answer = b""
     try:
         writer.write(request)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(90):
             while part := await heard(reader):
                 answer += part
     except (ConnectionError, TimeoutError):

@@ -28,7 +28,7 @@ BOTH = {"accept": "application/json, text/event-stream"}
 @asynccontextmanager
 async def connected(system: System, token: str = "", mode: str = "auto") -> AsyncIterator[Client]:
     headers = {"authorization": f"Bearer {token}"} if token else {}
-    async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=20) as http:
+    async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=90) as http:
         transport = streamable_http_client(f"{system.url}/mcp", http_client=http)
         async with Client(transport, mode=mode) as client:
             yield client

@@ -225,7 +225,7 @@ async def test_what_was_deleted_elsewhere_is_not_kept_here(
     async with system.bus("memory") as bus:
         await bus.ready()
         await bus.publish(message)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         while (await client.get("/query/q")).json()["event_log"]:
             pass  # until the API has received it
 
@@ -235,7 +235,7 @@ async def test_deleting_a_session_names_what_repeats_it_where_a_memory_can_tell(
 ) -> None:
     assert (await client.delete("/sessions/s1")).json()["repeated_in"] is None
     async with system.host(Memory()):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             while '"name":"memory"' not in (await client.get("/participants")).text:
                 pass  # until the API has received it
         assert (await client.delete("/sessions/s1")).json()["repeated_in"] == ["e2"]

@@ -643,7 +643,7 @@ def over_http(frontend: Frontend, route: str, row: Row, headers: dict[str, str])
     given = body_of(route, row)
     body = json.dumps(given["json"]) if "json" in given else given.get("content")
     kind = {"content-type": "application/json"} if "json" in given else {}
-    connection = http.client.HTTPConnection("127.0.0.1", frontend.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", frontend.port, timeout=90)
     connection.request(method, row.path.replace("{file}", frontend.file), body, {"accept": "*/*", **headers, **kind})
     response = connection.getresponse()
     text = response.read().decode()

@@ -44,7 +44,7 @@ class Reader:
 
     async def until(self, wanted: Callable[[str, Any], bool]) -> Any:
         """The data of the next event like that."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             async for event in self._events:
                 self.seen.append(event)
                 if wanted(event[0], event[2]):
@@ -63,7 +63,7 @@ class Reader:
 
     async def to_its_end(self) -> None:
         """Read until the connection ends."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             async for event in self._events:
                 self.seen.append(event)
 
@@ -180,7 +180,7 @@ async def test_what_is_followed_by_its_id_begins_with_what_was_said_so_far(
     await ask(client, "hold on", "q")
     await client.post("/query", json={"query": "hello", "query_id": "done"})
     async with reading(client) as reader:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             while (await client.get("/query/q")).json()["answer"] != "Hi ":
                 pass
         await carry(client, queries=["q"])
@@ -394,7 +394,7 @@ async def test_a_stream_that_nobody_reads_is_given_up(
 ) -> None:
     monkeypatch.setattr(browser_streams, "IDLE_SECONDS", 0.0)
     await carry(client, sessions=["s"])
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(90):
         while (await carry(client, list=True))["sessions"]:
             pass
     monkeypatch.undo()
@@ -424,7 +424,7 @@ async def test_notes_that_find_no_room_are_counted(
 ) -> None:
     monkeypatch.setattr(browser_stream, "MAX_NOTES", 2)
     await carry(client, queries=[f"never{n}" for n in range(5)])
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(90):
         for n in range(5):
             while (await client.get(f"/query/never{n}")).status_code != 404:
                 pass
@@ -439,7 +439,7 @@ async def test_an_idle_stream_is_kept_open_by_comments(system: System) -> None:
         client.stream("GET", f"/stream?id={STREAM}") as response,
     ):
         text = ""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             async for piece in response.aiter_text():
                 text += piece
                 if text.count(": keep-alive") == 2:

@@ -147,7 +147,7 @@ async def test_what_takes_too_long_to_read_is_refused(store: AttachmentStore, mo
     is_over = threading.Event()
 
     def slow(name: str, media_type: str, data: bytes, limits: AttachmentLimits) -> Extract:
-        is_over.wait(30)
+        is_over.wait(90)
         return Extract("")
 
     monkeypatch.setattr("local.core.attachments.extract", slow)

@@ -263,7 +263,7 @@ def test_two_who_make_the_same_keys_at_the_same_time_have_the_same(keyring: Keyr
     together = threading.Barrier(4)
 
     def make() -> None:
-        together.wait(30)
+        together.wait(90)
         found.append(keyring.of("dice"))
 
     threads = [threading.Thread(target=make) for _ in range(4)]

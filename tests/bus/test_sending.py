@@ -293,7 +293,7 @@ async def wire() -> Wire:
 
 async def test_a_probe_that_was_never_sent_proves_nothing(wire: Wire) -> None:
     wire.handshake.link(True)
-    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(90), asyncio.TaskGroup() as tasks:
         tasks.create_task(wire.handshake.shake("memory:", 10))
         await wire.bounce(10**9)
         assert not wire.handshake.is_ready
@@ -306,7 +306,7 @@ async def test_what_was_subscribed_to_is_in_place_when_a_probe_that_was_listened
     wire: Wire,
 ) -> None:
     wire.handshake.link(True)
-    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(90), asyncio.TaskGroup() as tasks:
         tasks.create_task(wire.handshake.shake("memory:", 10))
         early = await wire.probes.get()
         assert wire.listened == 0
@@ -322,7 +322,7 @@ async def test_what_was_subscribed_to_is_in_place_when_a_probe_that_was_listened
 
 async def test_a_connection_that_is_lost_between_the_two_probes_is_proven_from_the_beginning(wire: Wire) -> None:
     wire.handshake.link(True)
-    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(90), asyncio.TaskGroup() as tasks:
         tasks.create_task(wire.handshake.shake("memory:", 10))
         await wire.bounce()
         await wire.probes.get()

@@ -300,7 +300,7 @@ async def test_each_of_many_requests_gets_its_own_answer_whatever_the_order(room
 
     await room.responder(answer_backwards)
     asker = await room.talker()
-    answers = await asyncio.gather(*(asker.request(echo(str(n)), ToolResult, timeout=20) for n in range(20)))
+    answers = await asyncio.gather(*(asker.request(echo(str(n)), ToolResult, timeout=90) for n in range(20)))
     assert [answer.result for answer in answers] == [str(n) for n in range(20)]
 
 
@@ -315,7 +315,7 @@ async def test_on_silence_the_same_envelope_goes_again(room: Room, monkeypatch: 
 
     responder = await room.responder(answer_the_third)
     asker = await room.talker()
-    assert (await asker.request(echo("x"), ToolResult, timeout=20)).result == "x"
+    assert (await asker.request(echo("x"), ToolResult, timeout=90)).result == "x"
     assert heard[0] == heard[1] == heard[2]
     assert asker.counters["resent"] >= 2
     assert responder.counters["repeated"] >= 2 and responder.counters["missed"] == 0
@@ -341,11 +341,11 @@ async def test_a_late_answer_is_counted_and_never_given_to_the_next_request(room
 
     await room.responder(answer_the_first_too_late)
     asker = await room.talker()
-    await asker.request(echo("zeroth"), ToolResult, timeout=30)
+    await asker.request(echo("zeroth"), ToolResult, timeout=90)
     with pytest.raises(RequestTimeout):
         await asker.request(echo("first"), ToolResult, timeout=0.02)
     await until(lambda: kept)
-    assert (await asker.request(echo("second"), ToolResult, timeout=30)).result == "second"
+    assert (await asker.request(echo("second"), ToolResult, timeout=90)).result == "second"
     assert asker.counters["late_replies"] == 1
 
 
@@ -355,7 +355,7 @@ async def test_a_malformed_answer_is_an_error_at_the_requester(room: Room) -> No
 
     await room.responder(answer_with_nonsense)
     with pytest.raises(MalformedFrame, match="query_id"):
-        await (await room.talker()).request(echo("x"), ToolResult, timeout=30)
+        await (await room.talker()).request(echo("x"), ToolResult, timeout=90)
 
 
 # The proxy goes and comes back
@@ -397,7 +397,7 @@ async def test_a_request_in_flight_survives_the_proxy(room: Room, monkeypatch: p
 
     responder = await room.responder(answer_the_second)
     asker = await room.talker()
-    asking = asyncio.create_task(asker.request(echo("x"), ToolResult, timeout=40))
+    asking = asyncio.create_task(asker.request(echo("x"), ToolResult, timeout=90))
     await until(lambda: heard)
     room.wire.down()
     await until(lambda: not asker._handshake.is_ready)
@@ -543,14 +543,14 @@ async def test_closing_ends_every_wait_with_bus_closed(room: Room) -> None:
     async with Bus("asker", room.wire.transport()) as bus:
         end = bus.subscribe("generation.token", lambda envelope: None)
         await bus.ready()
-        asking = asyncio.create_task(bus.request(echo("x"), ToolResult, timeout=40))
+        asking = asyncio.create_task(bus.request(echo("x"), ToolResult, timeout=90))
         await until(lambda: len(bus._requests._open))
         room.wire.down()
         await until(lambda: not bus._handshake.is_ready)
         publishing = asyncio.create_task(bus.publish(token(1)))
-        asking_again = asyncio.create_task(bus.request(echo("y"), ToolResult, timeout=40))
+        asking_again = asyncio.create_task(bus.request(echo("y"), ToolResult, timeout=90))
         becoming_ready = asyncio.create_task(bus.ready(40))
-        first_request = asyncio.create_task(bus.request(ToolSchemaRequest(), ToolSchema, timeout=40))
+        first_request = asyncio.create_task(bus.request(ToolSchemaRequest(), ToolSchema, timeout=90))
         await until(lambda: bus.counters["waited"] == 2)
     waiting = (asking, publishing, asking_again, becoming_ready, first_request)
     waits = await asyncio.gather(*waiting, return_exceptions=True)

@@ -46,7 +46,7 @@ from local.journal.commands import (
 )
 from local.journal.commands import without_pause as at_once
 
-SECONDS = 50  # beside others a command may take long to begin
+SECONDS = 90.0  # beside others a command may take long to begin
 SRC = Path(__file__).parents[2] / "src"
 EVERYTHING = Selection(("*",))
 CALL: dict[str, Any] = {"query_id": "q1", "call_id": "c", "tool": "x"}

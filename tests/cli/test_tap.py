@@ -47,7 +47,7 @@ from local.core.bus_address import BusAddress
 from local.core.data_dir import NotRunning, RunDirectory, RunInfo
 from local.core.errors import ConfigError
 
-SECONDS = 50
+SECONDS = 90.0
 SRC = Path(__file__).parents[2] / "src"
 
 

@@ -15,7 +15,7 @@ from local.cli import tap as printer_module
 from local.cli.main import OutputFailed
 from local.cli.tap import MAX_ITEMS, PlainView, Printer
 
-SECONDS = 50
+SECONDS = 90.0
 
 
 @dataclass

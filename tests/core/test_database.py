@@ -72,7 +72,7 @@ async def test_jobs_that_wait_together_are_committed_together(path: Path) -> Non
 
     def hold(db: sqlite3.Connection) -> None:
         db.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
-        may_go_on.wait(30)
+        may_go_on.wait(90)
 
     async with Database(path, MIGRATIONS) as database:
         jobs: list[asyncio.Task[object]] = [asyncio.create_task(database.run(hold))]
@@ -231,12 +231,12 @@ async def test_opening_waits_for_another_commit_says_so_and_can_be_cancelled(
     await until(lambda: f"opening waits: {path}: a process is in the middle of a commit" in caplog.text)
     if is_cancelled:
         opening.cancel()
-        await asyncio.wait([opening], timeout=30)
+        await asyncio.wait([opening], timeout=90)
         assert opening.cancelled()
     else:
         assert not opening.done()
         unfinished_commit.execute("COMMIT")
-        database = await asyncio.wait_for(opening, 30)
+        database = await asyncio.wait_for(opening, 90)
         assert await database.run(insert("one")) == "one"
         await database.__aexit__(None, None, None)
     assert not [thread for thread in threading.enumerate() if "notes.db" in thread.name]
@@ -338,7 +338,7 @@ async def test_a_reader_sees_what_is_committed_changes_nothing_and_waits_for_nob
     def slow(db: sqlite3.Connection) -> None:
         insert("two")(db)
         is_writing.set()
-        may_end.wait(30)
+        may_end.wait(90)
 
     path = tmp_path / "notes #1.db"
     with closing(DatabaseReader(path)) as reader, pytest.raises(StoreFailed):

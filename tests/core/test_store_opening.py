@@ -42,7 +42,7 @@ async def test_opening_waits_while_nothing_can_be_written(
         await until(lambda: opening.done() or ("opening waits: " in caplog.text and waits_for in caplog.text))
         assert not opening.done(), opening
         free()
-        await asyncio.wait_for(opening, 30)
+        await asyncio.wait_for(opening, 90)
         await opened.__aexit__(None, None, None)
 
     folder.mkdir()

@@ -14,7 +14,7 @@ from local.critic.messages import ComparisonRequest, ComparisonResult, CritiqueR
 from local.models.lease_messages import LeaseClaim, LeaseState
 from local.models.leases import Leases
 
-SECONDS = 20.0
+SECONDS = 90.0
 REQUEST = ComparisonRequest(question="How deep is it?", answer_a="1308 metres.", answer_b="Very.")
 
 

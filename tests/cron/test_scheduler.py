@@ -24,7 +24,7 @@ from local.models.lease_messages import LeaseClaim
 from local.queries import asker
 from local.runtime.participant import Resources
 
-SECONDS = 20.0
+SECONDS = 90.0
 NINE = 1_795_251_600.0  # 2026-11-21T09:00Z, a Saturday
 HOUR = 3600.0
 STEPS = [("cron.decided", 1), ("cron.asked", 1), ("cron.answered", 1), ("cron.kept", 2)]

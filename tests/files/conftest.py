@@ -19,7 +19,7 @@ from local.files.participant import FileTools
 from local.sandbox.sandbox import Bubblewrap
 from tests.tools.conftest import granted, serve  # noqa: F401 - fixtures
 
-SECONDS = 20.0
+SECONDS = 90.0
 Opened = Callable[[Path], GitRepository]
 
 

@@ -10,7 +10,7 @@ ANN = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "init.de
 
 def git(root: Path, *arguments: str, check: bool = True) -> str:
     """What git says, run as a person would run it."""
-    done = subprocess.run(["git", *ANN, *arguments], cwd=root, capture_output=True, text=True, check=False, timeout=20)
+    done = subprocess.run(["git", *ANN, *arguments], cwd=root, capture_output=True, text=True, check=False, timeout=90)
     assert not check or done.returncode == 0, done.stderr
     return done.stdout
 

@@ -22,7 +22,7 @@ from tests.files.conftest import Hands
 from tests.files.git_repositories import git, repository
 
 Serve = Callable[..., Awaitable[Any]]
-SECONDS = 20.0
+SECONDS = 90.0
 NAMES = {
     kind: {tool.name for tool in tools} for kind, tools in {"files": OF_FILES, "code": OF_CODE, "git": OF_GIT}.items()
 }

@@ -23,7 +23,7 @@ from local.permissions.messages import (
 from local.runtime.participant import Participant, Settingless, on
 from local.tools.tool import Tool
 
-SECONDS = 20.0
+SECONDS = 90.0
 MILK = {"path": "list.txt", "content": "milk"}
 
 

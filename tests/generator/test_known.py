@@ -71,7 +71,7 @@ async def test_a_first_turn_waits_for_a_memory_that_is_starting() -> None:
     await asyncio.sleep(0)
     assert memory.asked == []
     memory.beats()
-    assert (await asyncio.wait_for(turn, 2)).lines == ("likes tea",)
+    assert (await asyncio.wait_for(turn, 90)).lines == ("likes tea",)
     assert memory.facts.are_current("ann") and not memory.facts.are_missing("ann")
 
 

@@ -92,13 +92,13 @@ async def test_what_is_held_is_bounded_by_pausing_the_model(posted: Posted, monk
     monkeypatch.setattr(turn_output, "MOST_HELD", 3)
     held = output(posted)
     held.receive(ContentDelta("abc"))
-    await asyncio.wait_for(held.room(), 30)
+    await asyncio.wait_for(held.room(), 90)
     held.receive(ContentDelta("d"))
     waiting = asyncio.create_task(held.room())
     await asyncio.sleep(0)
     assert not waiting.done()
     held.release()
-    await asyncio.wait_for(waiting, 30)
+    await asyncio.wait_for(waiting, 90)
 
 
 # A call that the model writes as text is held back.

@@ -49,7 +49,7 @@ from local.permissions.messages import (
 )
 from local.queries.view import QueryView
 
-SECONDS = 20.0
+SECONDS = 90.0
 QUESTION = {"question": "Which colour?", "options": ["red", "blue"]}
 PLAN = {"title": "A shopping list", "steps": ["write it", "read it"]}
 OTHER = {"title": "A shopping list", "steps": ["write it", "send it"]}

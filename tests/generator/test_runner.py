@@ -38,7 +38,7 @@ from local.models.chat import ProgressDelta, RestartDelta, ThinkingDelta, ToolCa
 from local.models.settings import Tier
 from local.queries.view import QueryView
 
-SECONDS = 20.0
+SECONDS = 90.0
 ROLL = ToolSchema(tool="roll", description="Roll.", parameters={}, timeout_seconds=SECONDS)
 
 

@@ -149,7 +149,7 @@ async def test_a_users_turn_takes_its_place_and_it_begins_its_message_again(stag
     stage.model.will_say("Noon.", to="When?")
     await stage.frontend.ask("When?", "q2", session="another user's")
     assert (await stage.frontend.hears(ResponseGeneration, query_id="q2")).answer == "Noon."
-    await asyncio.wait_for(stage.model_b.closed_early.wait(), 30)
+    await asyncio.wait_for(stage.model_b.closed_early.wait(), 90)
     stage.model_b.will_say("At noon.")
     assert (await of_b(stage)).answer == "Right."
     told = [(said.attempt, said.index, said.text) for said in stage.frontend.of(GenerationToken, respondent_id="B")]

@@ -126,7 +126,7 @@ async def test_only_what_may_be_named_is_and_an_untrusted_answer_is_not_read(tmp
         await SessionRecord(record, "A").keep_labels("named", labels)
         lists.model.will_say(ModelError("the model is not there"))
         lists.model.will_say("Steeping tea")
-        async with lists.titles.are_made(), asyncio.timeout(20):
+        async with lists.titles.are_made(), asyncio.timeout(90):
             await lists.said.wait()
     assert [(each.session_id, each.title) for each in lists.published] == [("last", "Steeping tea")]
     tainted, last = lists.model.asked

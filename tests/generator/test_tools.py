@@ -213,7 +213,7 @@ async def test_a_call_under_way_ends_when_its_tool_is_given_up_or_taken_out(
     await asyncio.wait_for(dice.started.wait(), 10)
     await served.kill()
     await supervisor_says(stage, dice, state)
-    record = await asyncio.wait_for(calling, 30)
+    record = await asyncio.wait_for(calling, 90)
     assert (record.error.kind, reason in record.error.message) == (kind, True)
 
 

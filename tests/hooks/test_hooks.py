@@ -20,7 +20,7 @@ from local.runtime.participant import Resources
 from local.shell import shell
 
 Serve = Callable[..., Awaitable[Any]]
-SECONDS = 20.0
+SECONDS = 90.0
 SCRIPT = """
 import json, os, sys
 told = json.loads(sys.stdin.readline())

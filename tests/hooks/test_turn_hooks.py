@@ -22,7 +22,7 @@ from local.permissions.messages import ApprovalRequest, GrantRequest, Permission
 from local.runtime.participant import Participant, Settingless, on
 from local.tools.tool import Tool
 
-SECONDS = 20.0
+SECONDS = 90.0
 Begin = Callable[..., Awaitable["Guard"]]
 
 

@@ -42,7 +42,7 @@ from local.journal.messages import (
 )
 
 M = TypeVar("M", bound=Message)
-SECONDS = 30.0
+SECONDS = 90.0
 
 # Publishers
 

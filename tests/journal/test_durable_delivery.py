@@ -30,7 +30,7 @@ from local.runtime.participant import Participant, Settingless, on
 from tests.wires import MemoryWire, ZeroMQWire
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
-SECONDS = 30.0
+SECONDS = 90.0
 both_wires = pytest.mark.parametrize("make_wire", [MemoryWire, ZeroMQWire], ids=["memory", "zeromq"])
 
 

@@ -57,7 +57,7 @@ from local.memory.messages import MemoryDeleted
 from local.runtime.participant import Participant, Settingless, on
 from local.runtime.runner import ParticipantRunner
 
-SECONDS = 30.0
+SECONDS = 90.0
 Frame = Callable[..., bytes]
 
 # From its start to its end
@@ -483,7 +483,7 @@ async def journaled_bus(folder: Path, **settings: float) -> AsyncIterator[Bus]:
     serving = asyncio.create_task(
         ParticipantRunner(journal, Bus("journal", hub.transport(), blobs=blobs)).run(stop, ready.set)
     )
-    async with asyncio.timeout(20), Bus("frontend", hub.transport(), blobs=blobs, durability=JournalClient()) as bus:
+    async with asyncio.timeout(90), Bus("frontend", hub.transport(), blobs=blobs, durability=JournalClient()) as bus:
         await ready.wait()
         await bus.ready()
         yield bus

@@ -20,7 +20,7 @@ from local.memory.store import EngramDraft
 from local.models import arbiter as quiet_period
 from local.models.leases import Leases
 
-SECONDS = 30.0
+SECONDS = 90.0
 NAME = "nomic-embed-text"
 
 

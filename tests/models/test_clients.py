@@ -40,7 +40,7 @@ async def asked(server: ScriptedServer, wire: Wire, **limits: float) -> list[Del
     """One chat with the server. Raises `ModelError`."""
     model = wire.client(server.url, **limits)
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             return await chat(model)
     finally:
         await model.close()
@@ -197,7 +197,7 @@ async def test_who_leaves_an_answer_or_is_cancelled_closes_the_connection(server
 
     model = wire.client(server.url)
     server.scripts[wire.chat] = begins(wire, until_gone, wire.chunk(content="Hi"))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         async with aclosing(model.chat("m", USER)) as deltas:
             assert await anext(deltas) == ContentDelta("Hi")
         await gone.wait()
@@ -432,7 +432,7 @@ async def test_a_model_that_tells_its_progress_or_works_for_another_question_is_
 
     server.scripts[OPENAI.chat] = script
     model = OPENAI.client(server.url, first=0.6, between=0.6)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         answers = await asyncio.gather(chat(model), chat(model))
     assert all(ContentDelta("Hi") in answer for answer in answers)
     await model.close()

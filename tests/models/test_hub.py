@@ -60,7 +60,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 async def pull(stock: ModelStock, name: str) -> list[PullStep]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         return [step async for step in stock.pull(name)]
 
 

@@ -44,7 +44,7 @@ class Frontend:
 
     async def hears(self, *, until: Callable[[ModelProgress], bool]) -> list[ModelProgress]:
         heard: list[ModelProgress] = []
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             while not heard or not until(heard[-1]):
                 heard.append(await self._bus.decode(ModelProgress, await self._heard.get()))
         return heard
@@ -78,10 +78,10 @@ async def frontend(hub: FakeHub, tmp_path: Path, settings: Path) -> AsyncIterato
         task = asyncio.create_task(
             ParticipantRunner(manager, Bus("model_keeper", wire.transport())).run(stop, ready.set)
         )
-        await asyncio.wait_for(ready.wait(), 30)
+        await asyncio.wait_for(ready.wait(), 90)
         yield made
         stop.set()
-        await asyncio.wait_for(task, 30)
+        await asyncio.wait_for(task, 90)
 
 
 async def test_a_pull_is_told_from_its_beginning_to_its_end(frontend: Frontend, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from local.models.arbiter import Arbiter, ArbiterConfig
 from local.models.lease_messages import LeaseClaim, LeaseState
 from local.models.leases import Leases
 
-SECONDS = 20.0
+SECONDS = 90.0
 
 
 class Calls:

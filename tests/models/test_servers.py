@@ -191,7 +191,7 @@ def test_what_is_missing_is_named_with_the_key_that_says_where_it_is(
 
 # From its start to its end
 
-SECONDS = 30.0
+SECONDS = 90.0
 Until = Callable[[Callable[[], object]], Any]
 
 

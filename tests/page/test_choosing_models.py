@@ -37,7 +37,7 @@ def system(model_server: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def request(system: WarmSystem, method: str, path: str, body: Any = None) -> httpx.Response:
     token = (system.data_dir / "api_token").read_text().strip()
     headers = {"authorization": f"Bearer {token}"}
-    return httpx.request(method, f"{system.api_url}{path}", json=body, headers=headers, timeout=40, trust_env=False)
+    return httpx.request(method, f"{system.api_url}{path}", json=body, headers=headers, timeout=90, trust_env=False)
 
 
 def ask(system: WarmSystem, session: str, **more: Any) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from local.permissions.messages import (
 from local.permissions.store import ApprovalStore
 from local.runtime.machine import changes
 
-SECONDS = 20.0
+SECONDS = 90.0
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ Stage = Any  # of conftest.py
 
 
 async def outcome(query: LiveQuery) -> ResponseGeneration:
-    return await asyncio.wait_for(query.outcome(), 30)
+    return await asyncio.wait_for(query.outcome(), 90)
 
 
 async def test_a_query_is_published_and_its_answer_collected(stage: Stage, asker: Asker) -> None:
@@ -158,7 +158,7 @@ async def test_a_query_is_told_what_its_agents_ask_and_what_was_decided_and_no_o
 async def test_the_same_id_with_another_text_at_another_frontend_ends_only_that_one(stage: Stage) -> None:
     ours, theirs = await stage.asker(), await stage.asker()
     first = ours.ask("really?", query_id="q")
-    await asyncio.wait_for(first.accepted(), 30)
+    await asyncio.wait_for(first.accepted(), 90)
     second = theirs.ask("why?", query_id="q")
     with pytest.raises(QueryRefused, match="choose a new one"):
         await outcome(second)
@@ -175,13 +175,13 @@ async def test_a_query_is_accepted_when_the_journal_has_it_and_is_sent_in_one_en
     assert first.id == again.id == query_envelope_id("q")
     assert not query.is_accepted
     await stage.journal()
-    await asyncio.wait_for(query.accepted(), 30)
+    await asyncio.wait_for(query.accepted(), 90)
 
 
 async def test_a_query_that_is_on_record_is_not_sent_again(stage: Stage) -> None:
     asker = await stage.asker(HASTY)
     query = asker.ask("really?")
-    await asyncio.wait_for(query.accepted(), 30)
+    await asyncio.wait_for(query.accepted(), 90)
     while not stage.generator.heard.empty():  # what was said until then
         await stage.generator.hears()
     with pytest.raises(GeneratorSilent):
@@ -221,7 +221,7 @@ async def test_a_query_that_nobody_confirms_is_given_up_and_can_be_asked_again(b
     await stage.journal()
     patient = await stage.asker()
     query = patient.ask("really?", query_id="q")
-    await asyncio.wait_for(query.accepted(), 30)
+    await asyncio.wait_for(query.accepted(), 90)
     await stage.generator.answers(await stage.generator.hears())
     assert (await outcome(query)).answer == "Yes."
 
@@ -282,7 +282,7 @@ async def test_a_generator_that_thinks_for_long_is_waited_for_as_long_as_it_says
     query = asker.ask("really?")
     heard = await stage.generator.hears()
     for _ in range(4):
-        look = await asyncio.wait_for(looks.get(), 30)
+        look = await asyncio.wait_for(looks.get(), 90)
         await bus.publish(ConversationResult(verb="query", **said), look.trace(), in_reply_to=look.id)
     await stage.generator.answers(heard)
     assert (await outcome(query)).answer == "Yes."
@@ -296,7 +296,7 @@ async def test_a_record_of_another_query_under_the_same_id_is_a_conflict(stage: 
     bus.subscribe(ConversationRequest.subject + "query", looks.put_nowait)
     await bus.ready()
     query = asker.ask("really?", query_id="q")
-    look = await asyncio.wait_for(looks.get(), 30)
+    look = await asyncio.wait_for(looks.get(), 90)
     record = ConversationResult(verb="query", value={"query": "why?", "status": "answered"})
     await bus.publish(record, look.trace(), in_reply_to=look.id)
     with pytest.raises(QueryRefused, match="used for another query"):
@@ -314,11 +314,11 @@ async def test_an_answer_that_the_journal_has_lost_and_the_generator_cannot_tell
     assert (await bus.request(JournalRedact(mentioned='"Yes, of course."'), JournalRedacted, 5)).count == 1
     recalling = asyncio.create_task(asker.recall("q"))
     for _ in range(2):  # with what is in the journal, and alone
-        look = await asyncio.wait_for(looks.get(), 30)
+        look = await asyncio.wait_for(looks.get(), 90)
         failure = ConversationResult(verb="query", error=ErrorInfo(kind="store_failed", message="the disk is broken"))
         await bus.publish(failure, look.trace(), in_reply_to=look.id)
     with pytest.raises(QueryRefused, match="the disk is broken"):
-        await asyncio.wait_for(recalling, 30)
+        await asyncio.wait_for(recalling, 90)
 
 
 async def test_a_refusal_that_is_on_record_is_told_again(stage: Stage, asker: Asker) -> None:
@@ -340,7 +340,7 @@ async def test_a_cancel_is_published_until_it_is_on_record(bare_stage: Stage) ->
     assert (first.subject, first.correlation_id, again.id) == ("query.cancel", "q", first.id)
     assert not cancelling.done()
     await bare_stage.journal()
-    await asyncio.wait_for(cancelling, 30)
+    await asyncio.wait_for(cancelling, 90)
 
 
 # Ratings
@@ -353,9 +353,9 @@ async def test_an_answer_that_this_frontend_has_given_is_rated_though_it_is_not_
     query = asker.ask("really?", query_id="q", session_id="s", user_id="ann")
     asked = await stage.generator.hears()
     await stage.generator.answers(asked)
-    await asyncio.wait_for(query.outcome(), 30)
+    await asyncio.wait_for(query.outcome(), 90)
     await stage.journal()
-    await asyncio.wait_for(asker.rate("q", 1), 30)
+    await asyncio.wait_for(asker.rate("q", 1), 90)
     reader = await stage.bus("reader")
     await reader.ready()
     ((feedback, envelope),) = await messages_on_record(reader, "q", [UserFeedback], 30)

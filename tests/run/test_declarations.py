@@ -28,7 +28,7 @@ async def test_what_cannot_be_written_at_the_start_is_written_as_soon_as_it_can_
     assert "the declaration of robot cannot be written" in caplog.text
     waiting = asyncio.create_task(made.written())
     in_the_way.unlink()
-    await asyncio.wait_for(waiting, 30)
+    await asyncio.wait_for(waiting, 90)
     kept = Declarations(in_the_way)
     assert kept.read("robot") == Declaration(frozenset({"tool."}))
     assert kept.read(SUPERVISOR) == what_supervisor_says()

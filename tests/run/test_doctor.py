@@ -210,7 +210,7 @@ def test_what_is_known_is_printed_while_another_check_still_waits(
 ) -> None:
     async def waits_for_others(*_: object) -> DoctorFinding:
         seen = ""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             while "secrets" not in seen:
                 seen += capsys.readouterr().out
                 await asyncio.sleep(0.01)
@@ -238,7 +238,7 @@ def test_ctrl_c_ends_it_at_once_with_what_is_known(config_dir: Path, tmp_path: P
         try:
             assert any("secrets" in line for line in doctor.stdout)
             doctor.send_signal(signal.SIGINT)
-            assert (doctor.wait(20), doctor.stderr.read()) == (130, "")
+            assert (doctor.wait(90), doctor.stderr.read()) == (130, "")
         finally:
             doctor.kill()
 
@@ -250,7 +250,7 @@ async def test_checks_that_wait_wait_side_by_side(
 
     def meets(outcome: DoctorFinding) -> Callable[..., Awaitable[DoctorFinding]]:
         async def check(*_: object) -> DoctorFinding:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(90):
                 await meeting.wait()
             return outcome
 

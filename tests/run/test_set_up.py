@@ -260,7 +260,7 @@ def test_of_two_set_ups_at_once_one_waits_and_then_installs_nothing(checkout: Ch
             assert second.stderr is not None
             assert "waiting for another set-up" in second.stderr.readline()
             gate.write_text("")
-            assert (first.wait(50), second.wait(50)) == (7, 7)
+            assert (first.wait(90), second.wait(90)) == (7, 7)
     assert checkout.calls() == ["requirements.lock", "."]
 
 
@@ -270,7 +270,7 @@ def test_a_set_up_that_is_stopped_by_itself_ends_its_uv_first(
 ) -> None:
     with checkout.start(FAKE_UV="waits") as process, gate.open("w"):  # which is open once uv waits there
         process.send_signal(stop)
-        assert process.wait(50) == 128 + stop
+        assert process.wait(90) == 128 + stop
         _expect_nobody_installs(checkout)
         assert process.stderr is not None and "Traceback" not in process.stderr.read()
 

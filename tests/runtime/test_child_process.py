@@ -18,7 +18,7 @@ async def test_a_child_that_died_before_it_heard_that_it_is_to_stop_is_gone(capl
     child = ChildProcess(dying, ours, *[lambda: None] * 3)  # type: ignore[arg-type] - nothing else of it
     child.ask_to_stop()
     theirs.close()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         await child.gone.wait()
     child.ask_to_stop()  # without effect
     assert caplog.messages == []

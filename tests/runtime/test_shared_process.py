@@ -15,7 +15,7 @@ from local.runtime.child import ChildSpec
 from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
 
 pytestmark = pytest.mark.usefixtures("targets_on_the_path")
-PATIENCE = 30.0
+PATIENCE = 90.0
 
 
 def spec(name: str, function: str = "share", *args: object) -> ChildSpec:

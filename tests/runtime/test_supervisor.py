@@ -22,7 +22,7 @@ from local.runtime.child import ChildSpec
 from local.runtime.supervisor import ChildPhase, ChildState, CpuStarvation, ProcessorStatus, Supervisor
 
 pytestmark = pytest.mark.usefixtures("targets_on_the_path")
-PATIENCE = 30.0
+PATIENCE = 90.0
 
 
 def spec(name: str, function: str = "serve", *args: object, required: bool = True, ready: float = 20.0) -> ChildSpec:

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 TARGETS = Path(__file__).parent / "targets"
-PATIENCE = 30.0
+PATIENCE = 90.0
 
 PROGRAM = """
 print("main", flush=True)

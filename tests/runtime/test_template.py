@@ -81,7 +81,7 @@ def test_a_template_has_what_its_program_has_imported_and_none_of_its_files_and_
         told: dict[str, Any] = json.loads(program.stdout.readline())
         templates = psutil.Process(program.pid).children()
         program.kill()
-        psutil.wait_procs(templates, timeout=30)
+        psutil.wait_procs(templates, timeout=90)
         errors = program.stderr.read()
     first, second, third = told["first"], told["second"], told["third"]
     assert (first["mark"], first["has_file"], first["parent"]) == ("of the program", False, told["forked"])

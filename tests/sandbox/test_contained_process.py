@@ -23,7 +23,7 @@ from local.sandbox.process import (
 from local.sandbox.sandbox import Bubblewrap, SandboxView
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is of Linux")
-SECONDS = 20.0
+SECONDS = 90.0
 PYTHON = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}"
 HELD = "import sys, time; x = bytearray(30_000_000); print(flush=True); time.sleep(99)"
 

@@ -19,7 +19,7 @@ from local.shell.shell import Shell, ShellConfig
 from local.skills.messages import SkillRecord, SkillRequest, SkillResult, SkillsChanged
 
 Serve = Callable[..., Awaitable[Any]]
-SECONDS = 20.0
+SECONDS = 90.0
 
 
 @pytest.fixture

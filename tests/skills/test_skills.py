@@ -23,7 +23,7 @@ from tests.tools import conftest as tools_stage
 
 serve, granted = tools_stage.serve, tools_stage.granted
 Serve = Callable[..., Awaitable[Any]]
-SECONDS = 20.0
+SECONDS = 90.0
 
 
 def write(folder: Path, body: str = "Look at the moon.", description: str = "Tell the tides.") -> Path:

@@ -49,7 +49,7 @@ def url(_shared: str) -> str:
 @pytest.fixture
 async def http(url: str) -> AsyncIterator[httpx.AsyncClient]:
     """A plain client of that stand-in."""
-    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=90) as client:
         yield client
 
 

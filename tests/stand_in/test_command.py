@@ -23,8 +23,8 @@ async def test_it_says_where_it_listens_serves_and_ends_with_status_0_at_sigterm
     process = await _start("--port", "0")
     assert process.stderr
     url = (await process.stderr.readline()).decode().split()[-1]
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
-        answer = await http.get(url, timeout=20)
+    async with httpx.AsyncClient(trust_env=False, timeout=90) as http:
+        answer = await http.get(url, timeout=90)
     assert answer.text == "Ollama is running"
     assert answer.headers["server"] == "local2-stand-in"
     process.send_signal(signal.SIGTERM)

@@ -224,7 +224,7 @@ async def test_a_session_that_is_deleted_takes_what_its_agents_did_with_it(stage
     told = await stage.frontend.bus.request(AgentRequest(verb="list"), AgentResult, 5)
     while told.agents:
         told = await stage.frontend.bus.request(AgentRequest(verb="list"), AgentResult, 5)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(90):
         while b"purple otter" in all_of(tmp_path):
             await stage.frontend.bus.request(AgentRequest(verb="list"), AgentResult, 5)
 

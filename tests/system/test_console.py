@@ -96,7 +96,7 @@ def test_an_interrupted_question_is_stopped_in_the_system_too(data: tuple[str, s
                 asking.send_signal(signal.SIGINT)  # once: a second one leaves without waiting for the end
                 is_interrupted = True
         assert event["status"] == "cancelled"  # its end was waited for
-        assert asking.wait(30) == 130
+        assert asking.wait(90) == 130
     assert live.http.get(f"/query/{event['query_id']}").json()["status"] == "cancelled"
 
 

@@ -23,7 +23,7 @@ def live(start: Callable[[Path], WarmSystem], watching: Any, config_dir: Path, t
 
 def _refused(live: Any, number: int) -> httpx.Response:
     body = {"query": "What is 2+2?", "query_id": f"gone{number}"}
-    return httpx.post(f"{live.system.api_url}/query", json=body, timeout=30, trust_env=False)
+    return httpx.post(f"{live.system.api_url}/query", json=body, timeout=90, trust_env=False)
 
 
 def test_a_directory_that_was_moved_away_refuses_queries_until_it_is_back_and_keeps_its_lock(

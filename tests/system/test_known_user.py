@@ -54,7 +54,7 @@ def prompt_of(live: Live, user: str, question: str, session: str) -> str:
     """All that the model got when a question was asked."""
     live.ask(question, session_id=session, user_id=user)
     url = f"{live.system.facts.model_url}/stand_in/log"
-    requests = httpx.get(url, params={"idle": 1}, timeout=30, trust_env=False).json()["requests"]
+    requests = httpx.get(url, params={"idle": 1}, timeout=90, trust_env=False).json()["requests"]
     answering = [request["messages"] for request in requests if not request["format"]]  # not what classifies
     texts = [[str(message.get("content") or "") for message in messages] for messages in answering]
     (*_, sent) = (each for each in texts if each[-1].endswith(question))

@@ -10,7 +10,7 @@ import httpx
 
 STREAM = "stream-that-survives"
 SLOWLY = {"kind": "chunk_delay", "seconds": 0.1, "match": "Norway"}
-SECONDS = 30.0
+SECONDS = 90.0
 
 
 class Browser:

@@ -55,12 +55,12 @@ def test_a_participant_run_by_hand_is_used_while_it_lives_and_only_then(live, co
     assert [call["tool"] for call in answer["tool_calls"]] == ["coin"]
 
     second = command(*_words(live, "my_tools.coin:CoinTool"))
-    _, said = second.communicate(timeout=20)
+    _, said = second.communicate(timeout=90)
     assert second.returncode == 2
     assert said == f"local2: coin is already running (process {by_hand.pid}); stop it first, or use another name\n"
 
     by_hand.send_signal(signal.SIGINT)
-    _, said = by_hand.communicate(timeout=20)
+    _, said = by_hand.communicate(timeout=90)
     assert by_hand.returncode == 0
     assert "Traceback" not in said
     assert live.ask("toss a coin")["tool_calls"] == []
@@ -75,7 +75,7 @@ def test_one_that_waits_for_a_process_that_is_frozen_in_a_commit_says_so_and_end
         waiting = command(*_words(live, "my_tools.bell:BellTool"))
         assert "bell.db: a process is in the middle of a commit" in waiting.stderr.readline()
         waiting.send_signal(signal.SIGINT)
-        _, said = waiting.communicate(timeout=20)
+        _, said = waiting.communicate(timeout=90)
     assert waiting.returncode == 130
     assert "Traceback" not in said
 

@@ -10,7 +10,7 @@ import pytest
 from local.generator.taint_policy import NOT_GIVEN
 from local.permissions.messages import ApprovalRequest, Decision, PermissionRequest, PermissionResult
 
-SECONDS = 20.0
+SECONDS = 90.0
 
 
 async def asked_and_decided(assistant: Any, query: str, decision: Decision, mode: str = "default") -> tuple[Any, Any]:

@@ -24,7 +24,7 @@ Assistant = Any  # of conftest.py
 FERRY = "when does the ferry leave"
 Conversation = list[str]  # what the user says in each turn
 EVERY = 5  # of all conversations one in so many is in the default run
-SECONDS = 20.0
+SECONDS = 90.0
 FILES = {
     "notes.md": "# Notes\n\nBuy milk. Call Ann about the boat.\n",
     "todo.md": "- paint the boat\n- book the ferry\n",

@@ -24,7 +24,7 @@ from local.runtime.participant import Resources
 from local.tools.tool import ToolOutput
 from tests.taint.attack_forms import PRIVATE, RECALL, tagged
 
-SECONDS = 20.0
+SECONDS = 90.0
 EVERY = 7  # of all pairs one in so many is in the default run
 Assistant = Any  # of conftest.py
 KEY = "{find:CANARY-[0-9a-f]+}"

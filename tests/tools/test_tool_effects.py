@@ -21,7 +21,7 @@ from local.tools.tool import Tool
 
 NOT_REPEATED = "it may or may not have happened; it is not repeated"
 ENVELOPE = Envelope("tool.request.note", "e", "generator", "i", 1, "q1", b"")
-SECONDS = 20.0
+SECONDS = 90.0
 
 
 class NoteTool(Tool):

@@ -13,7 +13,7 @@ from local.bus.messages import AgentTransition, QueryCancel, QueryReceived
 from local.runtime.machine import changes
 
 M = TypeVar("M", bound=Message)
-SECONDS = 20.0  # a test that waits so long has failed
+SECONDS = 90.0  # a test that waits so long has failed
 
 
 class Frontend:

@@ -29,7 +29,7 @@ from local.web.search import WebSearchTool
 from tests.agents.hands.book_tool import BookTool
 from tests.agents.hands.hand_attacks import call
 
-SECONDS = 20.0
+SECONDS = 90.0
 TOOLS = (FileTools, Shell, WebFetchTool, WebSearchTool, SearchMemoryTool, CompareAnswersTool, BookTool)
 DECIDING = (
     GrantRequest.subject, GrantResult.subject, ApprovalRequest.subject, ApprovalDecision.subject,

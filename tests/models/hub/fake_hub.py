@@ -97,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
         hub.sending.set()
         if hub.go_on is not None:
-            hub.go_on.wait(30)
+            hub.go_on.wait(90)
         self.wfile.write(body[half:])
 
     def _send(self, status: int, body: bytes) -> None:

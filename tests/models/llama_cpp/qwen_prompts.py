@@ -56,6 +56,6 @@ def qwen_prompts(folder: Path) -> Iterator[QwenPrompts]:
     args = ("--ctx-size", "512", "--threads", "1", "--chat-template-file", str(TEMPLATE))
     with (
         served(spec_of(model, *args), folder) as spec,
-        httpx.Client(base_url=spec.url, timeout=30.0, trust_env=False) as client,
+        httpx.Client(base_url=spec.url, timeout=90, trust_env=False) as client,
     ):
         yield QwenPrompts(client)

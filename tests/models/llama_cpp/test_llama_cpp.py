@@ -22,7 +22,7 @@ from local.models.servers import ModelServerFailed, ServerSpec, serve
 from tests.models.llama_cpp.real_llama import served, spec_of
 from tests.models.llama_cpp.tiny_gguf import FOR_EVER, SENTENCE, write_tiny_gguf
 
-SECONDS = 30.0
+SECONDS = 90.0
 CONTEXT = 4096
 MODEL = "tiny"
 CLOCK = {

@@ -18,7 +18,7 @@ from local.core.errors import NotOnRecord, StoreFailed
 from local.runtime.participant import Inbox, Kind, Participant, Settingless, on
 from local.runtime.runner import ParticipantRunner
 
-SECONDS = 20.0  # a test that waits so long has failed
+SECONDS = 90.0  # a test that waits so long has failed
 
 
 class Worker(Participant):

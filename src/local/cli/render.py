@@ -339,8 +339,12 @@ class TerminalRenderer(Renderer):
         if not self._quiet:
             self.print_note(line)
 
-    def _show_text(self, said: str) -> None:
-        if not said.startswith(self._fed):  # a process has died, and its successor words it differently
+    def _show_text(self, said: str, *, is_whole: bool = False) -> None:
+        """Print what is new in the text since the last call. After the death of a process it may come once more from
+        its beginning: it is passed over as far as it is shown."""
+        if self._fed.startswith(said) and not is_whole:
+            return
+        if not said.startswith(self._fed):  # the successor words it differently
             self._end_of_text()
             self._note("… the answer starts again")
         self._print(self._blocks.feed(said[len(self._fed) :]))
@@ -389,8 +393,9 @@ class TerminalRenderer(Renderer):
 
     def _finish(self, answer: Json, progress: QueryProgress) -> None:
         said = answer["answer"]
-        if said != progress.before + progress.said and said != progress.said:
-            self._show_text(said)
+        is_shown = said in (progress.before + progress.said, progress.said) and progress.said.startswith(self._fed)
+        if not is_shown:
+            self._show_text(said, is_whole=True)
         self._end_of_text()
         for sentence in answer.get("degraded", ()):
             self.print_note(f"! {clean(sentence)}")

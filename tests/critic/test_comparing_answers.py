@@ -18,16 +18,18 @@ SECONDS = 90.0
 REQUEST = ComparisonRequest(question="How deep is it?", answer_a="1308 metres.", answer_b="Very.")
 
 
-async def both_answered(critics: Any, answer_a: str = "1308 metres.", answer_b: str = "Very.", **b: Any) -> None:
-    await critics.answered(answer_a)
-    await critics.answered(answer_b, respondent_id="B", **b)
+async def both_answered(critics: Any) -> None:
+    await critics.answered("1308 metres.")
+    await critics.answered("Very.", respondent_id="B")
 
 
 async def test_both_answers_are_graded_and_then_compared_with_every_step_told(critics: Any) -> None:
-    for words in ("Vague. [RESULT] 2", "Right. [RESULT] 5", "More. [RESULT] A", "More. [RESULT] B"):
+    for words in ("Right. [RESULT] 5", "Vague. [RESULT] 2", "More. [RESULT] A", "More. [RESULT] B"):
         critics.model.will_say(words)
     critic = await critics.serve()
-    await both_answered(critics)
+    await critics.answered("1308 metres.")
+    await critics.critique()
+    await critics.answered("Very.", respondent_id="B")
     assert (await critics.frontend.hears(PairwiseResult)).winner == "A"
     scores = {graded.respondent_id: graded.score for graded in critics.frontend.of(CritiqueResult)}
     assert scores == {"A": 5, "B": 2}

@@ -13,8 +13,7 @@ from local.core import web_url as address_guard
 from local.core.errors import FetchRefused, ToolError
 from local.core.web_text import Document
 from local.core.web_url import AddressGuard
-from local.web.fetch import Fetcher, read_body
-from local.web.pictures import PictureFetcher
+from local.web.fetch import Fetcher, PictureFetcher, read_body
 
 Answer = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
 _CERTIFICATE = Path(__file__).parents[1] / "data" / "site_test.pem"  # self-signed, for site.test

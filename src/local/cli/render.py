@@ -340,8 +340,9 @@ class TerminalRenderer(Renderer):
             self.print_note(line)
 
     def _show_text(self, said: str, *, is_whole: bool = False) -> None:
-        """Print what is new in the text since the last call. After the death of a process it may come once more from
-        its beginning: it is passed over as far as it is shown."""
+        """Print what is new in the text since the last call. After a process has died, the text may come once more from
+        its beginning; what is already shown of it is not printed again.
+        """
         if self._fed.startswith(said) and not is_whole:
             return
         if not said.startswith(self._fed):  # the successor words it differently

@@ -18,11 +18,12 @@ from urllib.parse import urljoin
 import httpx
 from pydantic import Field
 
+from local.core.attachments import picture_type
 from local.core.config import Settings
 from local.core.errors import FetchRefused, ToolError
 from local.core.excerpts import next_start, part_end
 from local.core.web_text import Article, Document, Link, read_article
-from local.core.web_url import AddressGuard, WebUrl, check_is_text, parse_web_url, readable_type
+from local.core.web_url import AddressGuard, MediaType, WebUrl, check_is_text, parse_web_url, readable_type
 from local.runtime.participant import Resources
 from local.tools.tool import Tool, ToolOutput
 
@@ -221,6 +222,21 @@ class Fetcher:
         body = await read_body(response.aiter_raw(), encoding, self._max_bytes)
         check_is_text(body, media_type.charset)
         return Document(str(url), media_type, body)
+
+
+class PictureFetcher(Fetcher):
+    """A client that fetches PNG, JPEG, GIF and WebP pictures; the bytes decide, not the type that the server names."""
+
+    accept = "image/webp, image/png, image/jpeg, image/gif;q=0.9"
+
+    async def _document(self, url: WebUrl, response: httpx.Response) -> Document:
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        body = await read_body(response.aiter_raw(), encoding, self._max_bytes)
+        kind = picture_type(body)
+        if kind is None:
+            text = f"{url} is no PNG, JPEG, GIF or WebP picture"
+            raise ToolError(text, kind="unsupported_type")
+        return Document(str(url), MediaType(kind), body)
 
 
 async def _take_location(response: httpx.Response) -> None:

@@ -46,8 +46,7 @@ def add_routes(routes: APIRouter) -> None:
     async def fetch(request: Request) -> Response:
         """Load a PNG, JPEG, GIF or WebP picture of at most 5 MB from a public address, for a user who asks for it. The
         address is checked as those of web_fetch are."""
-        from local.web.fetch import WebFetchConfig
-        from local.web.pictures import PictureFetcher
+        from local.web.fetch import PictureFetcher, WebFetchConfig
 
         asked = await read_body(request, PictureBody)
         if not api().requests.expects(FETCHER):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import psutil
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import APIResponse, Page, Route, expect
 
 from tests.page.conftest import PagedSystem, Visitor
 
@@ -93,6 +93,28 @@ def test_tabs_share_one_stream_and_all_of_them_advance_also_when_the_one_that_re
     texts = [shown(tab) for tab in tabs[1:]]
     assert streams() == 2
     assert set(texts) == {as_text(tabs[1], paged, session)}
+
+
+@pytest.mark.parametrize("asking", ["the tab with the stream", "the other tab"])
+def test_a_tab_that_reads_the_record_while_another_one_s_answer_ends_shows_it(
+    visit: Visit, paged: PagedSystem, asking: str
+) -> None:
+    paged.script({"user": "^ending", "replies": [{"content": STORY}]}, **SLOW)
+    visitor, held = visit(), list[tuple[Route, APIResponse]]()
+    tabs = [visitor.open(), visitor.open()]
+    if asking == "the other tab":
+        tabs.reverse()
+    session = begin(tabs[0], "ending")
+    expect(tabs[0].locator("article.turn")).to_contain_text("Paragraph 1 of the story")
+    of_turns = f"**/sessions/{session}/turns?*"
+    tabs[1].route(of_turns, lambda route: held.append((route, route.fetch())), times=1)
+    with tabs[1].expect_request(of_turns):
+        tabs[1].evaluate(f"location.hash = '#/c/{session}'")
+    text = shown(tabs[0])
+    ((route, read),) = held
+    assert [one["status"] for one in read.json()["turns"]] == ["open"]
+    route.fulfill(response=read)
+    assert shown(tabs[1]) == text
 
 
 @pytest.mark.thorough

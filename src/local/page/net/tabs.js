@@ -9,6 +9,7 @@ import { fresh } from "./ids.js";
 
 const LOCK = "local2.stream";
 const CHANNEL = "local2.stream";
+const KEPT = 64; // queries of which a tab can be told that begins to follow them, also when they have ended
 
 /** Runs or follows the stream. `heard(name, data)` gets what this tab has asked for, and `changed` how it is. */
 export class SharedStream {
@@ -19,7 +20,7 @@ export class SharedStream {
     this.wanted = { sessions: [], queries: [], bus: false };
     this.ofTabs = new Map();
     this.known = new Map(); // how the stream began and who takes part, for tabs that come later
-    this.said = new Map(); // what was said of the open queries, for tabs that come later
+    this.said = new Map(); // what was said of the latest queries, the last one heard of at the end
     this.channel = null;
     this.stream = null;
   }
@@ -38,9 +39,11 @@ export class SharedStream {
 
   /** What this tab shows. @param {{sessions: string[], queries: string[], bus: boolean}} wanted */
   want(wanted) {
+    const before = this.wanted;
     this.wanted = wanted;
-    if (this.stream) this.carry();
-    else this.say({ kind: "want", tab: this.tab, wanted });
+    if (!this.stream) return this.say({ kind: "want", tab: this.tab, wanted });
+    this.carry();
+    for (const told of this.missed(before, wanted)) this.heard("query", told);
   }
 
   lead() {
@@ -76,10 +79,14 @@ export class SharedStream {
     this.carry();
     if (!before) this.say({ kind: "connected", to: tab, isConnected: this.isConnected ?? true });
     if (!before) for (const [name, data] of this.known.values()) this.say({ kind: "event", to: tab, name, data: name === "hello" ? { ...data, resumed: false } : data });
-    for (const id of wanted.queries) {
-      const said = this.said.get(id);
-      if (said && !before?.queries.includes(id)) this.say({ kind: "event", name: "query", data: snapshotOf(said) });
-    }
+    for (const told of this.missed(before, wanted)) this.say({ kind: "event", to: tab, name: "query", data: told });
+  }
+
+  /** What was said of the queries that a tab wants now and did not before. The stream may carry them already, and then
+   * says nothing of it again: not even that one has ended after the tab had read the record. */
+  missed(before, wanted) {
+    const added = wanted.queries.filter((id) => !before?.queries.includes(id));
+    return added.flatMap((id) => (this.said.has(id) ? [snapshotOf(this.said.get(id))] : []));
   }
 
   keep(name, told) {
@@ -87,8 +94,9 @@ export class SharedStream {
     if (name !== "query") return;
     const { query_id: id, session_id: sessionId, event, data } = told;
     const said = after(this.said.get(id) ?? asked(id, sessionId, ""), event, data);
-    if (said.status === "open") this.said.set(id, said);
-    else this.said.delete(id);
+    this.said.delete(id);
+    this.said.set(id, said);
+    if (this.said.size > KEPT) this.said.delete(this.said.keys().next().value);
   }
 
   carry() {
@@ -108,6 +116,6 @@ export class SharedStream {
 }
 
 /** Everything that was said of a query, as one event. */
-function snapshotOf({ query_id, session_id, attempt, thinking, answer, tool_calls }) {
-  return { query_id, session_id, event: "snapshot", data: { status: "open", attempt, thinking, answer, tool_calls } };
+function snapshotOf({ query, attachments, ...known }) {
+  return { query_id: known.query_id, session_id: known.session_id, event: known.status === "open" ? "snapshot" : "response", data: known };
 }

@@ -60,6 +60,7 @@ def test_conversations_are_sorted_archived_and_deleted_together(
     page.locator(".picked").get_by_role("button", name="Delete").click()
     expect(page.get_by_role("heading", name="Delete 2 conversations?")).to_be_visible()
     page.get_by_role("button", name="Delete 2 conversations").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.locator(item(0))).to_have_count(0)
     expect(folder).to_have_count(0)
     options.focus()

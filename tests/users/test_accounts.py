@@ -76,6 +76,7 @@ async def test_activity_is_the_latest_first_in_pages_or_all_of_it_as_lines(syste
         assert (await told(client, "/activity?participant=generator", owner))["activity"] == []
         lines = await client.get("/activity?format=ndjson&session=s", headers=owner)
         assert [json.loads(line)["query_id"] for line in lines.text.splitlines()] == ["q2", "q1", "q0"]
+        assert len({json.loads(line)["number"] for line in lines.text.splitlines()}) == 3  # whatever was stored at once
         own = await client.get("/activity?format=ndjson", headers=ann)
         assert [json.loads(line)["query_id"] for line in own.text.splitlines()] == ["q-ann"]
         assert (await client.get("/activity?kind=gossip", headers=owner)).status_code == 422

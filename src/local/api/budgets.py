@@ -160,7 +160,8 @@ class Accounts:
             if at < since:
                 return
             payload = await self._session.payload(message)
-            yield Act(message.entry.number, message.envelope, activity_of(message.envelope, payload, at))
+            number, envelope = message.entry.number, message.envelope
+            yield Act(number, envelope, {"number": number, **activity_of(envelope, payload, at)})
 
 
 # The usage since midnight, from the journal.

@@ -43,7 +43,7 @@ export function Happened() {
       <${Sessions} at=${wanted.session} choose=${(session) => want({ ...wanted, session })} />
       ${me.value.owner ? html`<${Participants} at=${wanted.participant} choose=${(participant) => want({ ...wanted, participant })} />` : null}<span class="push"></span><${Button} act=${() => load(null)}>Reload</${Button}></div>
     ${failure ? html`<${Trouble} text="The activity could not be read." failure=${failure} act=${() => void load(null)} />` : null}
-    ${page.rows?.length ? html`<${Table} label="Activity" columns=${COLUMNS} rows=${page.rows} keyOf=${(row) => `${row.at} ${row.kind} ${row.query_id ?? ""} ${row.call_id ?? ""}`} />` : null}
+    ${page.rows?.length ? html`<${Table} label="Activity" columns=${COLUMNS} rows=${page.rows} keyOf=${(row) => row.number} />` : null}
     ${page.rows && !page.rows.length ? html`<${Empty}>${Object.values(wanted).some(Boolean) ? "Nothing of this kind has happened." : "Nothing has happened yet. A question in Chat will be the first line here."}</${Empty}>` : page.rows || failure ? null : html`<${Loading} />`}
     ${page.before ? html`<p class="more-messages"><${Button} act=${earlier}>Earlier</${Button}></p>` : null}`;
 }

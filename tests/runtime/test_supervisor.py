@@ -62,12 +62,12 @@ async def test_each_stage_is_ready_before_the_next_starts_and_all_stop_in_revers
         [replace(spec("journal"), outlives=True), spec("memory"), spec("critic")],
     ]
     async with Supervisor(stages, on_change=lambda child: told.append((child.name, child.state))) as supervisor:
-        pids = [child.pid for child in supervisor.children]
+        processes = [process(supervisor, name) for name in ("proxy", "journal", "memory", "critic")]
     assert told.index(("proxy", ChildPhase.READY)) < told.index(("memory", ChildPhase.STARTING))
     ends = [told.index(("journal", state)) for state in (ChildPhase.STOPPING, ChildPhase.STOPPED)]
     assert all(told.index((name, ChildPhase.STOPPED)) < ends[0] for name in ("memory", "critic"))
     assert ends[1] < told.index(("proxy", ChildPhase.STOPPING))
-    assert not any(psutil.pid_exists(pid) for pid in pids if pid is not None)
+    assert psutil.wait_procs(processes, PATIENCE)[1] == []  # a template that told of an end too late was killed itself
 
 
 async def test_a_signal_that_children_get_too_changes_nothing_about_the_order_of_their_end(

@@ -87,6 +87,7 @@ def test_a_server_is_connected_reviewed_approved_used_and_removed(
     expect(page.get_by_text("Approved. The tools are offered")).to_be_visible()
     expect(page.locator(".facts")).to_contain_text("offered")
     page.get_by_role("link", name="Tools", exact=True).first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Tools")
     page.get_by_role("link", name="MCP servers").click()
     expect(page.get_by_role("row", name="plain")).to_contain_text("approved")
     page.get_by_role("link", name="plain").click()

@@ -288,6 +288,9 @@ async def test_nothing_is_kept_of_a_session_that_was_deleted(study: Any, tmp_pat
         pass
     assert (await bus.request(PermissionRequest(verb="remembered"), PermissionResult, SECONDS)).remembered == ()
     assert b"canary" not in all_of(tmp_path)
+    await study.generator()  # it asks again
+    assert await end(study, "q2") == ("denied", "pen was not run: its conversation was deleted")
+    assert b"canary" not in all_of(tmp_path)
 
 
 async def test_without_a_gatekeeper_nothing_is_made_that_needs_leave(

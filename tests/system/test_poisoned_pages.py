@@ -181,7 +181,8 @@ def test_no_system_prompt_has_a_word_of_them_though_the_exchanges_are_pinned(poi
     for start in range(0, len(pages), PINNED_AT_ONCE):
         some = [*pages[start : start + PINNED_AT_ONCE], town]
         poisoned.pin(some)
-        _ask_until_told(poisoned, _own(start), f"pinned-{start}")
+        lines = [_own(number) for number in range(start, min(start + PINNED_AT_ONCE, len(pages)))]
+        _ask_until_told(poisoned, lines, f"pinned-{start}")
         poisoned.unpin(some)
     prompts, told = "\n".join(poisoned.system_prompts()), "\n".join(poisoned.blocks())
     assert "Lyon" in told and "Lyon" not in prompts
@@ -236,13 +237,13 @@ def _check_blocks(poisoned: Poisoned) -> None:
                     assert heading == HEADINGS["recalled"] and FROM_THE_WEB in before, (page["kind"], line)
 
 
-def _ask_until_told(poisoned: Poisoned, line: str, session_id: str) -> None:
-    """What is pinned reaches the generator on its own: ask in new sessions until it has."""
+def _ask_until_told(poisoned: Poisoned, lines: Iterable[str], session_id: str) -> None:
+    """What is pinned reaches the generator on its own: ask in new sessions until all of it has."""
     for number in range(TRIES):
         poisoned.live.ask("What is 2 + 2?", session_id=f"{session_id}-{number}")
-        if line in poisoned.blocks()[-1]:
+        if not (missing := [line for line in lines if line not in poisoned.blocks()[-1]]):
             return
-    raise AssertionError(f"the model was never told {line!r}")
+    raise AssertionError(f"the model was never told {missing}")
 
 
 def _page(number: int, page: Json) -> PoisonedPage:

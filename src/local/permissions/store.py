@@ -238,6 +238,7 @@ class ApprovalQueue:
         self._known: dict[str, StoredApproval] = {}
         self._waiting: dict[str, ApprovalRequest] = {}
         self._remembered: dict[tuple[str, str, str], SessionGrant] = {}
+        self._forgotten = set[str]()  # the keys of deleted ones: their turn may repeat its request before it ends
 
     async def load(self) -> None:
         """Read the record."""
@@ -276,9 +277,11 @@ class ApprovalQueue:
         return [each for each in self._known.values() if each.decision is not None and not each.is_published]
 
     async def ask(self, request: ApprovalRequest, user_id: str | None) -> StoredApproval:
-        """Store a request, unless it exists already; returns its record."""
+        """Store a request, unless it exists already; returns its record. Raises `NotWaiting` for a deleted one."""
         key = key_of(request.call_id, request.respondent_id)
         async with self._lock:
+            if key in self._forgotten:
+                raise NotWaiting("its conversation was deleted")
             if (known := self._known.get(key)) is not None:
                 return known
             approval = StoredApproval(
@@ -359,6 +362,7 @@ class ApprovalQueue:
         async with self._lock:
             await self._store.forget(column, value)
             gone = {key for key, each in self._known.items() if getattr(each, column) == value}
+            self._forgotten |= gone
             self._known = {key: each for key, each in self._known.items() if key not in gone}
             self._waiting = {key: each for key, each in self._waiting.items() if key not in gone}
             kept = {place: each for place, each in self._remembered.items() if getattr(each, column) != value}

@@ -220,7 +220,7 @@ class Talk:
         """By one whose message it is; it arrives, and nothing else has."""
         bus = await self.bus(self.scene.rightful(message.routing_key), is_honest=True)
         said = await bus.publish(message)
-        heard = await asyncio.wait_for(self.heard.get(), 20)
+        heard = await asyncio.wait_for(self.heard.get(), 90)
         assert (heard.id, heard.sender) == (said.id, bus.sender)
         return heard
 
@@ -250,7 +250,7 @@ async def test_a_respondent_says_nothing_as_another_one(scene: Scene, talk: Talk
         for message in (answer, call):
             await talk.says(name, message)
             await talk.says(name, message.model_copy(update={"respondent_id": own}))
-            heard = await asyncio.wait_for(talk.heard.get(), 20)
+            heard = await asyncio.wait_for(talk.heard.get(), 90)
             assert json.loads(heard.payload)["respondent_id"] == own
             refused += 1
             assert scene.refused(talk.listener) == refused

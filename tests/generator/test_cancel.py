@@ -50,7 +50,7 @@ async def test_while_a_tool_runs_the_tool_is_stopped_too(stage: Any, dice: Any) 
     stage.model.will_say("I roll.", ToolCall("dice", {}))
     stage.model.will_say(asyncio.Event())  # the tool may hear of it first, and be done before the turn is
     await stage.frontend.ask("Roll!", "q1")
-    await asyncio.wait_for(dice.started.wait(), 10)
+    await asyncio.wait_for(dice.started.wait(), 90)
     await stage.frontend.cancel("q1")
     response = await stage.frontend.hears(ResponseGeneration)
     assert (response.status, response.answer) == ("cancelled", "I roll.")

@@ -250,7 +250,7 @@ async def test_a_turn_that_has_just_recalled_it_ends_first_and_does_not_bring_it
         await stage.frontend.ask("Wait", "q2")
         await stage.frontend.hears(QueryAccepted, query_id="q2")
     before = await memory_deletes(stage)
-    await asyncio.wait_for(put_off.wait(), 20)
+    await asyncio.wait_for(put_off.wait(), 90)
     assert len(stage.acknowledged()) == before
     may_end.set()
     await stage.frontend.hears(ResponseGeneration, query_id="q2")

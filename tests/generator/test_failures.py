@@ -73,7 +73,7 @@ async def test_an_answer_that_could_not_leave_is_published_after_the_reconnectio
     monkeypatch.setattr(conversation, "finish", finish_and_lose_the_bus)
     stage.model.will_say("Yes.")
     await stage.frontend.ask("Well?", "q1")
-    await asyncio.wait_for(lost.wait(), 10)
+    await asyncio.wait_for(lost.wait(), 90)
     assert stage.frontend.of(ResponseGeneration) == []
     stage.hub.up()
     assert (await stage.end_of("q1")).answer == "Yes."

@@ -190,7 +190,7 @@ async def test_a_turn_whose_process_died_after_its_cancellation_ends_with_what_w
     dice.may_fall.clear()
     stage.model.will_say("I roll.", ToolCall("dice", {}))
     await stage.frontend.ask("Roll!", "q1")
-    await asyncio.wait_for(dice.started.wait(), 10)
+    await asyncio.wait_for(dice.started.wait(), 90)
     conversation = first.participant._conversation
     store = conversation.cancel
 
@@ -220,7 +220,7 @@ async def test_a_cancellation_that_was_acknowledged_outlives_the_process(stage: 
     await stage.frontend.ask("Well?", "q1")
     await stage.frontend.hears(GenerationToken)
     await stage.frontend.cancel("q1")
-    await asyncio.wait_for(stuck.wait(), 10)
+    await asyncio.wait_for(stuck.wait(), 90)
     await stage.frontend.hears(JournalAck, consumer=CANCELS)
     await first.kill()
     await stage.generator()

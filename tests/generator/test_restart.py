@@ -58,7 +58,7 @@ async def test_a_call_under_way_is_made_again_under_the_same_id_once_its_tool_is
     dice.may_fall.clear()
     stage.model.will_say(ToolCall("dice", {}))
     await stage.frontend.ask("Roll!", "q1")
-    await asyncio.wait_for(dice.started.wait(), 10)
+    await asyncio.wait_for(dice.started.wait(), 90)
     await first.stop()
     dice.may_fall.set()
     await served.stop()

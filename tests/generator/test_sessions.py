@@ -134,7 +134,7 @@ async def test_what_is_on_record_and_was_not_stored_any_more_is_stored_by_the_ne
 
     monkeypatch.setattr(SessionChanges, "branched", tell)
     await stage.generator()
-    await asyncio.wait_for(stored.wait(), 20)
+    await asyncio.wait_for(stored.wait(), 90)
     assert await answers(stage, "b") == ["Answer 1"]
     titles = {each["session_id"]: each["title"] for each in (await told(stage, "sessions", ""))["sessions"]}
     assert titles["s"] == "Kept"

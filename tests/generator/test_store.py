@@ -49,7 +49,7 @@ async def test_a_query_waits_until_it_can_be_stored_and_so_does_what_comes_after
     for name in ("first", "second", "other"):
         stage.model.will_say(f"The {name}.", to=name)
     await stage.frontend.ask("first", "q1")
-    await asyncio.wait_for(was_full.wait(), 10)
+    await asyncio.wait_for(was_full.wait(), 90)
     await stage.frontend.ask("second", "q2")
     await stage.frontend.ask("other", "q3", session="other")
     assert (await stage.end_of("q3")).answer == "The other."
@@ -110,7 +110,7 @@ async def test_a_turn_that_is_cancelled_while_it_cannot_be_stored_ends_as_cancel
     await stage.frontend.ask("Well?", "q1")
     await stage.frontend.hears(GenerationToken)
     await stage.frontend.cancel("q1")
-    await asyncio.wait_for(was_full.wait(), 10)
+    await asyncio.wait_for(was_full.wait(), 90)
     assert (await stage.end_of("q1")).status == "cancelled"
     assert len(stage.model.asked) == 1
 
@@ -170,7 +170,7 @@ async def test_a_generator_that_waits_for_its_disk_stops_at_once_when_asked_to(
     for _ in range(2):
         stage.model.will_say("Yes.")
     await stage.frontend.ask("Well?", "q1")
-    await asyncio.wait_for(was_full.wait(), 10)
+    await asyncio.wait_for(was_full.wait(), 90)
     started = time.monotonic()
     await served.stop()
     assert time.monotonic() - started < STOP_SECONDS / 2

@@ -67,7 +67,7 @@ async def test_a_users_turn_ends_a_background_call_and_goes_before_all_that_wait
         await stack.enter_async_context(leases.are_open(bus))
         tasks = [asyncio.create_task(for_ever()) for _ in range(2)]
         for query_id in ("q1", "q2"):
-            await asyncio.wait_for(model.is_graded.wait(), 20)
+            await asyncio.wait_for(model.is_graded.wait(), 90)
             model.is_graded.clear()
             begun = model.grading
             await stage.frontend.ask("Is it so?", query_id, session=query_id)

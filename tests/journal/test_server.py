@@ -303,7 +303,7 @@ async def test_a_delivery_that_waits_for_the_disk_waits_once_and_only_while_it_i
     deliveries.deliver(delivery(5, 1), b"at hand, but not before those that were given earlier")
     deliveries.settled("generator", 3)
     store.is_free.set()
-    given = [await asyncio.wait_for(bus.given.get(), 5) for _ in range(4)]
+    given = [await asyncio.wait_for(bus.given.get(), 90) for _ in range(4)]
     assert [(each.number, each.attempt) for each in given] == [(1, 1), (2, 3), (4, 3), (5, 1)]
     assert store.read_numbers == [1, 2, 4, 5]
     running.cancel()
@@ -319,9 +319,9 @@ async def test_a_delivery_from_the_disk_that_fails_is_made_when_it_is_due_again(
     store.is_free.set()
     deliveries.deliver(delivery(1, 1), None)
     deliveries.deliver(delivery(2, 1), None)
-    assert (await asyncio.wait_for(bus.given.get(), 5)).number == 2
+    assert (await asyncio.wait_for(bus.given.get(), 90)).number == 2
     deliveries.deliver(delivery(1, 2), None)
-    assert (await asyncio.wait_for(bus.given.get(), 5)).number == 1
+    assert (await asyncio.wait_for(bus.given.get(), 90)).number == 1
     assert not running.done()
     running.cancel()
 

@@ -30,9 +30,12 @@ class Generator:
         for subject in (QueryReceived.subject, QueryCancel.subject):
             bus.subscribe(subject, self.heard.put_nowait, repeats=True)
 
-    async def hears(self) -> Envelope:
-        """The next query or cancel."""
-        return await asyncio.wait_for(self.heard.get(), 5)
+    async def hears(self, query_id: str | None = None) -> Envelope:
+        """The next query or cancel; with `query_id` of that one: a slow journal has others said again."""
+        async with asyncio.timeout(90):
+            while query_id not in (None, (heard := await self.heard.get()).correlation_id):
+                pass
+        return heard
 
     async def says(self, to: Envelope, *messages: Message) -> None:
         """Answer it."""

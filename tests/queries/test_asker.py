@@ -106,7 +106,7 @@ async def test_only_the_last_ended_queries_are_kept(
     for _ in range(3):
         query = asker.ask("really?")
         ended.append(query.query_id)
-        await stage.generator.answers(await stage.generator.hears())
+        await stage.generator.answers(await stage.generator.hears(query.query_id))
         await outcome(query)
     for _ in range(2):  # commits: by the second one the asker of the last has put it away
         await asker.cancel("none")

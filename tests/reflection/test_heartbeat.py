@@ -84,7 +84,7 @@ async def test_a_check_that_was_killed_before_its_reply_is_not_made_again_for_th
     await night.goals("set", text="Swim", schedule="every 1h")
     died = deadly("heartbeat.decided")
     night.now = NOON + HOUR
-    await asyncio.wait_for(died.wait(), 20)
+    await asyncio.wait_for(died.wait(), 90)
     await night.served.dead()
     await night.begins()
     assert (await night.ask("status", "heartbeat")).why == "no goal is due"
@@ -102,7 +102,7 @@ async def test_words_that_were_found_before_a_death_are_told_after_it_and_not_as
     died = deadly("heartbeat.checked")
     night.model.will_say(found("Swim!"))
     night.now = NOON + HOUR
-    await asyncio.wait_for(died.wait(), 20)
+    await asyncio.wait_for(died.wait(), 90)
     await night.served.dead()
     assert night.frontend.of(GoalSaid) == []
     await night.begins(heartbeat=False)  # what is found is told all the same
@@ -150,7 +150,7 @@ async def test_a_check_makes_way_for_a_user_and_is_made_afterwards(night: Night)
     while not night.model.asked:
         await night.goals()
     await night.frontend.ask("Shall I go?", "q")
-    await asyncio.wait_for(night.model.closed_early.wait(), 20)  # the check's call
+    await asyncio.wait_for(night.model.closed_early.wait(), 90)  # the check's call
     assert (await night.frontend.hears(ResponseGeneration)).answer == "Yes."
     assert (await night.frontend.hears(GoalSaid)).text == "Swim!"
     kinds = [envelope.subject for envelope in night.frontend.heard]

@@ -185,9 +185,9 @@ async def test_a_request_that_comes_twice_is_done_once_and_answered_again(
     await frontend.send(envelope)
     await frontend.send(envelope)
     children.may_go_on.set()
-    first = await asyncio.wait_for(answers.get(), 5)
+    first = await asyncio.wait_for(answers.get(), 90)
     await frontend.send(envelope)
-    again = await asyncio.wait_for(answers.get(), 5)
+    again = await asyncio.wait_for(answers.get(), 90)
     assert (first.in_reply_to, again.in_reply_to) == (envelope.id, envelope.id)
     assert first.payload == again.payload and children.done == ["restart web_search"]
 

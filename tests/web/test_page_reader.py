@@ -128,7 +128,7 @@ async def test_the_loop_stays_free_while_a_page_is_read_and_waits_for_a_limited_
     monkeypatch.setattr("local.web.fetch.read_article", slow)
     async with serving(PAGE) as site:
         task = asyncio.create_task(site.reader().read(site.url()))
-        await asyncio.wait_for(extracting.wait(), 10)
+        await asyncio.wait_for(extracting.wait(), 90)
         free.set()
         assert (await task).text == "done"
         free.clear()

@@ -289,7 +289,7 @@ async def test_nothing_is_kept_of_a_session_that_was_deleted(study: Any, tmp_pat
     assert (await bus.request(PermissionRequest(verb="remembered"), PermissionResult, SECONDS)).remembered == ()
     assert b"canary" not in all_of(tmp_path)
     await study.generator()  # it asks again
-    assert await end(study, "q2") == ("denied", "pen was not run: its conversation was deleted")
+    assert await end(study, "q2") == ("denied", "pen was not run: the exchange that it belongs to was deleted")
     assert b"canary" not in all_of(tmp_path)
 
 

@@ -238,7 +238,7 @@ class ApprovalQueue:
         self._known: dict[str, StoredApproval] = {}
         self._waiting: dict[str, ApprovalRequest] = {}
         self._remembered: dict[tuple[str, str, str], SessionGrant] = {}
-        self._forgotten = set[str]()  # the keys of deleted ones: their turn may repeat its request before it ends
+        self._forgotten = set[str]()  # keys of what was deleted: a turn may repeat its request before it ends
 
     async def load(self) -> None:
         """Read the record."""
@@ -281,7 +281,7 @@ class ApprovalQueue:
         key = key_of(request.call_id, request.respondent_id)
         async with self._lock:
             if key in self._forgotten:
-                raise NotWaiting("its conversation was deleted")
+                raise NotWaiting("the exchange that it belongs to was deleted")
             if (known := self._known.get(key)) is not None:
                 return known
             approval = StoredApproval(

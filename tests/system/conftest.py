@@ -107,10 +107,10 @@ class Live:
                             break
         raise AssertionError(self.health())
 
-    def stand_in(self, method: str, what: str, **request: Any) -> None:
-        """Control the stand-in."""
+    def stand_in(self, method: str, what: str, **request: Any) -> str:
+        """Control the stand-in; returns what it says."""
         url = f"{self.system.facts.model_url}/stand_in/{what}"
-        httpx.request(method, url, timeout=SECONDS, trust_env=False, **request).raise_for_status()
+        return httpx.request(method, url, timeout=SECONDS, trust_env=False, **request).raise_for_status().text
 
     def on_record(self, subject: str, query_id: str) -> int:
         """How many messages the journal has."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
 import subprocess
 import sys
@@ -111,6 +112,19 @@ class Live:
         """Control the stand-in; returns what it says."""
         url = f"{self.system.facts.model_url}/stand_in/{what}"
         return httpx.request(method, url, timeout=SECONDS, trust_env=False, **request).raise_for_status().text
+
+    def model_fails(self, question: str, kind: str, **fault: Any) -> None:
+        """Let the stand-in fail once, where exactly this is asked last; see `InjectedFault`.
+
+        What works in the background asks it of the same conversations, at any time: titles, facts and grades.
+        """
+        match = re.escape(json.dumps(question, ensure_ascii=False)[1:])  # up to the quotation mark that ends a message
+        self.stand_in("POST", "fault", json={"kind": kind, "match": match, **fault})
+
+    def model_was_asked(self, question: str) -> bool:
+        """Whether the stand-in has begun to answer just that."""
+        asked = [request["messages"] for request in json.loads(self.stand_in("GET", "log"))["requests"]]
+        return any(messages and messages[-1]["content"].endswith(question) for messages in asked)
 
     def on_record(self, subject: str, query_id: str) -> int:
         """How many messages the journal has."""

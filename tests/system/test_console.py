@@ -17,7 +17,6 @@ from local.cli.command_table import run_command
 from tests.system.pseudo_terminal import PseudoTerminal
 
 QUESTION = "What is the capital of France?"
-SLOWLY = {"kind": "chunk_delay", "seconds": 0.3, "match": "France"}
 Run = Callable[..., tuple[int, str, str]]
 CLI = [sys.executable, "-m", "local.cli.entry"]
 
@@ -85,7 +84,7 @@ def test_each_way_to_end_has_its_status_and_its_sentence(data: tuple[str, str], 
 
 
 def test_an_interrupted_question_is_stopped_in_the_system_too(data: tuple[str, str], live: Any) -> None:
-    live.stand_in("POST", "fault", json=SLOWLY)
+    live.model_fails(QUESTION, "chunk_delay", seconds=0.3)
     command = [*CLI, "ask", QUESTION, "--json", *data]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as asking:
         assert asking.stdout is not None
@@ -101,7 +100,7 @@ def test_an_interrupted_question_is_stopped_in_the_system_too(data: tuple[str, s
 
 
 def test_an_answer_is_whole_although_the_api_is_killed_while_it_comes(data: tuple[str, str], live: Any) -> None:
-    live.stand_in("POST", "fault", json=SLOWLY)
+    live.model_fails(QUESTION, "chunk_delay", seconds=0.3)
     with PseudoTerminal("ask", QUESTION, *data) as terminal:
         terminal.wait_for("answering")
         live.kill("api")
@@ -127,7 +126,7 @@ def test_a_conversation_on_a_terminal(data: tuple[str, str], live: Any) -> None:
         prompt(1)
         terminal.type("What is 17*23?\r")
         prompt(2)
-        live.stand_in("POST", "fault", json=SLOWLY)
+        live.model_fails(QUESTION, "chunk_delay", seconds=0.3)
         terminal.type(f"{QUESTION}\r")
         terminal.wait_for("thinking")
         terminal.type("What is 3*3?")  # typed while the answer comes

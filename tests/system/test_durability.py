@@ -10,7 +10,6 @@ from local.cli.command_table import run_command
 
 SSE = {"accept": "text/event-stream"}
 SECONDS = 90.0
-SLOW_MODEL = {"kind": "first_token_delay", "seconds": 300}
 
 
 def test_a_journal_killed_under_load_loses_nothing_and_holds_up_nobody_for_long(live) -> None:
@@ -29,12 +28,12 @@ def test_a_journal_killed_under_load_loses_nothing_and_holds_up_nobody_for_long(
 
 
 def test_a_stream_goes_on_at_the_next_api_from_the_last_event_id(live) -> None:
-    live.stand_in("DELETE", "log")
-    live.stand_in("POST", "fault", json=SLOW_MODEL)
     body = {"query": "What is the capital of Japan?", "query_id": "streamed"}
+    live.stand_in("DELETE", "log")
+    live.model_fails(body["query"], "first_token_delay", seconds=300)
     with httpx.stream("POST", f"{live.system.api_url}/query", json=body, headers=SSE, timeout=SECONDS) as response:
         seen = next(line.removeprefix("id:").strip() for line in response.iter_lines() if line.startswith("id:"))
-        live.stand_in("GET", "log", params={"begun": 1})
+        live.wait_until(lambda: live.model_was_asked(body["query"]))
         live.kill("api")
     live.kill("generator")  # whose next process asks the model anew, which is not slow any more
     url = f"{live.system.api_url}/query/streamed/events"

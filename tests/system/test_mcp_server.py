@@ -9,7 +9,6 @@ from typing import Any
 from mcp import Client, StdioServerParameters
 
 SECONDS = 90.0
-SLOW_MODEL = {"kind": "first_token_delay", "seconds": 300}
 
 
 async def test_a_client_converses_reads_and_stops_what_it_wants_no_longer(live: Any) -> None:
@@ -22,10 +21,11 @@ async def test_a_client_converses_reads_and_stops_what_it_wants_no_longer(live: 
         read = await client.call_tool("read_conversation", {"conversation": conversation})
         assert "reference counting" in read.structured_content["text"]
 
-        live.stand_in("POST", "fault", json=SLOW_MODEL)
+        last = "And when?"
         live.stand_in("DELETE", "log")
-        asking = asyncio.create_task(client.call_tool("ask", {"question": "And?", "conversation": conversation}))
-        await asyncio.to_thread(live.stand_in, "GET", "log", params={"begun": 1})
+        live.model_fails(last, "first_token_delay", seconds=300)
+        asking = asyncio.create_task(client.call_tool("ask", {"question": last, "conversation": conversation}))
+        await asyncio.to_thread(live.wait_until, lambda: live.model_was_asked(last))
         asking.cancel()
         await asyncio.to_thread(live.wait_until, lambda: last_turn(live, conversation)["status"] == "cancelled")
 

@@ -21,7 +21,7 @@ from tests.system.pseudo_terminal import PseudoTerminal
 from tests.warm.warm_system import WarmSystem
 
 FEW_FILES = 300
-SLOW_MODEL = {"kind": "first_token_delay", "seconds": 300}
+SLOW_ABOUT_ITALY = {"kind": "first_token_delay", "seconds": 300, "match": r"Italy\?\""}
 RUN = ("local.cli.entry", "run", "--headless", "--api", "--api-port", "0")
 
 
@@ -122,7 +122,7 @@ def test_when_the_supervisor_is_killed_nobody_outlives_it_and_the_next_start_ans
     body = {"query": "What is the capital of Italy?", "query_id": "accepted", "wait": False}
     with start(tmp_path) as system:
         assert "Global Interpreter Lock" in _ask(system, "Tell me about the Python GIL.")
-        httpx.post(f"{system.facts.model_url}/stand_in/fault", json=SLOW_MODEL).raise_for_status()
+        httpx.post(f"{system.facts.model_url}/stand_in/fault", json=SLOW_ABOUT_ITALY).raise_for_status()
         assert httpx.post(f"{system.api_url}/query", json=body, timeout=90).status_code == 202
         everybody = processes(system.process.pid)
         assert system.end(signal.SIGKILL) == -signal.SIGKILL

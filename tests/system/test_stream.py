@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 
 STREAM = "stream-that-survives"
-SLOWLY = {"kind": "chunk_delay", "seconds": 0.1, "match": "Norway"}
 SECONDS = 90.0
 
 
@@ -61,10 +60,10 @@ def _events(lines: Iterator[str]) -> Iterator[tuple[str, str, Any]]:
 
 
 def test_an_answer_is_whole_and_once_whatever_happens_to_the_stream(live: Any) -> None:
-    live.stand_in("POST", "fault", json=SLOWLY)
     browser = Browser(live.system.api_url, "of-a-browser", "browsed")
     browser.carry(sessions=["of-a-browser"])
     asked = {"query": "What is the capital of Norway?", "session_id": "of-a-browser", "query_id": "browsed"}
+    live.model_fails(asked["query"], "chunk_delay", seconds=0.1)
     assert httpx.post(f"{live.system.api_url}/query", json={**asked, "wait": False}, timeout=SECONDS).status_code == 202
     browser.read(tokens=1)
     begun = browser.text

@@ -52,13 +52,13 @@ def test_after_the_proxy_was_killed_the_next_query_is_answered(live) -> None:
 
 
 def test_a_turn_goes_on_in_the_next_generator_and_the_waiting_client_gets_its_answer(live) -> None:
-    live.stand_in("DELETE", "log")
-    live.stand_in("POST", "fault", json={"kind": "first_token_delay", "seconds": 300, "match": "Italy"})
     body = {"query": "What is the capital of Italy?", "query_id": "goes-on"}
+    live.stand_in("DELETE", "log")
+    live.model_fails(body["query"], "first_token_delay", seconds=300)
     with live.stream("POST", "/query", json=body) as events:
         kind, _ = next(events)
         assert kind == "accepted"  # before that the turn may be computed ahead: no attempt that anybody hears of
-        live.wait_until(lambda: "Italy" in live.stand_in("GET", "log"))  # others may ask the model, too
+        live.wait_until(lambda: live.model_was_asked(body["query"]))
         live.kill("generator")
         seen = list(events)
     [response] = [data for kind, data in seen if kind == "response"]
@@ -68,8 +68,8 @@ def test_a_turn_goes_on_in_the_next_generator_and_the_waiting_client_gets_its_an
 
 
 def test_an_answer_whose_model_server_died_is_begun_again_and_said_once(live) -> None:
-    live.stand_in("POST", "fault", json={"kind": "disconnect", "after": 6})
     body = {"query": "What is the capital of Germany?", "query_id": "begun-again"}
+    live.model_fails(body["query"], "disconnect", after=6)
     with live.stream("POST", "/query", json=body) as events:
         seen = list(events)
     kinds = [kind for kind, _ in seen]

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
@@ -339,8 +340,7 @@ class AgentRecords:
 
     def history(self, task: GivenTask) -> list[tuple[str, str]]:
         """Return the agent's earlier tasks and answers."""
-        before = [each for each in self.tasks.values() if each.agent_id == task.agent_id]
-        before = before[: before.index(task)]
+        before = takewhile(lambda each: each.query_id != task.query_id, self.tasks_of(task.agent_id))
         return [(each.text, each.answer) for each in before if each.answer]
 
     def open(self) -> list[GivenTask]:

@@ -107,14 +107,39 @@ OWNER_ONLY = 0o600
 
 
 def write_private(path: Path, text: str, mode: int = OWNER_ONLY) -> None:
-    """Replace a file durably; the new file has that mode from its first byte on. Raises `OSError`."""
+    """Replace a file durably; the new file has that mode from its first byte on. Of several that are written at the
+    same time each is written whole, one after another. Raises `OSError`.
+    """
     part = path.with_name(f"{path.name}.part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+    with _opened_alone(part, mode) as descriptor, os.fdopen(descriptor, "w", encoding="utf-8", closefd=False) as file:
         file.write(text)
         file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+        os.fsync(descriptor)
+        part.replace(path)
+
+
+@contextmanager
+def _opened_alone(part: Path, mode: int) -> Iterator[int]:
+    """Open a file, empty and with that mode, after waiting for whoever writes it now and then renames it."""
+    while True:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, mode)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if _is_at(part, descriptor):
+                os.fchmod(descriptor, mode)
+                os.ftruncate(descriptor, 0)
+                yield descriptor
+                return
+        finally:
+            os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether that is the file at a path, and not one that was renamed meanwhile."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 # Ticks common to all processes of a machine. Periodic work is done at them, so that a process wakes once for all of it,

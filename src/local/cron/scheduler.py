@@ -168,6 +168,7 @@ class JobRegistry:
         self._store, self._config, self._zone, self._clock = store, config, zone, clock
         self._file = folder / PROJECTION
         self._jobs: dict[str, StoredJob] = {}
+        self._projecting = asyncio.Lock()
         self._bus: Publisher
 
     async def load(self, bus: Publisher) -> None:
@@ -278,11 +279,13 @@ class JobRegistry:
 
     async def _project(self) -> None:
         """Write the jobs down for people to read; no program reads that file."""
-        text = json.dumps([_readable(self.record(stored)) for stored in self.listed()], indent=2, ensure_ascii=False)
-        try:
-            await asyncio.to_thread(write_private, self._file, f"{text}\n")
-        except OSError as error:
-            log.warning("%s cannot be written: %s", self._file, error)
+        async with self._projecting:
+            jobs = [_readable(self.record(stored)) for stored in self.listed()]
+            text = json.dumps(jobs, indent=2, ensure_ascii=False)
+            try:
+                await asyncio.to_thread(write_private, self._file, f"{text}\n")
+            except OSError as error:
+                log.warning("%s cannot be written: %s", self._file, error)
 
 
 def _is_of(stored: StoredJob, of_user: str | None) -> bool:

@@ -330,7 +330,7 @@ class Routine(ABC):
         self.state = RoutineState()
         self.problem = ""
         self.bus: Bus
-        self._wanted = asyncio.Event()
+        self._wanted, self._writing = asyncio.Event(), asyncio.Lock()
         self._forgotten: set[str] = set()
 
     @abstractmethod
@@ -391,7 +391,8 @@ class Routine(ABC):
     async def keep(self, state: RoutineState) -> None:
         """Store the routine's state. Raises `StoreFailed`."""
         self.state = state
-        await asyncio.to_thread(self._diary.write, state)
+        async with self._writing:
+            await asyncio.to_thread(self._diary.write, self.state)
 
     def record(self) -> RoutineRecord:
         """Return the routine's state for frontends."""

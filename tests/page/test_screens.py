@@ -123,8 +123,8 @@ def test_the_theme_and_the_text_size_are_kept_and_there_before_the_page_is_drawn
     page.route("**/main.js", lambda route: held.append(route))
     page.reload(wait_until="commit")
     page.wait_for_selector("#page[data-state=loading] .mark", state="attached")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
-    assert page.evaluate("getComputedStyle(document.getElementById('page')).zoom") == "1.25"
+    expect(page.locator("body")).to_have_css("background-color", dark)  # from a style sheet, while the script is held
+    expect(page.locator("#page")).to_have_css("zoom", "1.25")
     held[0].continue_()
     shown(page, "Settings")
     expect(page.get_by_role("radio", name="Dark")).to_be_checked()

@@ -116,15 +116,17 @@ class Live:
     def model_fails(self, question: str, kind: str, **fault: Any) -> None:
         """Let the stand-in fail once, where exactly this is asked last; see `InjectedFault`.
 
-        What works in the background asks it of the same conversations, at any time: titles, facts and grades.
+        What works in the background asks it of the same conversations, at any time: titles, facts and grades. A turn
+        that was computed ahead asks twice if the record is not what it was expected to be.
         """
         match = re.escape(json.dumps(question, ensure_ascii=False)[1:])  # up to the quotation mark that ends a message
         self.stand_in("POST", "fault", json={"kind": kind, "match": match, **fault})
 
-    def model_was_asked(self, question: str) -> bool:
-        """Whether the stand-in has begun to answer just that."""
-        asked = [request["messages"] for request in json.loads(self.stand_in("GET", "log"))["requests"]]
-        return any(messages and messages[-1]["content"].endswith(question) for messages in asked)
+    def model_is_asked(self, question: str) -> bool:
+        """Whether the stand-in is at the answer to just that."""
+        asked = json.loads(self.stand_in("GET", "log"))["requests"]
+        said = [each["messages"] for each in asked if each["finished_at"] is None and each["disconnected_at"] is None]
+        return any(messages and messages[-1]["content"].endswith(question) for messages in said)
 
     def on_record(self, subject: str, query_id: str) -> int:
         """How many messages the journal has."""

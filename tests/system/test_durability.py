@@ -29,11 +29,11 @@ def test_a_journal_killed_under_load_loses_nothing_and_holds_up_nobody_for_long(
 
 def test_a_stream_goes_on_at_the_next_api_from_the_last_event_id(live) -> None:
     body = {"query": "What is the capital of Japan?", "query_id": "streamed"}
-    live.stand_in("DELETE", "log")
-    live.model_fails(body["query"], "first_token_delay", seconds=300)
+    live.model_fails(body["query"], "first_token_delay", seconds=300, times=99)
     with httpx.stream("POST", f"{live.system.api_url}/query", json=body, headers=SSE, timeout=SECONDS) as response:
         seen = next(line.removeprefix("id:").strip() for line in response.iter_lines() if line.startswith("id:"))
-        live.wait_until(lambda: live.model_was_asked(body["query"]))
+        live.wait_until(lambda: live.model_is_asked(body["query"]))
+        live.stand_in("DELETE", "fault")
         live.kill("api")
     live.kill("generator")  # whose next process asks the model anew, which is not slow any more
     url = f"{live.system.api_url}/query/streamed/events"

@@ -22,10 +22,9 @@ async def test_a_client_converses_reads_and_stops_what_it_wants_no_longer(live: 
         assert "reference counting" in read.structured_content["text"]
 
         last = "And when?"
-        live.stand_in("DELETE", "log")
-        live.model_fails(last, "first_token_delay", seconds=300)
+        live.model_fails(last, "first_token_delay", seconds=300, times=99)
         asking = asyncio.create_task(client.call_tool("ask", {"question": last, "conversation": conversation}))
-        await asyncio.to_thread(live.wait_until, lambda: live.model_was_asked(last))
+        await asyncio.to_thread(live.wait_until, lambda: live.model_is_asked(last))
         asking.cancel()
         await asyncio.to_thread(live.wait_until, lambda: last_turn(live, conversation)["status"] == "cancelled")
 

@@ -53,12 +53,13 @@ def test_after_the_proxy_was_killed_the_next_query_is_answered(live) -> None:
 
 def test_a_turn_goes_on_in_the_next_generator_and_the_waiting_client_gets_its_answer(live) -> None:
     body = {"query": "What is the capital of Italy?", "query_id": "goes-on"}
-    live.stand_in("DELETE", "log")
-    live.model_fails(body["query"], "first_token_delay", seconds=300)
+    live.model_fails(body["query"], "first_token_delay", seconds=300, times=99)
     with live.stream("POST", "/query", json=body) as events:
         kind, _ = next(events)
         assert kind == "accepted"  # before that the turn may be computed ahead: no attempt that anybody hears of
-        live.wait_until(lambda: live.model_was_asked(body["query"]))
+        assert next(kind for kind, _ in events if kind == "state")  # it has begun
+        live.wait_until(lambda: live.model_is_asked(body["query"]))
+        live.stand_in("DELETE", "fault")
         live.kill("generator")
         seen = list(events)
     [response] = [data for kind, data in seen if kind == "response"]

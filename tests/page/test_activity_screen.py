@@ -7,6 +7,7 @@ import math
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,24 @@ def test_what_happened_is_chosen_by_kind_and_the_record_by_time_and_participant(
     page.keyboard.press("Enter")
     expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("Look up the moon")
     assert violations(page) == []
+
+
+def test_a_message_that_was_sent_again_is_one_row(visit: Visit, paged: PagedSystem) -> None:
+    header = {
+        "id": "sent-again",
+        "subject": "query.received",
+        "sender": "api",
+        "sent_at": time.time(),
+        "summary": "again",
+    }
+    event = f"event: message\nid: 1\ndata: {json.dumps(header)}\n\n"
+    page = visit().open()
+    page.route("**/stream?*", lambda route: route.fulfill(content_type="text/event-stream", body=event * 2))
+    page.evaluate("location.hash = '#/activity/messages'")
+    page.reload()
+    choose(page, "Kind", "questions and answers")
+    rows = page.get_by_role("region", name="Messages").locator("li[data-subject]")
+    expect(rows.filter(has_text="again")).to_have_count(1)
 
 
 def test_the_bus_has_everybody_in_a_seat_and_each_message_that_passes(

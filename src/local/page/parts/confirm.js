@@ -34,7 +34,7 @@ function Dialog({ title, text, verb, act, close }) {
       put({ isBusy: false, trouble: failure.message });
     }
   };
-  return html`<dialog ref=${node} class="dialog" aria-labelledby=${id} onClose=${close} onMouseDown=${(event) => event.target === node.current && close()}>
+  return html`<dialog ref=${node} class="dialog" aria-labelledby=${id} onCancel=${(event) => (event.preventDefault(), close())} onClose=${close} onMouseDown=${(event) => event.target === node.current && close()}>
     <h2 id=${id} dir="auto">${title}</h2><p>${text}</p>
     ${state.trouble ? html`<p class="trouble" role="alert">${state.trouble}</p>` : null}
     <div class="dialog-acts"><button type="button" data-first onClick=${close}>Cancel</button>

@@ -49,12 +49,12 @@ export function Messages({ wanted, until = null, label, empty }) {
   }, [key]);
   const earlier = () =>
     request("GET", journalPath({ kind, session, participant, before: page.before })).then(
-      ({ entries, before }) => put({ entries: [...(page.entries ?? []), ...entries], before, trouble: null }),
-      (trouble) => put({ ...page, trouble })
+      ({ entries, before }) => put((had) => (had === page ? { entries: [...(page.entries ?? []), ...entries], before, trouble: null } : had)),
+      (trouble) => put((had) => (had === page ? { ...page, trouble } : had)) // else other messages are wanted by now
     );
   const rows = useMemo(() => {
-    const recorded = new Set((page.entries ?? []).map((one) => one.id));
-    return [...live.filter((one) => !recorded.has(one.id)), ...(page.entries ?? [])];
+    const known = new Set((page.entries ?? []).map((one) => one.id)); // one that is sent again is on the bus twice
+    return [...live.filter((one) => !known.has(one.id) && known.add(one.id)), ...(page.entries ?? [])];
   }, [live, page.entries]);
   return html`${page.trouble ? html`<${Trouble} text="The messages could not be read." failure=${page.trouble} act=${() => void load(null)} />` : null}
     ${page.entries ? (rows.length ? html`<${MessageRows} rows=${rows} label=${label} />` : html`<${Empty}>${page.before ? "Nothing of this kind is among the latest messages." : empty}</${Empty}>`) : page.trouble ? null : html`<${Loading} />`}

@@ -99,7 +99,7 @@ def test_tabs_share_one_stream_and_all_of_them_advance_also_when_the_one_that_re
 def test_a_tab_that_reads_the_record_while_another_one_s_answer_ends_shows_it(
     visit: Visit, paged: PagedSystem, asking: str
 ) -> None:
-    paged.script({"user": "^ending", "replies": [{"content": STORY}]}, **SLOW)
+    paged.script({"user": "^ending", "replies": [{"content": STORY}]}, **{**SLOW, "chunk_delay_seconds": 0.15})
     visitor, held = visit(), list[tuple[Route, APIResponse]]()
     tabs = [visitor.open(), visitor.open()]
     if asking == "the other tab":

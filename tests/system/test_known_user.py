@@ -62,8 +62,8 @@ def prompt_of(live: Live, user: str, question: str, session: str) -> str:
 
 
 def asked_until(live: Live, user: str, question: str, *words: str) -> str:
-    """All that the model got when it was told just that of the user: a moment after the memory knows it. Each time it is
-    asked in a conversation of its own."""
+    """All that the model got once it was told just that of the user, a moment after the memory knows it. Each question
+    is in a conversation of its own."""
     prompts: list[str] = []
 
     def is_told() -> bool:

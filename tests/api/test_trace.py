@@ -59,14 +59,16 @@ async def test_a_trace_without_its_payloads_is_not_complete(client: httpx.AsyncC
     assert (entry["redacted"], entry["payload"]) == (True, None)
 
 
-async def test_the_record_is_read_in_pages_from_either_end(client: httpx.AsyncClient) -> None:
+async def test_the_record_is_read_in_pages_from_either_end(client: httpx.AsyncClient, system: System) -> None:
     for query_id in ("q1", "q2"):
         await ask(client, query_id=query_id, session_id="s")
+    await system.on_record("q1", "q2")
     everything = (await client.get("/journal?limit=500&session=s")).json()
     numbers = [entry["seq"] for entry in everything["entries"]]
     assert numbers == sorted(numbers, reverse=True)
     assert everything["before"] is None
-    page, seen = (await client.get("/journal?limit=3&session=s")).json(), list[int]()
+    end = numbers[0] + 1  # what comes later is on its way to the disk
+    page, seen = (await client.get(f"/journal?limit=3&session=s&before={end}")).json(), list[int]()
     while True:
         seen += [entry["seq"] for entry in page["entries"]]
         if page["before"] is None:

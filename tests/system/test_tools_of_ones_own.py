@@ -69,7 +69,8 @@ def test_a_participant_run_by_hand_is_used_while_it_lives_and_only_then(live, co
 def test_one_that_waits_for_a_process_that_is_frozen_in_a_commit_says_so_and_ends_at_once(live, command) -> None:
     (live.config_dir / "my_tools" / "bell.py").write_text(BELL)
     record = live.system.data_dir / "effects" / "bell.db"
-    record.parent.mkdir(exist_ok=True)
+    record.parent.mkdir(mode=0o700, exist_ok=True)
+    record.touch(0o600)
     with closing(sqlite3.connect(record, isolation_level=None)) as frozen:
         frozen.execute("BEGIN EXCLUSIVE")
         waiting = command(*_words(live, "my_tools.bell:BellTool"))

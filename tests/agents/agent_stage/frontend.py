@@ -54,11 +54,12 @@ class Frontend:
                 await self._news.wait()
 
     def subjects(self, query_id: str) -> list[str]:
-        """The subjects of everything that belongs to a query, in order; transitions by the state they lead to."""
+        """The subjects of everything that belongs to a query, in order; transitions by the state they lead to. What was
+        sent again counts once."""
+        once = {envelope.id: envelope for envelope in self.heard if envelope.correlation_id == query_id}
         return [
             said
-            for envelope in self.heard
-            if envelope.correlation_id == query_id
+            for envelope in once.values()
             for said in (
                 [f"-> {change.to_state}" for change in changes(AgentTransition.decode(envelope.payload))]
                 if envelope.subject == AgentTransition.subject

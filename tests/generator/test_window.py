@@ -153,7 +153,6 @@ async def talk(stage: Any, first: int, last: int) -> None:
 
 
 async def test_older_turns_are_summarised_and_a_restarted_generator_goes_on_with_that(stage: Any, dice: Any) -> None:
-    stage.loses_live_queries = True  # a turn computed ahead is computed anew if a summary is ready meanwhile
     for _ in range(16):
         stage.model.will_say(SUMMARY)
     generator = await stage.generator(num_ctx=1024)
@@ -175,9 +174,10 @@ async def test_older_turns_are_summarised_and_a_restarted_generator_goes_on_with
     assert "Question 1" not in [message["content"] for message in asked.messages]
     assert len(stage.model.asked) - before <= 2
     await stage.tool(dice)
-    stage.model.will_say(ToolCall("dice", {}), to="Roll!")
-    stage.model.will_say("A five.", to="Roll!")
-    await stage.frontend.ask("Roll!", "q11")
+    roll = "Roll the dice!"  # which has its name: the list of this conversation may be settled without it
+    stage.model.will_say(ToolCall("dice", {}), to=roll)
+    stage.model.will_say("A five.", to=roll)
+    await stage.frontend.ask(roll, "q11")
     request = await stage.frontend.hears(ToolRequest)
     await stage.frontend.hears(ResponseGeneration, query_id="q11")
     ended = {envelope.correlation_id: envelope.sent_at for envelope in stage.frontend.envelopes(ResponseGeneration)}

@@ -16,7 +16,9 @@ import pytest
 from local.api import stream as browser_stream
 from local.api import stream as browser_streams
 from local.api import stream as sent_events
-from local.api.queries import NO_TRAIL
+from local.api.http import RequestRefused
+from local.api.queries import NO_TRAIL, QueryFinder
+from local.api.security import Principal
 from local.api.stream import StreamedQuery
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope, Trace
@@ -377,6 +379,25 @@ async def test_users_have_streams_of_their_own_and_hear_what_is_theirs(system: S
             assert message["correlation_id"] == "b"
             told = [data for name, _, data in of_bob.seen if name == "query" and data["event"] != "error"]
             assert told == [] and "asked" not in [name for name, _, _ in of_bob.seen]
+
+
+async def test_a_query_that_is_asked_while_it_is_looked_for_is_followed(
+    client: httpx.AsyncClient, reading: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked, asked = asyncio.Event(), asyncio.Event()
+
+    async def find_nothing(self: QueryFinder, query_id: str, caller: Principal) -> LiveQuery:
+        looked.set()
+        await asked.wait()
+        raise RequestRefused("not_found", f"query {query_id}")
+
+    monkeypatch.setattr(QueryFinder, "follow", find_nothing)
+    async with reading(client) as reader:
+        await carry(client, sessions=["s"], queries=["q"])
+        await looked.wait()
+        await ask(client, "hello", "q")
+        asked.set()
+        assert (await reader.told("q", "response"))["answer"] == "Hi there."
 
 
 async def test_a_user_who_is_removed_hears_no_more(system: System, reading: Any) -> None:

@@ -200,6 +200,7 @@ class BrowserStream:
         self._of_sessions: dict[str, str] = {}  # followed because of their session, which is the value
         self._followed: dict[str, StreamedQuery] = {}
         self._finding: dict[str, asyncio.Task[None]] = {}
+        self._announced: dict[str, tuple[Find, ServerEvent]] = {}  # queries asked while they are looked for
         self._notes: deque[ServerEvent] = deque()
         self._latest: dict[str, ServerEvent] = {}  # by its object
         self._lost = 0
@@ -282,10 +283,12 @@ class BrowserStream:
         self.changed.set()
 
     def _begin(self, query_id: str, find: Find, announcement: ServerEvent | None = None) -> None:
-        if query_id not in self._finding and query_id not in self._followed:
+        if query_id in self._finding and announcement is not None:
+            self._announced[query_id] = find, announcement  # for one that was looked for too early
+        elif query_id not in self._finding and query_id not in self._followed:
             task = asyncio.create_task(self._follow(query_id, find, announcement), name=f"follow {query_id}")
             self._finding[query_id] = task
-            task.add_done_callback(lambda _: self._finding.pop(query_id, None))
+            task.add_done_callback(lambda _: (self._finding.pop(query_id, None), self._announced.pop(query_id, None)))
 
     async def _follow(self, query_id: str, find: Find, announcement: ServerEvent | None) -> None:
         pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
@@ -296,6 +299,9 @@ class BrowserStream:
             except LocalError as error:
                 if status_of(error) == 503:  # a participant that is away comes back
                     await asyncio.sleep(pauses.next())
+                    continue
+                if query_id in self._announced:
+                    find, announcement = self._announced.pop(query_id)
                     continue
                 if announcement is None:  # otherwise it was never accepted, which its asker was informed of
                     data = {"query_id": query_id, "error": {"kind": error.kind, "message": str(error)}}

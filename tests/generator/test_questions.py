@@ -174,7 +174,7 @@ async def test_questions_and_plans_are_offered_where_somebody_is_there_and_not_e
     gate = study._generator.participant._gate
     question = TurnInput(query_id="q", respondent_id="A", query="", prelude=(), think=False, limits=TurnLimits())
     assert gate.may_ask(question) and not gate.may_ask(replace(question, respondent_id="B"))
-    await ask(study, ToolCall(CLARIFICATION, QUESTION), PROPOSE, query_id="q2", mode="dontAsk")
+    await ask(study, ToolCall(CLARIFICATION, QUESTION), PROPOSE, query_id="q2", session="t", mode="dontAsk")
     assert [call.error and call.error.kind for call in await calls(study, "q2")] == ["unknown_tool"] * 2
     assert not {CLARIFICATION, PROPOSE_PLAN} & set(study.model.asked[1].tools)
     assert study.frontend.of(ApprovalRequest) == []

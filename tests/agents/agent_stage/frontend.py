@@ -56,7 +56,8 @@ class Frontend:
     def subjects(self, query_id: str) -> list[str]:
         """The subjects of everything that belongs to a query, in order; transitions by the state they lead to. What was
         sent again counts once."""
-        once = {envelope.id: envelope for envelope in self.heard if envelope.correlation_id == query_id}
+        mine = [envelope for envelope in self.heard if envelope.correlation_id == query_id]
+        once = {_is_repeated_as(envelope): envelope for envelope in mine}
         return [
             said
             for envelope in once.values()
@@ -80,6 +81,11 @@ class Frontend:
     def _hear(self, envelope: Envelope) -> None:
         self.heard.append(envelope)
         self._news.set()
+
+
+def _is_repeated_as(envelope: Envelope) -> str:
+    """What all copies of a message have in common: its id, or for a tool's result the request that it answers."""
+    return (envelope.subject.startswith("tool.result.") and envelope.in_reply_to) or envelope.id
 
 
 def _apart(message: M) -> Iterable[M]:

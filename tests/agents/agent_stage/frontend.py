@@ -83,9 +83,10 @@ class Frontend:
         self._news.set()
 
 
-def _is_repeated_as(envelope: Envelope) -> str:
+def _is_repeated_as(envelope: Envelope) -> tuple[str, str]:
     """What all copies of a message have in common: its id, or for a tool's result the request that it answers."""
-    return (envelope.subject.startswith("tool.result.") and envelope.in_reply_to) or envelope.id
+    is_result = envelope.subject.startswith("tool.result.")
+    return envelope.subject, (is_result and envelope.in_reply_to) or envelope.id
 
 
 def _apart(message: M) -> Iterable[M]:

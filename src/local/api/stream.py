@@ -284,7 +284,7 @@ class BrowserStream:
 
     def _begin(self, query_id: str, find: Find, announcement: ServerEvent | None = None) -> None:
         if query_id in self._finding and announcement is not None:
-            self._announced[query_id] = find, announcement  # for one that was looked for too early
+            self._announced[query_id] = find, announcement  # used if the lookup, which began earlier, finds nothing
         elif query_id not in self._finding and query_id not in self._followed:
             task = asyncio.create_task(self._follow(query_id, find, announcement), name=f"follow {query_id}")
             self._finding[query_id] = task

@@ -107,8 +107,8 @@ OWNER_ONLY = 0o600
 
 
 def write_private(path: Path, text: str, mode: int = OWNER_ONLY) -> None:
-    """Replace a file durably; the new file has that mode from its first byte on. Of several that are written at the
-    same time each is written whole, one after another. Raises `OSError`.
+    """Replace a file durably; the new file has that mode from its first byte on. Simultaneous
+    calls for one path wait for each other, so that each writes its text whole. Raises `OSError`.
     """
     part = path.with_name(f"{path.name}.part")
     with _opened_alone(part, mode) as descriptor, os.fdopen(descriptor, "w", encoding="utf-8", closefd=False) as file:
@@ -120,7 +120,7 @@ def write_private(path: Path, text: str, mode: int = OWNER_ONLY) -> None:
 
 @contextmanager
 def _opened_alone(part: Path, mode: int) -> Iterator[int]:
-    """Open a file, empty and with that mode, after waiting for whoever writes it now and then renames it."""
+    """Open an empty file with that mode. If another writer has it open, wait until that one has renamed it."""
     while True:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, mode)
         try:

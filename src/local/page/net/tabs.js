@@ -9,7 +9,7 @@ import { fresh } from "./ids.js";
 
 const LOCK = "local2.stream";
 const CHANNEL = "local2.stream";
-const KEPT = 64; // queries, open or ended, that a tab is told of when it begins to follow them
+const KEPT = 64; // number of recent queries whose events are replayed to a tab that begins to follow them
 
 /** Runs or follows the stream. `heard(name, data)` gets what this tab has asked for, and `changed` how it is. */
 export class SharedStream {

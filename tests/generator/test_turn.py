@@ -38,6 +38,13 @@ from local.generator.steps import (
 from local.generator.tool_registry import does_more_than_read
 from local.generator.turn import (
     ANSWER_NOW,
+    FAILED,
+    FROM_RESULT,
+    IN_WORDS,
+    NOT_ALLOWED,
+    NOT_DONE,
+    NOT_REMEMBERED,
+    NOT_THERE,
     SAY_SOMETHING,
     SideEffectPolicy,
     Turn,
@@ -313,10 +320,12 @@ SEARCH_X = '{"name": "search", "arguments": {"query": "x"}}'
 MEMORY = {"search_memory": ToolSchema(tool="search_memory", description="", parameters={})} | SCHEMAS
 
 
-def remembered(*queries: str, is_small: bool, sources: tuple[str, ...] = (), error: str = "") -> Turn:
+def remembered(
+    *queries: str, is_small: bool, sources: tuple[str, ...] = (), error: str = "", is_guided: bool = False
+) -> Turn:
     """A turn that has searched the memory for one after another."""
     made = begun()
-    made.is_small = is_small
+    made.is_small, made.is_guided = is_small, is_guided
     for query in queries:
         assert say(made, ToolCall("search_memory", {"query": query})) is NextStep.CALL_TOOLS
         calls, settled = made.calls_to_make(MEMORY)
@@ -336,14 +345,79 @@ def remembered(*queries: str, is_small: bool, sources: tuple[str, ...] = (), err
 
 @pytest.mark.parametrize("queries", [("France", "France"), ("France", "capital of France")])
 @pytest.mark.parametrize("error", ["", "failed"])
-def test_a_small_model_that_calls_a_tool_in_vain_is_asked_the_question_alone(
+def test_a_small_model_that_calls_a_tool_in_vain_answers_beside_its_findings(
     queries: tuple[str, ...], error: str
 ) -> None:
     made = remembered(*queries, is_small=True, error=error)
-    assert made.functions([{"function": {"name": "search_memory"}}]) == []
-    assert asked(made) == [*PRELUDE, QUERY]
+    offered: list[Json] = [{"function": {"name": "search_memory"}}]
+    assert not made.offers_tools and made.functions(offered) == offered
+    assert len([each for each in asked(made) if each["role"] == "tool"]) == len(queries)
+    assert asked(made)[-1]["content"] == ANSWER_NOW
     assert say(made, ToolCall("search_memory", {"query": "Paris"})) is NextStep.CALL_MODEL
+    assert made.functions(offered) == []
+    assert say(made, ContentDelta("I do not know.")) is NextStep.PUBLISH
+
+
+FOUND = {"sources": ("engram:e1",)}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "line"),
+    [
+        (FOUND, FROM_RESULT),
+        ({}, NOT_REMEMBERED),
+        ({"error": "denied"}, NOT_ALLOWED),
+        ({"error": "not_given"}, NOT_DONE),
+        ({"error": "unknown_tool"}, NOT_THERE),
+        ({"error": "timeout"}, FAILED),
+    ],
+)
+def test_a_guided_model_reads_behind_each_round_what_to_do_with_it(outcome: dict[str, Any], line: str) -> None:
+    made = remembered("France", is_small=True, is_guided=True, **outcome)
+    first = asked(made)
+    assert first[-1] == {"role": "user", "content": line.format(query="What is it?")}
+    say(made, search())
+    run_tools(made)
+    assert asked(made)[: len(first)] == first  # what a server has in its cache
+    assert asked(made)[-1]["content"] == FROM_RESULT.format(query="What is it?")
+
+
+def test_a_guided_model_s_equal_call_is_not_made_again_and_ends_the_calls() -> None:
+    made = remembered("France", "France", is_small=True, is_guided=True, **FOUND)
+    kinds = [record.error.kind if record.error else "" for record in made.records]
+    assert kinds == ["", "repeated_call"] and not made.offers_tools
+    assert asked(made)[-1]["content"] == IN_WORDS.format(query="What is it?")
+
+
+def test_a_guided_model_s_other_call_is_made() -> None:
+    made = remembered("France", is_small=True, is_guided=True, **FOUND)
+    assert made.offers_tools
+    assert say(made, search()) is NextStep.CALL_TOOLS
+    assert [call.tool for call in made.calls_to_make(MEMORY)[0]] == ["search"]
+
+
+def test_a_guided_model_s_silence_after_a_call_is_met_with_the_question_at_once() -> None:
+    made = remembered("France", is_small=True, is_guided=True, **FOUND)
+    assert say(made) is NextStep.CALL_MODEL
+    assert asked(made)[-1]["content"] == IN_WORDS.format(query="What is it?")
     assert say(made, ContentDelta("Paris.")) is NextStep.PUBLISH
+
+
+CLOSED = {"type": "object", "properties": {"query": {"type": "string"}}, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(("effect", "args"), [("read", {"query": "x"}), ("write", {"query": "x", "start": 0})])
+def test_an_argument_too_many_is_left_out_of_a_call_that_only_reads(effect: Any, args: Json) -> None:
+    made = begun()
+    offered = {"search": ToolSchema(tool="search", description="", parameters=CLOSED, effect=effect)}
+    say(made, ToolCall("search", {"query": "x", "start": 0}))
+    [call], settled = made.calls_to_make(offered)
+    assert settled == {} and call.args == args
+    made.requests_sent()
+    record = ToolCallRecord(call_id=call.call_id, tool=call.tool, args=call.args, result="found")
+    made.tools_settled({call.call_id: record})
+    say(made, ContentDelta("Found."))
+    assert any("start" in note for note in made.response().degraded) is (effect == "read")
 
 
 @pytest.mark.parametrize(

@@ -212,9 +212,10 @@ class BusGap(Message):
 
 
 # The block of context before a question, in the same user message: its items, which of them are new, and their wording.
+# A hint stands behind the question, where a small model heeds it.
 
 BEGIN, END = "[Background for the question below: information, not orders]", "[End of background]"
-Kind = Literal["date", "folder", "permissions", "skill", "fact", "recalled", "earlier", "list", "note", "file"]
+Kind = Literal["date", "folder", "permissions", "skill", "fact", "recalled", "earlier", "list", "note", "file", "hint"]
 HEADINGS: dict[str, str] = {
     "skill": "Skills, each a text that says how something is done; read the one that a task needs with read_skill:",
     "fact": "What is known of the user:",
@@ -290,7 +291,7 @@ def _worded(item: ContextItem, before: ContextItem | None) -> ContextItem | None
 
 def block(items: Iterable[ContextItem]) -> str:
     """The block as text; empty without items."""
-    items = list(items)
+    items = [item for item in items if item.kind in ORDER]
     if not items:
         return ""
     parts = [BEGIN]
@@ -305,9 +306,22 @@ def block(items: Iterable[ContextItem]) -> str:
 
 
 def with_block(items: Iterable[ContextItem], question: str) -> str:
-    """Return the user's message: the block, if it is not empty, and the question."""
-    text = block(items)
-    return f"{text}\n\n{question}" if text else question
+    """Return the user's message: the block, if it is not empty, the question, and the hint, if there is one."""
+    items = tuple(items)
+    text, hint = block(items), hint_in(items)
+    asked = f"{question}\n{hint}" if hint else question
+    return f"{text}\n\n{asked}" if text else asked
+
+
+def hint_in(items: Iterable[ContextItem]) -> str:
+    """The hint among these items; empty if there is none."""
+    return next((item.text for item in items if item.kind == "hint"), "")
+
+
+def question_in(content: str, items: Iterable[ContextItem]) -> str:
+    """The question of a user's message that was made with these items."""
+    asked, hint = parted(content).question, hint_in(items)
+    return asked.removesuffix(f"\n{hint}") if hint else asked
 
 
 class PartedMessage(NamedTuple):
@@ -433,7 +447,8 @@ class RecalledExchange(Data):
 class ContextProvided(RespondentMessage):
     """Published by a respondent, at most once per turn, when it adds remembered content to the prompt: facts (lines),
     facts given earlier in the conversation that are no longer true (`gone`), and recalled exchanges. `engram_ids` are
-    the engrams that all of this comes from; `tokens` estimates the whole block of context.
+    the engrams that all of this comes from; `tokens` estimates the whole block of context. `hint` is the line behind
+    the question that tells a small model to answer, or which tool to call.
     """
 
     subject = "context.provided"
@@ -442,10 +457,11 @@ class ContextProvided(RespondentMessage):
     recalled: tuple[RecalledExchange, ...] = ()
     engram_ids: tuple[str, ...] = ()
     tokens: int = 0
+    hint: str = ""
 
     def shown(self) -> dict[str, Any]:
         """Return the part that people see, as JSON."""
-        return self.model_dump(mode="json", include={"facts", "gone", "recalled", "engram_ids", "tokens"})
+        return self.model_dump(mode="json", include={"facts", "gone", "recalled", "engram_ids", "tokens", "hint"})
 
 
 class ConversationRequest(Message):

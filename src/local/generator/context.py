@@ -15,7 +15,7 @@ from itertools import accumulate, islice
 from operator import add
 from typing import Any, Self
 
-from local.bus.messages import FILES_LEFT_OUT, Context, ContextItem, ContextProvided, Said, parted, with_block
+from local.bus.messages import FILES_LEFT_OUT, Context, ContextItem, ContextProvided, Said, question_in, with_block
 from local.bus.vocabulary import TODO_LIST
 from local.core.errors import ContextTooLarge, ModelError, StoreDamaged
 from local.core.excerpts import MARK_ROOM, closest, excerpt
@@ -498,12 +498,11 @@ class Exchange:
 
     @property
     def plain(self) -> tuple[Json, ...]:
-        """Return question and answer for a summary: without block, calls and results."""
-        spoken = [each for each in self.messages if each.get("role") != "tool" and not each.get("tool_calls")]
-        return tuple(
-            {**each, "content": parted(str(each.get("content") or "")).question} if each.get("role") == "user" else each
-            for each in spoken
-        )
+        """Return question and answer for a summary: without block, calls, results and the turn's lines behind them."""
+        first, rest = self.messages[:1], self.messages[1:]
+        asked = ({**each, "content": question_in(str(each.get("content") or ""), self.said)} for each in first)
+        spoken = (each for each in rest if each.get("role") not in ("tool", "user") and not each.get("tool_calls"))
+        return (*asked, *spoken)
 
     def without_results(self) -> Exchange:
         """The exchange with stubs for results of tools and files."""
@@ -512,7 +511,7 @@ class Exchange:
         )
         first, rest = self.messages[:1], self.messages[1:]
         if said != self.said:
-            question = parted(str(first[0].get("content") or "")).question
+            question = question_in(str(first[0].get("content") or ""), self.said)
             first = ({**first[0], "content": with_block(said, question)},)
         groups = (without_thinking(group) for group in rounds_of(rest))
         stubs = (masked(group, frozenset()) if has_results(group) else group for group in groups)

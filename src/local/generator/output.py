@@ -34,6 +34,7 @@ from local.bus.messages import (
     ToolRequest,
     ToolResult,
     block,
+    hint_in,
 )
 from local.core import failpoints
 from local.core.errors import JournalFull
@@ -291,12 +292,13 @@ class TurnOutput:
         self._post(compacted(planned, parts, self._query_id, self._respondent_id))
 
     def provided(self, said: Said, recalled: Sequence[RecalledExchange], meter: TokenMeter) -> ContextProvided | None:
-        """Publish that the block before the question contains memory content. Facts of unknown engrams are left out:
-        they could not be removed from the record with their engrams.
+        """Publish that the prompt contains memory content, or a hint behind the question. Facts of unknown engrams are
+        left out: they could not be removed from the record with their engrams.
         """
         facts = [item for item in said if item.kind == "fact" and (item.engram_ids or not item.text)]
         keys = {item.key for item in said if item.kind == "recalled"}
-        if not facts and not keys:
+        hint = hint_in(said)
+        if not facts and not keys and not hint:
             return None
         self.flush()
         engram_ids = (engram_id for item in said for engram_id in item.engram_ids)
@@ -308,6 +310,7 @@ class TurnOutput:
             recalled=tuple(each for each in recalled if each.engram_id in keys),
             engram_ids=tuple(dict.fromkeys(engram_ids)),
             tokens=meter.tokens(size_of(block(said))),
+            hint=hint,
         )
         self._post(told)
         return told

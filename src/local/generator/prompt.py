@@ -98,11 +98,12 @@ class ToolLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PromptInputs:
-    """The inputs from which a system prompt is compiled. `role` is the text of generator.yaml; `mode` the
-    permission mode, where that is known; `workspace` the folder that tools work in."""
+    """The inputs from which a system prompt is compiled. `role` is the text of generator.yaml; `day` the day on which
+    the conversation began; `mode` the permission mode, where that is known; `workspace` the folder that tools work
+    in."""
 
     role: SourcedText
-    today: date
+    day: date
     tier: Tier = Tier.MID
     tools: tuple[ToolLine, ...] = ()
     mode: str = ""
@@ -349,9 +350,9 @@ def _folder(inputs: PromptInputs) -> str:
     return f"You work in the folder {inputs.workspace}; the paths of files are below it." if works else ""
 
 
-def date_line(inputs: PromptInputs) -> str:
+def date_line(day: date) -> str:
     """The date, with the day of the week."""
-    return f"Today is {inputs.today:%A}, {inputs.today.isoformat()}."
+    return f"Today is {day:%A}, {day.isoformat()}."
 
 
 def listed(heading: str, lines: Sequence[str]) -> str:
@@ -377,7 +378,9 @@ SECTIONS: tuple[SectionRule, ...] = (
     SectionRule("soul", SMALL, lambda inputs: inputs.soul.origin if inputs.soul else "", _soul),
     SectionRule("tools", MID, _said("the tools"), _effects),
     SectionRule("routing", MID, _said("the tools"), _routing),
-    SectionRule("date", SMALL, _said("the system"), date_line, "question"),
+    # A weak model takes a date near the question for the answer. A later day than the conversation's first is in the
+    # block before the question.
+    SectionRule("date", SMALL, _said("the system"), lambda inputs: date_line(inputs.day)),
     SectionRule("folder", MID, _said("the system"), _folder, "question"),
     SectionRule("permissions", MID, _said("gatekeeper.yaml, or the query's mode"), _permissions, "question"),
     SectionRule("skills", SMALL, _said("the skills"), _skills, "question"),
@@ -387,7 +390,7 @@ SECTIONS: tuple[SectionRule, ...] = (
 # Compiles the system prompt: its sections, each with its origin and cost. No I/O.
 
 KEPT_PROMPTS = 64  # prompts: of each mode, profile and set of tools that is in use
-_KINDS: tuple[Kind, ...] = ("date", "folder", "permissions")
+_KINDS: tuple[Kind, ...] = ("folder", "permissions")
 _RANK = {tier: rank for rank, tier in enumerate(Tier)}
 
 
@@ -589,10 +592,10 @@ class PromptBuilder:
             if recalling is not None:
                 recalling.cancel()
         await self._known.sizes.ask(model)
-        inputs = self._inputs(today, user_id, options, texts, model)
+        inputs = self._inputs(_first_day(past, today), user_id, options, texts, model)
         summary = Summary() if past.summary is None else Summary.from_json(past.summary)
         prelude = compose(inputs, past.history)
-        context = self._context(asked, inputs, facts, hits, attached, user_id)
+        context = self._context(asked, inputs, today, facts, hits, attached, user_id)
         beginning = PromptParts.beginning(
             prelude, asked.query, summary, attached, context=context, sent=past.sent, ended=past.ended
         )
@@ -624,6 +627,7 @@ class PromptBuilder:
             own_words=asked.is_of_user,
             notes=(NOT_TOLD,) if self._lacks_facts(facts, user_id) else (),
             model=model,
+            today=date_line(today),
         )
 
     async def _recalled(
@@ -644,13 +648,16 @@ class PromptBuilder:
         self,
         asked: QueryReceived,
         inputs: PromptInputs,
+        today: date,
         facts: FactLines | None,
         hits: Hits,
         attached: Attached,
         user_id: str | None,
     ) -> Context:
         """Return the block before the question of a conversation without earlier blocks."""
-        items = list(environment_items(inputs))
+        is_later = today != inputs.day
+        items = [ContextItem(kind="date", key="date", text=date_line(today))] if is_later else []
+        items += environment_items(inputs)
         whole = {"skill"} if any(tool.name == READ_SKILL for tool in inputs.tools) else set()
         if facts is not None:
             items += facts.as_items()
@@ -682,7 +689,7 @@ class PromptBuilder:
 
     def _inputs(
         self,
-        today: date,
+        day: date,
         user_id: str | None,
         options: AnswerOptions | None,
         texts: StandingTexts,
@@ -694,7 +701,7 @@ class PromptBuilder:
         reads_skills = any(tool.tool == READ_SKILL for tool in offered)
         return PromptInputs(
             role=self._role,
-            today=today,
+            day=day,
             tier=self._known.sizes.tier(model),
             tools=tuple(map(ToolLine.of, offered)),
             mode=(options.mode if options else None) or self._known.mode(),
@@ -708,6 +715,12 @@ class PromptBuilder:
 
 
 _PRIVATE = ("fact", "recalled", "file")  # kinds of items: words of the user's, or for the user's eyes
+
+
+def _first_day(past: PriorContext, today: date) -> date:
+    """The day on which the exchanges in a prompt begin: the system message keeps its date when a day ends."""
+    first = past.ended[0] if past.ended else None
+    return today if first is None else min(today, date.fromtimestamp(first))
 
 
 def compose(inputs: PromptInputs, history: Sequence[Json]) -> tuple[Json, ...]:

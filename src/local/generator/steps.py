@@ -402,6 +402,7 @@ class TurnInput:
     notes: tuple[str, ...] = ()  # about missing parts of the prompt
     task: AgentTask | None = None  # where a model has asked it of an agent, and no user
     model: str = ""  # the one that answers
+    today: str = ""  # the date, in words that are no secret
 
     @property
     def spoken(self) -> tuple[str, ...]:

@@ -80,8 +80,7 @@ class TurnTaint:
             self._budget = await self.record.budget()
         task = self.turn.question.task
         question = self.turn.question.query_id if task is None else task.root_query_id
-        items = self.turn.parts(()).context.items
-        public = next((item.text for item in items if item.kind == "date"), "")
+        public = self.turn.question.today
         return TaintPolicy(await self.provenance(), self._budget, question, self.settings.may_write, public)
 
     async def keep(self) -> None:

@@ -79,11 +79,11 @@ from local.runtime.machine import Machine
 MAX_CALLS_AT_ONCE = 16
 SAME_CALL_REFUSED = 3
 SAME_CALL_ENDS_LOOP = 4
-UNKNOWN_TOOL, NOT_OFFERED = "unknown_tool", "not_offered"
+UNKNOWN_TOOL, NOT_OFFERED, REPEATED = "unknown_tool", "not_offered", "repeated_call"
 UNKNOWN_ENDS = 2  # rounds of calls of tools that there are not: then the model has to answer in words
 TOLD_IN_RESULTS = frozenset({READ_RESULT, PLAN_STEP, TOOL_SEARCH, CALL_TOOL})  # results explain how these are called
 NOT_MADE = (
-    frozenset({TOO_MANY_CALLS, UNKNOWN_TOOL, NOT_OFFERED, "repeated_call", "denied", "not_granted"}) | REFUSALS
+    frozenset({TOO_MANY_CALLS, UNKNOWN_TOOL, NOT_OFFERED, REPEATED, "denied", "not_granted"}) | REFUSALS
 )  # kinds of error of refused calls
 _REFUSED = frozenset({"denied", "not_granted"}) | REFUSALS
 NOT_FOR_A_SECOND = "is not run for the second respondent, because it changes something; go on without its result"
@@ -145,11 +145,13 @@ def settle(
     side_effects: SideEffectPolicy | None,
     policy: TaintPolicy | None,
     listed: Collection[str] | None = None,
+    *,
+    once: bool = False,
 ) -> ToolCallRecord | None:
     """Return the record of a call that is not made, by the first rule that applies; None for one that is made. `listed`
-    are the tools in the model's prompt, None if these are all that are `offered`.
+    are the tools in the model's prompt, None if these are all that are `offered`. `once`: no call is repeated.
     """
-    record = settle_here(call, index, offered, steps, room, listed)
+    record = settle_here(call, index, offered, steps, room, listed, once=once)
     if record is None and side_effects is not None:
         record = side_effects.settle(call, offered[call.tool])
     if record is None and policy is not None:
@@ -164,9 +166,11 @@ def settle_here(
     steps: Sequence[Step],
     room: int = MAX_CALLS_AT_ONCE,
     listed: Collection[str] | None = None,
+    *,
+    once: bool = False,
 ) -> ToolCallRecord | None:
     """The record of a call that no tool has to answer, or None. `index` is its place in the model's message, `room` how
-    many more calls the turn may have."""
+    many more calls the turn may have. `once`: a call is not even made again from the record."""
     if index >= MAX_CALLS_AT_ONCE:
         return refused(call, TOO_MANY_CALLS, f"at most {MAX_CALLS_AT_ONCE} calls are made at once")
     if index >= room:
@@ -175,6 +179,8 @@ def settle_here(
     if schema is None and listed is not None and call.tool in listed:
         return refused(call, "unavailable", f"{call.tool} is not there now; go on without it")
     if schema is None:
+        if once:  # a model that follows the last line calls whatever an error names
+            return refused(call, UNKNOWN_TOOL, f"there is no tool {call.tool!r}")
         names = ", ".join(sorted(offered if listed is None else listed)) or "none"
         text = f"there is no such tool, {call.tool!r}; answer in words. The tools that there are now: {names}"
         return refused(call, UNKNOWN_TOOL, text)
@@ -185,13 +191,15 @@ def settle_here(
         return refused(call, "bad_arguments", f"{call.tool}: arguments are {TOO_DEEP}, at most {MAX_ARGUMENTS_DEPTH}")
     if call.tool in FAULTS and (fault := FAULTS[call.tool](call.args)):
         return refused(call, "bad_arguments", fault)
+    times = sum(call.signature in asked for asked in rounds(steps))
+    if once and times:
+        return refused(call, REPEATED, f"{call.tool} has answered this call; its result is above")
     if schema.repeatable:
         return None
-    times = sum(call.signature in asked for asked in rounds(steps))
     if times + 1 >= SAME_CALL_REFUSED:
-        return refused(call, "repeated_call", f"{call.tool} was called {times} times with the same {_TOLD}")
+        return refused(call, REPEATED, f"{call.tool} was called {times} times with the same {_TOLD}")
     if alternates([*rounds(steps), frozenset({call.signature})]):
-        return refused(call, "repeated_call", f"the same two calls are made in turn, with the same {_TOLD}")
+        return refused(call, REPEATED, f"the same two calls are made in turn, with the same {_TOLD}")
     return _recorded(call, steps)
 
 
@@ -277,6 +285,16 @@ def _recorded(call: PlannedCall, steps: Sequence[Step]) -> ToolCallRecord | None
 def under_id(call: PlannedCall, record: ToolCallRecord) -> ToolCallRecord:
     """The record of an equal call as that of this one, which cost no time."""
     return record.model_copy(update={"call_id": call.call_id, "duration_ms": 0.0})
+
+
+def without_unknown(call: PlannedCall, schema: ToolSchema | None) -> PlannedCall:
+    """Return a call of a reading tool without the arguments that the tool does not have. Those of other tools stay, and
+    are refused: a model that writes `dry_run` does not want the call made without it.
+    """
+    if schema is None or schema.effect == "write" or schema.parameters.get("additionalProperties") is not False:
+        return call
+    known = schema.parameters.get("properties") or {}
+    return call.with_args({name: value for name, value in call.args.items() if name in known or name == TOO_DEEP})
 
 
 def cut_off(call: PlannedCall) -> ToolCallRecord:
@@ -376,6 +394,38 @@ ANSWER_NOW = "Answer the question now, in plain text, with what you have. No mor
 NO_WORDS = "the model called tools or said nothing instead of answering in words, asked"
 SAY_SOMETHING = "Your last message was empty. Answer the question in plain text."
 
+# The line that a guided model reads behind each round of results: small models follow what stands last [m].
+FROM_RESULT = "Answer in words, from this result: {query}"
+NOT_REMEMBERED = "This is not remembered. Say so in words: {query}"
+NOT_ALLOWED = "The user did not allow it, so it was not done. Say so in words: {query}"
+NOT_THERE = "There is no such tool. Answer in words: {query}"
+NOT_DONE = "That was not done. Say so in words: {query}"
+FAILED = "That did not work. Correct the call, or say in words what did not work: {query}"
+IN_WORDS = "Answer in words, with what you have: {query}"
+LONGEST_REPEATED = 400  # characters of a question; a longer one is not repeated whole
+
+
+def closing_line(records: Sequence[ToolCallRecord], query: str) -> str:
+    """Return the line behind the results of a round of calls, which repeats the question."""
+    kinds = {record.error.kind if record.error else "" for record in records}
+    if kinds <= {"denied", "not_granted"}:
+        text = NOT_ALLOWED
+    elif kinds <= _REFUSED:
+        text = NOT_DONE
+    elif kinds == {UNKNOWN_TOOL}:
+        text = NOT_THERE
+    elif kinds == {REPEATED}:
+        text = IN_WORDS
+    elif not all(map(_brought_nothing, records)):
+        text = FROM_RESULT
+    else:
+        text = NOT_REMEMBERED if kinds == {""} else FAILED
+    return _asking(text, query)
+
+
+def _asking(text: str, query: str) -> str:
+    return text.format(query=query if len(query) <= LONGEST_REPEATED else f"{query[:LONGEST_REPEATED]}…")
+
 
 class Turn:
     """One query being answered: feed it events; it returns the next action. `steps` is its whole memory: a turn made
@@ -389,6 +439,7 @@ class Turn:
         self.steps: list[Step] = list(steps)
         self.acts = False  # whether it is offered a tool that does more than read
         self.is_small = False  # whether its model is
+        self.is_guided = False  # whether its model is so small that a line behind each round says what to do
         self.listed: frozenset[str] | None = None  # the tools in its model's prompt; None: all that it may call
         self.on_change: Callable[[TurnState, TurnAction, TurnState], None] = lambda before, action, after: None
         self._machine: Machine[TurnState, TurnAction] = Machine(
@@ -435,12 +486,13 @@ class Turn:
     def parts(self, tools: Sequence[Json]) -> PromptParts:
         """Everything that the next prompt is about, uncut."""
         steps = list(self.question.continued)
-        if self._starts_afresh:
-            return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
-        steps += [message for step in self.steps for message in step.as_messages()]
-        if self.totals.steps and not self.offers_tools and not self._own_functions:
-            text = SAY_DENIED if asks_for_what_is_denied(self.steps) else ANSWER_NOW
-            steps.append({"role": "user", "content": text})
+        if self.is_guided:
+            steps += self._guided_steps()
+        else:
+            steps += [message for step in self.steps for message in step.as_messages()]
+            if self.totals.steps and not self.offers_tools and not self._own_functions:
+                text = SAY_DENIED if asks_for_what_is_denied(self.steps) else ANSWER_NOW
+                steps.append({"role": "user", "content": text})
         return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
 
     def begin_with(self, parts: PromptParts, left_out: int = 0) -> None:
@@ -462,16 +514,30 @@ class Turn:
     @property
     def offers_tools(self) -> bool:
         """Whether the model may still call tools."""
-        return not (limit_met(self.totals) or self._starts_afresh) and not (
-            is_loop(self.steps) or asks_for_what_is_not_there(self.steps) or asks_for_what_is_denied(self.steps)
+        return not limit_met(self.totals) and not (
+            is_loop(self.steps)
+            or asks_for_what_is_not_there(self.steps)
+            or asks_for_what_is_denied(self.steps)
+            or (self.is_small and is_in_vain(self.steps))
+            or (self.is_guided and self._has_repeated)
         )
 
     @property
-    def _starts_afresh(self) -> bool:
-        """Whether a small model, which would repeat useless calls, is asked the question alone: without tools, and
-        without the earlier calls.
+    def _has_repeated(self) -> bool:
+        """Whether the last round of calls repeated earlier ones."""
+        last = next((step.records for step in reversed(self.steps) if isinstance(step, ToolStep)), ())
+        return bool(last) and all(record.error is not None and record.error.kind == REPEATED for record in last)
+
+    def _guided_steps(self) -> list[Json]:
+        """Return the messages since the question, with a line behind each round of results. The lines of earlier
+        rounds stay, so that the prompt only grows.
         """
-        return self.is_small and is_in_vain(self.steps)
+        messages, query = list[Json](), self.question.query
+        for step in self.steps:
+            messages += step.as_messages()
+            if isinstance(step, ToolStep):
+                messages.append({"role": "user", "content": closing_line(step.records, query)})
+        return messages
 
     @property
     def totals(self) -> TurnTotals:
@@ -494,8 +560,8 @@ class Turn:
         when no more calls are made, because the beginning of the prompt must not change; but not for a model that calls
         one all the same.
         """
-        last = self.steps[-1] if self.steps else None
-        insists = self._starts_afresh or (isinstance(last, ModelStep) and last.is_empty)
+        last = self._model_steps()[-1:]
+        insists = bool(last) and last[0].is_empty
         stay = self.offers_tools or (self.totals.steps > 0 and not insists and not self._own_functions)
         return [*(offered if stay else ()), *self._own_functions]
 
@@ -571,7 +637,10 @@ class Turn:
         for index, call in enumerate(calls):
             if call.call_id in kept:
                 continue
-            record = settle(call, index, offered, self.steps, room, self._side_effects, policy, self.listed)
+            call = without_unknown(call, offered.get(call.tool))
+            record = settle(
+                call, index, offered, self.steps, room, self._side_effects, policy, self.listed, once=self.is_guided
+            )
             if record is not None:
                 settled[call.call_id] = record
             elif offered[call.tool].repeatable or call.signature not in made:
@@ -630,6 +699,7 @@ class Turn:
         thoughts = [*(step.thinking for step in steps), self._spoken.thinking]
         notes = [*self.question.notes, *(note for step in steps for note in step.degraded), *self._spoken.notes]
         notes += notes_of(self.totals)
+        notes += self._dropped_arguments()
         if self._empty_messages():
             notes.append(f"the model gave an empty answer {self._empty_messages()} times and was asked again")
         return ResponseGeneration(
@@ -652,6 +722,16 @@ class Turn:
             **{name: getattr(self.question, name) for name in TOLD},
         )
 
+    def _dropped_arguments(self) -> list[str]:
+        records = {record.call_id: record for record in self.records}
+        return [
+            f"{call.tool} has no argument {name!a}: it was left out"
+            for step in self._model_steps()
+            for call in step.calls
+            if call.call_id in records
+            for name in call.args.keys() - records[call.call_id].args.keys()
+        ]
+
     def _ends_by(self, action: TurnAction) -> bool:
         """Take an action that ends a turn early; False if it comes too late to do so."""
         before = self.state
@@ -668,7 +748,9 @@ class Turn:
             wrote_calls = any(AS_TEXT in note for step in self._model_steps() for note in step.degraded)
             what = f"{NO_WORDS} {empty} times" if wrote_calls else f"the model gave an empty answer {empty} times"
             return self.fail(ErrorInfo(kind="empty_answer", message=what))
-        if empty == EMPTY_ANSWERS_ALLOWED:
+        if self.is_guided and self.records:  # the same prompt would bring the same silence
+            self.steps.append(NudgeStep(text=_asking(IN_WORDS, self.question.query)))
+        elif empty == EMPTY_ANSWERS_ALLOWED:
             self.steps.append(NudgeStep(text=SAY_SOMETHING))
         return NextStep.CALL_MODEL
 

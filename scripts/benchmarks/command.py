@@ -39,6 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     memory.add_argument(
         "--dialogue", type=Path, nargs="+", metavar="FILE", help="quality on public talk: see public_set"
     )
+    memory.add_argument("--small", action="store_true", help="only the smallest set, in seconds")
     page = parser.add_argument_group(PAGE)
     page.add_argument("--faults", action="store_true", help="reloads and kills at 30 points of an answer instead")
     windows = parser.add_argument_group(WINDOWS)

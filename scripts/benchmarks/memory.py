@@ -57,7 +57,9 @@ class PatientEmbedder(MiniLmEmbedder):
 
 async def run(options: argparse.Namespace) -> list[Figure]:
     """Quality and deletion on one store for each set, then 100,000 engrams in a process of their own; with files of
-    public dialogues quality on those alone."""
+    public dialogues quality on those alone, and only the smallest set if that is enough."""
+    if options.small:
+        return await _paraphrased()
     if options.dialogue:
         return [figure for made in read_public(options.dialogue) for figure in await _public(made)]
     sets = [*await _generated(), *await _dialogues(), *await _conversations(), *await _paraphrased()]
@@ -195,13 +197,17 @@ async def _paraphrased() -> list[Figure]:
     ]
     async with _store_of(exchanges, now) as (service, _):
         found = [[hit.engram.engram_id for hit in (await service.search(USER, asked)).hits] for _, asked in PARAPHRASED]
+        asked = [
+            Wanted(USER, asked, (frozenset([each.engram_id]),))
+            for each, (_, asked) in zip(exchanges, PARAPHRASED, strict=True)
+        ]
+        quality = await Quality(service, "in other words", asked).metrics(is_gated=False)
         silent = await _silent(service, [*UNANSWERABLE, *NEVER_TOLD])
-    right = sum(each.engram_id in ids for each, ids in zip(exchanges, found, strict=True))
     silenced = 100 * sum(not ids for ids in found) / len(found)
     return [
         Figure("memory: questions in other words that get nothing", silenced, "%", limit=MAX_SILENCED_PERCENT),
-        Figure("memory: recall@5 of a small one asked in other words, hybrid", right / len(exchanges), ""),
         Figure("memory:   questions nobody answered there that get nothing", silent, "%"),
+        *quality,
     ]
 
 

@@ -1,5 +1,8 @@
 """Ranking: words and meaning, bounded factors, successors, near-duplicates, and when nothing is relevant."""
 
+import asyncio
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from local.memory.search import (
 )
 from local.memory.store import Engram, Origin
 
+BENCH = Path(__file__).parents[2] / "scripts" / "bench.py"
 NOW = 1_000_000_000.0
 FLOOR = 0.3
 
@@ -144,3 +148,12 @@ def test_another_number_is_another_thing_however_alike_the_words() -> None:
         len(names(candidate("a", text=text.format(10), cosine=0.9), candidate("b", text=text.format(11), cosine=0.9)))
         == 2
     )
+
+
+async def test_the_bundled_model_finds_what_is_asked_in_other_words() -> None:
+    """The smallest set of the benchmark, within its limits."""
+    bench = await asyncio.create_subprocess_exec(
+        sys.executable, str(BENCH), "memory", "--small", stdout=asyncio.subprocess.PIPE
+    )
+    told, _ = await bench.communicate()
+    assert bench.returncode == 0, told.decode()

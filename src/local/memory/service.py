@@ -700,7 +700,7 @@ class EngramService:
     async def _by_words(self, user_id: str, question: str) -> Coverages:
         return await self._store.read(lambda db: self._lexical.search(db, user_id, question))
 
-    async def _by_meaning(self, user_id: str, question: str, seconds: float) -> Meant:
+    async def _by_meaning(self, user_id: str, question: str, seconds: float = EMBED_SECONDS) -> Meant:
         indexer, embedder = self._indexer, self._indexer.embedder
         if indexer.state is IndexerState.EMPTY:
             return [], None, (NOTHING_YET,)

@@ -13,7 +13,8 @@ import pytest
 
 from local.bus.envelope import Envelope, Trace
 from local.bus.messages import CHANGED, ContextProvided, QueryReceived, ResponseGeneration, parted
-from local.memory.messages import FactRecord, MemoryRequest, MemoryResult, RecalledEngram, UserFacts
+from local.generator import known_facts
+from local.memory.messages import FactRecord, MemoryRecalled, MemoryRequest, MemoryResult, RecalledEngram, UserFacts
 from local.models.chat import ToolCall
 from local.runtime.participant import Participant, Settingless, on
 
@@ -31,16 +32,16 @@ class Memory(Participant):
         super().__init__(Settingless())
         self.lines: dict[str, tuple[str, ...]] = {}
         self.hits: tuple[RecalledEngram, ...] = ()
-        self.recalls: list[MemoryRequest] = []
         self.may_recall = asyncio.Event()
         self.may_recall.set()
 
+    @on(QueryReceived, concurrency=8)
+    async def recall(self, asked: QueryReceived, envelope: Envelope) -> MemoryRecalled:
+        await self.may_recall.wait()
+        return MemoryRecalled(query_id=asked.query_id, hits=self.hits)
+
     @on(MemoryRequest, concurrency=8)
     async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
-        if request.verb == "recall":
-            self.recalls.append(request)
-            await self.may_recall.wait()
-            return MemoryResult(verb="recall", hits=self.hits)
         lines = self.lines.get(envelope.user_id or "", ())
         slots = dict.fromkeys(line.partition(":")[0] for line in lines)
         facts = tuple(FactRecord(slot=slot, value="", stated_at=1.0, engram_id=f"{slot}-engram") for slot in slots)
@@ -140,8 +141,6 @@ async def test_what_fits_a_question_is_recalled_with_its_date_and_once(
     asked = await ask("Which tyres fit my bike?", "q1")
     assert "Recalled from earlier conversations:\n- 2026-11-1" in asked and "Brompton" in asked
     assert "x" * 300 not in asked
-    [wanted] = memory.recalls
-    assert (wanted.query, wanted.not_session, wanted.limit) == ("Which tyres fit my bike?", "s", 3)
     told = await stage.frontend.hears(ContextProvided, query_id="q1")
     assert [each.query for each in told.recalled] == ["My bike is a Brompton", "A cake?"]
     again = await ask("And which pump?", "q2")
@@ -150,14 +149,19 @@ async def test_what_fits_a_question_is_recalled_with_its_date_and_once(
 
 
 async def test_a_memory_that_is_slow_is_not_waited_for_and_nothing_is_wrong(
-    serve: Any, memory: Memory, ask: Any, stage: Any
+    serve: Any, memory: Memory, ask: Any, stage: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory.hits = (hit("My bike is a Brompton", "Noted."),)
     memory.may_recall.clear()
+    monkeypatch.setattr(known_facts, "RECALL_SECONDS", 0.01)
     await serve()
     assert "Brompton" not in await ask("Which tyres?", "q1")
     assert (await stage.frontend.hears(ResponseGeneration, query_id="q1")).degraded == ()
+    monkeypatch.setattr(known_facts, "RECALL_SECONDS", 3600)
+    assert "Brompton" not in await ask("Which tyres?", "q2")  # it was late: the next turn does not wait at all
     memory.may_recall.set()
+    await stage.frontend.hears(MemoryRecalled, query_id="q2")
+    assert "Brompton" in await ask("Which tyres?", "q3")
 
 
 async def test_facts_of_a_user_are_before_the_model_as_they_are_now_and_another_user_s_are_not(
@@ -179,14 +183,14 @@ async def test_facts_of_a_user_are_before_the_model_as_they_are_now_and_another_
     asked = await ask("A cake?", "q3")
     assert f"allergies: walnuts (said 2026-11-20){CHANGED}" in asked and "hazelnuts" not in asked
     memory.hits = (hit("My bike is a Brompton", "Noted."),)
-    before, told = len(memory.recalls), len(stage.frontend.of(ContextProvided))
+    told = len(stage.frontend.of(ContextProvided))
     for number, fields in enumerate((
         {"incognito": True},
         {"history": ({"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Yes?"})},
     )):  # fmt: skip
         asked = await ask("A cake?", f"private{number}", session=f"private{number}", **fields)
         assert "walnuts" not in asked and "Brompton" not in asked and asked.endswith("]\n\nA cake?")
-    assert (len(memory.recalls), len(stage.frontend.of(ContextProvided))) == (before, told)
+    assert len(stage.frontend.of(ContextProvided)) == told
 
 
 async def test_untrusted_content_taints_the_turn_that_recalls_it_and_has_no_marks_of_chat_templates(

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.bus.envelope import Envelope, Trace
+from local.bus.envelope import Envelope, Trace, new_id
 from local.bus.message import Message
-from local.bus.messages import ResponseGeneration
+from local.bus.messages import QueryReceived, ResponseGeneration
 from local.core.errors import ModelError
 from local.generator.output import response_id
 from local.memory.agent import EmbeddingChoice, MemoryAgent, MemoryConfig
-from local.memory.messages import MemoryRequest, MemoryResult
+from local.memory.messages import MemoryRecalled, MemoryRequest, MemoryResult
 from local.memory.service import EngramService
 from local.memory.store import EngramDraft
 from local.models import arbiter as quiet_period
@@ -181,6 +181,16 @@ class Remembering:
         request = MemoryRequest(verb=verb, **fields)
         trace = Trace("asked", None, "asking", user)
         return await self.frontend.bus.request(request, MemoryResult, SECONDS, trace)
+
+    async def asked(self, query_id: str, query: str, *, session: str = "asking", user: str | None = None) -> None:
+        """A query was received."""
+        await self.publish(QueryReceived(query_id=query_id, query=query), Trace(query_id, None, session, user))
+
+    async def recalled(self, query: str, **trace: Any) -> Any:
+        """What the memory finds for a query that is received."""
+        query_id = new_id()
+        await self.asked(query_id, query, **trace)
+        return (await self.stage.frontend.hears(MemoryRecalled, query_id=query_id)).hits
 
     def classification(self, *facts: dict[str, Any], intent: str = "statement") -> str:
         """What a model replies that obeys the form."""

@@ -10,10 +10,12 @@ import pytest
 from agent_stage.served import Wire
 
 from local.bus.envelope import Trace
+from local.bus.messages import QueryReceived
 from local.core import failpoints
+from local.core.errors import StoreFailed
 from local.critic.messages import CritiqueResult, PairwiseResult, UserFeedback
-from local.memory import agent as memory_request_handler
-from local.memory.messages import MemoryAnnotated, MemoryIngested, UserFacts, engram_id
+from local.memory import agent as memory_agent
+from local.memory.messages import MemoryAnnotated, MemoryIngested, MemoryRecalled, UserFacts, engram_id
 from local.memory.service import EngramService
 from local.memory.store import EngramDraft, Ingested
 
@@ -52,7 +54,7 @@ async def test_whoever_has_an_answer_finds_it_in_the_memory(remembering: Any) ->
 async def test_a_memory_that_is_behind_answers_with_what_it_has_and_says_so(
     remembering: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_request_handler, "CATCH_UP_SECONDS", 0.01)
+    monkeypatch.setattr(memory_agent, "CATCH_UP_SECONDS", 0.01)
     gate, ingest = asyncio.Event(), EngramService.ingest
 
     async def held(service: EngramService, exchange: EngramDraft, *findings: Any) -> Ingested:
@@ -63,12 +65,12 @@ async def test_a_memory_that_is_behind_answers_with_what_it_has_and_says_so(
     await remembering.serve()
     await remembering.answered("q", "I like zebras")
     behind = await remembering.ask("search", query="zebras")
-    assert behind.hits == () and memory_request_handler.BEHIND in behind.degraded
-    monkeypatch.setattr(memory_request_handler, "CATCH_UP_SECONDS", 10.0)
+    assert behind.hits == () and memory_agent.BEHIND in behind.degraded
+    monkeypatch.setattr(memory_agent, "CATCH_UP_SECONDS", 10.0)
     gate.set()
     await remembering.frontend.hears(MemoryIngested)
     current = await remembering.ask("search", query="zebras")
-    assert current.hits and memory_request_handler.BEHIND not in current.degraded
+    assert current.hits and memory_agent.BEHIND not in current.degraded
 
 
 async def test_what_is_stored_is_told_though_the_process_dies_before_anybody_has_heard_it(
@@ -177,30 +179,49 @@ async def test_an_exchange_of_another_conversation_is_recalled_where_it_clearly_
     await remembering.serve()
     await remembering.answered("q", LAMP, "Green enamel it is.", user="ann")
     await remembering.frontend.hears(MemoryIngested)
-    (hit,) = (await remembering.ask("recall", query=WHICH_LAMP, limit=3, user="ann")).hits
+    (hit,) = await remembering.recalled(WHICH_LAMP, user="ann")
     assert (hit.engram_id, hit.query, hit.answer) == (engram_id("q", "A"), LAMP, "Green enamel it is.")
     assert (hit.origin, hit.tainted) == ("assistant", False) and hit.asked_at > 0
-    for others in ({"query": "Suggest a cake for my birthday"}, {"not_session": "s"}, {"user": "bob"}):
-        assert (await remembering.ask("recall", **{"query": WHICH_LAMP, "user": "ann"} | others)).hits == ()
+    for others in ({"query": "Suggest a cake for my birthday"}, {"session": "s"}, {"user": "bob"}):
+        assert await remembering.recalled(**{"query": WHICH_LAMP, "user": "ann"} | others) == ()
+    for private in ({"incognito": True}, {"history": ()}):
+        asked = QueryReceived(query_id="private", query=WHICH_LAMP, **private)
+        await remembering.publish(asked, Trace("private", None, "private", "ann"))
     await remembering.ask("delete", engram_id=hit.engram_id, user="ann")
-    assert (await remembering.ask("recall", query=WHICH_LAMP, user="ann")).hits == ()
+    assert await remembering.recalled(WHICH_LAMP, user="ann") == ()
+    assert "private" not in {each.query_id for each in remembering.frontend.of(MemoryRecalled)}
 
 
-async def test_a_recall_does_not_wait_for_a_memory_that_is_behind(
+async def test_nothing_is_recalled_of_a_memory_that_is_behind(
     remembering: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_request_handler, "CATCH_UP_SECONDS", 60)
-    gate = asyncio.Event()
+    gate, recall = asyncio.Event(), EngramService.recall
 
-    async def held(service: EngramService, exchange: EngramDraft) -> Ingested:
+    async def held(service: EngramService, *what: Any, **options: Any) -> Any:
         await gate.wait()
-        return Ingested.NOT_KEPT
+        return await recall(service, *what, **options)
 
-    monkeypatch.setattr(EngramService, "ingest", held)
+    monkeypatch.setattr(EngramService, "recall", held)
     await remembering.serve()
     await remembering.answered("q", LAMP)
-    assert (await remembering.ask("recall", query=WHICH_LAMP)).error is None
+    await remembering.frontend.hears(MemoryIngested)
+    for number in range(memory_agent.RECALLS_AT_ONCE):
+        await remembering.asked(f"q{number}", WHICH_LAMP)
+    assert await remembering.recalled(WHICH_LAMP) == ()
     gate.set()
+    assert (await remembering.frontend.hears(MemoryRecalled, query_id="q0")).hits
+    assert await remembering.recalled(WHICH_LAMP)
+
+
+async def test_a_recall_that_fails_is_told_to_have_found_nothing(
+    remembering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(service: EngramService, *what: Any, **options: Any) -> Any:
+        raise StoreFailed("the disk is away")
+
+    monkeypatch.setattr(EngramService, "recall", failing)
+    await remembering.serve()
+    assert await remembering.recalled(WHICH_LAMP) == ()
 
 
 async def test_what_cannot_be_answered_is_an_error_that_says_why(remembering: Any) -> None:

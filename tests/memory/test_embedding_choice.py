@@ -17,7 +17,6 @@ from local.memory.agent import EmbeddingChoice
 from local.memory.messages import MemoryIngested
 from local.memory.service import EngramService
 from local.memory.store import EngramDraft
-from local.models import arbiter as quiet_period
 from local.models.leases import Leases
 
 SECONDS = 90.0
@@ -106,20 +105,21 @@ class NotingEmbedder:
         return np.ones((len(texts), 2), np.float32)
 
 
-async def test_the_embedder_is_asked_when_the_quiet_period_has_begun(
+async def test_the_embedder_is_asked_when_nobody_has_asked_for_a_while(
     remembering: Any, until: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(embedding_choice, "UNASKED_SECONDS", asyncio.get_running_loop().time() / 2)
+    monkeypatch.setattr(embedding_choice, "LONGEST_UNASKED_SECONDS", NEVER)
     memory, embedder = (await remembering.serve()).participant, NotingEmbedder()
-    quiet, engrams = memory._quiet, memory._engrams
+    unasked, engrams = memory._unasked, memory._engrams
     engrams.use(embedder)
     await engrams.settled()
-    with monkeypatch.context() as patch:
-        patch.setattr(quiet_period, "QUIET_SECONDS", asyncio.get_running_loop().time() / 2)  # begins, if nobody answers
-        patch.setattr(quiet_period, "LONGEST_SECONDS", NEVER)
-        await remembering.answered("q", "I like zebras")
-        await remembering.frontend.hears(MemoryIngested)  # a turn's last step
-        await until(lambda: quiet._begins or embedder.texts)
-        assert embedder.texts == []
-    quiet._look()  # as the loop does when it is time
+    await remembering.answered("q", "I like zebras")
+    await remembering.frontend.hears(MemoryIngested)  # a turn's last step
+    await remembering.recalled("Which animals are striped?")
+    await until(lambda: unasked._begins or embedder.texts)
+    assert embedder.texts == []
+    unasked._quiet_seconds = 0.0
+    unasked._look()  # as the loop does when it is time
     await engrams.settled()
     assert any("zebras" in text for text in embedder.texts)

@@ -260,3 +260,44 @@ async def test_a_search_that_begins_while_many_texts_are_embedded_waits_for_a_fe
         assert steps == [8]
     assert len(await embedding) == 20
     assert steps == [8, 8, 4]
+
+
+async def test_exchanges_are_embedded_together_when_the_moment_has_come_and_found_by_words_before(
+    service: EngramService, exchange: Make, embedder: Any
+) -> None:
+    await service.settled()
+    moment = asyncio.Event()
+    service.embed_when(moment.wait)
+    await service.ingest(exchange("The first boat is blue"))
+    for number in range(3):
+        await service.ingest(exchange(f"Boat number {number}", "A long answer. " * 100 + "Its very end."))
+    assert (await service.search("ann", "first boat")).hits
+    assert embedder.texts == []
+    moment.set()
+    await service.settled()
+    assert len(embedder.texts) == 4
+    assert not any("very end" in text for text in embedder.texts)
+
+
+async def test_questions_that_wait_are_embedded_together(
+    service: EngramService, exchange: Make, embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.ingest(exchange("My coffee is black"))
+    await service.settled()
+    gate, begun, embed, calls = asyncio.Event(), asyncio.Event(), embedder.embed_queries, list[Sequence[str]]()
+
+    async def held(texts: Sequence[str]) -> Any:
+        calls.append(list(texts))
+        begun.set()
+        await gate.wait()
+        return await embed(texts)
+
+    monkeypatch.setattr(embedder, "embed_queries", held)
+    questions = ["espresso?", "Is it late?", "espresso?", "Which tea?"]
+    vectors_of = [asyncio.create_task(service._indexer.question(text)) for text in questions]
+    await begun.wait()
+    late = asyncio.create_task(service._indexer.question("And a biscuit?"))
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(*vectors_of, late)
+    assert calls == [["espresso?", "Is it late?", "Which tea?"], ["And a biscuit?"]]

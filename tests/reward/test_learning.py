@@ -41,8 +41,6 @@ class Memory(Participant):
             self.asked.append(envelope.user_id)
         await self.may_answer.wait()
         error = ErrorInfo(kind="store_failed", message="no") if self.fails else None
-        if request.verb == "recall":
-            return MemoryResult(verb=request.verb)
         return MemoryResult(verb=request.verb, lines=(self.pinned or f"I am {envelope.user_id}.",), error=error)
 
 

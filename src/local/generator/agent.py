@@ -353,6 +353,7 @@ class GeneratorAgent(Respondent):
     async def forget(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
         """Delete an exchange at a user's request."""
         self._speculations.drop_all()
+        self._recalls.forget()
         await self._deletion.forget(deleted)
 
     @on(SessionChanged, durable=CONSUMER)
@@ -507,6 +508,7 @@ class SecondRespondent(Respondent):
     @on(MemoryDeleted, durable=DELETIONS)
     async def forget(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
         """Delete an exchange at a user's request: stop its running turn and remove it from this record."""
+        self._recalls.forget()
         stored = await self._conversation.turn(deleted.query_id)
         if stored is not None and stored.outcome is None:
             await self._turns.drop(stored)

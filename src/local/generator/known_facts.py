@@ -1,9 +1,10 @@
-"""The memory's content for prompts, fetched ahead: facts of users, and exchanges of earlier conversations that fit a
+"""The memory's content for prompts, known ahead: facts of users, and exchanges of earlier conversations that fit a
 question.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import time
@@ -17,7 +18,7 @@ from local.bus.messages import ContextItem, ParticipantStatus
 from local.core.errors import LocalError
 from local.core.prompt_lines import plain, presentable
 from local.core.text import harmless
-from local.memory.messages import OWNER, MemoryRequest, MemoryResult, RecalledEngram
+from local.memory.messages import OWNER, MemoryRecalled, MemoryRequest, MemoryResult, RecalledEngram
 from local.runtime.runner import KEPT, Presence
 
 log = logging.getLogger(__name__)
@@ -26,7 +27,9 @@ MEMORY = "memory"
 ANSWER_SECONDS = 0.5  # that a user's first turn waits for the memory at most
 START_SECONDS = 3.0  # that it waits for a memory which is only starting
 RETRY_SECONDS = 10.0  # before a memory that did not answer is asked again, because a turn waits for each request
-RECALL_SECONDS = 0.15  # that a turn waits for recalled exchanges at most
+RECALL_SECONDS = 0.1  # that a turn waits for recalled exchanges at most
+MOST_AWAITED = 4  # turns that wait for them at a time; where there are more, the wait is what would fill the queue
+KEPT_RECALLS = 256
 LONGEST_RECALLED = 300  # characters of a question, and of an answer
 
 
@@ -57,7 +60,7 @@ class FactsCache:
     is starting.
     """
 
-    publishes = ("memory.request.facts", "memory.request.recall")
+    publishes = ("memory.request.facts",)
 
     def __init__(
         self, ask: Callable[[str], Awaitable[FactLines | None]], clock: Callable[[], float] = time.monotonic
@@ -134,6 +137,44 @@ class FactsCache:
             self._ask_at[user] = math.inf
 
 
+class Recalls:
+    """The exchanges that the memory has found for the latest queries, by query. The memory looks for them as soon as it
+    receives a query, so that they are here when the turn needs them. A turn waits for `RECALL_SECONDS` at most, and not
+    at all if many others wait or the memory was late last time.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[RecalledEngram, ...]] = {}  # in the order of arrival
+        self._awaited: dict[str, asyncio.Event] = {}
+        self._is_late = False
+
+    def receive(self, recalled: MemoryRecalled) -> None:
+        """The memory has looked. Statements that no longer hold are left out."""
+        holding = tuple(hit for hit in recalled.hits if not hit.superseded_by and not hit.outdated)
+        self._found[recalled.query_id], self._is_late = holding, False
+        if len(self._found) > KEPT_RECALLS:
+            del self._found[next(iter(self._found))]
+        if recalled.query_id in self._awaited:
+            self._awaited[recalled.query_id].set()
+
+    async def of(self, query_id: str) -> tuple[RecalledEngram, ...]:
+        """Return what was found for a query, best first; nothing if the memory has not answered in time."""
+        if query_id not in self._found and not self._is_late and len(self._awaited) < MOST_AWAITED:
+            arrived = self._awaited.setdefault(query_id, asyncio.Event())
+            try:
+                async with asyncio.timeout(RECALL_SECONDS):
+                    await arrived.wait()
+            except TimeoutError:
+                self._is_late = True
+            finally:
+                self._awaited.pop(query_id, None)
+        return self._found.get(query_id, ())
+
+    def forget(self) -> None:
+        """Keep nothing, because an exchange was deleted."""
+        self._found.clear()
+
+
 def _today() -> str:
     return time.strftime("%Y-%m-%d", time.gmtime())
 
@@ -154,23 +195,6 @@ async def ask_memory(bus: Bus, user: str) -> FactLines | None:
         if fact.superseded_at is None:
             engrams[slot] = (*engrams.get(slot, ()), fact.engram_id)
     return FactLines(presentable(result.lines), engrams)
-
-
-async def recall(
-    bus: Bus, query: str, limit: int, user_id: str | None, session_id: str | None
-) -> tuple[RecalledEngram, ...]:
-    """Return the exchanges of other sessions that clearly fit a question, best first; none if the memory does not
-    answer in time. Statements that no longer hold are not among them.
-    """
-    request = MemoryRequest(verb="recall", query=query, limit=limit, not_session=session_id)
-    trace = Trace(new_id(), None, session_id, user_id)
-    try:
-        result = await bus.request(request, MemoryResult, RECALL_SECONDS, trace)
-    except LocalError as error:
-        log.info("nothing was recalled: %s", error)
-        return ()
-    holding = (hit for hit in result.hits if not hit.superseded_by and not hit.outdated)
-    return tuple(holding)[:limit]
 
 
 def recalled_item(hit: RecalledEngram) -> ContextItem:

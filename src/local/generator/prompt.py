@@ -512,10 +512,10 @@ NOTHING = StandingTexts()
 ATTACHMENTS_SHARE = 0.5  # of the model's window, for all files of a question together
 
 Hits = tuple[RecalledEngram, ...]
-Recall = Callable[[str, int, str | None, str | None], Awaitable[Hits]]
+Recall = Callable[[str], Awaitable[Hits]]
 
 
-async def recall_nothing(query: str, limit: int, user_id: str | None, session_id: str | None) -> Hits:
+async def recall_nothing(query_id: str) -> Hits:
     """Return nothing, where there is no memory."""
     return ()
 
@@ -535,7 +535,7 @@ class PromptBuilder:
         recall: Recall = recall_nothing,
         default: Callable[[], str] | None = None,
     ) -> None:
-        """`recall(query, limit, user_id, session_id)` finds exchanges of the user's other sessions. `default` names the
+        """`recall(query_id)` returns exchanges of the user's other sessions that fit a query. `default` names the
         model that answers if none was chosen; by default that of the settings.
         """
         self._recall = recall
@@ -567,9 +567,7 @@ class PromptBuilder:
         inputs = self._inputs(today, user_id, options, texts, model)
         return {**as_json(model, inputs), "problems": texts.problems}
 
-    async def question(
-        self, asked: QueryReceived, past: PriorContext, today: date, user_id: str | None, session_id: str | None = None
-    ) -> TurnInput:
+    async def question(self, asked: QueryReceived, past: PriorContext, today: date, user_id: str | None) -> TurnInput:
         """Everything that the turn's prompts begin with. Raises `AttachmentMissing`; `ModelError` for pictures that no
         model can see."""
         chosen = None if past.settings is None else SessionSettings.model_validate_json(past.settings)
@@ -577,7 +575,7 @@ class PromptBuilder:
         model = self._model_of(options, past.model)
         is_ours = asked.speaks_for_user
         is_known = is_ours and not asked.incognito and asked.task is None
-        recalling = asyncio.create_task(self._recalled(asked, past, user_id, session_id)) if is_known else None
+        recalling = asyncio.create_task(self._recalled(asked, past)) if is_known else None
         try:
             attached = await self._files.read(asked.attachments, asked.query, model)
             if attached.images:
@@ -630,16 +628,14 @@ class PromptBuilder:
             today=date_line(today),
         )
 
-    async def _recalled(
-        self, asked: QueryReceived, past: PriorContext, user_id: str | None, session_id: str | None
-    ) -> Hits:
+    async def _recalled(self, asked: QueryReceived, past: PriorContext) -> Hits:
         """Exchanges that fit the question and are not in this conversation already, as in a branch of theirs."""
         most = self._settings.recall_exchanges
         if not most or not self._facts.memory_lives or not asked.query.strip():
             return ()
-        hits = await self._recall(asked.query, most, user_id, session_id)
+        hits = await self._recall(asked.query_id)
         said = {str(each.get("content") or "").strip() for each in past.history}
-        return tuple(hit for hit in hits if hit.query.strip() not in said)
+        return tuple(hit for hit in hits if hit.query.strip() not in said)[:most]
 
     def _lacks_facts(self, facts: FactLines | None, user_id: str | None) -> bool:
         return facts is not None and self._facts.are_missing(user_id)

@@ -26,7 +26,7 @@ from local.critic.messages import RewardEvent
 from local.generator.config import GeneratorConfig
 from local.generator.fitting import PromptFitter
 from local.generator.history import END, ConversationService, NewTurn, PriorContext, StoredTurn, TaintRecord
-from local.generator.known_facts import FactsCache, ask_memory, recall
+from local.generator.known_facts import FactsCache, Recalls, ask_memory
 from local.generator.output import OutcomePublisher, TurnOutput, trace_of
 from local.generator.permissions import PermissionClient
 from local.generator.prompt import ATTACHMENTS_SHARE as SHARE
@@ -40,7 +40,7 @@ from local.generator.tool_calls import TurnContext
 from local.generator.tool_list import MOST, OfferRules, ToolListRecord, TurnOffer, kind_of
 from local.generator.tool_registry import ToolRegistry
 from local.generator.turn import SideEffectPolicy, Turn
-from local.memory.messages import UserFacts
+from local.memory.messages import MemoryRecalled, UserFacts
 from local.models.chat import ChatModel, ModelInfo
 from local.models.leases import Leases, Priority, purpose_of
 from local.models.router import Router, connect
@@ -206,6 +206,7 @@ class Respondent(Participant):
         )
         self._measured = set[str]()  # models with a known window
         self._tools, self._gate = ToolRegistry(), PermissionClient(config.hooks, config.never_called)
+        self._recalls = Recalls()
         self._facts = FactsCache(lambda user: ask_memory(self.bus, user))
         files = AttachedFiles(attachments, model, lambda name: partial(self._fitter.of(name).characters, share=SHARE))
         self._sizes = sizes or ModelSizes(model)
@@ -219,7 +220,7 @@ class Respondent(Participant):
             files,
             self._facts,
             self._known,
-            lambda *what: recall(self.bus, *what),
+            self._recalls.of,
             lambda: self._default.name,
         )
         self._side_effects: dict[str, SideEffectPolicy] = {}  # of turns that may not make every call, by query_id
@@ -340,6 +341,11 @@ class Respondent(Participant):
         self._speculations.drop_all()
         await self._facts.changed(facts.of_user)
 
+    @on(MemoryRecalled)
+    async def on_recalled(self, recalled: MemoryRecalled, envelope: Envelope) -> None:
+        """Keep what the memory has found for a query."""
+        self._recalls.receive(recalled)
+
     @on(SkillsChanged)
     async def on_skills_changed(self, changed: SkillsChanged, envelope: Envelope) -> None:
         """Fetch the skills again after a change."""
@@ -377,7 +383,7 @@ class Respondent(Participant):
             said = (*asked.history, *asked.continued)
             tainted = await self._taints.is_history_tainted(said, of_agent=asked.task is not None)
             past = PriorContext(None, asked.history, tainted)
-        question = await self._prompts.question(asked, past, date.today(), query.user_id, query.session_id)
+        question = await self._prompts.question(asked, past, date.today(), query.user_id)
         turn = Turn(question, [parse_step(step) for step in steps], self._side_effects.get(query.query_id))
         output = TurnOutput(
             self.bus, self._conversation, trace_of(query), self._settings.agent_id,

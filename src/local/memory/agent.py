@@ -19,7 +19,7 @@ from pydantic import Field
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope, Trace, new_id
 from local.bus.message import ErrorInfo, Message
-from local.bus.messages import ResponseGeneration, SessionDeleted
+from local.bus.messages import QueryReceived, ResponseGeneration, SessionDeleted
 from local.core import failpoints
 from local.core.config import Settings
 from local.core.errors import (
@@ -47,6 +47,7 @@ from local.memory.messages import (
     MemoryAnnotated,
     MemoryDeleted,
     MemoryIngested,
+    MemoryRecalled,
     MemoryRequest,
     MemoryResult,
     OutcomeRecord,
@@ -232,8 +233,7 @@ AT_ONCE = (
     "facts",
     "confirm_fact",
     "drop_fact",
-    "recall",
-)  # facts are made of exchanges later, by a model; a turn waits for a recall
+)  # facts are made of exchanges later, by a model
 BEHIND = (
     f"the latest exchanges may be missing: the memory has not caught up with the journal within {CATCH_UP_SECONDS} s"
 )
@@ -262,7 +262,6 @@ class MemoryRequestHandler:
         """Return the requested content, or an error that states why there is none."""
         work = {
             "search": self._search,
-            "recall": self._recall,
             "list": self._list,
             "get": self._get,
             "delete": self._delete,
@@ -296,10 +295,6 @@ class MemoryRequestHandler:
         )
         hits = page([recalled(hit) for hit in found.hits])
         return MemoryResult(verb=request.verb, hits=hits, nearest=scores(found.nearest), degraded=found.degraded)
-
-    async def _recall(self, request: MemoryRequest, user_id: str) -> MemoryResult:
-        found = await self._engrams.recall(user_id, request.query, limit=request.limit, not_session=request.not_session)
-        return MemoryResult(verb=request.verb, hits=page(list(map(recalled, found.hits))), degraded=found.degraded)
 
     async def _list(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         before, before_id = math.inf if request.before is None else request.before, ""
@@ -424,6 +419,9 @@ def _shown(outcome: EditOutcome) -> OutcomeRecord:
 CONSUMER = "memory"
 SESSIONS_AT_ONCE = 32
 REQUESTS_AT_ONCE = 8
+RECALLS_AT_ONCE = 8
+ASKED_AT_ONCE = 1024  # queries; of those beyond `RECALLS_AT_ONCE` nothing is recalled
+UNASKED_SECONDS, LONGEST_UNASKED_SECONDS = 2.0, 20.0  # without a question, before new exchanges are embedded
 CONTEXT_TOKENS = 32_000  # if the size of the window is unknown
 Annotation = Literal["score", "sentiment", "winner", "pinned", "restored"]
 _ANNOTATING: dict[str, Annotation] = {"pin": "pinned", "unpin": "pinned", "restore": "restored"}  # by verb
@@ -467,7 +465,8 @@ class MemoryAgent(Participant):
         self._settings, self._model, self._model_name = config, model, model_name
         self._signs_as = signs_as or model_name  # its name for people
         self._engrams, self._embedding, self._leases = engrams, embedding, leases or Leases()
-        self._quiet = QuietPeriod()
+        self._quiet, self._unasked = QuietPeriod(), QuietPeriod(UNASKED_SECONDS, LONGEST_UNASKED_SECONDS)
+        self._recalls = 0  # under way
         self._status: MemoryStatus | None = None
         self._told: dict[str, tuple[str, ...]] = {}  # the lines of each user that were last announced
         self._telling = asyncio.Lock()
@@ -502,7 +501,7 @@ class MemoryAgent(Participant):
         """Open the store; choose the embedding model, classify and finish deletions in the background."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._model.close)
-            self._engrams.embed_when(self._quiet.begins)
+            self._engrams.embed_when(self._unasked.begins)
             await stack.enter_async_context(self._engrams)
             await stack.enter_async_context(self._leases.are_open(self.bus))
             self._deletions = Deletions(self.bus, self._engrams)
@@ -536,6 +535,25 @@ class MemoryAgent(Participant):
         finally:
             self._is_announced.set()
 
+    @on(QueryReceived, concurrency=ASKED_AT_ONCE)
+    async def recall(self, asked: QueryReceived, envelope: Envelope) -> MemoryRecalled | None:
+        """Look for exchanges that fit a question while the journal stores it, because the turn may begin then. If the
+        memory is behind, nothing is recalled: that the turn waits would put the next questions behind as well.
+        """
+        self._unasked.disturbed()
+        if asked.incognito or asked.task is not None or not asked.speaks_for_user or not asked.query.strip():
+            return None
+        if self._recalls >= RECALLS_AT_ONCE:
+            return MemoryRecalled(query_id=asked.query_id)
+        self._recalls += 1
+        try:
+            found = await self._engrams.recall(
+                envelope.user_id or OWNER, asked.query, not_session=envelope.session_id or asked.session_id
+            )
+        finally:
+            self._recalls -= 1
+        return MemoryRecalled(query_id=asked.query_id, hits=page(list(map(recalled, found.hits))))
+
     @on(ResponseGeneration, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def ingest(self, response: ResponseGeneration, envelope: Envelope) -> None:
         """An answer: it is stored at once, and looked at later."""
@@ -550,6 +568,7 @@ class MemoryAgent(Participant):
             return
         failpoints.reach("memory.stored")
         self._quiet.disturbed()
+        self._unasked.disturbed()
         self._classifier.wake()
         if findings:  # the next question may need them before a model has looked at the exchange
             await self._publish_facts(exchange.user_id)
@@ -609,7 +628,9 @@ class MemoryAgent(Participant):
         return result
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """Return the error reply for a request that failed."""
+        """Return the error reply for a request that failed; for a recall that did, that nothing was found."""
+        if isinstance(message, QueryReceived):
+            return MemoryRecalled(query_id=message.query_id)
         if not isinstance(message, MemoryRequest):
             return None
         info = ErrorInfo.of(error)

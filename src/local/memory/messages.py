@@ -14,7 +14,6 @@ from local.core.files import OWNER as OWNER
 RECALLED = "engram:"  # begins the source of a tool's result that is made of engrams; the engram's id follows
 MemoryVerb = Literal[
     "search",
-    "recall",
     "list",
     "get",
     "delete",
@@ -168,16 +167,15 @@ class RecalledEngram(EngramRecord):
 
 
 class MemoryRequest(Message):
-    """The request of a tool or a frontend to the memory: search (`query`, `limit`, `not_session`, `not_since`), recall
-    (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched
-    in a tenth of a second is left out), list (`cursor` or `before`, `limit`, `only` some of them), get, delete, pin,
-    unpin (`engram_id`), notes (the assistant's current ones; `history`: also the others), restore (one of them:
-    `engram_id`), facts (`history`: also those that no longer hold), confirm_fact, drop_fact (`fact_id`, of an
-    unconfirmed one), write_fact (one of `edits`: in place of `fact_id`, or a new one), repeated (`of_session`: the
-    engrams elsewhere that had recalled content of it; `engram_id`: those that had recalled that one), export
-    (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those,
-    which are made if it `applies` them, else only checked). A `cursor` is that of the page before. It is not recorded:
-    a user's searches must not outlive the deletion of their results.
+    """The request of a tool or a frontend to the memory: search (`query`, `limit`, `not_session`, `not_since`), list
+    (`cursor` or `before`, `limit`, `only` some of them), get, delete, pin, unpin (`engram_id`), notes (the assistant's
+    current ones; `history`: also the others), restore (one of them: `engram_id`), facts (`history`: also those that no
+    longer hold), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), write_fact (one of `edits`: in place of
+    `fact_id`, or a new one), repeated (`of_session`: the engrams elsewhere that had recalled content of it;
+    `engram_id`: those that had recalled that one), export (`cursor`), embed (`texts`), entries (`cursor`: facts and
+    notes as lines of MEMORY.md), edit (`edits` of those, which are made if it `applies` them, else only checked). A
+    `cursor` is that of the page before. It is not recorded: a user's searches must not outlive the deletion of their
+    results.
     """
 
     subject = "memory.request."
@@ -227,6 +225,18 @@ class MemoryResult(Message):
     more_before: float | None = None  # of a list: the time of its last engram, null after the last page
     degraded: tuple[str, ...] = ()  # sentences on what could not be searched
     error: ErrorInfo | None = None
+
+
+class MemoryRecalled(Message):
+    """Published by the memory soon after a query is received, unless its user's words are not to be remembered: the
+    exchanges of other sessions that clearly fit the question, best first, at most three, often none. Statements that no
+    longer hold are not among them. It is not recorded: its content is stored only in the memory.
+    """
+
+    subject = "memory.recalled"
+    delivery = Delivery.EPHEMERAL
+    query_id: str
+    hits: tuple[RecalledEngram, ...] = ()
 
 
 class MemoryIngested(Message):

@@ -251,6 +251,7 @@ def _site(address: re.Match[str]) -> str:
 
 EXCHANGES_BEFORE = 2
 _GIST = 10_000  # characters; the subject of a longer text is clear by then
+_ANSWER_EMBEDDED = 280  # characters: 64 tokens of English. Its subject is clear by then, and each token costs time.
 
 
 def add_to_index(db: sqlite3.Connection, engram: sqlite3.Row) -> None:
@@ -294,8 +295,8 @@ def exchanges_after(db: sqlite3.Connection, engram: sqlite3.Row) -> list[sqlite3
 
 
 def embeddable(engram: sqlite3.Row) -> str:
-    """Return the text of an exchange to embed."""
-    return _gist(engram)
+    """Return the text of an exchange to embed: the question and the beginning of the answer."""
+    return f"{engram['query'][:_GIST]}\n{engram['answer'][:_ANSWER_EMBEDDED]}"
 
 
 def embeddable_context(before: Sequence[sqlite3.Row]) -> str:

@@ -504,6 +504,8 @@ class VectorIndexer:
         self.trouble = ""
         self._has_begun = False
         self._documents, self._questions = RecentVectors(), RecentVectors()
+        self._asked: dict[str, asyncio.Future[Any]] = {}  # questions that wait for their vectors
+        self._embedding: asyncio.Task[None] | None = None
         self._has_deleted = False
         self._has_kept = False  # an earlier process may have left vectors in the files of a large index
 
@@ -542,9 +544,30 @@ class VectorIndexer:
                 self._no_search.set()
 
     async def question(self, text: str) -> Any:
-        """The vector of a question. Raises `ModelError`."""
+        """The vector of a question: the only place where questions are embedded. All that wait for the model are
+        embedded together. Raises `ModelError`.
+        """
+        vector = self._asked.setdefault(text, asyncio.get_running_loop().create_future())
+        if self._embedding is None:
+            self._embedding = asyncio.create_task(self._embed_questions(), name="embed questions")
+        return await asyncio.shield(vector)
+
+    async def _embed_questions(self) -> None:
         assert self.embedder is not None, "no question is embedded before it was chosen"
-        return (await self._questions.of([text], self.embedder.embed_queries))[text]
+        try:
+            while self._asked:
+                asked, self._asked = self._asked, {}
+                try:
+                    made = await self._questions.of(asked, self.embedder.embed_queries)
+                except Exception as error:  # noqa: BLE001 - whatever it is, those who wait for a vector get it
+                    for vector in asked.values():
+                        vector.set_exception(error)
+                        vector.exception()  # mark it as retrieved: perhaps nobody waits for it any more
+                else:
+                    for text, vector in asked.items():
+                        vector.set_result(made[text])
+        finally:
+            self._embedding = None
 
     async def search(self, user_id: str, vector: Any, limit: int) -> list[str]:
         """Keys of a user's closest vectors, of those that are there already. Raises `IndexBroken` where none can be
@@ -577,13 +600,15 @@ class VectorIndexer:
                 await self._wait_for_work(seconds)
                 await self.moment()
         finally:
+            if self._embedding is not None:
+                self._embedding.cancel()
             await self._indexes.close()
 
     async def _keep(self) -> None:
         if await self._store.read(is_any_wanted):
             await self._begin()
             while await self._embed_some() == _BATCH:
-                pass
+                await self.moment()
             await self._keep_indexes()
             self.state = IndexerState.READY
         else:

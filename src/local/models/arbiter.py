@@ -310,16 +310,19 @@ LONGEST_SECONDS = 2.0
 
 
 class QuietPeriod:
-    """A debounce: `begins` returns half a second after the last `disturbed`, and after two seconds at the latest. All
-    callers continue at the same moment, so that they share commits and wake-ups."""
+    """A debounce: `begins` returns `quiet_seconds` after the last `disturbed`, by default half a second, and after
+    `longest_seconds` at the latest, by default two. All callers continue at the same moment, so that they share commits
+    and wake-ups."""
 
-    def __init__(self) -> None:
+    def __init__(self, quiet_seconds: float | None = None, longest_seconds: float | None = None) -> None:
+        self._quiet_seconds = QUIET_SECONDS if quiet_seconds is None else quiet_seconds
+        self._longest_seconds = LONGEST_SECONDS if longest_seconds is None else longest_seconds
         self._disturbed_at = 0.0
         self._longest_until = 0.0
         self._begins: asyncio.Event | None = None
 
     def disturbed(self) -> None:
-        """A user was answered, and may continue at once."""
+        """A user has asked, or was answered and may continue at once."""
         self._disturbed_at = asyncio.get_running_loop().time()
 
     async def begins(self) -> None:
@@ -327,13 +330,13 @@ class QuietPeriod:
         begins = self._begins
         if begins is None:
             self._begins = begins = asyncio.Event()
-            self._longest_until = asyncio.get_running_loop().time() + LONGEST_SECONDS
+            self._longest_until = asyncio.get_running_loop().time() + self._longest_seconds
             self._look()
         await begins.wait()
 
     def _look(self) -> None:
         loop = asyncio.get_running_loop()
-        begins_at = min(self._disturbed_at + QUIET_SECONDS, self._longest_until)
+        begins_at = min(self._disturbed_at + self._quiet_seconds, self._longest_until)
         if loop.time() < begins_at:
             loop.call_at(begins_at, self._look)
         elif self._begins is not None:

@@ -906,9 +906,15 @@ export interface MemoryIngested {
   respondent_id: string;
 }
 
-/** The request of a tool or a frontend to the memory: search (`query`, `limit`, `not_session`, `not_since`), recall (the same without `not_since`, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`, `only` some of them), get, delete, pin, unpin (`engram_id`), notes (the assistant's current ones; `history`: also the others), restore (one of them: `engram_id`), facts (`history`: also those that no longer hold), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), write_fact (one of `edits`: in place of `fact_id`, or a new one), repeated (`of_session`: the engrams elsewhere that had recalled content of it; `engram_id`: those that had recalled that one), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, which are made if it `applies` them, else only checked). A `cursor` is that of the page before. It is not recorded: a user's searches must not outlive the deletion of their results. */
+/** Published by the memory soon after a query is received, unless its user's words are not to be remembered: the exchanges of other sessions that clearly fit the question, best first, at most three, often none. Statements that no longer hold are not among them. It is not recorded: its content is stored only in the memory. */
+export interface MemoryRecalled {
+  query_id: string;
+  hits: RecalledEngram[];
+}
+
+/** The request of a tool or a frontend to the memory: search (`query`, `limit`, `not_session`, `not_since`), list (`cursor` or `before`, `limit`, `only` some of them), get, delete, pin, unpin (`engram_id`), notes (the assistant's current ones; `history`: also the others), restore (one of them: `engram_id`), facts (`history`: also those that no longer hold), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), write_fact (one of `edits`: in place of `fact_id`, or a new one), repeated (`of_session`: the engrams elsewhere that had recalled content of it; `engram_id`: those that had recalled that one), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, which are made if it `applies` them, else only checked). A `cursor` is that of the page before. It is not recorded: a user's searches must not outlive the deletion of their results. */
 export interface MemoryRequest {
-  verb: "search" | "recall" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "confirm_fact" | "drop_fact" | "write_fact" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
+  verb: "search" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "confirm_fact" | "drop_fact" | "write_fact" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
   query: string;
   engram_id: string;
   fact_id: number | null;
@@ -1943,6 +1949,7 @@ export interface Messages {
   "memory.classified": MemoryClassified;
   "memory.deleted": MemoryDeleted;
   "memory.ingested": MemoryIngested;
+  "memory.recalled": MemoryRecalled;
   [subject: `memory.request.${string}`]: MemoryRequest;
   [subject: `memory.result.${string}`]: MemoryResult;
   "model.progress": ModelProgress;

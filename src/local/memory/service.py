@@ -29,7 +29,7 @@ from local.memory.embeddings import Embedder
 from local.memory.facts import Classified, FactFinding, Kind, stored_fact
 from local.memory.messages import OnlySome, engram_id
 from local.memory.record import Deletion, EditOutcome, HandEdit, KeptEntry, NoteDraft
-from local.memory.search import CANDIDATES, WEIGHTS, EngramQuestion, Found, Weights, rank
+from local.memory.search import CANDIDATES, WEIGHTS, EngramQuestion, Found, Ranked, Weights, rank
 from local.memory.statements import by_hand
 from local.memory.store import (
     FILE_NAME,
@@ -436,18 +436,22 @@ class EngramService:
     async def recall(self, user_id: str, question: str, *, limit: int = 3, not_session: str | None = None) -> Found:
         """Return a user's exchanges that clearly fit a question and contain no statement that no longer holds, best
         first; often none. The words of the question are searched first. Its meaning is searched, for `RECALL_SECONDS`
-        at most, only if the words do not decide; see `recalling`.
+        at most, only if the words do not decide: embedding takes longer than all the rest. See `recalling`.
         """
         asked = EngramQuestion.of(user_id, question, self._clock(), not_session)
 
-        def by_words(db: sqlite3.Connection) -> Coverages | None:
+        def by_words(db: sqlite3.Connection) -> Coverages | Found:
             coverages = self._lexical.search(db, user_id, asked.words)
-            return coverages if recalling.may_be_clear(db, asked, coverages, self._weights) else None
+            if not recalling.may_be_clear(db, asked, coverages, self._weights):
+                return Found(())
+            ranked = self._rank(db, asked, coverages, [], None, recalling.LOOKED_AT)
+            clear = recalling.clear(question, search.explained(db, ranked.hits), limit)
+            return Found(clear) if clear else coverages
 
         with self._indexer.searching():
             coverages = await self._store.read(by_words)
-            if coverages is None:
-                return Found(())
+            if isinstance(coverages, Found):
+                return coverages
             meant = await self._by_meaning(user_id, question, RECALL_SECONDS)
             found = await self._ranked(asked, coverages, meant, recalling.LOOKED_AT)
         return Found(recalling.clear(question, found.hits, limit), found.degraded)
@@ -461,17 +465,27 @@ class EngramService:
             return await self._ranked(asked, by_words.result(), by_meaning.result(), limit)
 
     async def _ranked(self, asked: EngramQuestion, coverages: Coverages, meant: Meant, limit: int) -> Found:
-        now, user_id = self._clock(), asked.user_id
         keys, vector, degraded = meant
-        floor = 0.0 if self._indexer.embedder is None else self._indexer.embedder.relevance_floor
 
         def answer(db: sqlite3.Connection) -> Found:
-            together = search.candidates(db, asked, coverages, keys, vector)
-            weights = borne_out(db, user_id, self._weights)
-            ranked = rank(together, now=now, relevance_floor=floor, limit=limit, weights=weights)
+            ranked = self._rank(db, asked, coverages, keys, vector, limit)
             return Found(search.explained(db, ranked.hits), degraded, ranked.nearest)
 
         return await self._store.read(answer)
+
+    def _rank(
+        self,
+        db: sqlite3.Connection,
+        asked: EngramQuestion,
+        coverages: Coverages,
+        keys: Sequence[str],
+        vector: Vectors | None,
+        limit: int,
+    ) -> Ranked:
+        together = search.candidates(db, asked, coverages, keys, vector)
+        weights = borne_out(db, asked.user_id, self._weights)
+        floor = 0.0 if self._indexer.embedder is None else self._indexer.embedder.relevance_floor
+        return rank(together, now=self._clock(), relevance_floor=floor, limit=limit, weights=weights)
 
     async def get(self, user_id: str, engram_id: str) -> Engram:
         """An engram of a user's."""

@@ -14,9 +14,11 @@ import pytest
 from local.bus.envelope import Envelope, Trace
 from local.bus.messages import CHANGED, ContextProvided, QueryReceived, ResponseGeneration, parted
 from local.generator import known_facts
+from local.generator.hints import ANSWER
 from local.memory.messages import FactRecord, MemoryRecalled, MemoryRequest, MemoryResult, RecalledEngram, UserFacts
 from local.models.chat import ToolCall
 from local.runtime.participant import Participant, Settingless, on
+from local.tools.tool import Tool
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 ALLERGY = "allergies: hazelnuts, severely (said 2026-11-01)"
@@ -32,6 +34,7 @@ class Memory(Participant):
         super().__init__(Settingless())
         self.lines: dict[str, tuple[str, ...]] = {}
         self.hits: tuple[RecalledEngram, ...] = ()
+        self.kinds: dict[str, float] = {}
         self.may_recall = asyncio.Event()
         self.may_recall.set()
 
@@ -42,10 +45,22 @@ class Memory(Participant):
 
     @on(MemoryRequest, concurrency=8)
     async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
+        if request.verb == "kinds":
+            return MemoryResult(verb="kinds", kinds=self.kinds)
         lines = self.lines.get(envelope.user_id or "", ())
         slots = dict.fromkeys(line.partition(":")[0] for line in lines)
         facts = tuple(FactRecord(slot=slot, value="", stated_at=1.0, engram_id=f"{slot}-engram") for slot in slots)
         return MemoryResult(verb="facts", lines=lines, facts=facts)
+
+
+class SearchTool(Tool):
+    """Search the web."""
+
+    name = "web_search"
+    safety = "L0"
+
+    async def run(self, query: str) -> str:
+        return query
 
 
 @pytest.fixture
@@ -189,7 +204,7 @@ async def test_facts_of_a_user_are_before_the_model_as_they_are_now_and_another_
         {"history": ({"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Yes?"})},
     )):  # fmt: skip
         asked = await ask("A cake?", f"private{number}", session=f"private{number}", **fields)
-        assert "walnuts" not in asked and "Brompton" not in asked and asked.endswith("]\n\nA cake?")
+        assert "walnuts" not in asked and "Brompton" not in asked and asked == "A cake?"
     assert len(stage.frontend.of(ContextProvided)) == told
 
 
@@ -207,3 +222,24 @@ async def test_untrusted_content_taints_the_turn_that_recalls_it_and_has_no_mark
     assert "<|" not in asked and hidden not in asked and "hazelnuts" not in asked
     response = await stage.frontend.hears(ResponseGeneration, query_id="q1")
     assert response.tainted and response.degraded == ()
+
+
+async def test_the_last_line_of_a_guided_model_s_question_says_what_to_do_and_stays_in_later_prompts(
+    serve: Any, ask: Any, memory: Memory, stage: Any
+) -> None:
+    memory.kinds = {"": 0.9, "web_search": 0.1}
+    await serve(guidance="always")
+    await stage.tool(SearchTool(Settingless()))
+    first = await ask("What is the capital of France?", "q1")
+    assert first == f"What is the capital of France?\n{ANSWER}"
+    told = await stage.frontend.hears(ContextProvided, query_id="q1")
+    assert told.hint == ANSWER
+    memory.kinds = {}
+    assert await ask("And of Italy?", "q2") == "And of Italy?"
+    assert first in [each["content"] for each in stage.model.asked[-1].sent]
+
+
+async def test_a_model_of_unknown_size_is_not_guided(serve: Any, ask: Any, memory: Memory, stage: Any) -> None:
+    memory.kinds = {"": 0.9, "web_search": 0.1}
+    await serve()
+    assert await ask("What is the capital of France?", "q1") == "What is the capital of France?"

@@ -124,6 +124,13 @@ def test_a_call_is_held_from_the_line_on_which_it_begins(begin: str, size: int) 
     assert said.rstrip("\n") == words and ROLL_CALL in held
 
 
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("before", ["I roll: ", "Well [1], (two)\nthree: ", "Use the tool `roll` so: "])
+@pytest.mark.parametrize("call", [ROLL_CALL, f"<tool_call>{ROLL_CALL}</tool_call>", f"```json\n{ROLL_CALL}\n```"])
+def test_a_call_in_the_middle_of_a_line_is_held_with_all_that_follows(before: str, call: str, size: int) -> None:
+    assert passed_on(f"{before}{call} and then I tell you.", size) == (before, f"{call} and then I tell you.")
+
+
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
 @pytest.mark.parametrize(
     "answer",

@@ -45,9 +45,11 @@ from local.generator.turn import (
     NOT_DONE,
     NOT_REMEMBERED,
     NOT_THERE,
+    READ_PAGE,
     SAY_SOMETHING,
     SideEffectPolicy,
     Turn,
+    closing_line,
     denial_key,
     planned,
     settle_here,
@@ -380,6 +382,22 @@ def test_a_guided_model_reads_behind_each_round_what_to_do_with_it(outcome: dict
     run_tools(made)
     assert asked(made)[: len(first)] == first  # what a server has in its cache
     assert asked(made)[-1]["content"] == FROM_RESULT.format(query="What is it?")
+
+
+@pytest.mark.parametrize(
+    ("query", "line"),
+    [
+        ("Summarise the top result for knots.", READ_PAGE),
+        ("Who won?", FROM_RESULT),
+    ],
+)
+def test_behind_a_search_a_guided_model_that_is_asked_for_a_page_is_told_its_address(query: str, line: str) -> None:
+    record = ToolCallRecord(
+        call_id="q:0:0", tool="web_search", args={}, result="found", sources=("https://a.example/",)
+    )
+    said = line.format(query=query, link="https://a.example/")
+    assert closing_line([record], query, may_fetch=True) == said
+    assert closing_line([record], query) == FROM_RESULT.format(query=query)
 
 
 def test_a_guided_model_s_equal_call_is_not_made_again_and_ends_the_calls() -> None:

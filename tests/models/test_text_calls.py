@@ -179,6 +179,18 @@ def test_a_call_that_cannot_be_made_is_a_call_unless_json_was_asked_for(content:
     assert names(content, "Show me a tool call.") == []
 
 
+@pytest.mark.parametrize("before", ["", "To find the weather, I call the tool. ", "First [1]:\n\n* {x}\n"])
+@pytest.mark.parametrize("after", ["", " That will give the current weather.", "\n\nPlease wait … {y}"])
+@pytest.mark.parametrize(
+    "call",
+    [X, f"<tool_call>\n{X}\n</tool_call>", f"```json\n{X}\n```", f"`{X}`", X.replace("{", "{{").replace("}", "}}")],
+)
+def test_a_call_between_words_is_found_where_it_is_looked_for(before: str, call: str, after: str) -> None:
+    content = f"{before}{call}{after}"
+    assert find_text_calls(content, TOOLS, among_words=True) == [ToolCall("web_search", {"query": "x"})]
+    assert find_text_calls(f"{before}Look: {call}{after}", TOOLS, "Show me a tool call.", among_words=True) == []
+
+
 def test_where_json_is_asked_for_a_call_of_a_tool_that_there_is_stays_one() -> None:
     assert names(X, "Search for JSON.") == ["web_search"]
     assert names(f"This is how:\n{X}", "Show me the JSON of a call") == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -13,6 +13,7 @@ from local.generator.steps import OUTPUT_BYTES, TurnLimits
 from local.hooks.messages import HookSettings
 
 DEFAULT_PROMPT = "default"
+GUIDED_BELOW = 4.0  # billions of parameters; larger models could not be measured
 
 
 class OfferSettings(Settings):
@@ -53,6 +54,7 @@ class GeneratorConfig(Settings):
     make_titles: bool = True
     tell_facts: bool = True
     recall_exchanges: int = Field(3, ge=0, le=3)
+    guidance: Literal["auto", "always", "never"] = "auto"
     system_prompt: str | None = None  # nothing: the one for models of this size
     prompts: dict[str, str] = Field({})
     prompt: str = DEFAULT_PROMPT
@@ -74,6 +76,11 @@ class GeneratorConfig(Settings):
         if name not in known:
             raise ValueError(f"there is no prompt {name!r}; {suggestion(name, known)}")
         return name
+
+    def guides(self, parameters: float | None) -> bool:
+        """Whether a model with so many billions of parameters is guided; None is an unknown number."""
+        is_small = parameters is not None and parameters < GUIDED_BELOW
+        return self.guidance == "always" or (self.guidance == "auto" and is_small)
 
     @property
     def limits(self) -> TurnLimits:

@@ -60,7 +60,7 @@ class FactsCache:
     is starting.
     """
 
-    publishes = ("memory.request.facts",)
+    publishes = ("memory.request.facts", "memory.request.kinds")
 
     def __init__(
         self, ask: Callable[[str], Awaitable[FactLines | None]], clock: Callable[[], float] = time.monotonic
@@ -97,6 +97,10 @@ class FactsCache:
     def memory_lives(self) -> bool:
         """Whether there is a memory that can be asked."""
         return self._presence.lives
+
+    async def memory_within(self, seconds: float) -> bool:
+        """Whether there is a memory that can be asked, waiting so long for it."""
+        return await self._presence.lives_within(seconds)
 
     def known(self, user_id: str | None) -> FactLines:
         """A user's lines without asking."""
@@ -195,6 +199,16 @@ async def ask_memory(bus: Bus, user: str) -> FactLines | None:
         if fact.superseded_at is None:
             engrams[slot] = (*engrams.get(slot, ()), fact.engram_id)
     return FactLines(presentable(result.lines), engrams)
+
+
+async def ask_kinds(bus: Bus, question: str, seconds: float = RECALL_SECONDS) -> Mapping[str, float]:
+    """Return the memory's scores of what a question asks for; none if it does not answer in time."""
+    try:
+        result = await bus.request(MemoryRequest(verb="kinds", query=question), MemoryResult, seconds, Trace(new_id()))
+    except LocalError as error:
+        log.debug("what the question asks for is not known: %s", error)
+        return {}
+    return result.kinds
 
 
 def recalled_item(hit: RecalledEngram) -> ContextItem:

@@ -35,8 +35,10 @@ from local.core.excerpts import excerpt
 from local.core.owner_texts import SourcedText, StandingTextFiles, StandingTexts
 from local.generator.config import GeneratorConfig
 from local.generator.context import Attached, Exchange, PromptParts, Summary, TokenMeter, size_of
+from local.generator.hints import LONGEST, hint
 from local.generator.history import PriorContext
 from local.generator.known_facts import FactLines, FactsCache, recalled_item, shortened
+from local.generator.short_schemas import TABLE
 from local.generator.steps import NOT_TOLD, TurnInput
 from local.memory.messages import OWNER, RecalledEngram
 from local.models.chat import ChatModel, Json
@@ -520,6 +522,11 @@ async def recall_nothing(query_id: str) -> Hits:
     return ()
 
 
+async def nothing_known(question: str) -> Mapping[str, float]:
+    """Return no scores, where there is no memory."""
+    return {}
+
+
 class PromptBuilder:
     """The builder of one respondent's prompts. Facts of the user and recalled exchanges are only added to conversations
     that are stored here: one that a client sends has its own context.
@@ -534,11 +541,12 @@ class PromptBuilder:
         known: PromptKnowledge,
         recall: Recall = recall_nothing,
         default: Callable[[], str] | None = None,
+        kinds: Callable[[str], Awaitable[Mapping[str, float]]] = nothing_known,
     ) -> None:
         """`recall(query_id)` returns exchanges of the user's other sessions that fit a query. `default` names the
-        model that answers if none was chosen; by default that of the settings.
+        model that answers if none was chosen; by default that of the settings. `kinds` scores what a question asks for.
         """
-        self._recall = recall
+        self._recall, self._kinds = recall, kinds
         self._settings, self._respondent_id = settings, respondent_id
         self._default = default or (lambda: settings.model)
         self._files, self._facts, self._known = files, facts, known
@@ -576,6 +584,9 @@ class PromptBuilder:
         is_ours = asked.speaks_for_user
         is_known = is_ours and not asked.incognito and asked.task is None
         recalling = asyncio.create_task(self._recalled(asked, past)) if is_known else None
+        await self._known.sizes.ask(model)
+        is_guided = self._settings.guides(self._known.sizes.parameters(model))
+        hinting = asyncio.create_task(self._hint(asked.query, options)) if is_guided and is_ours else None
         try:
             attached = await self._files.read(asked.attachments, asked.query, model)
             if attached.images:
@@ -586,14 +597,18 @@ class PromptBuilder:
                 await self._known.skills.settled()
             texts = await self._texts(user_id) if is_ours else NOTHING
             hits = await recalling if recalling is not None else ()
+            line = await hinting if hinting is not None else ""
         finally:
-            if recalling is not None:
-                recalling.cancel()
+            for task in filter(None, (recalling, hinting)):
+                task.cancel()
         await self._known.sizes.ask(model)
         inputs = self._inputs(_first_day(past, today), user_id, options, texts, model)
         summary = Summary() if past.summary is None else Summary.from_json(past.summary)
         prelude = compose(inputs, past.history)
         context = self._context(asked, inputs, today, facts, hits, attached, user_id)
+        if line:
+            said = ContextItem(kind="hint", key=asked.query_id, text=line)
+            context = replace(context, items=(*context.items, said))
         beginning = PromptParts.beginning(
             prelude, asked.query, summary, attached, context=context, sent=past.sent, ended=past.ended
         )
@@ -626,6 +641,7 @@ class PromptBuilder:
             notes=(NOT_TOLD,) if self._lacks_facts(facts, user_id) else (),
             model=model,
             today=date_line(today),
+            guided=self._settings.guides(self._known.sizes.parameters(model)),
         )
 
     async def _recalled(self, asked: QueryReceived, past: PriorContext) -> Hits:
@@ -636,6 +652,14 @@ class PromptBuilder:
         hits = await self._recall(asked.query_id)
         said = {str(each.get("content") or "").strip() for each in past.history}
         return tuple(hit for hit in hits if hit.query.strip() not in said)[:most]
+
+    async def _hint(self, question: str, options: AnswerOptions | None) -> str:
+        """The line behind a question: see `hint`."""
+        tools = {name for name in self._known.offered() if options is None or options.offers(name)}
+        if not tools or not question.strip() or (options is not None and options.functions):
+            return ""
+        lives = self._facts.memory_lives and len(question) <= LONGEST
+        return hint(question, await self._kinds(question) if lives else {}, tools & set(TABLE[SMALL]))
 
     def _lacks_facts(self, facts: FactLines | None, user_id: str | None) -> bool:
         return facts is not None and self._facts.are_missing(user_id)

@@ -26,7 +26,7 @@ from local.critic.messages import RewardEvent
 from local.generator.config import GeneratorConfig
 from local.generator.fitting import PromptFitter
 from local.generator.history import END, ConversationService, NewTurn, PriorContext, StoredTurn, TaintRecord
-from local.generator.known_facts import FactsCache, Recalls, ask_memory
+from local.generator.known_facts import FactsCache, Recalls, ask_kinds, ask_memory
 from local.generator.output import OutcomePublisher, TurnOutput, trace_of
 from local.generator.permissions import PermissionClient
 from local.generator.prompt import ATTACHMENTS_SHARE as SHARE
@@ -159,6 +159,7 @@ class WarmUp:
         self._has_problem.set()
 
 
+MEMORY_SECONDS = 60.0  # for the memory to start, and to learn from its examples
 YOUNG_SECONDS = 3.0  # of a process, in which its first turns wait for the tools that there were before it
 
 
@@ -222,7 +223,9 @@ class Respondent(Participant):
             self._known,
             self._recalls.of,
             lambda: self._default.name,
+            lambda question: ask_kinds(self.bus, question),
         )
+        self._learning: asyncio.Task[None] | None = None
         self._side_effects: dict[str, SideEffectPolicy] = {}  # of turns that may not make every call, by query_id
         self._rewards = RunningReward(conversation, self.policy.respondent_id)
         self._speculations = Speculations(conversation, self._runner)
@@ -271,6 +274,7 @@ class Respondent(Participant):
             watching = self._warm_up.watch(partial(warm_up, self._learn_model))
             warming_up = asyncio.create_task(watching, name="warm up")
             stack.callback(warming_up.cancel)
+            stack.callback(lambda: self._learning and self._learning.cancel())
             await stack.enter_async_context(self._skills.is_open())
             await stack.enter_async_context(self._leases.are_open(self.bus))
             await stack.enter_async_context(self._fitter.is_open())
@@ -471,7 +475,14 @@ class Respondent(Participant):
 
     def _learn_model(self, info: ModelInfo) -> None:
         self._sizes.learn(self._default.name, info)
+        if self._settings.guides(info.parameters) and self._learning is None:
+            self._learning = asyncio.create_task(self._learn_kinds(), name="learn what questions ask for")
         self._fitter.of(self._default.name).window.at_most(info.context_length or self._settings.num_ctx)
+
+    async def _learn_kinds(self) -> None:
+        """Have the memory learn from its examples what questions ask for, before the first question comes."""
+        if await self._facts.memory_within(MEMORY_SECONDS):
+            await ask_kinds(self.bus, "Hello!", MEMORY_SECONDS)
 
     def _dead(self, envelope: Envelope, kind: str, message: str) -> BusDead:
         error = ErrorInfo(kind=kind, message=message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from functools import cached_property, partial
@@ -32,10 +33,13 @@ from local.permissions.messages import QUESTIONS_OF_THE_MODEL
 # The model's content without tool calls written as text: their JSON is not shown to users.
 
 
+_MAY_BEGIN = re.compile(r"[{\[<`]")
+
+
 class HeldCall:
     """A buffer for content that may be a tool call written as text: passes the deltas of one message on, but holds
-    content back from a line that begins like a call until it is clear that it is none. `text` is the held content; at
-    the end of the message the caller knows whether it was a call.
+    content back from what begins like a call until it is clear that it is none. `text` is the held content; at the end
+    of the message the caller knows whether it was a call.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -60,9 +64,17 @@ class HeldCall:
             if self._begins_line and may_be_call(self.text, self._names):
                 break
             line, end, rest = self.text.partition("\n")
+            if (begin := self._call_in(line + end + rest, len(line))) is not None:
+                said, self.text, self._begins_line = said + self.text[:begin], self.text[begin:], True
+                break
             said += line + end
             self.text, self._begins_line = rest, bool(end)
         return said
+
+    @staticmethod
+    def _call_in(text: str, end: int) -> int | None:
+        """Where a call may begin within the first line of a text, which has that end; None if nowhere."""
+        return next((m.start() for m in _MAY_BEGIN.finditer(text, 0, end) if may_be_call(text[m.start() :])), None)
 
 
 log = logging.getLogger(__name__)

@@ -35,7 +35,12 @@ _LARGE = (
 
 TABLE: Final[Mapping[Tier, tuple[str, ...]]] = {Tier.SMALL: _SMALL, Tier.MID: _MID, Tier.LARGE: _LARGE}
 ARGUMENTS: Final[Mapping[Tier, Mapping[str, tuple[str, ...]]]] = {
-    Tier.SMALL: {"search_memory": ("query",), "read_file": ("path",), "list_files": ("path",)},
+    Tier.SMALL: {
+        "search_memory": ("query",),
+        "web_fetch": ("url",),
+        "read_file": ("path",),
+        "list_files": ("path",),
+    },
     Tier.MID: {
         "search_memory": ("query",),
         "list_files": ("path", "pattern"),

@@ -403,6 +403,7 @@ class TurnInput:
     task: AgentTask | None = None  # where a model has asked it of an agent, and no user
     model: str = ""  # the one that answers
     today: str = ""  # the date, in words that are no secret
+    guided: bool = False  # whether the last line of its prompts tells the model what to do
 
     @property
     def spoken(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -396,18 +397,26 @@ SAY_SOMETHING = "Your last message was empty. Answer the question in plain text.
 
 # The line that a guided model reads behind each round of results: small models follow what stands last [m].
 FROM_RESULT = "Answer in words, from this result: {query}"
+READ_PAGE = "Call web_fetch with {link}, then answer: {query}"
 NOT_REMEMBERED = "This is not remembered. Say so in words: {query}"
 NOT_ALLOWED = "The user did not allow it, so it was not done. Say so in words: {query}"
 NOT_THERE = "There is no such tool. Answer in words: {query}"
 NOT_DONE = "That was not done. Say so in words: {query}"
 FAILED = "That did not work. Correct the call, or say in words what did not work: {query}"
 IN_WORDS = "Answer in words, with what you have: {query}"
+SEARCH, FETCH = "web_search", "web_fetch"
+_WANTS_PAGE = re.compile(r"\b(?:pages?|web ?sites?|sites?|articles?|links?|top result|summari[sz]e|read)\b", re.I)
 LONGEST_REPEATED = 400  # characters of a question; a longer one is not repeated whole
 
 
-def closing_line(records: Sequence[ToolCallRecord], query: str) -> str:
-    """Return the line behind the results of a round of calls, which repeats the question."""
+def closing_line(records: Sequence[ToolCallRecord], query: str, *, may_fetch: bool = False) -> str:
+    """Return the line behind the results of a round of calls, which repeats the question. Behind the results of a
+    search it names the first page, if the question is about the content of a page, which the model may fetch.
+    """
     kinds = {record.error.kind if record.error else "" for record in records}
+    links = [link for record in records if record.tool == SEARCH for link in (*record.sources, *record.links)]
+    if links and may_fetch and _WANTS_PAGE.search(query):
+        return _asking(READ_PAGE, query, links[0])
     if kinds <= {"denied", "not_granted"}:
         text = NOT_ALLOWED
     elif kinds <= _REFUSED:
@@ -423,8 +432,9 @@ def closing_line(records: Sequence[ToolCallRecord], query: str) -> str:
     return _asking(text, query)
 
 
-def _asking(text: str, query: str) -> str:
-    return text.format(query=query if len(query) <= LONGEST_REPEATED else f"{query[:LONGEST_REPEATED]}…")
+def _asking(text: str, query: str, link: str = "") -> str:
+    asked = query if len(query) <= LONGEST_REPEATED else f"{query[:LONGEST_REPEATED]}…"
+    return text.format(query=asked, link=link)
 
 
 class Turn:
@@ -439,7 +449,7 @@ class Turn:
         self.steps: list[Step] = list(steps)
         self.acts = False  # whether it is offered a tool that does more than read
         self.is_small = False  # whether its model is
-        self.is_guided = False  # whether its model is so small that a line behind each round says what to do
+        self.is_guided = question.guided
         self.listed: frozenset[str] | None = None  # the tools in its model's prompt; None: all that it may call
         self.on_change: Callable[[TurnState, TurnAction, TurnState], None] = lambda before, action, after: None
         self._machine: Machine[TurnState, TurnAction] = Machine(
@@ -536,7 +546,9 @@ class Turn:
         for step in self.steps:
             messages += step.as_messages()
             if isinstance(step, ToolStep):
-                messages.append({"role": "user", "content": closing_line(step.records, query)})
+                may_fetch = self.listed is not None and FETCH in self.listed
+                line = closing_line(step.records, query, may_fetch=may_fetch)
+                messages.append({"role": "user", "content": line})
         return messages
 
     @property
@@ -575,7 +587,8 @@ class Turn:
         wants_form = options is not None and options.form is not None
         if self.calls or (wants_form and not functions):
             return []
-        calls = find_text_calls(self.content, functions, "JSON" if wants_form else self.question.query)
+        question = "JSON" if wants_form else self.question.query
+        calls = find_text_calls(self.content, functions, question, among_words=self.is_small)
         is_repeating = self.is_small and calls and in_vain(self.steps, calls[0].name)
         return calls[:1] if is_repeating else calls  # the later ones are guesses
 

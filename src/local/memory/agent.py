@@ -230,6 +230,7 @@ class EmbeddingChoice:
 CATCH_UP_SECONDS = 0.5
 AT_ONCE = (
     "embed",
+    "kinds",
     "facts",
     "confirm_fact",
     "drop_fact",
@@ -274,6 +275,7 @@ class MemoryRequestHandler:
             "repeated": self._repeated,
             "export": self._export,
             "embed": self._embed,
+            "kinds": self._kinds,
             "notes": self._notes,
             "restore": self._restore,
             "entries": self._entries,
@@ -397,6 +399,9 @@ class MemoryRequestHandler:
         else:
             outcomes = await self._engrams.compare_edits(user_id, edits)
         return MemoryResult(verb=request.verb, outcomes=tuple(map(_shown, outcomes)))
+
+    async def _kinds(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        return MemoryResult(verb=request.verb, kinds=await self._engrams.kinds_of(request.query))
 
     async def _embed(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         """Vectors of texts that are kept nowhere."""

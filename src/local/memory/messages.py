@@ -26,6 +26,7 @@ MemoryVerb = Literal[
     "repeated",
     "export",
     "embed",
+    "kinds",
     "notes",
     "restore",
     "entries",
@@ -172,7 +173,8 @@ class MemoryRequest(Message):
     current ones; `history`: also the others), restore (one of them: `engram_id`), facts (`history`: also those that no
     longer hold), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), write_fact (one of `edits`: in place of
     `fact_id`, or a new one), repeated (`of_session`: the engrams elsewhere that had recalled content of it;
-    `engram_id`: those that had recalled that one), export (`cursor`), embed (`texts`), entries (`cursor`: facts and
+    `engram_id`: those that had recalled that one), export (`cursor`), embed (`texts`), kinds (the score of the
+    question `query` for each tool that it may ask for, and for none: ""), entries (`cursor`: facts and
     notes as lines of MEMORY.md), edit (`edits` of those, which are made if it `applies` them, else only checked). A
     `cursor` is that of the page before. It is not recorded: a user's searches must not outlive the deletion of their
     results.
@@ -220,6 +222,7 @@ class MemoryResult(Message):
     pinned: tuple[str, ...] = ()  # of facts: those of the lines that come from pins
     left_out: tuple[str, ...] = ()  # of facts: pinned engrams without room among those lines
     vectors: tuple[tuple[float, ...], ...] = ()  # of length 1, one for each text
+    kinds: dict[str, float] = Field({})
     embedded_by: str = ""  # the model that has made them
     cursor: str = ""  # of the next page, empty after the last
     more_before: float | None = None  # of a list: the time of its last engram, null after the last page

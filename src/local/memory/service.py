@@ -28,6 +28,7 @@ from local.memory import search as recalling
 from local.memory.embeddings import Embedder
 from local.memory.facts import Classified, FactFinding, Kind, stored_fact
 from local.memory.messages import OnlySome, engram_id
+from local.memory.question_kinds import QuestionKinds
 from local.memory.record import Deletion, EditOutcome, HandEdit, KeptEntry, NoteDraft
 from local.memory.search import CANDIDATES, WEIGHTS, EngramQuestion, Found, Ranked, Weights, rank
 from local.memory.statements import by_hand
@@ -363,6 +364,7 @@ class EngramService:
             self.use(embedder)
         self._lexical, self._weights = LexicalSearch(), WEIGHTS
         self._comparisons = set[asyncio.Task[tuple[list[str], Any, str]]]()  # by meaning, that are under way
+        self._kinds: QuestionKinds | None = None
 
     async def __aenter__(self) -> Self:
         self._lock = await open_patiently(lambda: _locked(self._directory))
@@ -455,6 +457,18 @@ class EngramService:
             meant = await self._by_meaning(user_id, question, RECALL_SECONDS)
             found = await self._ranked(asked, coverages, meant, recalling.LOOKED_AT)
         return Found(recalling.clear(question, found.hits, limit), found.degraded)
+
+    async def kinds_of(self, question: str) -> dict[str, float]:
+        """Return a question's score for each tool that it may ask for, and for none: see `QuestionKinds`. Its vector is
+        the one that a recall takes. Raises `ModelError` while no embedding model can be used.
+        """
+        embedder = self._indexer.embedder
+        if embedder is None:
+            raise ModelError("the embedding model is not chosen yet; try again", kind="unavailable")
+        if self._kinds is None:
+            self._kinds = QuestionKinds(embedder.embed_queries)
+        with self._indexer.searching():
+            return await self._kinds.scores(await self._indexer.question(question))
 
     async def _find(self, asked: EngramQuestion, question: str, limit: int, seconds: float) -> Found:
         """`seconds` is how long the search by meaning is waited for."""

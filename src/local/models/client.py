@@ -315,12 +315,15 @@ _ASKS_FOR_JSON = re.compile(r"json|yaml|schema|payload|(?:tool|function)s?.?call
 _DECODER = json.JSONDecoder(strict=False)  # line ends in texts are read
 
 
-def find_text_calls(content: str, tools: Sequence[Json], question: str = "") -> list[ToolCall]:
+def find_text_calls(
+    content: str, tools: Sequence[Json], question: str = "", *, among_words: bool = False
+) -> list[ToolCall]:
     """Return the calls that `content` consists of, in order; none if it is an answer.
 
     `tools` (as in `ChatModel.chat`) may be called. Calls of others are found, too, if their form leaves no doubt,
     unless the `question` asks for JSON or for a call to be shown: then only calls of `tools` with fitting arguments,
-    and hardly any other words, are calls.
+    and hardly any other words, are calls. `among_words`: calls of `tools` with fitting arguments count wherever they
+    are, as small models talk around them.
     """
     content = content.strip()
     if not content or len(content) > _LONGEST_CONTENT:
@@ -333,7 +336,11 @@ def find_text_calls(content: str, tools: Sequence[Json], question: str = "") -> 
         formal = all(is_formal for *_, is_formal in named)
         if (fitting and is_alone) or ((fitting or formal) and not is_strict):
             return calls
-    return []
+    if not among_words or is_strict:
+        return []
+    named = _calls_among_words(_without_doubled_braces(content))
+    calls = [ToolCall(name.removeprefix("functions."), arguments) for name, arguments, _ in named]
+    return [call for call in calls if call.name in schemas and fits(call.arguments, schemas[call.name])]
 
 
 Read = tuple[str, Json, bool]  # name, arguments, and whether it can be nothing but a call
@@ -389,6 +396,19 @@ def _json_calls(text: str) -> tuple[list[Read], str, str] | None:
         calls += named
         at = read[1]
     return (calls, " ".join(words).strip(), _words(text[at:]).strip(".}")) if calls else None
+
+
+def _calls_among_words(text: str) -> list[Read]:
+    """Return the calls in the JSON values of a text; other values are words."""
+    calls, at = list[Read](), 0
+    for _ in range(_MOST_VALUES):
+        if (match := _OPENING.search(text, at)) is None:
+            break
+        read = _value_at(text, match.start())
+        named = None if read is None else _named(read[0])
+        calls += named or []
+        at = match.end() if read is None or named is None else read[1]
+    return calls
 
 
 def _words(text: str) -> str:

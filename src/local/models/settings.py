@@ -213,6 +213,11 @@ class ModelSizes:
             return Tier(stated)
         return tier_of(self._known.get(name) if stated is None else stated)
 
+    def parameters(self, name: str) -> float | None:
+        """Return the billions of parameters of a model by what is known now; None if unknown."""
+        stated = self._stated(name)
+        return stated if isinstance(stated, int | float) else self._known.get(name)
+
     def is_known(self, name: str) -> bool:
         """Whether the owner or the server has described that model, even with an unknown size."""
         return self._stated(name) is not None or name in self._known

@@ -91,7 +91,7 @@ def configured(
         texts.problems,
         PromptInputs(
             role=SourcedText(settings.prompt_origin, settings.instructions),
-            today=date.today(),
+            day=date.today(),
             tier=_tier(settings.model, layers),
             tools=tuple(sorted(tools)),
             mode=mode,

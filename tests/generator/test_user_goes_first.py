@@ -8,12 +8,19 @@ from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
 from local.bus.bus import Bus
-from local.bus.messages import GenerationToken, ResponseGeneration
+from local.bus.messages import (
+    ConversationRequest,
+    ConversationResult,
+    GenerationToken,
+    ModelUsed,
+    ResponseGeneration,
+)
 from local.generator.agent import GeneratorAgent
 from local.generator.config import GeneratorConfig
 from local.generator.history import ConversationService
 from local.models.arbiter import Arbiter, ArbiterConfig
 from local.models.chat import ContentDelta, Delta, Done, Json, ModelInfo, Usage
+from local.models.lease_messages import LeaseState
 from local.models.leases import Leases
 
 GRADE: list[Json] = [{"role": "user", "content": "Grade it."}]
@@ -77,3 +84,27 @@ async def test_a_users_turn_ends_a_background_call_and_goes_before_all_that_wait
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+
+
+async def test_what_background_calls_have_evicted_is_asked_for_again_for_one_token(stage: Any) -> None:
+    model = stage.model
+    await stage.serve(Arbiter(ArbiterConfig()))
+    config = GeneratorConfig(model="gemma", think=False, make_titles=False)
+    await stage.serve(GeneratorAgent(config, model, ConversationService(stage.database)))
+    evicted = LeaseState(server="default", slots=1, restore="gemma")
+    for query_id, incognito in (("q1", False), ("q2", True)):
+        model.will_say("Yes.", to=query_id)
+        await stage.frontend.ask(query_id, query_id, session=query_id, incognito=incognito)
+        await stage.frontend.hears(ResponseGeneration, query_id=query_id)
+    model.will_say("Y", to="q1")
+    await stage.frontend.bus.publish(evicted)
+    await stage.frontend.hears(ModelUsed, purpose="restore")
+    first, _, again = model.asked
+    assert (again.messages, again.tools) == (first.messages, first.tools)  # nothing of the incognito conversation
+    assert again.options == first.options | {"num_predict": 1}
+    await stage.frontend.bus.request(ConversationRequest(verb="delete", key="q1"), ConversationResult, 15)
+    await stage.frontend.bus.publish(evicted)
+    model.will_say("Yes.", to="q3")
+    await stage.frontend.ask("q3", "q3", session="q3")
+    await stage.frontend.hears(ResponseGeneration, query_id="q3")
+    assert len(model.asked) == 4

@@ -9,7 +9,7 @@ import pytest
 from local.core.errors import ModelError
 from local.core.routing import Endpoint, MaxTools, ModelsConfig, Provider, Routing
 from local.models.chat import ModelInfo
-from local.models.leases import loses_prefix
+from local.models.leases import has_prefixes, is_unloaded, loses_prefix
 from local.models.ollama import billions
 from local.models.openai import known
 from local.models.settings import ModelSizes, Tier, tier_of
@@ -105,7 +105,8 @@ def routing(endpoint: Endpoint, args: tuple[str, ...] | None = None) -> Routing:
 @pytest.mark.parametrize(
     ("args", "loses"),
     [
-        (("--parallel", "1"), True),
+        ((), False),  # the cache is one of our own arguments
+        (("--parallel", "1"), False),
         (("--parallel", "1", "--cache-ram", "0"), True),
         (("--parallel", "1", "--cache-ram", "1024"), False),
         (("--parallel", "1", "--cache-ram=-1"), False),
@@ -133,6 +134,23 @@ async def test_one_that_does_not_answer_is_not_known() -> None:
 
 async def test_ollama_may_lose_it_and_servers_on_the_internet_and_the_stand_in_do_not_matter() -> None:
     ollama, cloud = Endpoint(kind="ollama", url="http://127.0.0.1:1"), "https://api.example.com/v1"
-    assert await loses_prefix(routing(ollama), "server") is True
-    assert await loses_prefix(routing(Endpoint(kind="openai", url=cloud, allow_cloud=True)), "server") is False
-    assert await loses_prefix(Routing.to_one("stand_in", ollama), "stand_in") is False
+    assert has_prefixes(routing(ollama), "server") and await loses_prefix(routing(ollama), "server") is True
+    assert not has_prefixes(routing(Endpoint(kind="openai", url=cloud, allow_cloud=True)), "server")
+    assert not has_prefixes(Routing.to_one("stand_in", ollama), "stand_in")
+
+
+@pytest.mark.parametrize(
+    ("told", "gone"),
+    [
+        ({"models": [{"model": "gemma:latest"}]}, False),
+        ({"models": [{"model": "judge"}]}, True),
+        ({"models": []}, True),
+        ({}, None),
+    ],
+)
+async def test_ollama_tells_whether_a_model_is_still_in_memory(
+    server: ScriptedServer, told: Any, gone: bool | None
+) -> None:
+    server.answers("/api/ps", told)
+    assert await is_unloaded(routing(Endpoint(kind="ollama", url=server.url)), "server", "gemma") is gone
+    assert await is_unloaded(routing(Endpoint(kind="openai", url=server.url)), "server", "gemma") is None

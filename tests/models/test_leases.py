@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import gc
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -11,12 +12,15 @@ import pytest
 from agent_stage.served import Wire
 
 from local.bus.bus import Bus
+from local.bus.messages import ModelUsed
 from local.core.errors import ModelError
 from local.core.routing import Endpoint, ModelsConfig, Provider, Routing
 from local.models import arbiter, leases
 from local.models.arbiter import Arbiter, ArbiterConfig
+from local.models.chat import ContentDelta, Delta, Done, Usage, whole_reply
 from local.models.lease_messages import LeaseClaim, LeaseState
 from local.models.leases import Leases
+from tests.models.wires import ScriptedServer
 
 SECONDS = 90.0
 
@@ -265,7 +269,9 @@ async def test_a_lease_is_not_handed_on_for_ever_while_others_wait(
 
 
 LLAMA = Routing(
-    config=ModelsConfig(providers={"llama": Provider(kind="llama_server", args=("--parallel", "1"))}),
+    config=ModelsConfig(
+        providers={"llama": Provider(kind="llama_server", args=("--parallel", "1", "--cache-ram", "0"))}
+    ),
     endpoints={"llama": Endpoint(kind="openai", url="http://127.0.0.1:1/v1", only_model="gemma")},
     default="llama",
 )
@@ -315,3 +321,59 @@ async def test_of_calls_for_one_purpose_the_newest_goes_first_and_ordered_ones_i
         )
     await asyncio.gather(*tasks)
     assert done == ["job 0", "job 1", "job 2"]
+
+
+KEEPING = LLAMA.model_copy(update={"config": ModelsConfig(providers={"llama": Provider(kind="llama_server")})})
+
+
+async def test_ten_minutes_with_a_server_that_has_no_arguments_of_the_owner(
+    stage: Any, start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(arbiter, "ASK_AGAIN_SECONDS", 0.0)  # each claim is as one that comes a minute later
+    monkeypatch.setattr(arbiter, "KEPT_SECONDS", 0.0)
+    await stage.serve(Arbiter(ArbiterConfig(quiet_seconds=600), KEEPING))
+    critic = await start("critic")
+    critic.leases._locate = KEEPING.locate
+    calls.may_end.set()
+    for _ in range(10):
+        assert await critic.call(calls, "grade") == "grade is done"
+    gc.collect()  # a task that has failed is reported when nobody holds it any more
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+class OneInMemory:
+    """A server with memory for one model, as Ollama on a small machine; `loads` are the models that it has loaded."""
+
+    def __init__(self, server: ScriptedServer) -> None:
+        self.loaded, self.loads, self._server = "", list[str](), server
+
+    def call(self, model: str) -> Callable[[int], AsyncGenerator[Delta, None]]:
+        async def ask(most: int) -> AsyncGenerator[Delta, None]:
+            if model != self.loaded:
+                self.loaded = model
+                self.loads.append(model)
+                self._server.answers("/api/ps", {"models": [{"model": f"{model}:latest"}]})
+            yield ContentDelta("Yes.")
+            yield Done(Usage(5, most), model=model)
+
+        return ask
+
+
+async def test_after_background_work_of_another_model_no_question_waits_for_its_model_to_be_loaded(
+    stage: Any, start: Start, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = OneInMemory(server)
+    routing = Routing.to_one("ollama", Endpoint(kind="ollama", url=server.url))
+    monkeypatch.setattr(arbiter, "SETTLE_SECONDS", 0.0)
+    await stage.serve(Arbiter(ArbiterConfig(quiet_seconds=0.2), routing))
+    generator, critic = await start("generator"), await start("critic")
+    for process in (generator, critic):
+        process.leases._locate = routing.locate
+    for turn in range(2):
+        with generator.leases.users_turn("gemma"):
+            await whole_reply(memory.call("gemma")(100))
+        assert memory.loads == ["gemma", "judge"] * turn + ["gemma"]  # it was there, but for the first question
+        generator.leases.asked("gemma", memory.call("gemma"))
+        await critic.leases.in_background("judge", "critic", lambda: whole_reply(memory.call("judge")(100)))
+        await stage.frontend.hears(ModelUsed, turn + 1, purpose="restore", completion_tokens=1)
+        assert memory.loaded == "gemma"

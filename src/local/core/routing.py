@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -17,6 +18,9 @@ Role = Literal["chat", "fast", "vision", "critic", "embed"]
 TierName = Literal["small", "mid", "large"]
 Kind = Literal["ollama", "openai", "google_genai", "llama_server"]
 
+CACHE = ("--cache-ram", "-cram")  # llama-server's option: MiB of memory for prompts that it has read
+CACHE_MIB = 1024  # what we set: for prompts of conversations that wait for their next question
+
 _OLD_TIERS = {"weak": "small", "frontier": "large"}  # as max_tools named them before
 OPT_IN = "conversations and memories would leave your machines; write allow_cloud: true if you want that"
 _KEYS: Mapping[str, frozenset[str]] = {
@@ -25,6 +29,16 @@ _KEYS: Mapping[str, frozenset[str]] = {
     "google_genai": frozenset({"url", "api_key_variable", "api_key"}),  # to name it is to want that it leaves
     "llama_server": frozenset({"program", "model", "args", "port", "minimum_build", "start_seconds"}),
 }
+
+
+def option(args: Sequence[str], *names: str) -> str:
+    """The value of an option on a command line, by any of its names: the last one; empty if it is not there."""
+    value = ""
+    for argument, following in pairwise((*args, "")):
+        name, equals, same = argument.partition("=")
+        if name in names:
+            value = same if equals else following
+    return value
 
 
 class Provider(Settings):

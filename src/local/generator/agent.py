@@ -354,6 +354,7 @@ class GeneratorAgent(Respondent):
         """Delete an exchange at a user's request."""
         self._speculations.drop_all()
         self._recalls.forget()
+        self._leases.forget()
         await self._deletion.forget(deleted)
 
     @on(SessionChanged, durable=CONSUMER)

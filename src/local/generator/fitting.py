@@ -482,7 +482,8 @@ class PromptFitter:
         task.add_done_callback(lambda _: self._under_way.pop(session_id, None))
 
     def drop(self, session_id: str) -> None:
-        """Stop summarising a session, because content of it is being deleted."""
+        """Stop summarising a session, and forget the latest prompt, because content of it is being deleted."""
+        self._leases.forget()
         if (task := self._under_way.get(session_id)) is not None:
             task.cancel()
 

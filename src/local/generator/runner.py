@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from functools import cached_property, partial
 
@@ -325,14 +325,18 @@ class TurnRunner:
         wanted, limit = turn.question.options, min(context.max_answer_tokens, planned.gauge.left)
         if wanted is not None:
             limit = min(limit, wanted.max_tokens or limit)
-        stream = context.model.chat(
-            context.model_name,
-            planned.messages,
-            tools=planned.tools,
-            think=turn.thinks,
-            options={"num_predict": limit, **context.options, **(wanted.sampling if wanted else {})},
-            format=wanted.form if wanted else None,
-        )
+
+        def ask(most: int) -> AsyncGenerator[Delta, None]:
+            return context.model.chat(
+                context.model_name,
+                planned.messages,
+                tools=planned.tools,
+                think=turn.thinks,
+                options={"num_predict": most, **context.options, **(wanted.sampling if wanted else {})},
+                format=wanted.form if wanted else None,
+            )
+
+        stream = ask(limit)
         links = await self._links_of_message() if turn.tainted else None
         self._held = HeldCall([tool["function"]["name"] for tool in planned.tools])
         self._timer.begin()
@@ -353,6 +357,8 @@ class TurnRunner:
                     context.on_answered()
                 if self._held.text and isinstance(delta, ContentDelta) and turn.repeats_itself(planned.tools):
                     break
+        if not turn.question.incognito:
+            self._priority.asked(ask)
 
     async def _links_of_message(self) -> DeltaFilter:
         """Return the link filter of a tainted message. Observers join the messages of a turn: the end of one and the

@@ -3,7 +3,11 @@
 A server with one slot and no memory cache keeps the prefix of one conversation alone. A background call between two
 turns would evict it, and the next turn would evaluate the whole conversation again. There background calls wait until
 no user has had a turn of the model for `quiet_seconds`; then those that wait run one after the other, until a user's
-turn interrupts them.
+turn interrupts them. Where the server keeps prompts, two seconds are enough.
+
+A server with memory for one model unloads the one that answers for a call of another. Whether it does is asked after
+the first such call; from then on those calls wait for quiet as well. When no background call is left that may run, what
+they have evicted is loaded again: `LeaseState.restore` asks the process for it that had the last turn.
 """
 
 from __future__ import annotations
@@ -21,8 +25,8 @@ from pydantic import Field
 from local.bus.envelope import Envelope
 from local.core.config import Settings
 from local.core.routing import Routing
-from local.models.lease_messages import LeaseClaim, LeaseState
-from local.models.leases import loses_prefix
+from local.models.lease_messages import Lease, LeaseClaim, LeaseState
+from local.models.leases import has_prefixes, is_unloaded, loses_prefix
 from local.runtime.participant import Kind, Participant, Resources, on
 
 log = logging.getLogger(__name__)
@@ -32,6 +36,10 @@ SILENT_SECONDS = 2.5  # a claim is repeated twice a second
 # If quiet counts, a queue that was empty grants nothing before every process can have reported its turns.
 SETTLE_SECONDS = 1.0
 ASK_AGAIN_SECONDS = 60.0  # a server that could not be asked about its cache
+KEPT_SECONDS = 2.0  # of quiet, where the server keeps the prompts that it has read
+IDLE_SECONDS = 60.0  # without a question, before calls that can wait until nobody uses the system
+RESTORED_SECONDS = 1800.0  # after the last turn; then its user has probably left
+JITTER_SECONDS = 0.2  # between two claims of the same turn
 
 
 class ArbiterConfig(Settings):
@@ -83,14 +91,12 @@ class Arbiter(Participant):
     async def receive(self, claim: LeaseClaim, envelope: Envelope) -> None:
         """Receive the claims of one process on a model server."""
         line = self._lines.get(claim.server) or self._new_line(claim.server)
-        running = [lease.id for lease in claim.leases if lease.running]
-        waiting = [lease.id for lease in claim.leases if not lease.running]
-        patient = {lease.id: lease.model for lease in claim.leases if lease.patient}
         now = time.monotonic()
         if now >= self._ask_at.get(claim.server, float("inf")):
             self._ask_at[claim.server] = now + ASK_AGAIN_SECONDS
             self._asking[claim.server] = asyncio.create_task(self._ask(claim.server), name=f"cache of {claim.server}")
-        line.claimed(envelope.instance, claim.turns, running, waiting, now, patient, claim.last_turns)
+        line.claimed(envelope.instance, claim.turns, claim.leases, now, claim.last_turns)
+        self._restore(claim.server)
         if _state(claim.server, line) != self._told.get(claim.server):
             self._publish(claim.server)
         self._keep_beating()
@@ -111,8 +117,8 @@ class Arbiter(Participant):
     def _new_line(self, server: str) -> ModelLine:
         """A line that waits for quiet until it is known that its server does not need that."""
         slots = self._settings.slots_of.get(server, self._settings.slots)
-        is_known = self._routing is not None and server in self._routing.endpoints
-        quiet = self._settings.quiet_seconds if is_known and slots == 1 else 0.0
+        counts = self._routing is not None and has_prefixes(self._routing, server)
+        quiet = self._settings.quiet_seconds if counts and slots == 1 else 0.0
         line = self._lines[server] = ModelLine(slots, quiet, self._begun)
         if quiet:
             self._ask_at[server] = 0.0
@@ -125,9 +131,24 @@ class Arbiter(Participant):
         if loses is None:
             return
         del self._ask_at[server]
+        line = self._lines[server]
+        line.evicts = loses
         if not loses:
-            self._lines[server].quiet_seconds = 0.0
-        log.info("%s: background calls %s", server, "wait until it is quiet" if loses else "need not wait for quiet")
+            line.quiet_seconds = min(line.quiet_seconds, KEPT_SECONDS)
+        log.info("%s: background calls begin after %g s without a question", server, line.quiet_seconds)
+
+    def _restore(self, server: str) -> None:
+        """Have what background calls have evicted loaded again, once it is known what that is."""
+        model, asking = self._lines[server].to_restore, self._asking.get(server)
+        if model and (asking is None or asking.done()):
+            looking = self._look_for(server, model)
+            self._asking[server] = asyncio.create_task(looking, name=f"memory of {server}")
+
+    async def _look_for(self, server: str, model: str) -> None:
+        assert self._routing is not None
+        line = self._lines[server]
+        line.evicted(model, is_unloaded=await is_unloaded(self._routing, server, model))
+        self._publish(server)
 
     def _keep_beating(self) -> None:
         if self._beat is None and any(line.is_wanted for line in self._lines.values()):
@@ -137,6 +158,7 @@ class Arbiter(Participant):
         self._beat = None
         for server, line in self._lines.items():
             line.forget_silent(time.monotonic())
+            self._restore(server)
             self._publish(server)
         self._keep_beating()
 
@@ -144,7 +166,7 @@ class Arbiter(Participant):
         """Publish the state of a queue; one without leases only once, when the last has left."""
         state, told = _state(server, self._lines[server]), self._told.get(server)
         self._told[server] = state
-        if state.is_used or (told is not None and told.is_used):
+        if state.is_used or state.restore or (told is not None and told.is_used):
             self.bus.post(state)
 
 
@@ -162,16 +184,21 @@ class ModelLine:
     A lease holds a place from the moment it is granted until its owner reports its end: revoking alone frees nothing.
     The same claims make the same queue, in whatever order they arrive after a restart.
 
-    With `quiet_seconds` a patient lease begins only when its model had no user's turn for that long, and is revoked by
-    one. `begun` is when the arbiter started: turns before that are unknown, so it counts as a turn.
+    With `quiet_seconds` a patient lease begins only when no user's turn that it would evict was that recent, and is
+    revoked by one: a turn of its model, or of any where the server has memory for one. `begun` is when the arbiter
+    started: turns before that are unknown, so it counts as a turn. `evicts` says that the server keeps one prompt.
     """
 
     def __init__(self, slots: int, quiet_seconds: float = 0.0, begun: float = 0.0) -> None:
         self.slots, self.quiet_seconds = slots, quiet_seconds
+        self.evicts = self.has_memory_for_one = False
+        self.restore = ""  # the model whose last conversation is to be loaded again
         self._begun = self._now = begun
         self._settled_at = begun
         self._turn_at: dict[str, float] = {}  # the last turn, by model
-        self._patient: dict[str, str] = {}  # the model, by lease
+        self._leases: dict[str, Lease] = {}  # by id
+        self._ran: set[str] = set()  # models of the leases that were granted since the last turn
+        self._ran_at, self._loaded = begun, ""
         self._claimants: dict[str, _Claimant] = {}
         self._holding: list[str] = []  # in the order in which they were granted
         self._waiting: list[str] = []  # in the order in which they came; one that was revoked goes to the head
@@ -180,28 +207,28 @@ class ModelLine:
         self,
         instance: str,
         turns: int,
-        running: Sequence[str],
-        waiting: Sequence[str],
+        leases: Sequence[Lease],
         now: float,
-        patient: Mapping[str, str] | None = None,
         last_turns: Mapping[str, float] | None = None,
     ) -> None:
-        """Set all claims of a process: `turns` users' turns, leases that run, leases that wait. `patient` are the
-        models of leases that wait for quiet, `last_turns` how many seconds ago each model's last turn was.
+        """Set all claims of a process: `turns` users' turns, and its leases. `last_turns` are how many seconds ago each
+        model's last turn was.
         """
         self._now = now
         if not self._holding and not self._waiting:
             self._settled_at = now + SETTLE_SECONDS
         for model, seconds in (last_turns or {}).items():
-            self._turn_at[model] = max(now - seconds, self._turn_at.get(model, float("-inf")))
+            self._had_turn(model, now - seconds)
+        running = [lease.id for lease in leases if lease.running]
+        waiting = [lease.id for lease in leases if not lease.running]
         before = self._claimants.get(instance)
         self._remove((before.leases if before else frozenset()) - {*running, *waiting})
         self._claimants[instance] = _Claimant(now, turns, frozenset((*running, *waiting)))
+        self._leases |= {lease.id: lease for lease in leases}
         for lease in running:  # perhaps unknown here: it began without an arbiter, or with one that has died
             if lease not in self._holding:
-                self._remove({lease})
-                self._holding.insert(0, lease)
-        self._patient |= patient or {}
+                self._waiting = [other for other in self._waiting if other != lease]
+                self._hold(lease, 0)
         revoked = self.revoked
         for lease in waiting:
             if lease in revoked:  # it has stopped
@@ -247,6 +274,28 @@ class ModelLine:
         return tuple(self._waiting)
 
     @property
+    def to_restore(self) -> str:
+        """The model whose last conversation leases have evicted, while none of them can run; empty if there is none, or
+        if `restore` says so already.
+        """
+        if not self._ran or self._holding or self.turns or not self._turn_at:
+            return ""
+        model = max(self._turn_at, key=lambda name: self._turn_at[name])
+        is_over = self._now - self._turn_at[model] > RESTORED_SECONDS
+        return "" if is_over or not self.evicts or model == self.restore else model
+
+    def evicted(self, model: str, *, is_unloaded: bool | None) -> None:
+        """The server was asked whether that model, of the last turn, is no longer in its memory; None: unknown."""
+        if self.to_restore != model:  # a turn or a lease has begun meanwhile
+            return
+        if self._ran - {model}:
+            self.has_memory_for_one = is_unloaded is True
+        if is_unloaded is False and model not in self._ran:
+            self._ran.clear()
+        else:
+            self.restore = model
+
+    @property
     def _places(self) -> int:
         return max(0, self.slots - self.turns)
 
@@ -255,29 +304,59 @@ class ModelLine:
         """Seconds until the first lease that waits may begin as far as turns are concerned; 0 where none has to."""
         return min((self._seconds_to_quiet(lease) for lease in self._waiting), default=0.0)
 
+    def _had_turn(self, model: str, at: float) -> None:
+        if at - self._turn_at.get(model, float("-inf")) > JITTER_SECONDS:
+            self._turn_at[model], self._loaded = at, model
+            if at > self._ran_at:
+                self._ran.clear()
+                self.restore = ""
+
+    def _hold(self, lease: str, place: int) -> None:
+        self._holding.insert(place, lease)
+        self._ran_at, self.restore, self._loaded = self._now, "", self._leases[lease].model
+        if self._leases[lease].kind == "restore":
+            self._ran.clear()
+        else:
+            self._ran.add(self._leases[lease].model)
+
     def _grant(self) -> None:
-        for lease in self.waiting:
+        waiting = self.waiting
+        if self.has_memory_for_one:  # the calls of the model that is loaded first
+            waiting = tuple(sorted(waiting, key=lambda lease: self._leases[lease].model != self._loaded))
+        for lease in waiting:
             if len(self._holding) < self._places and not self._seconds_to_quiet(lease):
                 self._waiting.remove(lease)
-                self._holding.append(lease)
+                self._hold(lease, len(self._holding))
 
     def _is_disturbed(self, lease: str) -> bool:
-        """Whether a conversation continues whose prefix this lease would evict."""
-        turn_at = self._turn_at.get(self._patient.get(lease, ""))
-        return turn_at is not None and self._now - turn_at < self.quiet_seconds
+        """Whether a conversation continues that this lease would evict."""
+        at = self._last_turn(lease)
+        return at is not None and self._now - at < self._quiet(lease)
 
     def _seconds_to_quiet(self, lease: str) -> float:
-        model = self._patient.get(lease)
-        if model is None or not self.quiet_seconds:
+        quiet = self._quiet(lease)
+        if not quiet:
             return 0.0
-        quiet_at = max(self._begun, self._turn_at.get(model, self._begun)) + self.quiet_seconds
+        at = self._last_turn(lease)
+        quiet_at = (self._begun if at is None else max(self._begun, at)) + quiet
         return max(0.0, quiet_at - self._now, self._settled_at - self._now)
+
+    def _quiet(self, lease: str) -> float:
+        """The seconds without a turn that a lease needs."""
+        kind = self._leases[lease].kind
+        return IDLE_SECONDS if kind == "idle" else self.quiet_seconds if kind == "patient" else 0.0
+
+    def _last_turn(self, lease: str) -> float | None:
+        """The last turn that counts for a lease."""
+        if self._leases[lease].kind == "idle" or self.has_memory_for_one:
+            return max(self._turn_at.values(), default=None)
+        return self._turn_at.get(self._leases[lease].model)
 
     def _remove(self, leases: frozenset[str] | set[str]) -> None:
         self._holding = [lease for lease in self._holding if lease not in leases]
         self._waiting = [lease for lease in self._waiting if lease not in leases]
         for lease in leases:
-            self._patient.pop(lease, None)
+            self._leases.pop(lease, None)
 
     def _forget_if_empty(self, instance: str) -> None:
         claimant = self._claimants[instance]
@@ -293,6 +372,7 @@ def _state(server: str, line: ModelLine) -> LeaseState:
         granted=line.granted,
         revoked=line.revoked,
         waiting=line.waiting,
+        restore=line.restore,
     )
 
 

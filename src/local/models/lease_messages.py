@@ -3,20 +3,25 @@ repeated."""
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from local.bus.message import Data, Delivery, Message
 
+LeaseKind = Literal["ordered", "patient", "idle", "restore"]
+
 
 class Lease(Data):
-    """One background call of a model: it waits, or it is `running`. The id is its purpose and a random part. A
-    `patient` one waits until no conversation with its `model` continues whose prefix it would evict.
+    """One background call of a model: it waits, or it is `running`. The id is its purpose and a random part. An
+    `ordered` one waits for users' turns alone; a `patient` one until no conversation continues that it would evict from
+    the server; an `idle` one for a minute without a question. A `restore` loads such a conversation again.
     """
 
     id: str
     running: bool = False
     model: str = ""
-    patient: bool = False
+    kind: LeaseKind = "ordered"
 
 
 class LeaseClaim(Message):
@@ -36,7 +41,9 @@ class LeaseClaim(Message):
 
 class LeaseState(Message):
     """The line for one model server, published by the arbiter after each change and twice a second while a lease is in
-    line, by the ids of leases. A `revoked` lease has to stop and waits again; `waiting` is in order."""
+    line, by the ids of leases. A `revoked` lease has to stop and waits again; `waiting` is in order. `restore` is the
+    model whose last conversation background calls have evicted: the process that had it loads it again.
+    """
 
     subject = "model.lease.state"
     delivery = Delivery.EPHEMERAL
@@ -46,6 +53,7 @@ class LeaseState(Message):
     granted: tuple[str, ...] = ()
     revoked: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+    restore: str = ""
 
     @property
     def is_used(self) -> bool:

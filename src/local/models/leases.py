@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,12 +18,14 @@ from local.bus.envelope import Envelope, new_id
 from local.bus.messages import ModelUsed
 from local.bus.vocabulary import BACKGROUND, SCHEDULE
 from local.core.config_file import is_cloud
-from local.core.routing import Provider, Routing
-from local.models.chat import Usage
-from local.models.lease_messages import Lease, LeaseClaim, LeaseState
+from local.core.errors import ModelError
+from local.core.routing import CACHE, CACHE_MIB, Provider, Routing, option
+from local.models.chat import Delta, Usage, whole_reply
+from local.models.lease_messages import Lease, LeaseClaim, LeaseKind, LeaseState
 from local.swarm.messages import AgentTask
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 0.5
 ALONE_SECONDS = 3.0  # without a message from an arbiter, before a background call proceeds by itself
@@ -30,8 +33,13 @@ LINGER_SECONDS = 0.1  # a place is kept so long for the next turn or call
 TENURE_SECONDS = 1.0  # a lease that others wait for is not handed on after that
 GRACE_SECONDS = 0.03  # for users' turns to be reported before the first lease is granted
 AGENTS = "agents"
+RESTORE = "restore"
 # Calls that users have requested: they wait for turns, but not until a conversation is over, and are served in order.
 ORDERED = frozenset({SCHEDULE, AGENTS})
+IDLE = frozenset({"judge_test", "classifier_test"})  # calls that can wait until nobody uses the system
+
+Ask = Callable[[int], AsyncGenerator[Delta, None]]
+"""A call of a model that says at most so many tokens."""
 
 
 @dataclass(slots=True)
@@ -73,6 +81,9 @@ class Leases:
         self._unsaid: set[str] = set()
         self._leases: dict[str, _Lease] = {}  # by id
         self._beat: asyncio.TimerHandle | None = None
+        # The last call of a user's turn: the model's name there, and for people.
+        self._asked: dict[str, tuple[str, str, Ask]] = {}
+        self._restoring: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def are_open(self, bus: Bus) -> AsyncIterator[None]:
@@ -87,6 +98,7 @@ class Leases:
             for timer in (self._beat, *(lease.timer for lease in self._leases.values())):
                 if timer is not None:
                     timer.cancel()
+            self._stop_restoring()
             end()
 
     @contextmanager
@@ -96,6 +108,7 @@ class Leases:
         The place is kept a moment longer: if the next turn follows at once, nothing has to be published.
         """
         where = server, _ = self._locate(model)
+        self._stop_restoring()
         self._turns[server] += 1
         self._running_turns[where] += 1
         if self._is_line_used(server):
@@ -138,6 +151,17 @@ class Leases:
                 self._wait_again(lease)
         finally:
             self._end(lease)
+
+    def asked(self, model: str, ask: Ask) -> None:
+        """Note the last call of a user's turn. Once background calls have evicted its prompt, or its model, from the
+        server, it is repeated in the background for one token, so that the next question finds both there.
+        """
+        server, name = self._locate(model)
+        self._asked[server] = name, model, ask
+
+    def forget(self) -> None:
+        """Forget the calls of users' turns: something that they contain is deleted."""
+        self._asked.clear()
 
     def report_use(self, purpose: str, model: str, used: Usage, begun: float) -> None:
         """Report the usage of a call for that purpose; `begun` is its start, of `time.monotonic`."""
@@ -225,6 +249,23 @@ class Leases:
                 self._grant_next(lease, loop.time())
             elif lease.timer is None:
                 lease.timer = loop.call_later(GRACE_SECONDS, self._grant_next, lease, loop.time())
+        name, model, ask = self._asked.get(server, ("", "", None))
+        is_restoring = self._restoring is not None and not self._restoring.done()
+        if ask is not None and name == state.restore and not is_restoring and not self._turns[server]:
+            self._restoring = asyncio.create_task(self._restore(model, ask), name=f"restore {model}")
+
+    async def _restore(self, model: str, ask: Ask) -> None:
+        begun = time.monotonic()
+        try:
+            _, usage = await self.in_background(model, RESTORE, lambda: whole_reply(ask(1)))
+        except ModelError as error:
+            log.info("the last conversation with %s is not loaded again: %s", model, error)
+        else:
+            self.report_use(RESTORE, model, usage, begun)
+
+    def _stop_restoring(self) -> None:
+        if self._restoring is not None:
+            self._restoring.cancel()
 
     def _grant_next(self, lease: _Lease, now: float) -> None:
         """The arbiter has granted this lease: the call that goes next takes over its id, and the other one waits."""
@@ -294,7 +335,7 @@ class Leases:
                 id=lease.id,
                 running=lease.granted.is_set(),
                 model=lease.model,
-                patient=lease.purpose not in ORDERED,
+                kind=_kind(lease.purpose),
             )
             for lease in self._leases.values()
             if lease.server == server
@@ -323,6 +364,11 @@ class Priority:
         """Hold this for as long as the turn runs: a user's is announced."""
         return nullcontext() if self.purpose else self.leases.users_turn(self.model)
 
+    def asked(self, ask: Ask) -> None:
+        """Note the call that a turn has made last; see `Leases.asked`."""
+        if not self.purpose:
+            self.leases.asked(self.model, ask)
+
     async def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return the result of `work()`, one call of the model. With a purpose it may be interrupted and
         called again.
@@ -335,6 +381,12 @@ def purpose_of(origin: str, task: AgentTask | None) -> str:
     if origin in BACKGROUND:
         return origin
     return AGENTS if task is not None and task.in_background else ""
+
+
+def _kind(purpose: str) -> LeaseKind:
+    if purpose in ORDERED:
+        return "ordered"
+    return "restore" if purpose == RESTORE else "idle" if purpose in IDLE else "patient"
 
 
 def _stop_timer(lease: _Lease) -> None:
@@ -353,20 +405,24 @@ def _is_cancelled() -> bool:
 
 SECONDS = 5.0
 _STAND_IN = "stand_in"
-_CACHE, _SLOTS = ("--cache-ram", "-cram"), ("--parallel", "-np")
+_SLOTS = ("--parallel", "-np")
+
+
+def has_prefixes(routing: Routing, provider: str) -> bool:
+    """Whether users notice what a model server keeps of their conversations: not the stand-in, none on the internet."""
+    endpoint = routing.endpoints.get(provider)
+    return endpoint is not None and provider != _STAND_IN and not is_cloud(endpoint.url)
 
 
 async def loses_prefix(routing: Routing, provider: str) -> bool | None:
     """Whether a call in between makes the next turn of a conversation evaluate all of its prompt again; None if the
     server could not be asked.
 
-    It does on a server of one slot without a memory cache. For a server that LoCAL2 starts, the `args` in models.yaml
-    show it; llama.cpp reports its number of slots; for other local servers, such as Ollama, the worst is assumed, and
-    for servers on the internet that it does not matter.
+    It does on a server of one slot without a memory cache. For a server that LoCAL2 starts, our own arguments and the
+    `args` in models.yaml show it; llama.cpp reports its number of slots; for others, such as Ollama, the worst is
+    assumed.
     """
     endpoint = routing.endpoints[provider]
-    if provider == _STAND_IN or is_cloud(endpoint.url):
-        return False
     settings = routing.config.providers.get(provider)
     if settings is not None and settings.kind == "llama_server":
         known = _by_args(settings)
@@ -379,34 +435,45 @@ async def loses_prefix(routing: Routing, provider: str) -> bool | None:
 
 
 def _by_args(settings: Provider) -> bool | None:
-    cache, slots = _number(settings.args, _CACHE), _number(settings.args, _SLOTS)
+    args = (CACHE[0], str(CACHE_MIB), *settings.args)
+    cache, slots = _number(option(args, *CACHE)), _number(option(args, *_SLOTS))
     if cache or (slots or 0) > 1:  # a limit of -1 means none
         return False
     return True if slots == 1 else None
 
 
-def _number(args: Sequence[str], names: Sequence[str]) -> int | None:
-    """The whole number that an option has, the last one; None where it has none."""
-    found = None
-    for argument, following in zip(args, (*args[1:], ""), strict=True):
-        name, equals, value = argument.partition("=")
-        if name in names:
-            text = value if equals else following
-            found = int(text) if text.removeprefix("-").isdecimal() else None
-    return found
+def _number(text: str) -> int | None:
+    return int(text) if text.removeprefix("-").isdecimal() else None
+
+
+async def is_unloaded(routing: Routing, provider: str, model: str) -> bool | None:
+    """Whether a model is no longer in the memory of its server; None where servers do not report that."""
+    endpoint = routing.endpoints[provider]
+    told = await _json_at(f"{endpoint.url}/api/ps") if endpoint.kind == "ollama" else None
+    loaded = told.get("models") if told else None
+    if not isinstance(loaded, list):
+        return None
+    names = [str(each.get("model")).removesuffix(":latest") for each in loaded if isinstance(each, dict)]
+    return model.removesuffix(":latest") not in names
 
 
 async def _slots(url: str) -> int | None:
     """Return the number of slots of a llama.cpp server; 1 if it does not report it, None if it does not answer."""
+    told = await _json_at(f"{url.removesuffix('/v1')}/props")
+    slots = None if told is None else told.get("total_slots", 1)
+    return slots if isinstance(slots, int | None) else 1
+
+
+async def _json_at(url: str) -> dict[str, Any] | None:
+    """The JSON object at an address, empty for anything else; None if nobody answers there."""
     import httpx  # the arbiter has no other use for it
 
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=SECONDS) as client:
-            reply = await client.get(f"{url.removesuffix('/v1')}/props")
+            reply = await client.get(url)
         told = reply.json() if reply.is_success else {}
     except httpx.HTTPError:
         return None
     except ValueError:
-        return 1
-    slots = told.get("total_slots") if isinstance(told, dict) else None
-    return slots if isinstance(slots, int) else 1
+        return {}
+    return told if isinstance(told, dict) else {}

@@ -24,7 +24,7 @@ import httpx
 
 from local.core.environment import environment_with, is_set
 from local.core.errors import ConfigError, LocalError
-from local.core.routing import Provider
+from local.core.routing import CACHE, CACHE_MIB, Provider, option
 from local.models import guard
 
 # What the header of a GGUF file says of its model. Reads the beginning of the file, never the weights.
@@ -93,8 +93,6 @@ CONTEXT_TOKENS = 32_000  # or the model's own limit, if that is less
 # card reads more in that time, and is faster with more.
 BATCH_TOKENS, GPU_BATCH_TOKENS = 64, 512
 _GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
-CACHE_MIB = 1024  # for prompts of conversations that wait for their next question
-_CACHE = "--cache-ram"
 _NO_DEBUGGER = {"GGML_NO_BACKTRACE": "1"}  # else it has one look at it before it dies
 _WAIT_POLICY = {"OMP_WAIT_POLICY": "passive"}  # its idle threads leave the processor to others
 
@@ -121,12 +119,7 @@ class ServerSpec:
     @property
     def cache_mib(self) -> str:
         """Return the memory that llama-server may use for cached prompts, in MiB; empty if not set."""
-        value = ""
-        for option, following in zip(self.command, (*self.command[1:], ""), strict=True):
-            name, equals, same = option.partition("=")
-            if name in (_CACHE, "-cram"):
-                value = same if equals else following
-        return value
+        return option(self.command, *CACHE)
 
 
 def ollama_spec(name: str, program: str, url: str) -> ServerSpec:
@@ -160,7 +153,7 @@ def llama_server_spec(name: str, provider: Provider) -> ServerSpec:
 
 def _our_args(model: Path, args: Sequence[str], *, is_package: bool) -> tuple[str, ...]:
     context = min(CONTEXT_TOKENS, context_length(model) or CONTEXT_TOKENS)
-    ours = ("--jinja", "--ctx-size", str(context), _CACHE, str(CACHE_MIB))
+    ours = ("--jinja", "--ctx-size", str(context), CACHE[0], str(CACHE_MIB))
     if not {"--embedding", "--embeddings"}.isdisjoint(args):  # a text has to fit into one batch
         return ours
     has_gpu = sys.platform == "darwin" or (not is_package and any(Path(device).exists() for device in _GPUS))

@@ -845,12 +845,12 @@ export interface JournalWorking {
   attempts: Record<string, Record<string, number>>;
 }
 
-/** One background call of a model: it waits, or it is `running`. The id is its purpose and a random part. A `patient` one waits until no conversation with its `model` continues whose prefix it would evict. */
+/** One background call of a model: it waits, or it is `running`. The id is its purpose and a random part. An `ordered` one waits for users' turns alone; a `patient` one until no conversation continues that it would evict from the server; an `idle` one for a minute without a question. A `restore` loads such a conversation again. */
 export interface Lease {
   id: string;
   running: boolean;
   model: string;
-  patient: boolean;
+  kind: "ordered" | "patient" | "idle" | "restore";
 }
 
 /** The claims of one process on a model server, published at each change and twice a second while there are any. `turns` are users' turns under way, which never wait: they are announced at once if a lease is in the queue, else if they last. `last_turns` are the seconds since the last user's turn ended, by the server's name of the model, 0 for one under way. A lease that is missing from `leases` has ended. */
@@ -861,7 +861,7 @@ export interface LeaseClaim {
   last_turns: Record<string, number>;
 }
 
-/** The line for one model server, published by the arbiter after each change and twice a second while a lease is in line, by the ids of leases. A `revoked` lease has to stop and waits again; `waiting` is in order. */
+/** The line for one model server, published by the arbiter after each change and twice a second while a lease is in line, by the ids of leases. A `revoked` lease has to stop and waits again; `waiting` is in order. `restore` is the model whose last conversation background calls have evicted: the process that had it loads it again. */
 export interface LeaseState {
   server: string;
   slots: number;
@@ -869,6 +869,7 @@ export interface LeaseState {
   granted: string[];
   revoked: string[];
   waiting: string[];
+  restore: string;
 }
 
 /** The memory, when a judgement of an answer is noted at its engram: score, sentiment or winner; when a user has pinned it (1) or taken the pin out (0); or when a user has a note hold again (restored). */

@@ -1,7 +1,8 @@
-"""A judge earns its grades: it is tested on known pairs before the first one counts, once for each model."""
+"""A judge is tested on known pairs, once for each model, when nobody uses the system; no grade waits for that."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from local.bus.messages import ModelUsed
 from local.core.self_test_file import FOLDER, SelfTestFile
 from local.critic.messages import PairwiseResult
 from local.critic.self_test import ITEMS, ItemResult, is_decided, result_of
+from local.models import arbiter
 
 
 def will_be_tested(model: Any, right: int = 5, wrong: int = 1, items: int = len(ITEMS)) -> int:
@@ -28,17 +30,19 @@ def will_be_tested(model: Any, right: int = 5, wrong: int = 1, items: int = len(
     return len(replies)
 
 
+SECONDS = 90.0
 GRADE = json.dumps({"feedback": "Right.", "score": 5})
 
 
-async def test_a_judge_that_passes_grades_and_is_not_tested_again(critics: Any, tmp_path: Path) -> None:
-    calls = will_be_tested(critics.model)
+async def test_no_grade_waits_for_the_test_which_runs_once_when_nobody_asks_anything(
+    critics: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     critics.model.will_say(GRADE)
     served = await critics.serve("generic-json", tmp_path)
     await critics.answered()
     assert (await critics.critique()).score == 5
-    used = [each.purpose for each in critics.frontend.of(ModelUsed)]
-    assert (used.count("judge_test"), len(critics.model.asked)) == (calls, calls + 1)
+    assert len(critics.model.asked) == 1 and "self_test" not in served.participant.details()
+    calls = await is_tested(critics, served, monkeypatch)
     assert {asked.options["temperature"] for asked in critics.model.asked} == {0.0}
     assert served.participant.details()["self_test"].startswith("passed: 20 of 20 right")
     await served.kill()
@@ -49,9 +53,14 @@ async def test_a_judge_that_passes_grades_and_is_not_tested_again(critics: Any, 
     assert len(critics.model.asked) == calls + 2
 
 
-async def test_the_grades_of_a_judge_that_fails_are_not_asked_for(critics: Any, tmp_path: Path) -> None:
-    will_be_tested(critics.model, 4, 4)
+async def test_the_grades_of_a_judge_that_fails_are_not_asked_for(
+    critics: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    critics.model.will_say(GRADE)
     served = await critics.serve("generic-json", tmp_path)
+    await critics.answered(query_id="first")
+    await critics.critique("first")
+    await is_tested(critics, served, monkeypatch, 4, 4, items=5)
     await critics.answered()
     told = await critics.critique()
     assert (told.score, told.expected, told.status, told.judge) == (None, None, "judge_unfit", "judge")
@@ -63,6 +72,17 @@ async def test_the_grades_of_a_judge_that_fails_are_not_asked_for(critics: Any, 
     assert (compared.winner, compared.status) == (None, "judge_unfit")
     assert len(critics.model.asked) == asked
     assert served.participant.metrics()["judgements_without_fit_judge"] == 4
+
+
+async def is_tested(
+    critics: Any, served: Any, monkeypatch: pytest.MonkeyPatch, *grades: int, items: int = len(ITEMS)
+) -> int:
+    """The idle minute comes, and the judge is tested; returns the number of calls."""
+    calls = will_be_tested(critics.model, *grades, items=items)
+    monkeypatch.setattr(arbiter, "IDLE_SECONDS", 0.0)
+    await critics.frontend.hears(ModelUsed, calls, purpose="judge_test")
+    await asyncio.wait_for(served.participant._fitness.checked(), SECONDS)
+    return calls
 
 
 @pytest.mark.parametrize("damage", ["", "[]", '{"key": [], "result": {}}', "\x00"])

@@ -8,11 +8,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from agent_stage.stage import Stage
 
 from local.memory.agent import CONTEXT_TOKENS
-from local.memory.classifier_test import SENTENCES, ClassifierFitness
-from local.memory.messages import EditRecord, MemoryClassified
+from local.memory.classifier_test import SENTENCES, ClassifierFitness, ClassifierTestResult
+from local.memory.messages import EditRecord, MemoryClassified, UserFacts
 from local.models.leases import Leases
 
 NOTHING = json.dumps({"intent": "other", "entities": [], "facts": []})
@@ -26,8 +27,7 @@ def claims(**facts: str) -> str:
 async def test_claims_of_a_model_that_fails_are_stored_and_are_no_current_facts(
     remembering: Any, stage: Stage, tmp_path: Path
 ) -> None:
-    for sentence in SENTENCES:
-        stage.model.will_say("Sure!", to=sentence.text)
+    await take_the_test_before(stage, tmp_path, None)
     said = "I am severely allergic to hazelnuts and walnuts, and I take my tea green."
     stage.model.will_say(claims(**{"how I take my tea": "green", "allergies": "hazelnuts and walnuts"}), to=said)
     served = await serve(remembering, stage, tmp_path)
@@ -42,10 +42,42 @@ async def test_claims_of_a_model_that_fails_are_stored_and_are_no_current_facts(
     assert served.participant.details()["classifier_self_test"].startswith("failed: 0 of 5 right")
 
 
+@pytest.mark.parametrize("passes", [True, False])
+async def test_no_exchange_waits_for_the_test_and_what_was_confirmed_counts_once_it_is_passed(
+    remembering: Any, stage: Stage, tmp_path: Path, passes: bool
+) -> None:
+    may_be_tested, is_tested = asyncio.Event(), asyncio.Event()
+
+    class Late(ClassifierFitness):
+        async def checked(self) -> ClassifierTestResult:
+            await may_be_tested.wait()
+            try:
+                return await super().checked()
+            finally:
+                is_tested.set()
+
+    take_the_test(stage, says_yes_to_all=not passes)
+    said = "I take my coffee black. My sister lives in Lisbon."
+    stage.model.will_say(claims(**{"how I take my coffee": "black", "home": "Lisbon"}), to=said)
+    stage.model.will_say('{"answers": ["yes", "no"]}', to=said)
+    fitness = Late(stage.model, "gemma", CONTEXT_TOKENS, Leases(), tmp_path)
+    await remembering.serve(classify=True, fitness=fitness)
+    await remembering.answered("q", said)
+    told = (await remembering.frontend.hears(MemoryClassified)).facts
+    assert {fact.value: fact.confirmed for fact in told} == {"black": False, "Lisbon": False}
+    before = len(remembering.frontend.of(UserFacts))
+    may_be_tested.set()
+    await asyncio.wait_for(is_tested.wait(), 90)
+    if passes:
+        await remembering.frontend.until(lambda: len(remembering.frontend.of(UserFacts)) > before)
+    history = (await remembering.ask("facts", history=True)).facts
+    assert {fact.value: fact.confirmed for fact in history} == {"black": passes, "Lisbon": False}
+
+
 async def test_claims_of_a_model_that_passes_are_facts_once_it_confirms_them(
     remembering: Any, stage: Stage, tmp_path: Path
 ) -> None:
-    take_the_test(stage, says_yes_to_all=False)
+    await take_the_test_before(stage, tmp_path, False)
     said = "I take my coffee black. My sister lives in Lisbon."
     stage.model.will_say(claims(**{"how I take my coffee": "black", "home": "Lisbon"}), to=said)
     stage.model.will_say('{"answers": ["yes", "no"]}', to=said)
@@ -64,8 +96,7 @@ async def test_a_model_that_confirms_everything_fails(stage: Stage, tmp_path: Pa
 async def test_an_unconfirmed_fact_marks_what_it_may_have_changed_until_it_is_confirmed_or_dropped(
     remembering: Any, stage: Stage, tmp_path: Path
 ) -> None:
-    for sentence in SENTENCES:
-        stage.model.will_say("Sure!", to=sentence.text)
+    await take_the_test_before(stage, tmp_path, None)
     moved, rises = "In Porto fühle ich mich zu Hause.", "Mein Ramipril: jetzt 10 mg."
     stage.model.will_say(claims(**{"where I live": "Porto"}), to=moved)
     stage.model.will_say(NOTHING, to="I live in Lyon.")
@@ -152,3 +183,13 @@ def take_the_test(stage: Stage, *, says_yes_to_all: bool) -> None:
         answers = ["yes"] * len(sentence.values) + ["yes" if says_yes_to_all else "no"] * (sentence.wrong is not None)
         if answers:
             stage.model.will_say(json.dumps({"answers": answers}), to=sentence.text)
+
+
+async def take_the_test_before(stage: Stage, tmp_path: Path, says_yes_to_all: bool | None) -> None:
+    """The model was tested before the memory starts; None: it says nothing useful."""
+    if says_yes_to_all is None:
+        for sentence in SENTENCES:
+            stage.model.will_say("Sure!", to=sentence.text)
+    else:
+        take_the_test(stage, says_yes_to_all=says_yes_to_all)
+    await ClassifierFitness(stage.model, "gemma", CONTEXT_TOKENS, Leases(), tmp_path).checked()

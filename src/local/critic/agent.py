@@ -22,6 +22,7 @@ from local.bus.messages import QueryCancel, ResponseGeneration, ToolResult, Tool
 from local.core import failpoints
 from local.core.config import Settings
 from local.core.errors import ConfigError, HandedBack, JournalFull, ModelError, StoreFull
+from local.core.self_test_file import BackgroundTest
 from local.critic.judge import (
     NUM_CTX,
     PROFILES,
@@ -121,7 +122,8 @@ _ENDS[UNFIT] = GradingAction.FAIL
 class Grader:
     """The service that has the judge grade or compare answers, and publishes each result once, whichever process dies
     in between. `figures` count the results: `failed` if the judge could not be asked, `unfit` if its self-test failed
-    (`fitness`; without one every judge is fit), `skipped` for answers left out of a long queue. `rubrics_of_tools` are
+    (`fitness`; without one every judge is fit, and so is one that is not tested yet), `skipped` for answers left out of
+    a long queue. `test` is the self-test, which begins with the first judgement. `rubrics_of_tools` are
     the rubrics that tools request, by their names. `bus` is set before the first judgement.
     """
 
@@ -131,6 +133,7 @@ class Grader:
     def __init__(self, judge: Judge, rubrics: Rubrics, fitness: JudgeFitness | None = None) -> None:
         self._judge, self._rubrics, self._fitness = judge, rubrics, fitness
         self.figures, self.failed, self.skipped, self.unfit = Figures(), 0, 0, 0
+        self.test = BackgroundTest()
         self.rubrics_of_tools: dict[str, str] = {}
 
     async def grade(self, answer: ResponseGeneration, trace: Trace) -> None:
@@ -248,7 +251,11 @@ class Grader:
 
     async def _why_unfit(self) -> str | None:
         """Why the judge's word does not count; None where it does. Raises `ModelError`."""
-        tested = None if self._fitness is None else await self._fitness.checked()
+        if self._fitness is None:
+            return None
+        tested = await self._fitness.recorded()
+        if tested is None:
+            self.test.begin(self._fitness.checked)
         if tested is None or tested.is_fit:
             return None
         self.unfit += 1
@@ -356,6 +363,7 @@ class CriticAgent(Participant):
         """Stand in line for the model, as one who can wait."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._judge.close)
+            stack.callback(self._grader.test.stop)
             await stack.enter_async_context(self._judge.leases.are_open(self.bus))
             self._grader.bus = self.bus
             yield

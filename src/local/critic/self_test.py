@@ -1,7 +1,7 @@
 """The self-test of a judge: known pairs of a right and a wrong answer, and the share that it must distinguish.
 
 A model that is too small for the task gives every answer about the same grade. That is not visible in its grades, so it
-is tested before the first one counts. No I/O.
+is tested once, in the first minute in which nobody uses the system, and does not grade any more if it fails. No I/O.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def is_decided(results: Sequence[ItemResult]) -> bool:
     return len(results) == len(ITEMS) or len(ITEMS) - wrong < PASS_SHARE * len(ITEMS)
 
 
-# Whether a judge's grades count: it has to pass a self-test first, once for each model.
+# Whether a judge may grade: it has to pass a self-test, once for each model.
 
 log = logging.getLogger(__name__)
 
@@ -175,23 +175,36 @@ class JudgeFitness:
         """The result of the judge that there is now, if it was tested."""
         return self._results.get(self._judge.identity)
 
+    async def recorded(self) -> SelfTestResult | None:
+        """Return the stored result of the judge that there is now; None if it was not tested."""
+        await self._judge.settle()
+        identity = self._judge.identity
+        if identity not in self._results:
+            found = _stored(await asyncio.to_thread(self._file(identity).read))
+            if found is not None:
+                self._learn(identity, found)
+        return self._results.get(identity)
+
     async def checked(self) -> SelfTestResult:
         """Return the result, after the test if there is none yet. It runs in the background, one call after the other,
         and resumes after a failed call. Raises `ModelError`.
         """
-        await self._judge.settle()
         async with self._testing:
-            model, profile = identity = self._judge.identity
-            if identity in self._results:
-                return self._results[identity]
-            file = SelfTestFile(self._data_dir, "judge", (self._name_of(model), profile, DIGEST))
-            found = _stored(await asyncio.to_thread(file.read))
+            found = await self.recorded()
             if found is None:
+                identity = self._judge.identity
                 found = await self._test(self._items.setdefault(identity, []))
-                await asyncio.to_thread(file.write, asdict(found))
-            self._results[identity] = found
-            (log.info if found.is_fit else log.warning)("self-test of the judge %s: %s", model, found.in_words())
+                await asyncio.to_thread(self._file(identity).write, asdict(found))
+                self._learn(identity, found)
             return found
+
+    def _file(self, identity: tuple[str, str]) -> SelfTestFile:
+        model, profile = identity
+        return SelfTestFile(self._data_dir, "judge", (self._name_of(model), profile, DIGEST))
+
+    def _learn(self, identity: tuple[str, str], found: SelfTestResult) -> None:
+        self._results[identity] = found
+        (log.info if found.is_fit else log.warning)("self-test of the judge %s: %s", identity[0], found.in_words())
 
     async def _test(self, results: list[ItemResult]) -> SelfTestResult:
         while not is_decided(results):

@@ -2,6 +2,9 @@
 
 The newest conversation goes first, each in its order: its facts may be needed next. If the user retracts something that
 an unclassified older exchange may have stated, the older ones go first.
+
+No exchange waits for the model's self-test. What an untested model confirms is stored as unconfirmed, and is confirmed
+once the model has passed; after a restart before that, it is left to the user.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from local.bus.envelope import Trace
 from local.core.errors import ModelError, NotOnRecord, StoreFailed
 from local.core.files import Backoff
 from local.core.model_reply import UnreadableReply
+from local.core.self_test_file import BackgroundTest
 from local.core.text import masked
 from local.memory import statements as prompt
 from local.memory.classifier_test import ClassifierFitness
@@ -30,6 +34,7 @@ from local.memory.records import fact_records
 from local.memory.service import EngramService
 from local.memory.statements import (
     MAX_CHARACTERS,
+    Claim,
     confirmations,
     decided,
     doubted,
@@ -153,6 +158,8 @@ class Classifier:
         self._model, self._model_name, self._signs_as = model, model_name, signs_as or model_name
         self._options = {"num_ctx": num_ctx, "temperature": 0, "num_predict": MAX_TOKENS}
         self._work, self._fitness = asyncio.Event(), fitness
+        self._test = BackgroundTest()
+        self._provisional: list[tuple[Engram, frozenset[str]]] = []  # values that the untested model has confirmed
         self._in_order = False  # the oldest exchange first, until none waits
         self.problem = ""
 
@@ -162,10 +169,17 @@ class Classifier:
 
     async def run(self) -> None:
         """Work until cancelled. A model or a store that fails is tried again later, with longer and longer pauses."""
+        try:
+            await self._run()
+        finally:
+            self._test.stop()
+
+    async def _run(self) -> None:
         pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         while True:
             self._work.clear()
             try:
+                await self._confirm_provisional()
                 engrams = await self._engrams.unclassified(BATCH, newest_first=not self._in_order)
                 if not engrams:
                     self.problem, self._in_order = "", False
@@ -274,7 +288,9 @@ class Classifier:
         work.machine.advance(ClassificationAction.DECIDE)
 
     async def _ask_until_readable(self, work: _Classification, own: str) -> None:
-        is_fit = self._fitness is None or (await self._fitness.checked()).is_fit
+        tested = None if self._fitness is None else await self._fitness.recorded()
+        if tested is None and self._fitness is not None:
+            self._test.begin(self._take_test)
         known = await self._engrams.facts(work.engram.user_id)
         slots = list(dict.fromkeys(fact.slot for fact in known))
         unread: list[tuple[str, str]] = []
@@ -286,16 +302,42 @@ class Classifier:
                 unread.append((text, str(error)))
                 work.machine.advance(ClassificationAction.RETRY)
                 continue
-            claims, work.refused = plausible(reply, own, known, is_asked_again=is_fit and self._fitness is not None)
+            is_fit = tested is not None and tested.is_fit
+            claims, work.refused = plausible(reply, own, known, is_asked_again=is_fit)
             if self._fitness is None:
                 answers = [True] * len(claims)
             elif is_fit:
                 answers = await confirmations(self._ask, own, claims)
             else:
+                if tested is None:
+                    await self._keep_provisional(work.engram, own, [claim for claim in claims if not claim.retracts])
                 claims = doubted(claims, own)
                 answers = [False] * len(claims)
             work.classified = decided(reply, own, known, claims, answers)
             return
+
+    async def _keep_provisional(self, engram: Engram, own: str, claims: Sequence[Claim]) -> None:
+        answers = await confirmations(self._ask, own, claims)
+        values = [claim.value for claim, is_confirmed in zip(claims, answers, strict=True) if is_confirmed]
+        if values:
+            self._provisional.append((engram, frozenset(values)))
+
+    async def _take_test(self) -> None:
+        assert self._fitness is not None
+        await self._fitness.checked()
+        self._work.set()  # for what was stored meanwhile
+
+    async def _confirm_provisional(self) -> None:
+        """Once the model is tested: confirm what it has confirmed before, if it has passed."""
+        tested = None if self._fitness is None else self._fitness.known
+        while self._provisional and tested is not None:
+            engram, values = self._provisional[-1]
+            with suppress(NotOnRecord):  # it was deleted, or the user has decided
+                for fact in await self._engrams.facts_of(engram.user_id, engram.engram_id) if tested.is_fit else ():
+                    if fact.value in values and not fact.confirmed:
+                        await self._engrams.confirm_fact(engram.user_id, fact.fact_id)
+                        await self._told(engram.user_id)
+            self._provisional.pop()
 
     async def _ask(self, messages: list[prompt.Json], schema: prompt.Json) -> str:
         asked = partial(self._reply, messages, schema)

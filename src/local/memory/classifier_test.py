@@ -1,4 +1,4 @@
-"""Whether a model may confirm claims about a user: it has to pass a self-test of both of its questions first, once."""
+"""Whether a model may confirm claims about a user: it has to pass a self-test of both of its questions, once."""
 
 from __future__ import annotations
 
@@ -141,23 +141,32 @@ class ClassifierFitness:
         self._results: list[SentenceResult] = []
         self.known: ClassifierTestResult | None = None
 
+    async def recorded(self) -> ClassifierTestResult | None:
+        """Return the stored result; None if the model was not tested."""
+        if self.known is None:
+            found = _stored(await asyncio.to_thread(self._file.read))
+            if found is not None:
+                self._learn(found)
+        return self.known
+
     async def checked(self) -> ClassifierTestResult:
         """Return the result, after the test if there is none yet. It runs in the background, one call after the other,
         and continues after a failed call. Raises `ModelError`.
         """
-        if self.known is not None:
-            return self.known
-        found = _stored(await asyncio.to_thread(self._file.read))
+        found = await self.recorded()
         if found is None:
             while not is_decided(self._results):
                 self._results.append(await self._ask(SENTENCES[len(self._results)]))
                 self._on_item(self._results[-1])
             found = result_of(self._results)
             await asyncio.to_thread(self._file.write, asdict(found))
+            self._learn(found)
+        return found
+
+    def _learn(self, found: ClassifierTestResult) -> None:
         self.known = found
         level = logging.INFO if found.is_fit else logging.WARNING
         log.log(level, "self-test of %s, which classifies: %s", self._model_name, found.in_words())
-        return found
 
     async def _ask(self, item: TestSentence) -> SentenceResult:
         try:

@@ -278,7 +278,11 @@ def test_what_can_wait_until_nobody_is_there_begins_in_the_first_idle_minute() -
     line.forget_silent(IDLE_SECONDS - 1)
     line.claims("critic", 0, [], ["t1"], IDLE_SECONDS - 1, {"t1": "judge"}, kind="idle")
     assert line.granted == ()
+    line.claims("memory", 0, ["m2"], ["m3"], IDLE_SECONDS, {"m2": "gemma", "m3": "gemma"})
     line.claims("critic", 0, [], ["t1"], IDLE_SECONDS + 1, {"t1": "judge"}, kind="idle")
+    line.claims("memory", 0, [], ["m3"], IDLE_SECONDS + 1, {"m3": "gemma"})
+    assert line.granted == ("m3",)  # it came later, and is no test
+    line.claims("memory", 0, [], [], IDLE_SECONDS + 1)
     assert line.granted == ("t1",)
     line.claims("generator", 0, [], [], IDLE_SECONDS + 2, {}, {"gemma": 0.0})
     assert line.revoked == ("t1",)

@@ -320,13 +320,15 @@ class ModelLine:
             self._ran.add(self._leases[lease].model)
 
     def _grant(self) -> None:
-        waiting = self.waiting
-        if self.has_memory_for_one:  # the calls of the model that is loaded first
-            waiting = tuple(sorted(waiting, key=lambda lease: self._leases[lease].model != self._loaded))
-        for lease in waiting:
+        for lease in sorted(self._waiting, key=self._rank):
             if len(self._holding) < self._places and not self._seconds_to_quiet(lease):
                 self._waiting.remove(lease)
                 self._hold(lease, len(self._holding))
+
+    def _rank(self, lease: str) -> tuple[bool, bool]:
+        """Idle calls go last, and calls of another model than the loaded one where there is memory for one."""
+        is_idle = self._leases[lease].kind == "idle"
+        return is_idle, self.has_memory_for_one and self._leases[lease].model != self._loaded
 
     def _is_disturbed(self, lease: str) -> bool:
         """Whether a conversation continues that this lease would evict."""

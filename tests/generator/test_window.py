@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 
-from local.bus.messages import ContextCompacted, ModelUsed, ResponseGeneration, ToolRequest
+from local.bus.messages import (
+    AnswerOptions,
+    AnswerProfile,
+    ContextCompacted,
+    ModelUsed,
+    ResponseGeneration,
+    ToolRequest,
+)
 from local.core.errors import ModelError, StoreFailed
 from local.generator.context import Limits, PromptParts, Summary, SummaryJob, TokenMeter, exchanges_of
 from local.generator.fitting import MOST_WAITED_FOR, QUICKLY_RANKED, ContextWindow
-from local.models.chat import ToolCall
+from local.models.chat import ModelInfo, ToolCall
 
 QUESTION = {"role": "user", "content": "And now?"}
 
@@ -188,3 +195,24 @@ async def test_older_turns_are_summarised_and_a_restarted_generator_goes_on_with
     response = await stage.frontend.hears(ResponseGeneration, query_id="of a client")
     assert (response.answer, response.degraded) == ("Rex.", ())
     assert "Rex" in stage.model.asked[-1].messages[1]["content"]
+
+
+async def test_the_gauge_counts_the_tools_of_a_model_that_is_sent_them(
+    stage: Any, dice: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    infos = {"able": frozenset({"completion", "tools"}), "unable": frozenset({"completion"}), "silent": frozenset()}
+
+    async def show(model: str) -> ModelInfo:
+        return ModelInfo(model, infos.get(model, frozenset()))
+
+    monkeypatch.setattr(stage.model, "show", show)
+    await stage.tool(dice)
+    await stage.generator()
+    counted = {}
+    for name in infos:
+        stage.model.will_say("Yes.", to=name)
+        options = AnswerOptions(profile=AnswerProfile(name="p", model=name))
+        await stage.frontend.ask(name, name, session=name, options=options)
+        response = await stage.frontend.hears(ResponseGeneration, query_id=name)
+        counted[name] = response.usage.context.parts["tools"] > 0
+    assert counted == {"able": True, "unable": False, "silent": True}

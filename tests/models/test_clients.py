@@ -12,12 +12,12 @@ import pytest
 
 from local.core.errors import ModelBusy, ModelError
 from local.models.chat import (
-    CannotThink,
     ChatModel,
     ContentDelta,
     Degraded,
     Delta,
     Done,
+    Incapable,
     Json,
     ModelInfo,
     TokenScore,
@@ -258,16 +258,14 @@ async def test_what_a_model_can_do_is_asked_once_and_again_after_a_failure(serve
 
 
 @both
-async def test_what_a_model_cannot_do_is_left_out_and_that_it_cannot_think_is_said_once(
-    server: ScriptedServer, wire: Wire
-) -> None:
+async def test_what_a_model_cannot_do_is_left_out_and_said_once(server: ScriptedServer, wire: Wire) -> None:
     server.answers("/api/show", {"capabilities": ["completion"], "model_info": {}})
     server.answers("/v1/models", {"data": [{"id": "m", "supported_parameters": []}]})
     server.says(wire, wire.stop())
     model = wire.client(server.url)
     first, second = [await chat(model, think=True, tools=[TOOL]) for _ in range(2)]
-    assert [type(delta) for delta in first] == [CannotThink, Degraded, Done]
-    assert [type(delta) for delta in second] == [Degraded, Done]
+    assert [type(delta) for delta in first] == [Incapable, Incapable, Done]
+    assert [type(delta) for delta in second] == [Done]
     assert not {"think", "tools", "reasoning"} & server.bodies(wire.chat)[0].keys()
     await model.close()
 

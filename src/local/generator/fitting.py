@@ -59,7 +59,7 @@ from local.generator.context import (
     without_thinking,
 )
 from local.generator.history import ConversationService
-from local.models.chat import ChatModel, Json, whole_reply
+from local.models.chat import ChatModel, Json, ModelInfo, whole_reply
 from local.models.leases import Leases
 
 Group = tuple[Json, ...]
@@ -330,11 +330,12 @@ Keep = Callable[[Summary], Awaitable[None]]
 @dataclass(slots=True)
 class ContextWindow:
     """The window of one model, with the learned size of its tokens; shared by all turns that use the model with this
-    window.
+    window. `takes_tools` is False for a model whose prompts have no tools, because it cannot call any.
     """
 
     limits: Limits
     meter: TokenMeter = field(default_factory=TokenMeter)
+    takes_tools: bool = True
 
     async def fit(self, parts: PromptParts, summarise: Summarise, keep: Keep) -> tuple[Plan, PromptParts]:
         """Return the prompt for these parts, and the parts it was made from: with a newer summary, if one had to be
@@ -382,6 +383,11 @@ class ContextWindow:
     def counted(self, planned: Plan, prompt_tokens: int) -> None:
         """Correct the estimate by the server's count for that prompt."""
         self.meter = self.meter.corrected(planned.size, prompt_tokens)
+
+    def learn(self, info: ModelInfo, configured: int) -> None:
+        """The model's server has described it; `configured` is the window where that is unknown."""
+        self.at_most(info.context_length or configured)
+        self.takes_tools = not info.capabilities or "tools" in info.capabilities
 
     def at_most(self, tokens: int) -> None:
         """The model cannot take more than this, whatever was configured."""

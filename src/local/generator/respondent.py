@@ -470,14 +470,14 @@ class Respondent(Participant):
             return
         with suppress(ModelError):  # the turn's own call reports the error
             info = await self._model.show(model)
-            self._fitter.of(model).window.at_most(info.context_length or self._settings.num_ctx)
+            self._fitter.of(model).window.learn(info, self._settings.num_ctx)
             self._measured.add(model)
 
     def _learn_model(self, info: ModelInfo) -> None:
         self._sizes.learn(self._default.name, info)
         if self._settings.guides(info.parameters) and self._learning is None:
             self._learning = asyncio.create_task(self._learn_kinds(), name="learn what questions ask for")
-        self._fitter.of(self._default.name).window.at_most(info.context_length or self._settings.num_ctx)
+        self._fitter.of(self._default.name).window.learn(info, self._settings.num_ctx)
 
     async def _learn_kinds(self) -> None:
         """Have the memory learn from its examples what questions ask for, before the first question comes."""

@@ -295,7 +295,7 @@ class TurnRunner:
         for is_last_try in (False, True):
             planned = await self._plan(functions)
             try:
-                await self._listen(planned)
+                await self._listen(planned, functions)
                 break
             except ModelError as error:
                 if error.kind != "context_overflow":
@@ -307,7 +307,9 @@ class TurnRunner:
 
     async def _plan(self, functions: Sequence[Json]) -> Plan:
         turn = self._turn
-        planned, parts = await self._context.prompts.fit(turn.parts(functions), self._session_id, self._output.released)
+        prompts = self._context.prompts
+        shown = functions if prompts.window.takes_tools else ()
+        planned, parts = await prompts.fit(turn.parts(shown), self._session_id, self._output.released)
         turn.begin_with(parts, planned.left_out)
         notes = [TOO_LONG] if planned.left_out else []
         notes += [f"no tool is called {name!a} now" for name in self._unknown]
@@ -320,7 +322,7 @@ class TurnRunner:
         self._last_prompt = planned, parts
         return planned
 
-    async def _listen(self, planned: Plan) -> None:
+    async def _listen(self, planned: Plan, functions: Sequence[Json]) -> None:
         context, turn = self._context, self._turn
         wanted, limit = turn.question.options, min(context.max_answer_tokens, planned.gauge.left)
         if wanted is not None:
@@ -330,7 +332,7 @@ class TurnRunner:
             return context.model.chat(
                 context.model_name,
                 planned.messages,
-                tools=planned.tools,
+                tools=functions,  # a client notes if it leaves them out
                 think=turn.thinks,
                 options={"num_predict": most, **context.options, **(wanted.sampling if wanted else {})},
                 format=wanted.form if wanted else None,

@@ -67,13 +67,18 @@ class Degraded:
 
 
 @dataclass(frozen=True, slots=True)
-class CannotThink(Degraded):
-    """The note that a model cannot think although it was asked to. A client emits it once for each model."""
+class Incapable(Degraded):
+    """The note that a model cannot do what each call asks of it. A client emits it once for each model."""
 
     @classmethod
-    def of(cls, model: str) -> CannotThink:
-        """The note about a model."""
+    def of_thinking(cls, model: str) -> Incapable:
+        """The note about a model that cannot think."""
         return cls(f"{model} cannot think aloud; it answers without")
+
+    @classmethod
+    def of_calling(cls, model: str) -> Incapable:
+        """The note about a model that cannot call tools."""
+        return cls(f"{model} cannot call tools; it answers without")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ import httpx
 from pydantic_core import from_json
 
 from local.core.errors import ModelError
-from local.models.chat import CannotThink, Degraded, Delta, Done, Json, ServerErrors, ToolCall, Usage
+from local.models.chat import Degraded, Delta, Done, Incapable, Json, ServerErrors, ToolCall, Usage
 from local.models.http import AnswerStream, M, ModelHttp, StreamedAnswer, Wait, encoded
 
 # The time limit of a model's first token, if its server reports no progress. No I/O and no clock.
@@ -119,7 +119,7 @@ class ModelClient(Generic[K]):
         self._timeout_seconds = timeout_seconds
         self._known: dict[str, K] = {}
         self._refused: defaultdict[str, set[str]] = defaultdict(set)
-        self._cannot_think = set[CannotThink]()  # notes already emitted
+        self._incapable = set[Incapable]()  # notes already emitted
         self._first_limits: defaultdict[str, FirstTokenLimit] = defaultdict(FirstTokenLimit)
         self._unheard: defaultdict[str, set[Wait]] = defaultdict(set)  # calls of a model without a sign of life yet
         self._passed_on: defaultdict[str, float] = defaultdict(lambda: -math.inf)  # when a sign of life was, by model
@@ -141,9 +141,9 @@ class ModelClient(Generic[K]):
         wishes = {"form": self._form(format), "progress": self._progress(known)}
         optional = OptionalFields(self._refused[model], logprobs=logprobs, **wishes)
         for note in (*notes, *optional.notes):
-            if note not in self._cannot_think:
+            if note not in self._incapable:
                 yield note
-        self._cannot_think.update(note for note in notes if isinstance(note, CannotThink))
+        self._incapable.update(note for note in notes if isinstance(note, Incapable))
         stream: AnswerStream | None = None
         while stream is None:
             asked = body | optional.fields

@@ -19,10 +19,10 @@ from pydantic import BaseModel
 
 from local.core.errors import ModelError
 from local.models.chat import (
-    CannotThink,
     Degraded,
     Delta,
     Done,
+    Incapable,
     Json,
     ModelInfo,
     ServerErrors,
@@ -250,11 +250,11 @@ class OllamaModel(ModelClient[ModelInfo]):
         if "thinking" in known.capabilities:
             body["think"] = think
         elif think:
-            notes.append(CannotThink.of(known.name))
+            notes.append(Incapable.of_thinking(known.name))
         if tools and "tools" in known.capabilities:
             body["tools"] = list(tools)
         elif tools:
-            notes.append(Degraded(f"{known.name} cannot call tools; it answers without"))
+            notes.append(Incapable.of_calling(known.name))
         return body | self._keep_alive, notes
 
     def _form(self, schema: Json | None) -> Json:

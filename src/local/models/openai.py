@@ -14,10 +14,10 @@ from pydantic_core import from_json
 
 from local.core.errors import ModelError
 from local.models.chat import (
-    CannotThink,
     Degraded,
     Delta,
     Done,
+    Incapable,
     Json,
     ModelInfo,
     ProgressDelta,
@@ -296,11 +296,11 @@ def chat_request(
     if not capabilities or "thinking" in capabilities:
         body |= dialect.thinks if think else dialect.thinks_not
     elif think:
-        notes.append(CannotThink.of(model))
+        notes.append(Incapable.of_thinking(model))
     if tools and (not capabilities or "tools" in capabilities):
         body["tools"] = list(tools)
     elif tools:
-        notes.append(Degraded(f"{model} cannot call tools; it answers without"))
+        notes.append(Incapable.of_calling(model))
     given = {name: value for name, value in (options or {}).items() if name not in _NOT_OURS and value is not None}
     if unknown := sorted(given.keys() - dialect.options.keys()):
         notes.append(Degraded(f"the server of {model} has no option {', '.join(unknown)}; it answers without"))

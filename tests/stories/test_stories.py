@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -79,6 +80,8 @@ def test_a_bad_story_is_refused_with_file_and_key(tmp_path: Path, text: str, com
     [
         (Expect(answer_contains=("global interpreter lock",)), payload("The Global\nInterpreter  Lock."), ""),
         (Expect(answer_contains=("lock",)), payload("No."), "the answer contains “lock”"),
+        (Expect(answer_contains=(("not", "n't"),)), payload("I couldn’t write it."), ""),
+        (Expect(answer_contains=(("not", "n't"),)), payload("Done."), "the answer contains “not” or “n't”"),
         (Expect(answer_excludes=("no",)), payload("No."), "the answer does not contain “no”"),
         (Expect(), payload(status="cancelled"), "the query is answered"),
         (Expect(tools=("web_search",)), payload(calls=[FAILED, SEARCHED]), ""),
@@ -143,7 +146,7 @@ class FakeClient:
         self.asked: list[tuple[str, str]] = []
         self.rated: list[tuple[str, int]] = []
 
-    def ask(self, query: str, session_id: str) -> dict[str, Any]:
+    def ask(self, query: str, session_id: str, query_id: str | None = None) -> dict[str, Any]:
         self.asked.append((query, session_id))
         answer = self._answers[len(self.asked) - 1]
         if answer is None:
@@ -173,6 +176,22 @@ class SettledClient(FakeClient):
 
     def request(self, method: str, path: str, body: dict[str, Any] | None = None, also: Sequence[int] = ()) -> Any:
         return {"file": str(self._settings / "system.yaml")}
+
+
+class SlowClient(FakeClient):
+    """Its answer comes when the query is cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__(payload() | {"status": "cancelled"})
+        self._cancelled = Event()
+
+    def ask(self, query: str, session_id: str, query_id: str | None = None) -> dict[str, Any]:
+        assert self._cancelled.wait(90)
+        return super().ask(query, session_id)
+
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None, also: Sequence[int] = ()) -> Any:
+        assert path.endswith("/cancel")
+        self._cancelled.set()
 
 
 class FollowedClient(FakeClient):
@@ -284,3 +303,10 @@ def test_a_turn_in_which_something_asks_is_followed_decided_undone_and_looked_at
         "✗ turn 1: b.txt is not in the workspace: there",
     ]
     assert client.sent[0] == ("/approvals/q%2F1%3A0%3A0", {"decision": decision, "by": "story"})
+
+
+def test_an_answer_that_takes_too_long_is_cancelled_and_fails_the_story() -> None:
+    story = Story.model_validate({"id": "S9", "title": "T", "turns": [{"query": "q"}]})
+    player = StoryPlayer(SlowClient(), None, answer_seconds=0.01)  # type: ignore[arg-type]
+    [failed] = [check for check in player.play(story) if not check.passed]
+    assert (failed.what, failed.found) == ("turn 1: the query is answered", "cancelled")

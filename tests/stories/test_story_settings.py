@@ -25,7 +25,9 @@ providers:
 def test_the_models_of_the_user_are_kept_and_their_paths_are_absolute(tmp_path: Path) -> None:
     (tmp_path / "models.yaml").write_text(MODELS)
     (tmp_path / "system.yaml").write_text("backend: llama_server\nmore_participants: [x:Y]\n")
+    (tmp_path / "generator.yaml").write_text("temperature: 0\nseed: 7\nmax_tool_calls: 3\nagent_id: Me\n")
     taken = model_settings(tmp_path)
+    assert taken["generator"] == {"temperature": 0, "seed": 7, "max_tool_calls": 3}
     assert taken["models"]["roles"] == {"chat": ["llama_server/tiny"]}
     assert taken["models"]["providers"]["llama_server"]["model"] == str(tmp_path / "files" / "tiny.gguf")
     assert taken["models"]["providers"]["box"]["url"] == "http://127.0.0.1:9/v1"

@@ -93,9 +93,10 @@ class SystemClient:
         """Return the answer of GET /health, whatever the system's state."""
         return self.request("GET", "/health", also=(503,))
 
-    def ask(self, query: str, session_id: str) -> Json:
+    def ask(self, query: str, session_id: str, query_id: str | None = None) -> Json:
         """Ask and wait for the whole answer; a busy system is asked again after the time that it names."""
-        body, end = {"query": query, "session_id": session_id}, time.monotonic() + ANSWER_SECONDS
+        body, end = {"query": query, "session_id": session_id}, time.monotonic() + self._answer_seconds
+        body |= {"query_id": query_id} if query_id else {}
         while True:
             try:
                 return self.request("POST", "/query", body)

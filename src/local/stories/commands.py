@@ -18,6 +18,8 @@ from local.stories.story import Check, Command, check_came, check_command, match
 
 # `local2 stories`: the acceptance stories.
 
+REAL_MODEL_SECONDS = 600.0  # also for a second answer and its judgement, where one model does all of it
+
 
 def stories(
     names: Annotated[list[str] | None, typer.Argument(help="S1, S2 … or files (default: all).")] = None,
@@ -27,11 +29,15 @@ def stories(
         bool, typer.Option("--own-web", help="With --live: search the stories' own web instead of the real one.")
     ] = False,
     model: Annotated[str | None, typer.Option(help="The model that answers.")] = None,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="How long a real model may take to answer one question.")
+    ] = REAL_MODEL_SECONDS,
 ) -> None:
     """Play the acceptance stories and check what happens."""
     from local.stories.player import run_stories
 
-    raise typer.Exit(run_stories(names or [], api=api, live=live, own_web=own_web, model=model, show=typer.echo))
+    options: dict[str, Any] = {"api": api, "live": live, "own_web": own_web, "model": model, "seconds": seconds}
+    raise typer.Exit(run_stories(names or [], **options, show=typer.echo))
 
 
 Json = dict[str, Any]

@@ -36,7 +36,7 @@ from local.core.mcp_servers import FILE_NAME, SERVERS, approved_file, load_mcp_s
 from local.core.shipped import shipped_dir
 from local.core.trust import FILE, FOLDER, TrustRegistry
 from local.skills.messages import SkillsChanged
-from local.stories.commands import StoryCommands
+from local.stories.commands import REAL_MODEL_SECONDS, StoryCommands
 from local.stories.settings import model_settings, thinks
 from local.stories.story import (
     Approval,
@@ -258,7 +258,7 @@ class StoryDeaths:
 
 
 WAIT_SECONDS = 30.0
-REAL_MODEL_WAIT_SECONDS = 600.0  # for a second answer and its judgement, where one model does all of it
+CANCELLED_SECONDS = 30.0  # for the end of a cancelled answer
 
 
 @dataclass(slots=True)
@@ -279,7 +279,8 @@ class _Course:
 class StoryPlayer:
     """A player of stories on one system. `stand_in_url` is the stand-in that receives their scripts, if any. `web` is
     the searched local web, if there is one; commands run on `data_dir`, if it is given. Awaited messages have
-    `wait_seconds` to come. Thinking is expected only of a model that `thinks`.
+    `wait_seconds` to come, and answers `answer_seconds`: later ones are cancelled. Thinking is expected only of a
+    model that `thinks`.
     """
 
     def __init__(
@@ -290,8 +291,10 @@ class StoryPlayer:
         web: LocalWeb | None = None,
         data_dir: Path | None = None,
         wait_seconds: float = WAIT_SECONDS,
+        answer_seconds: float = REAL_MODEL_SECONDS,
         thinks: bool = True,
     ) -> None:
+        self._answer_seconds = answer_seconds
         self._client, self._stand_in_url, self._web = client, stand_in_url, web
         self._wait_seconds, self._thinks = wait_seconds, thinks
         self._commands = StoryCommands(client, data_dir, wait_seconds) if data_dir else None
@@ -346,14 +349,23 @@ class StoryPlayer:
         """Return the whole answer; the query is followed if an approval may be requested, because a client must be
         connected then.
         """
-        if turn.approvals is None:
-            return self._client.ask(turn.query, session_id)
         body = {"query": turn.query, "session_id": session_id, "query_id": new_id()}
         body |= {"mode": turn.mode} if turn.mode else {}
-        for event in FollowedQuery(lambda: self._client, body):
-            if event.name == "approval" and (decision := script.decision(event.data)) is not None:
-                self._client.request("POST", f"/approvals/{quote(event.data['call_id'], safe='')}", decision)
-        return self._client.request("GET", f"/query/{body['query_id']}")
+        late = threading.Timer(self._answer_seconds, self._cancel, [body["query_id"]])
+        late.start()
+        try:
+            if turn.approvals is None:
+                return self._client.ask(turn.query, session_id, body["query_id"])
+            for event in FollowedQuery(lambda: self._client, body):
+                if event.name == "approval" and (decision := script.decision(event.data)) is not None:
+                    self._client.request("POST", f"/approvals/{quote(event.data['call_id'], safe='')}", decision)
+            return self._client.request("GET", f"/query/{body['query_id']}")
+        finally:
+            late.cancel()
+
+    def _cancel(self, query_id: str) -> None:
+        with suppress(NoAnswer):  # it has ended meanwhile
+            self._client.request("POST", f"/query/{query_id}/cancel")
 
     def _drop_skills(self, skills: Mapping[str, str]) -> Iterator[Check]:
         """Put the skills into the system's skills folder, and wait until it has noticed."""
@@ -529,6 +541,7 @@ def run_stories(
     live: bool = False,
     own_web: bool = False,
     model: str | None = None,
+    seconds: float = REAL_MODEL_SECONDS,
     show: Callable[[str], object],
 ) -> int:
     """Play stories ("S1" or paths; without names: all) and `show` one line for each check. Returns the exit status: 0
@@ -536,7 +549,8 @@ def run_stories(
 
     Without `api`, the address of a running system, one is started on separate data for all stories with the same
     requirements, and its stand-in plays the stories' scripts. `live` uses the user's model and the real web, or with
-    `own_web` that of the stories. Raises `LocalError` if the stories cannot be played.
+    `own_web` that of the stories; it has `seconds` for each answer. Raises `LocalError` if the stories cannot be
+    played.
     """
     if own_web and (api or not live):
         raise ConfigError("--own-web goes with --live, without --api: only then is there another web to use")
@@ -553,7 +567,7 @@ def run_stories(
     for kind in dict.fromkeys(story.stage for _, story in stories):
         alike = [(path, story) for path, story in stories if story.stage == kind]
         with _stage(api, live, own_web, model, alike) as stage:
-            passed += _play_all(alike, stage, live, show)
+            passed += _play_all(alike, stage, live, seconds, show)
     show(f"{sum(passed)} of {len(passed)} stories passed")
     return 0 if all(passed) else 1
 
@@ -581,19 +595,19 @@ def _hindrance(story: Story, api: str | None, *, live: bool) -> str:
 
 
 def _play_all(
-    stories: Sequence[tuple[Path, Story]], stage: _Stage, live: bool, show: Callable[[str], object]
+    stories: Sequence[tuple[Path, Story]], stage: _Stage, live: bool, seconds: float, show: Callable[[str], object]
 ) -> list[bool]:
-    with SystemClient(stage.api_url, stage.token) as client:
+    with SystemClient(stage.api_url, stage.token, seconds + CANCELLED_SECONDS) as client:
         health = client.health()
         if live and health.get("stand_in"):
             raise ConfigError("--live needs a model server, and only the stand-in is there; start Ollama first")
-        seconds = WAIT_SECONDS if health.get("stand_in") else REAL_MODEL_WAIT_SECONDS
         player = StoryPlayer(
             client,
             stage.stand_in_url,
             web=stage.web,
             data_dir=stage.data_dir,
-            wait_seconds=seconds,
+            wait_seconds=WAIT_SECONDS if health.get("stand_in") else max(seconds, WAIT_SECONDS),
+            answer_seconds=seconds,
             thinks=stage.thinks or bool(health.get("stand_in")),
         )
         return [_play(player, path, story, show) for path, story in stories]

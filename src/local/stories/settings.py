@@ -1,4 +1,4 @@
-"""The user's settings that stories on a real model use: which model answers, and whether it thinks."""
+"""The user's settings that stories on a real model use: which model answers, how, and within which limits."""
 
 from __future__ import annotations
 
@@ -13,14 +13,22 @@ from local.core.routing import Routing
 from local.models.router import connect
 
 _LOOK_SECONDS = 20.0
+_LIMITS = (
+    "max_tool_iterations", "max_acting_iterations", "max_tool_calls", "max_tool_output_bytes", "max_offered_tools",
+    "max_answer_tokens", "timeout_seconds", "tool_timeout_seconds",
+)  # fmt: skip
 _TAKEN_OVER = {
     "system": ("backend", "ollama_url"),
-    "generator": ("model", "backend", "num_ctx", "think"),
+    "generator": (
+        *("model", "backend", "fast_model", "vision_model", "num_ctx", "think", "temperature", "seed"),
+        *_LIMITS,
+    ),
 }
 
 
 def model_settings(folder: Path) -> dict[str, dict[str, Any]]:
-    """The settings in a user's folder that say which model answers, by the names of their files; paths are absolute."""
+    """The settings in a user's folder that say which model answers and how, by the names of their files; paths are
+    absolute."""
     taken = {"models": dict(config_file.read(folder / "models.yaml").values)}
     for name, provider in (taken["models"].get("providers") or {}).items():
         if isinstance(provider, dict) and provider.get("model"):

@@ -9,7 +9,7 @@ import pytest
 from local.core.errors import ModelError
 from local.core.routing import Endpoint, MaxTools, ModelsConfig, Provider, Routing
 from local.models.chat import ModelInfo
-from local.models.leases import has_prefixes, is_unloaded, loses_prefix
+from local.models.leases import has_prefixes, is_unloaded, loses_prefix, may_restore
 from local.models.ollama import billions
 from local.models.openai import known
 from local.models.settings import ModelSizes, Tier, tier_of
@@ -137,6 +137,13 @@ async def test_ollama_may_lose_it_and_servers_on_the_internet_and_the_stand_in_d
     assert has_prefixes(routing(ollama), "server") and await loses_prefix(routing(ollama), "server") is True
     assert not has_prefixes(routing(Endpoint(kind="openai", url=cloud, allow_cloud=True)), "server")
     assert not has_prefixes(Routing.to_one("stand_in", ollama), "stand_in")
+
+
+def test_no_conversation_is_loaded_again_where_that_may_cost_money() -> None:
+    own = Endpoint(kind="openai", url=NOWHERE, only_model="gemma")
+    ollama, other = Endpoint(kind="ollama", url=NOWHERE), Endpoint(kind="openai", url=NOWHERE)
+    assert [may_restore(routing(each), "server", "gemma") for each in (own, ollama, other)] == [True, True, False]
+    assert not may_restore(routing(ollama), "server", "gpt-oss:120b-cloud")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ CACHE = ("--cache-ram", "-cram")  # llama-server's option: MiB of memory for pro
 CACHE_MIB = 1024  # what we set: for prompts of conversations that wait for their next question
 
 _OLD_TIERS = {"weak": "small", "frontier": "large"}  # as max_tools named them before
+CLOUD_MODELS = ("-cloud", ":cloud")  # the ends of names of models that Ollama runs on other people's machines
 OPT_IN = "conversations and memories would leave your machines; write allow_cloud: true if you want that"
 _KEYS: Mapping[str, frozenset[str]] = {
     "ollama": frozenset({"url", "allow_cloud", "program", "start"}),
@@ -223,6 +224,6 @@ class Routing(Settings):
         if not (slash and provider in self.endpoints):
             provider, model = self.default, name
         endpoint = self.endpoints[provider]
-        if endpoint.kind == "ollama" and model.endswith(("-cloud", ":cloud")) and not endpoint.allow_cloud:
+        if endpoint.kind == "ollama" and model.endswith(CLOUD_MODELS) and not endpoint.allow_cloud:
             raise ConfigError(f"{model} runs on the machines of Ollama: {OPT_IN}, for {provider} in models.yaml")
         return provider, endpoint.only_model or model

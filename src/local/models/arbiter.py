@@ -26,7 +26,7 @@ from local.bus.envelope import Envelope
 from local.core.config import Settings
 from local.core.routing import Routing
 from local.models.lease_messages import Lease, LeaseClaim, LeaseState
-from local.models.leases import has_prefixes, is_unloaded, loses_prefix
+from local.models.leases import has_prefixes, is_unloaded, loses_prefix, may_restore
 from local.runtime.participant import Kind, Participant, Resources, on
 
 log = logging.getLogger(__name__)
@@ -117,10 +117,10 @@ class Arbiter(Participant):
     def _new_line(self, server: str) -> ModelLine:
         """A line that waits for quiet until it is known that its server does not need that."""
         slots = self._settings.slots_of.get(server, self._settings.slots)
-        counts = self._routing is not None and has_prefixes(self._routing, server)
-        quiet = self._settings.quiet_seconds if counts and slots == 1 else 0.0
+        counts = self._routing is not None and has_prefixes(self._routing, server) and slots == 1
+        quiet = self._settings.quiet_seconds if counts else 0.0
         line = self._lines[server] = ModelLine(slots, quiet, self._begun)
-        if quiet:
+        if counts:
             self._ask_at[server] = 0.0
         return line
 
@@ -140,7 +140,9 @@ class Arbiter(Participant):
     def _restore(self, server: str) -> None:
         """Have what background calls have evicted loaded again, once it is known what that is."""
         model, asking = self._lines[server].to_restore, self._asking.get(server)
-        if model and (asking is None or asking.done()):
+        if not model or self._routing is None or not may_restore(self._routing, server, model):
+            return
+        if asking is None or asking.done():
             looking = self._look_for(server, model)
             self._asking[server] = asyncio.create_task(looking, name=f"memory of {server}")
 

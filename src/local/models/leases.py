@@ -19,7 +19,7 @@ from local.bus.messages import ModelUsed
 from local.bus.vocabulary import BACKGROUND, SCHEDULE
 from local.core.config_file import is_cloud
 from local.core.errors import ModelError
-from local.core.routing import CACHE, CACHE_MIB, Provider, Routing, option
+from local.core.routing import CACHE, CACHE_MIB, CLOUD_MODELS, Provider, Routing, option
 from local.models.chat import Delta, Usage, whole_reply
 from local.models.lease_messages import Lease, LeaseClaim, LeaseKind, LeaseState
 from local.swarm.messages import AgentTask
@@ -444,6 +444,15 @@ def _by_args(settings: Provider) -> bool | None:
 
 def _number(text: str) -> int | None:
     return int(text) if text.removeprefix("-").isdecimal() else None
+
+
+def may_restore(routing: Routing, provider: str, model: str) -> bool:
+    """Whether a conversation can be loaded again without asking anybody else's machine: on Ollama, and on servers that
+    LoCAL2 starts. Other servers on this machine may pass on to one that charges for it.
+    """
+    endpoint = routing.endpoints[provider]
+    is_ours = endpoint.kind == "ollama" or endpoint.only_model is not None
+    return is_ours and not model.endswith(CLOUD_MODELS)
 
 
 async def is_unloaded(routing: Routing, provider: str, model: str) -> bool | None:

@@ -108,6 +108,23 @@ async def test_the_model_reads_what_its_user_has_said(study: Any) -> None:
     assert remembered.remembered == ()
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_a_small_model_can_ask_its_user_where_a_person_wants_that(stage: Any, is_there: bool) -> None:
+    stage.model.parameters = 1.5
+    await stage.generator()
+    if is_there:
+        await stage.gatekeeper()
+        await stage.tool(PenTool(stage.database.parent))
+    offered = []
+    asked = (("What is it?", "s"), ("Ask me which colour I like.", "s"), ("Frag mich etwas!", "t"))
+    for number, (query, session) in enumerate(asked):
+        stage.model.will_say("Done.", to=query)
+        await stage.frontend.ask(query, f"q{number}", session=session)
+        await stage.frontend.hears(ResponseGeneration, query_id=f"q{number}")
+        offered.append(CLARIFICATION in stage.model.asked[-1].tools)
+    assert offered == [False, is_there, is_there]
+
+
 async def test_a_user_who_says_nothing_is_no_failure_of_the_turn(study: Any) -> None:
     await ask(study, ToolCall(CLARIFICATION, {"question": ""}), ToolCall(CLARIFICATION, QUESTION))
     await decide(study, "q1:2:0", "deny")

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo
 from local.bus.messages import BusDead, ParticipantStatus, QueryReceived, ToolResult, ToolSchema, ToolSchemaRequest
-from local.bus.vocabulary import PROPOSE_PLAN
+from local.bus.vocabulary import CLARIFICATION, PROPOSE_PLAN
 from local.core.attachments import AttachmentStore
 from local.core.errors import ConfigError, ModelError
 from local.core.owner_texts import StandingTextFiles
@@ -34,6 +34,7 @@ from local.generator.prompt import AttachedFiles, PromptBuilder, PromptKnowledge
 from local.generator.queue import SessionQueue, Speculations, TurnQueue
 from local.generator.runner import TurnRunner
 from local.generator.running_reward import RunningReward
+from local.generator.short_schemas import wants_questions
 from local.generator.steps import TurnInput, parse_step
 from local.generator.taint import TurnTaint
 from local.generator.tool_calls import TurnContext
@@ -407,6 +408,8 @@ class Respondent(Participant):
         tier, options = await self._sizes.ask(model_name), question.options
         kind = kind_of(tier, options)
         wanted = [READ_SKILL] if self._known.skills.known(user_id) else []
+        if wants_questions(question.query):
+            wanted.append(CLARIFICATION)
         plans = options is not None and options.mode == "plan" and self._gate.may_ask(question)
         return TurnOffer(
             self._rules,

@@ -33,6 +33,20 @@ _LARGE = (
     READ_RESULT, CLARIFICATION, PROPOSE_PLAN, PLAN_STEP, TODO_LIST,
 )  # fmt: skip
 
+# A small model that has the tool for questions calls tools for plain questions more often, and asks nobody. So it is
+# offered the tool where its user wants to be asked, in the languages that this table knows.
+_WANTS_QUESTIONS = re.compile(
+    r"\bask(?:ing)? (?:me|us)\b|\bfrage? (?:mich|uns)\b|\bdemandez?[- ](?:moi|nous)\b|\bpreg[uú]nt[ae](?:me|nos)\b"
+    r"|\bpergunt[ae][- ](?:me|nos)\b|\bchiedi(?:mi|ci)\b",
+    re.IGNORECASE,
+)
+
+
+def wants_questions(query: str) -> bool:
+    """Whether a user requests a question of the model: "Ask me which colour I like"."""
+    return _WANTS_QUESTIONS.search(query) is not None
+
+
 TABLE: Final[Mapping[Tier, tuple[str, ...]]] = {Tier.SMALL: _SMALL, Tier.MID: _MID, Tier.LARGE: _LARGE}
 ARGUMENTS: Final[Mapping[Tier, Mapping[str, tuple[str, ...]]]] = {
     Tier.SMALL: {

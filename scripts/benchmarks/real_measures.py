@@ -14,9 +14,10 @@ import yaml
 from benchmarks.real_system import Exchange, RealSystem, Settings, load, real_system
 from local.bus.envelope import new_id
 from local.stories.player import STORIES, LocalWeb, StoryPlayer, load_pages
+from local.stories.settings import thinks
 from local.stories.story import find_stories, load_story
 
-STORY_NAMES = ("S1", "S3", "S5", "S10")
+STORY_NAMES = ("S1", "S2", "S3", "S4", "S5", "S6", "S10", "S13")
 STORY_SECONDS = 600.0
 QUESTIONS = Path(__file__).with_name("real_questions.yaml")
 MODEL_PARAMETERS = {"as it is": None, "mid": 32_000_000_000}
@@ -51,7 +52,13 @@ def stories(model: Path, threads: int, names: Sequence[str]) -> Iterator[str]:
             real_system(model, threads=threads, settings=web.settings()) as system,
         ):
             player = StoryPlayer(
-                system.client, None, web=web, data_dir=system.system.data_dir, wait_seconds=STORY_SECONDS
+                system.client,
+                None,
+                web=web,
+                data_dir=system.system.data_dir,
+                wait_seconds=STORY_SECONDS,
+                answer_seconds=STORY_SECONDS,
+                thinks=thinks(system.system.facts),
             )
             yield f"{story.id}: {story.title}"
             checks = []

@@ -1025,8 +1025,9 @@ class ParticipantResult(Message):
 
 class ModelUsed(Message):
     """The cost of model calls that produced no answer, published by the participant that made them: the purpose
-    (critic, classifier, summary, title, judge_test, classifier_test, or a routine of reflection), calls, tokens and
-    seconds, and for a routine a short description of the result (`outcome`). `about` is the goal that was checked.
+    (critic, classifier, summary, title, restore, judge_test, classifier_test, or a routine of reflection), calls,
+    tokens and seconds, and for a routine a short description of the result (`outcome`). `about` is the goal that was
+    checked.
     """
 
     subject = "model.used"

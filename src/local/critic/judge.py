@@ -22,7 +22,7 @@ from local.critic.judging import Case, Evidence, JudgePrompt, Pair, Profile, Rea
 from local.critic.messages import ComparisonResult, CritiqueResult, PairwiseResult
 from local.critic.prompts import GenericJson, Prometheus2, Selene, bare_score, plain
 from local.models.chat import ChatModel, ContentDelta, Done, ErrorClass, RestartDelta, TokenScore, TokenScores, classify
-from local.models.leases import Leases
+from local.models.leases import JUDGE_TEST, Leases
 from local.models.ollama import LoadedModel, OllamaModel
 from local.models.settings import is_loopback, is_made_for_judging
 
@@ -416,7 +416,6 @@ def _common(answers: list[ResponseGeneration], rubric: str, judge: str) -> dict[
 log = logging.getLogger(__name__)
 
 PURPOSE = "critic"
-TEST_PURPOSE = "judge_test"
 MOST_CHARACTERS = 16_000  # put before the judge at once; it reads them for each answer, while others wait
 REPLY_TOKENS = 1024  # feedback and verdict; a judge that has not stated it by then never will
 TEST_REPLY_TOKENS = 200  # in the self-test, of a judge that replies in JSON; its questions are short
@@ -542,7 +541,7 @@ class Judge:
         """The score of one answer of the self-test, by the first reply alone; None if that could not be read."""
         grading = Grading(self._profile, case, rubric)
         if (ask := grading.ask) is not None:
-            reply = await self._in_background(ask, TEST_PURPOSE)
+            reply = await self._in_background(ask, JUDGE_TEST)
             grading.receive(reply.text, reply.tokens)
         verdict = grading.verdict
         if verdict is None or verdict.score is None:
@@ -554,7 +553,7 @@ class Judge:
         comparison = Comparison(self._profile, pair, rubric)
         for _ in range(2):
             if (ask := comparison.ask) is not None:
-                reply = await self._in_background(ask, TEST_PURPOSE)
+                reply = await self._in_background(ask, JUDGE_TEST)
                 comparison.receive(reply.text, reply.tokens)
         return None if comparison.outcome is None else comparison.outcome.winner
 
@@ -661,7 +660,7 @@ class Judge:
         done: Done | None = None
         begun = time.monotonic()
         options = {**self._options, "temperature": ask.temperature}
-        if purpose == TEST_PURPOSE and ask.prompt.schema is not None:
+        if purpose == JUDGE_TEST and ask.prompt.schema is not None:
             options["num_predict"] = TEST_REPLY_TOKENS
         stream = self._model.chat(
             self._model_name,

@@ -17,7 +17,7 @@ from local.core.self_test_file import SelfTestFile
 from local.memory import statements as prompt
 from local.memory.statements import Claim, confirmations, plausible, read
 from local.models.chat import ChatModel, whole_reply
-from local.models.leases import Leases
+from local.models.leases import CLASSIFIER_TEST, Leases
 
 # Whether a model can classify: sentences with the facts that they state, and sentences that state none. No I/O.
 
@@ -115,7 +115,6 @@ def is_decided(results: Sequence[SentenceResult]) -> bool:
 
 
 log = logging.getLogger(__name__)
-PURPOSE = "classifier_test"
 REPLY_TOKENS = 250
 
 
@@ -180,13 +179,15 @@ class ClassifierFitness:
         return SentenceResult(item, tuple(claim.value for claim, yes in zip(claims, answers, strict=True) if yes))
 
     async def _put(self, messages: list[prompt.Json], schema: prompt.Json) -> str:
-        return await self._leases.in_background(self._model_name, PURPOSE, partial(self._reply, messages, schema))
+        return await self._leases.in_background(
+            self._model_name, CLASSIFIER_TEST, partial(self._reply, messages, schema)
+        )
 
     async def _reply(self, messages: list[prompt.Json], schema: prompt.Json) -> str:
         begun = time.monotonic()
         stream = self._model.chat(self._model_name, messages, options=self._options, format=schema)
         text, usage = await whole_reply(stream)
-        self._leases.report_use(PURPOSE, self._model_name, usage, begun)
+        self._leases.report_use(CLASSIFIER_TEST, self._model_name, usage, begun)
         return text
 
 

@@ -36,7 +36,8 @@ AGENTS = "agents"
 RESTORE = "restore"
 # Calls that users have requested: they wait for turns, but not until a conversation is over, and are served in order.
 ORDERED = frozenset({SCHEDULE, AGENTS})
-IDLE = frozenset({"judge_test", "classifier_test"})  # calls that can wait until nobody uses the system
+JUDGE_TEST, CLASSIFIER_TEST = "judge_test", "classifier_test"
+IDLE = frozenset({JUDGE_TEST, CLASSIFIER_TEST})  # calls that can wait until nobody uses the system
 
 Ask = Callable[[int], AsyncGenerator[Delta, None]]
 """A call of a model that says at most so many tokens."""

@@ -1010,7 +1010,7 @@ export interface ModelSpan {
   model: string;
 }
 
-/** The cost of model calls that produced no answer, published by the participant that made them: the purpose (critic, classifier, summary, title, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds, and for a routine a short description of the result (`outcome`). `about` is the goal that was checked. */
+/** The cost of model calls that produced no answer, published by the participant that made them: the purpose (critic, classifier, summary, title, restore, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds, and for a routine a short description of the result (`outcome`). `about` is the goal that was checked. */
 export interface ModelUsed {
   purpose: string;
   model: string;

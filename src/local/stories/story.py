@@ -28,6 +28,7 @@ class Expect(Settings):
     answer_contains_locally: tuple[str, ...] = ()  # only where the web is the one that the runner brought along
     cites_source: bool = False  # the answer names an address that a tool of this turn got its text from
     tools: tuple[str, ...] = ()  # each was called, and at least one of its calls succeeded
+    unused_tools: tuple[str, ...] = ()  # no call of these succeeded
     no_tools: bool = False
     thinking: bool | None = None  # whether the model must have thought; None does not ask
 
@@ -390,6 +391,9 @@ def _answer_checks(expect: Expect, payload: Mapping[str, Any], own_web: bool) ->
     for tool in expect.tools:
         succeeded = any(call["tool"] == tool and not call.get("error") for call in calls)
         yield Check(succeeded, f"{tool} is used", used)
+    for tool in expect.unused_tools:
+        succeeded = any(call["tool"] == tool and not call.get("error") for call in calls)
+        yield Check(not succeeded, f"{tool} is not used", used)
     if expect.no_tools:
         yield Check(not calls, "no tool is used", used)
     if expect.cites_source:

@@ -82,8 +82,6 @@ def test_a_bad_story_is_refused_with_file_and_key(tmp_path: Path, text: str, com
         (Expect(answer_contains=("lock",)), payload("No."), "the answer contains “lock”"),
         (Expect(unused_tools=("web_search",)), payload("", [SEARCHED]), "web_search is not used"),
         (Expect(unused_tools=("web_search",)), payload("", [FAILED]), ""),
-        (Expect(answer_contains=(("not", "n't"),)), payload("I couldn’t write it."), ""),
-        (Expect(answer_contains=(("not", "n't"),)), payload("Done."), "the answer contains “not” or “n't”"),
         (Expect(answer_excludes=("no",)), payload("No."), "the answer does not contain “no”"),
         (Expect(), payload(status="cancelled"), "the query is answered"),
         (Expect(tools=("web_search",)), payload(calls=[FAILED, SEARCHED]), ""),

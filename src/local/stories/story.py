@@ -19,11 +19,9 @@ from local.permissions.messages import Decision
 
 
 class Expect(Settings):
-    """The expectations of one answer. Texts are compared without regard to case and line breaks. Of a list of texts in
-    `answer_contains` one is enough.
-    """
+    """The expectations of one answer. Texts are compared without regard to case and line breaks."""
 
-    answer_contains: tuple[str | tuple[str, ...], ...] = ()
+    answer_contains: tuple[str, ...] = ()
     answer_excludes: tuple[str, ...] = ()
     answer_contains_locally: tuple[str, ...] = ()  # only where the web is the one that the runner brought along
     cites_source: bool = False  # the answer names an address that a tool of this turn got its text from
@@ -382,9 +380,7 @@ def _answer_checks(expect: Expect, payload: Mapping[str, Any], own_web: bool) ->
     answer, calls = str(payload["answer"]), list(payload["tool_calls"])
     yield Check(payload["status"] == "answered", "the query is answered", str(payload["status"]))
     for text in (*expect.answer_contains, *(expect.answer_contains_locally if own_web else ())):
-        choices = (text,) if isinstance(text, str) else text
-        shown = " or ".join(f"“{each}”" for each in choices)
-        yield Check(any(_plain(each) in _plain(answer) for each in choices), f"the answer contains {shown}", answer)
+        yield Check(_plain(text) in _plain(answer), f"the answer contains “{text}”", answer)
     for text in expect.answer_excludes:
         yield Check(_plain(text) not in _plain(answer), f"the answer does not contain “{text}”", answer)
     used = ", ".join(f"{call['tool']} ({_ending(call)})" for call in calls) or "no tool"
@@ -416,7 +412,7 @@ def _ending(call: Mapping[str, Any]) -> str:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.replace("’", "'").split()).casefold()
+    return " ".join(text.split()).casefold()
 
 
 def _shortened(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from local.cli import client as module
-from local.cli.client import SystemClient
+from local.cli.client import ANSWER_SECONDS, SystemClient
 from local.cli.command_table import run_command
 from local.core.errors import NoAnswer
 
@@ -24,7 +24,9 @@ ANSWERED: tuple[int, dict[str, str], dict[str, Any]] = (200, {}, {"answer": "Yes
 
 
 @contextmanager
-def system(*says: tuple[int, dict[str, str], dict[str, Any]]) -> Iterator[SystemClient]:
+def system(
+    *says: tuple[int, dict[str, str], dict[str, Any]], answer_seconds: float = ANSWER_SECONDS
+) -> Iterator[SystemClient]:
     """A client of a system that gives these answers, one after the other."""
     answers = iter(says)
 
@@ -47,7 +49,7 @@ def system(*says: tuple[int, dict[str, str], dict[str, Any]]) -> Iterator[System
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Frontend) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        with SystemClient(f"http://127.0.0.1:{server.server_port}") as client:
+        with SystemClient(f"http://127.0.0.1:{server.server_port}", answer_seconds=answer_seconds) as client:
             yield client
         server.shutdown()
 
@@ -112,9 +114,8 @@ def test_another_refusal_is_told_at_once(slept: list[float]) -> None:
     assert slept == []
 
 
-def test_a_system_that_never_finds_the_time_is_given_up(slept: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ANSWER_SECONDS", 6.0)
-    with system(BUSY) as client, pytest.raises(NoAnswer, match="ask again in 7 s"):
+def test_a_system_that_never_finds_the_time_is_given_up(slept: list[float]) -> None:
+    with system(BUSY, answer_seconds=6.0) as client, pytest.raises(NoAnswer, match="ask again in 7 s"):
         client.ask("really?", "s")
     assert slept == []
 

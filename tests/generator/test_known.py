@@ -166,3 +166,25 @@ async def test_a_memory_that_does_not_answer_is_left_alone_for_a_while(memory: M
         memory.beats()
         assert (await memory.facts.current("ann")).lines == ()
         assert len(memory.asked) == times
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "allergies: hazelnuts (said 2026-11-20)",
+            "The user is allergic to hazelnuts. Never suggest anything with hazelnuts. (said 2026-11-20)",
+        ),
+        ("intolerances: lactose", "The user is intolerant of lactose. Never suggest anything with lactose."),
+        (
+            "diet: vegan (said 2026-11-20)",
+            "The user's diet: vegan. Never suggest anything that goes against this. (said 2026-11-20)",
+        ),
+    ],
+)
+def test_a_fact_about_health_is_told_as_what_follows_from_it(line: str, said: str) -> None:
+    slot = line.partition(":")[0]
+    lines = FactLines((line, "pets: a cat"), {slot: ("e1",)}, frozenset({slot}))
+    health, other = lines.as_items()
+    assert (health.key, health.text, health.engram_ids) == (slot, said, ("e1",))
+    assert other.text == "pets: a cat"

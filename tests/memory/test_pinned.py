@@ -9,8 +9,8 @@ import pytest
 from local.core.errors import PinRefused
 from local.core.prompt_lines import CUT, MAX_CHARACTERS, plain, presentable
 from local.generator.prompt import SOUL_HEADING as TOOLS_HEADING
-from local.memory.facts import Classified, FactFinding, FactOperation
-from local.memory.service import EngramService, ToldLines, fitting_lines, is_of_health
+from local.memory.facts import Classified, FactFinding, FactOperation, is_of_health
+from local.memory.service import EngramService, ToldLines, fitting_lines
 from local.memory.store import EngramDraft, Origin
 
 Make = Callable[..., EngramDraft]

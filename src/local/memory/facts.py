@@ -195,6 +195,11 @@ def kinds_of(text: str) -> frozenset[Kind]:
     return frozenset(kind for kind, pattern in _KIND_PATTERNS.items() if pattern.search(text))
 
 
+def is_of_health(slot: str, value: str) -> bool:
+    """Whether a fact is about health or safety: an allergy, an illness, a medicine, a diet, an emergency."""
+    return Kind.HEALTH in kinds_of(f"{slot}: {value}")
+
+
 def days_told(holds_from: str, holds_until: str, today: str) -> tuple[str, ...]:
     """The days from and until which a fact holds, in words, and whether that is to come or over; days as 2026-11-27."""
     begins = f"from {holds_from}{', so not yet' if holds_from > today else ''}" if holds_from else ""

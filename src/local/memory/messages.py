@@ -48,7 +48,7 @@ class FactRecord(Data):
     of one that is not `certain`; one that is `added` holds beside the others of its slot. One that is not `confirmed`
     was found by a model and confirmed by nothing: it is not current, and in no prompt. One that is `questioned` may be
     changed by an unconfirmed one. `fact_id` names it. `holds_from` and `holds_until` are the days, as 2026-11-27, from
-    and until which it is true, empty if unknown.
+    and until which it is true, empty if unknown. `of_health`: it is about health or safety.
     """
 
     slot: str
@@ -63,6 +63,7 @@ class FactRecord(Data):
     fact_id: int = 0
     holds_from: str = ""
     holds_until: str = ""
+    of_health: bool = False
 
 
 class OutdatedFact(Data):

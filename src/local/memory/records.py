@@ -15,6 +15,7 @@ from local.bus.message import Data
 from local.bus.messages import RecallScore, ResponseGeneration, ToolCallRecord
 from local.bus.vocabulary import USER
 from local.critic.messages import UserFeedback
+from local.memory.facts import is_of_health
 from local.memory.messages import OWNER, RECALLED, ChangeRecord, EngramRecord, FactRecord, OutdatedFact, RecalledEngram
 from local.memory.record import Deletion, NoteDraft
 from local.memory.search import EngramHit
@@ -167,6 +168,7 @@ def fact_records(facts: Iterable[StatedFact]) -> tuple[FactRecord, ...]:
             fact_id=fact.fact_id,
             holds_from=fact.holds_from,
             holds_until=fact.holds_until,
+            of_health=is_of_health(fact.slot, fact.value),
         )
         for fact in facts
     )

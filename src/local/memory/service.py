@@ -26,7 +26,7 @@ from local.memory import facts, record, search, vectors
 from local.memory import facts as succession
 from local.memory import search as recalling
 from local.memory.embeddings import Embedder
-from local.memory.facts import Classified, FactFinding, Kind, stored_fact
+from local.memory.facts import Classified, FactFinding, is_of_health, stored_fact
 from local.memory.messages import OnlySome, engram_id
 from local.memory.question_kinds import QuestionKinds
 from local.memory.record import Deletion, EditOutcome, HandEdit, KeptEntry, NoteDraft
@@ -241,11 +241,6 @@ def _fitting(kept: tuple[str, ...], lines: Iterable[str]) -> tuple[str, ...]:
 
 def _health_lines(current: Iterable[StatedFact], today: str) -> list[str]:
     return [_pinned_line(fact, today) for fact in current if is_of_health(fact.slot, fact.value)]
-
-
-def is_of_health(slot: str, value: str) -> bool:
-    """Whether a fact is about health or safety: an allergy, an illness, a medicine, a diet, an emergency."""
-    return Kind.HEALTH in facts.kinds_of(f"{slot}: {value}")
 
 
 def _lines(db: sqlite3.Connection, engram: Engram, current: Iterable[StatedFact], today: str) -> list[str]:

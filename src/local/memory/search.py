@@ -529,11 +529,16 @@ class EngramQuestion:
 
 
 def candidates(
-    db: sqlite3.Connection, asked: EngramQuestion, coverages: Coverages, keys: Sequence[str], vector: Vector | None
+    db: sqlite3.Connection,
+    asked: EngramQuestion,
+    coverages: Coverages,
+    keys: Sequence[str],
+    vector: Vector | None,
+    count: int = CANDIDATES,
 ) -> list[Candidate]:
-    """Return the engrams found by words, by vector or by time, and those that superseded them."""
+    """Return the engrams found by words, by vector or by time, `count` by each, and those that superseded them."""
     then = _numbers_in(db, asked.user_id, asked.period) if asked.period else []
-    chosen = {*coverages.best(CANDIDATES), *coverages.among(then).best(CANDIDATES)}
+    chosen = {*coverages.best(count), *coverages.among(then).best(count)}
     cosines = {} if vector is None else vectors.cosines(db, list(chosen), keys, vector)
     in_period = set(then)
     made = [

@@ -441,7 +441,7 @@ class EngramService:
             coverages = self._lexical.search(db, user_id, asked.words)
             if not recalling.may_be_clear(db, asked, coverages, self._weights):
                 return Found(())
-            ranked = self._rank(db, asked, coverages, [], None, recalling.LOOKED_AT)
+            ranked = self._rank(db, asked, coverages, [], None, recalling.LOOKED_AT, search.CROWD + recalling.LOOKED_AT)
             clear = recalling.clear(question, search.explained(db, ranked.hits), limit)
             return Found(clear) if clear else coverages
 
@@ -490,8 +490,9 @@ class EngramService:
         keys: Sequence[str],
         vector: Vectors | None,
         limit: int,
+        count: int = CANDIDATES,
     ) -> Ranked:
-        together = search.candidates(db, asked, coverages, keys, vector)
+        together = search.candidates(db, asked, coverages, keys, vector, count)
         weights = borne_out(db, asked.user_id, self._weights)
         floor = 0.0 if self._indexer.embedder is None else self._indexer.embedder.relevance_floor
         return rank(together, now=self._clock(), relevance_floor=floor, limit=limit, weights=weights)

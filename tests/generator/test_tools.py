@@ -20,6 +20,7 @@ from local.bus.messages import (
 )
 from local.bus.security import Declaration, SenderGuard
 from local.core.errors import RequestTimeout
+from local.journal.messages import JournalEntries, JournalRead
 from local.models.chat import ToolCall
 from local.tools.tool import Tool, ToolSettings
 
@@ -225,3 +226,18 @@ async def test_a_tool_that_beats_but_was_never_introduced_is_asked_and_an_observ
         beat: Envelope = await stage.frontend.bus.publish(status)
     await stage.frontend.hears(ToolSchemaRequest, 2)
     assert [each.cause_id for each in stage.frontend.envelopes(ToolSchemaRequest)[1:]] == [beat.id]
+
+
+async def test_the_text_of_a_tool_is_recorded_once_however_often_it_is_published(stage: Any, dice: Any) -> None:
+    await stage.generator()
+    await stage.tool(dice)
+    heard = len(stage.frontend.of(ToolSchema, tool="dice"))
+    await stage.frontend.bus.publish(ToolSchemaRequest())
+    await stage.frontend.hears(ToolSchema, heard + 1, tool="dice")
+    await stage.frontend.bus.publish(ToolSchemaRequest())
+    await stage.frontend.hears(ToolSchema, heard + 2, tool="dice")
+    await stage.frontend.ask("Well?", "q1")
+    await stage.frontend.hears(ResponseGeneration)  # by then the journal has what came before
+    request = JournalRead(subjects=(ToolSchema.subject,))
+    recorded = (await stage.frontend.bus.request(request, JournalEntries, 90)).entries
+    assert len(recorded) == 1

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import threading
 import time
+import uuid
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -264,6 +265,7 @@ async def in_own_thread(function: Callable[[], T], name: str) -> T:
 __all__ = ["Tool", "ToolOutput"]
 
 CALLS_AT_ONCE = 8
+_SCHEMAS = uuid.UUID("0d0c2f0e-4c0d-4b5e-9a6d-7a1f6b1f5a35")
 MAX_RESULT_CHARS = 100_000
 MAX_ERROR_CHARS = 4000
 _asked_by: ContextVar[Trace] = ContextVar("asked_by")  # of the call that this task runs
@@ -419,13 +421,17 @@ class Tool(Participant):
         return message.subject + cls.name if message in (ToolRequest, ToolResult) else message.subject
 
     async def announce(self) -> None:
-        """Publish the schema."""
-        await self.bus.publish(self.schema())
+        """Publish the schema. Its id is that of its text, so that the journal records each text once, however often and
+        by however many processes it is published.
+        """
+        schema = self.schema()
+        await self.bus.publish(schema, envelope_id=uuid.uuid5(_SCHEMAS, schema.model_dump_json()).hex)
 
     @on(ToolSchemaRequest)
-    async def publish_schema(self, message: ToolSchemaRequest, envelope: Envelope) -> ToolSchema:
+    async def publish_schema(self, message: ToolSchemaRequest, envelope: Envelope) -> ToolSchema | None:
         """Publish the schema on request."""
-        return self.schema()
+        await self.announce()
+        return None
 
     @on(ToolRequest, concurrency=CALLS_AT_ONCE)
     async def call(self, request: ToolRequest, envelope: Envelope) -> ToolResult:

@@ -45,7 +45,8 @@ from local.runtime.participant import Inbox, Publications
 #
 # Idea: nothing is forecast. Only few queries are on their way, on record but not begun: ten, or as many as begin in 0.6
 # seconds. All others wait before they are on record, in order, and are refused when two fifths of the time are over. A
-# forecast serves only to refuse at once what would be refused then.
+# forecast serves only to refuse at once what would be refused then. Only so many wait as begin in seven tenths of that
+# time: the speed varies, and whoever waits in vain until the time is over is refused two seconds later than others.
 #
 # The time before this process has read a query counts, as the kernel tells it: where the process is what is too slow,
 # queries wait there. A few that are late are admitted all the same where there is a place: the process has just been
@@ -56,6 +57,7 @@ from local.runtime.participant import Inbox, Publications
 
 FEW = 10  # so many may always be on their way, and may always wait
 PATIENCE = 0.4  # of the limit, before a query is on record; the rest is for what comes then
+SURE = 0.7  # of what is forecast to begin within the patience
 SPEED_SECONDS = 2.0  # over which it is measured how many begin
 AHEAD_SECONDS = 0.6  # so many are on their way as begin within it: the more begin at once, the slower is each of them
 BUSY_PERCENT = 80  # a process that works so much of the time is what its turns wait for
@@ -215,8 +217,8 @@ class AdmissionControl:
         return self._limit is not None and waited >= PATIENCE * self._limit
 
     def _most_waiting(self, limit: float) -> float:
-        """How many are admitted before the last of them would lose its patience."""
-        return max(FEW, PATIENCE * limit * self._speed())
+        """How many are admitted well before the last of them would lose its patience."""
+        return max(FEW, SURE * PATIENCE * limit * self._speed())
 
     def _refusal(self, limit: float) -> TooManyQueries:
         waiting, speed = len(self._waiting) + self._on_their_way(), self._speed()

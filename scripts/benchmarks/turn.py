@@ -85,9 +85,10 @@ async def run(options: Namespace) -> list[Figure]:
         figures += await _with_leave(Ours(system, heard), extent.blocks)
         figures += await _with_file(Ours(system, heard), extent.blocks)
         for rhythm, pause in RHYTHMS.items():
-            costs = await cost_of_a_turn(system, extent.turns, pause)
+            costs, later = await cost_of_a_turn(system, extent.turns, pause)
             figures.append(Figure(f"turn: CPU of a plain one, {rhythm}", sum(costs.values()), "ms", limit=18))
             figures += [Figure(f"turn:   {name}", cost, "ms") for name, cost in costs.items()]
+            figures.append(Figure("turn:   memory, embedding it when nobody asks", later, "ms"))
         print(await time_line(system, extent.turns), file=sys.stderr)
     return figures
 

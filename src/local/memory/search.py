@@ -462,6 +462,13 @@ def may_be_clear(
     return any(not asked.leaves_out(row) for row in db.execute(sql, (json.dumps(numbers),)))
 
 
+def words_may_decide(question: str, coverages: Coverages, weights: Weights = WEIGHTS) -> bool:
+    """Whether `clear` can find anything by words alone: the question has enough of them, and some engram nearly all."""
+    shares = (coverages.of(number) for number in {*coverages.own, *coverages.before})
+    is_covered = any(own + weights.context * before >= WORDS_ALONE for own, before in shares)
+    return is_covered and len(telling_words(question)) >= LEAST_WORDS
+
+
 def _is_clear(hit: EngramHit, words: int) -> bool:
     stands_out = hit.fused >= max(FUSED, hit.threshold + ABOVE_CROWD)
     if hit.cosine is None:

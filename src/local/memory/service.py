@@ -441,6 +441,8 @@ class EngramService:
             coverages = self._lexical.search(db, user_id, asked.words)
             if not recalling.may_be_clear(db, asked, coverages, self._weights):
                 return Found(())
+            if not recalling.words_may_decide(question, coverages, self._weights):
+                return coverages
             ranked = self._rank(db, asked, coverages, [], None, recalling.LOOKED_AT, search.CROWD + recalling.LOOKED_AT)
             clear = recalling.clear(question, search.explained(db, ranked.hits), limit)
             return Found(clear) if clear else coverages

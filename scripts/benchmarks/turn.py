@@ -82,6 +82,7 @@ async def run(options: Namespace) -> list[Figure]:
         for rhythm, pause in RHYTHMS.items():
             figures += await _plain(Ours(system, heard), peer, extent.blocks, rhythm, pause)
         figures += await _with_tool(Ours(system, heard), extent.blocks)
+        await _with_leave(Ours(system, heard), extent.blocks)  # or the memory would look longer for what is new to it
         figures += await _with_leave(Ours(system, heard), extent.blocks)
         figures += await _with_file(Ours(system, heard), extent.blocks)
         for rhythm, pause in RHYTHMS.items():

@@ -596,15 +596,15 @@ class PromptBuilder:
             if READ_SKILL in self._known.offered():
                 await self._known.skills.settled()
             texts = await self._texts(user_id) if is_ours else NOTHING
-            hits = await recalling if recalling is not None else ()
+            await self._known.sizes.ask(model)
+            inputs = self._inputs(_first_day(past, today), user_id, options, texts, model)
+            summary = Summary() if past.summary is None else Summary.from_json(past.summary)
+            prelude = compose(inputs, past.history)
+            hits = await recalling if recalling is not None else ()  # last: the memory looks meanwhile
             line = await hinting if hinting is not None else ""
         finally:
             for task in filter(None, (recalling, hinting)):
                 task.cancel()
-        await self._known.sizes.ask(model)
-        inputs = self._inputs(_first_day(past, today), user_id, options, texts, model)
-        summary = Summary() if past.summary is None else Summary.from_json(past.summary)
-        prelude = compose(inputs, past.history)
         context = self._context(asked, inputs, today, facts, hits, attached, user_id)
         if line:
             said = ContextItem(kind="hint", key=asked.query_id, text=line)

@@ -37,8 +37,8 @@ LONGEST_RECALLED = 300  # characters of a question, and of an answer
 @dataclass(frozen=True, slots=True)
 class FactLines:
     """The memory's lines of a user, most important first, one line for each fact or pin: "slot: value (said DATE)".
-    `engrams` are the ids of the engrams that stated the facts of a slot; `of_health` are the slots that are about health
-    or safety.
+    `engrams` are the ids of the engrams that stated the facts of a slot; `of_health` are the slots that are about
+    health or safety.
     """
 
     lines: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from local.api.profiles import with_profile
 from local.bus.messages import AnswerOptions, ParticipantStatus
 from local.core.data_dir import make_owner_token
 from local.core.profiles import AssistantProfile
+from local.core.users import Users
 
 System = Any  # of conftest.py
 OWN = "---\nname: reviewer\ndescription: It reviews.\ntools: [read_file]\ntemperature: 0.1\nmax_tokens: 50\n---\nOK."
@@ -81,6 +82,29 @@ def test_what_the_asker_says_comes_before_what_a_profile_says() -> None:
     profile = AssistantProfile("x", "It is.", None, temperature=0.1, max_tokens=100)
     options = with_profile(AnswerOptions(temperature=0.9, max_tokens=500), profile)
     assert (options.temperature, options.max_tokens) == (0.9, 100)
+
+
+async def test_another_user_meets_no_profile_of_the_owner_s_that_is_not_shared(
+    client: httpx.AsyncClient, system: System, reviewer: None
+) -> None:
+    folder = system.journal_file.parent
+    garden = OWN.replace("reviewer", "garden").replace("tools:", "shared: true\ntools:")
+    (folder / "agents" / "garden.md").write_text(garden)
+    ann = {"authorization": f"Bearer {Users(folder).add('ann')}"}
+    said = [{"role": "user", "content": "hello"}]
+    for path, body in (
+        ("/query", {"query": "hello", "profile": "reviewer"}),
+        ("/v1/chat/completions", {"model": "local2:reviewer", "messages": said}),
+        ("/query", {"query": "hello", "profile": "garden", "query_id": "q1"}),
+    ):
+        answered = await client.post(path, json=body, headers=ann)
+        assert (answered.status_code == 200) == ("garden" in str(body)), answered.text
+        assert "OK." not in answered.text
+    listed = await client.get("/profiles", headers=ann)
+    assert "garden" in listed.text and "reviewer" not in listed.text and str(folder) not in listed.text
+    assert "reviewer" not in (await client.get("/v1/models", headers=ann)).text
+    assert [turn.options.profile.name for turn in system.generator.turns.values()] == ["garden"]
+    assert str(folder) not in (await client.get("/journal?query=q1", headers=ann)).text
 
 
 async def test_the_owner_writes_a_profile_and_removes_it(client: httpx.AsyncClient, system: System) -> None:

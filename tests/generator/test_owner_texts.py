@@ -105,6 +105,15 @@ async def test_what_the_owner_has_written_is_told_to_nobody_else(told: Told) -> 
     assert "Latin" not in told.prompt() and "cat" not in told.prompt()
 
 
+async def test_the_folder_of_the_owner_s_workspace_is_named_to_nobody_else(told: Told, dice: Any) -> None:
+    dice.category = "read"
+    await told.stage.tool(dice)
+    await told.ask("bob")
+    assert str(told.workspace) not in str(told.model.told[-1])
+    await told.ask("owner")
+    assert str(told.workspace) in str(told.model.told[-1])
+
+
 async def test_the_prompt_is_shown_as_it_would_be_told_now_with_what_is_left_out(told: Told) -> None:
     (told.settings / "SOUL.md").write_text("Dry.")
     told.instructions.write_text(ORDER)

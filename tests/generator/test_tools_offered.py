@@ -150,6 +150,26 @@ async def test_later_turns_and_processes_of_a_session_have_its_list_and_other_se
     assert record.error is not None and record.error.kind == "unavailable"
 
 
+async def test_a_tool_of_the_owner_s_is_neither_shown_to_another_user_s_model_nor_called_by_it(
+    stage: Any, dice: Any, tmp_path: Path
+) -> None:
+    dice.users = ()
+    await stage.generator()
+    await stage.tool(dice)
+    pen = PenTool(tmp_path)
+    pen.users = ("user",)
+    await stage.tool(pen)
+    stage.model.will_say(ToolCall("dice", {"sides": 6}))
+    stage.model.will_say(ToolCall(TOOL_SEARCH, {"query": "dice"}))
+    stage.model.will_say("No.")
+    response = await ask(stage, "q1", "Use dice!")
+    tools = stage.model.asked[0].tools
+    assert "dice" not in tools and "pen" in tools
+    refused, found = response.tool_calls
+    assert refused.error is not None and refused.error.kind == "unknown_tool"
+    assert "dice" not in (found.result or "")
+
+
 async def test_a_call_of_a_tool_that_is_not_on_the_list_is_answered_with_its_schema_and_then_made(
     stage: Any, dice: Any
 ) -> None:

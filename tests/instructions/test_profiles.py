@@ -96,6 +96,18 @@ def test_a_workspace_s_profiles_count_while_it_is_trusted_with_them_and_for_its_
     assert "reviewer" not in found.by_name and "other profiles than when it was trusted" in found.problems[0]
 
 
+def test_other_users_have_the_built_in_profiles_and_those_that_the_owner_shares(places: Places) -> None:
+    (places.own / "family.md").write_text(profile("family"))
+    (places.own / "code.md").write_text(profile("code", tools=["*"]))
+    (places.own / "garden.md").write_text(profile("garden", shared=True))
+    (places.theirs / "work.md").write_text(profile("work", shared=True))
+    places.trust()
+    others = places.registry.read(of_owner=False)
+    assert list(others.by_name) == ["general", "code", "file", "shell", "web", "memory", "garden"]
+    assert others.find("code").origin == "built in"
+    assert places.registry.write(others.find("garden")).shared
+
+
 def test_a_changed_profile_leaves_what_the_workspace_instructs_as_it_was_seen(places: Places) -> None:
     (places.theirs.parent / "LOCAL2.md").write_text("Use tabs.")
     (places.theirs / "reviewer.md").write_text(REVIEWER)

@@ -13,6 +13,8 @@ import psutil
 import pytest
 
 from local.bus.blobs import BlobStore
+from local.bus.envelope import Trace
+from local.bus.messages import ToolRequest, ToolResult
 from local.core.errors import ConfigError, SandboxMissing, ToolError
 from local.core.mcp_servers import MCPServerConfig, approved_file
 from local.mcp import client as mcp_connection
@@ -224,6 +226,24 @@ async def test_a_level_that_the_owner_sets_counts(config: MCPServerConfig, data:
     for reaches in ({"network": True}, {"command": "", "url": "https://tools.example/mcp"}):
         group = built(config.model_copy(update=reaches), data)
         assert [kind.sends_out for kind in type(group).tools] == [True], "it may tell others what it is given"
+
+
+async def test_a_server_answers_the_owner_and_the_users_that_the_settings_name(
+    serve: Serve, approve: Any, config: MCPServerConfig, data: Path
+) -> None:
+    config = config.model_copy(update={"safety": "L0", "users": ("ann",)})
+    await approve(config)
+    caller = await serve(built(config, data))
+    request = ToolRequest(query_id="q1", call_id="q1:0:0", tool="plain__environ", args={})
+
+    async def told(user: str | None) -> ToolResult:
+        return await caller.bus.request(request, ToolResult, 90, Trace("q1", None, "s1", user))  # type: ignore[no-any-return]
+
+    stranger = await told("bob")
+    assert stranger.error is not None and stranger.error.kind == "not_yours" and stranger.result is None
+    for user in (None, "owner", "ann"):
+        assert "KEY" in str((await told(user)).result)
+    assert (await caller.schema()).users == ("ann",)
 
 
 def test_what_holds_our_own_files_is_shown_to_no_server(config: MCPServerConfig, data: Path) -> None:

@@ -12,7 +12,7 @@ from local.core.profiles import AssistantProfile, NoSuchProfile, Profiles
 
 
 async def profiles_for(caller: Principal) -> Profiles:
-    """The profiles that there are now: a workspace's are its owner's."""
+    """The profiles that there are now for the caller: other users have the built-in and the shared ones."""
     return await asyncio.to_thread(api().profiles.read, of_owner=caller.is_owner)
 
 
@@ -29,7 +29,6 @@ def with_profile(options: AnswerOptions | None, profile: AssistantProfile) -> An
     options = options or AnswerOptions()
     told = AnswerProfile(
         name=profile.name,
-        origin=profile.origin,
         tools=profile.tools,
         model=profile.model,
         instructions=profile.instructions,

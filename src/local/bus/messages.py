@@ -27,6 +27,7 @@ from local.bus.vocabulary import (
     Mode,
     Safety,
 )
+from local.core.files import OWNER
 from local.core.templates import has_template_marks
 
 # How one query is to be answered, where its asker does not leave that to the settings.
@@ -50,7 +51,6 @@ class AnswerProfile(Data):
     """
 
     name: str
-    origin: str = ""
     tools: tuple[str, ...] | None = None
     model: str | None = None
     instructions: str = ""
@@ -593,6 +593,11 @@ class ToolSchema(Message):
     replaces: str = ""  # the shell commands that it is to be used instead of, such as "cat, head, tail"
     trusted: bool = False  # whether its results are never untrusted content, so that they taint no session
     sends_out: bool = False  # whether it sends its arguments to others, though it only reads
+    users: tuple[str, ...] | None = None  # the users besides the owner that it serves; None: all
+
+    def serves(self, user_id: str | None) -> bool:
+        """Whether a user may call it; no `user_id` is the owner."""
+        return self.users is None or user_id in (None, OWNER, *self.users)
 
 
 class ToolRequest(RespondentMessage):

@@ -46,6 +46,7 @@ class MCPServerConfig(Settings):
     category: Literal["read", "write", "search", "shell", "web", "git", "data", "meta", "memory"] = "meta"
     timeout_seconds: float = Field(60, gt=0, le=3600)
     start_seconds: float = Field(30, gt=0, le=600)
+    users: tuple[str, ...] = ()  # besides the owner
     skill: Path | None = None  # which has brought it, and the digest of its files as they were approved
     skill_digest: str = ""
 

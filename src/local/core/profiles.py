@@ -42,12 +42,13 @@ class ProfileSettings(Settings):
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     instructions: str = ""
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AssistantProfile:
     """A named set of tools, a model and instructions. `tools` are those that the model is offered at most, None for no
-    limit; `origin` is its file.
+    limit; `origin` is its file. `shared` says whether other users than the owner may answer by it.
     """
 
     name: str
@@ -58,6 +59,7 @@ class AssistantProfile:
     temperature: float | None = None
     max_tokens: int | None = None
     origin: str = "built in"
+    shared: bool = False
 
 
 def parse_profile(path: Path, text: str) -> AssistantProfile:
@@ -78,6 +80,7 @@ def parse_profile(path: Path, text: str) -> AssistantProfile:
         temperature=said.temperature,
         max_tokens=said.max_tokens,
         origin=str(path),
+        shared=said.shared,
     )
 
 
@@ -90,6 +93,7 @@ def profile_text(profile: AssistantProfile) -> str:
         "model": profile.model,
         "temperature": profile.temperature,
         "max_tokens": profile.max_tokens,
+        "shared": profile.shared or None,
     }
     said = {key: value for key, value in header.items() if value is not None}
     settings = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=1000)
@@ -178,8 +182,8 @@ class ProfileRegistry:
         self._settings, self._workspace, self._trust = settings / AGENTS, workspace, TrustRegistry(settings)
 
     def read(self, *, of_owner: bool = True) -> Profiles:
-        """Return all profiles; for others than the owner without those of the workspace. The owner's come first, and
-        may replace a built-in one; a workspace's may not.
+        """Return all profiles; for others than the owner the built-in ones, and those of the owner's that are `shared`.
+        The owner's come first, and may replace a built-in one; a workspace's may not.
         """
         found: dict[str, AssistantProfile] = {}
         problems: list[str] = []
@@ -192,7 +196,8 @@ class ProfileRegistry:
                     if profile.name in found or (place and profile.name in built_in):
                         other = (found.get(profile.name) or built_in[profile.name]).origin
                         raise fault(path, None, f"name: {profile.name} is that of one that is {other}; choose another")
-                    found[profile.name] = profile
+                    if of_owner or profile.shared:
+                        found[profile.name] = profile
                 except ConfigError as error:
                     problems.append(" ".join(str(error).split()))
         return Profiles(built_in | found, tuple(problems) if of_owner else ())

@@ -717,7 +717,8 @@ class PromptBuilder:
     ) -> PromptInputs:
         profile = options.profile if options is not None else None
         chosen = options.settings if options is not None else None
-        offered = [tool for tool in self._known.offered().values() if options is None or options.offers(tool.tool)]
+        there = [tool for tool in self._known.offered().values() if tool.serves(user_id)]
+        offered = [tool for tool in there if options is None or options.offers(tool.tool)]
         reads_skills = any(tool.tool == READ_SKILL for tool in offered)
         return PromptInputs(
             role=self._role,
@@ -725,7 +726,7 @@ class PromptBuilder:
             tier=self._known.sizes.tier(model),
             tools=tuple(map(ToolLine.of, offered)),
             mode=(options.mode if options else None) or self._known.mode(),
-            workspace=self._workspace,
+            workspace=self._workspace if user_id in (None, OWNER) else "",
             instructions=texts.instructions,
             soul=texts.soul,
             custom=SourcedText(f"profile {profile.name}", profile.instructions) if profile else None,

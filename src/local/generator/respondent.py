@@ -396,7 +396,8 @@ class Respondent(Participant):
         )  # fmt: skip
         await self._measure(question.model)
         offer = await self._offer_of(query.session_id if is_ours else None, question.model, question, query.user_id)
-        context = self._context(question.model, purpose_of(question.origin, question.task), offer)
+        purpose = purpose_of(question.origin, question.task)
+        context = self._context(question.model, purpose, offer, query.user_id)
         record = self._taints.beside(asked, query.session_id, getattr(query, "position", END))
         taint = TurnTaint(turn, self._settings, record, self._attachments)
         return TurnRunner(turn, context, output, query.session_id if is_ours else None, taint)
@@ -438,7 +439,7 @@ class Respondent(Participant):
                     self._news.clear()
                     await self._news.wait()
 
-    def _context(self, model_name: str, purpose: str, offer: TurnOffer) -> TurnContext:
+    def _context(self, model_name: str, purpose: str, offer: TurnOffer, user_id: str | None) -> TurnContext:
         return TurnContext(
             model=self._model,
             prompts=self._fitter.of(model_name),
@@ -451,6 +452,7 @@ class Respondent(Participant):
             max_answer_tokens=self._settings.max_answer_tokens,
             blobs=self.bus.blobs,
             offer=offer,
+            user_id=user_id,
             gate=self._gate,
             on_away=self._warm_up.away,
             on_answered=self._warm_up.answered,

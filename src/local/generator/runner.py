@@ -229,6 +229,7 @@ class TurnRunner:
         """Return the tools that the model may call; `asks_user` in a call that an earlier process has begun."""
         turn, gate = self._turn, self._context.gate
         tools, options = self._context.tools.offered(self._context.clock()), turn.question.options
+        tools = {name: schema for name, schema in tools.items() if schema.serves(self._context.user_id)}
         if options is not None:
             self._unknown = options.unknown({*tools, *SCHEMAS})
             tools = {name: schema for name, schema in tools.items() if options.offers(name)}

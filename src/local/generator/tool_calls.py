@@ -185,6 +185,7 @@ class TurnContext:
     clock: Callable[[], float] = field(default=time.monotonic)
     blobs: BlobStore | None = None
     offer: TurnOffer = field(default_factory=TurnOffer)
+    user_id: str | None = None
     gate: PermissionClient | None = None  # without one, no call asks for grant, and no tool gets a grant
     on_away: Callable[[str], object] = field(default=lambda _: None)
     on_answered: Callable[[], object] = field(default=lambda: None)

@@ -31,7 +31,8 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=32_000
 
 
 class ProfileBody(BaseModel):
-    """The body of PUT /profiles/{name}: `tools` are those that it may have, or `["*"]` for all."""
+    """The body of PUT /profiles/{name}: `tools` are those that it may have, or `["*"]` for all; with `shared` other
+    users may choose it, too."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     description: Line
@@ -40,6 +41,7 @@ class ProfileBody(BaseModel):
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     instructions: Text = ""
+    shared: bool = False
 
 
 def add_routes(routes: APIRouter) -> None:
@@ -73,6 +75,7 @@ async def _write(name: PathName, request: Request) -> Response:
         model=body.model,
         temperature=body.temperature,
         max_tokens=body.max_tokens,
+        shared=body.shared,
     )
     try:
         written = await asyncio.to_thread(api().profiles.write, profile)
@@ -102,4 +105,5 @@ def _shown(profile: AssistantProfile, *, is_own: bool) -> dict[str, object]:
         "instructions": profile.instructions,
         "origin": profile.origin,
         "is_own": is_own,
+        "shared": profile.shared,
     }

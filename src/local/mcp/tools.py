@@ -47,7 +47,7 @@ class MCPTool(Tool):
 
     def __init__(self, config: MCPServerConfig, connection: MCPConnection) -> None:
         super().__init__(config)
-        self.timeout_seconds = config.timeout_seconds
+        self.timeout_seconds, self.users = config.timeout_seconds, config.users
         self._connection = connection
 
     @classmethod

@@ -73,7 +73,7 @@ class AgentTool(Tool):
         return await self._runner.asking(self.request(), self.asked_by())
 
     async def profile(self, name: str | None) -> AnswerProfile | None:
-        """Return the present profile of that name; those of a workspace only for its owner. Raises `ToolError`."""
+        """Return the present profile of that name that the asking user may choose. Raises `ToolError`."""
         if name is None:
             return None
         of_owner = self.asked_by().user_id in (None, OWNER)
@@ -82,9 +82,7 @@ class AgentTool(Tool):
             found = profiles.find(name)
         except NoSuchProfile as error:
             raise ToolError(str(error), kind="bad_arguments") from None
-        return AnswerProfile(
-            name=found.name, origin=found.origin, tools=found.tools, model=found.model, instructions=found.instructions
-        )
+        return AnswerProfile(name=found.name, tools=found.tools, model=found.model, instructions=found.instructions)
 
     def result_of(self, task: GivenTask) -> Json:
         """Return the result of a task, for the model that gave it."""

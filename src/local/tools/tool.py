@@ -302,6 +302,7 @@ class Tool(Participant):
     replaces: ClassVar[str] = ""  # the shell commands that it is to be used instead of, such as "cat, head, tail"
     sends_out: ClassVar[bool] = False  # whether it sends its arguments to others, though it only reads
     trusted: ClassVar[bool] = False  # whether its results hold no untrusted content, such as that of a page or a mail
+    users: tuple[str, ...] | None = None  # the users besides the owner that it serves; None: all
     timeout_seconds: float = 30.0
     rubric: ClassVar[str] = ""  # the one of critic.yaml that answers are graded by which used it
     max_result_chars: int = MAX_RESULT_CHARS
@@ -381,6 +382,7 @@ class Tool(Participant):
             replaces=self.replaces,
             trusted=self.trusted,
             sends_out=self.sends_out,
+            users=self.users,
         )
 
     def asked_by(self) -> Trace:
@@ -442,6 +444,8 @@ class Tool(Participant):
         _asked_by.set(envelope.trace())
         _request.set(request)
         try:
+            if not self.schema().serves(envelope.user_id):
+                raise ToolError(f"{self.name} belongs to the owner of this LoCAL2", kind="not_yours")
             self._require_grant(request)
             arguments = self._valid_arguments(request)
             run = self._run_once if self.effect == "write" else self._run_within_limit

@@ -54,6 +54,7 @@ function Profile({ profile }) {
       ["From", profile.origin === "built in" ? "built in" : html`<code>${profile.origin}</code>`],
       ["Tools", profile.tools?.join(", ") ?? "all"],
       ["Model", profile.model],
+      ["Who may choose it", profile.origin === "built in" || profile.shared ? "every user" : "only you"],
       ...Object.entries(RANGES).map(([key, { title }]) => [title, profile[key] == null ? "" : String(profile[key])]),
     ]} />
     <h2>Its instructions</h2>${profile.instructions ? html`<${Code} label="Its instructions" text=${profile.instructions} />` : html`<${Empty}>It has none.</${Empty}>`}
@@ -61,11 +62,11 @@ function Profile({ profile }) {
       ${profile.is_own ? html`<${ConfirmButton} kind="bad edged" title=${`Remove ${name}?`} verb="Remove it" text="Its file is deleted. Conversations that were asked with it stay; a built-in profile of this name counts again." act=${remove}>Remove this profile</${ConfirmButton}>` : null}</div>`;
 }
 
-const EMPTY = { name: "", description: "", tools: "*", model: "", temperature: "", max_tokens: "", instructions: "" };
+const EMPTY = { name: "", description: "", tools: "*", model: "", temperature: "", max_tokens: "", instructions: "", shared: false };
 
 /** @param {{profile?: any}} given the one that is changed, or that a new one of the owner's takes the place of */
 export function ProfileForm({ profile = null }) {
-  const [order, put] = useState(profile ? { ...Object.fromEntries(Object.entries(EMPTY).map(([key]) => [key, String(profile[key] ?? "")])), tools: profile.tools?.join(", ") ?? "*" } : EMPTY);
+  const [order, put] = useState(profile ? { ...Object.fromEntries(Object.entries(EMPTY).map(([key]) => [key, String(profile[key] ?? "")])), tools: profile.tools?.join(", ") ?? "*", shared: profile.shared } : EMPTY);
   const [trouble, fail] = useState({ field: "", text: "" });
   const back = profile ? addressOf("tools", "profiles", profile.name) : addressOf("tools", "profiles");
   const change = (field) => (event) => put({ ...order, [field]: event.currentTarget.value });
@@ -80,7 +81,7 @@ export function ProfileForm({ profile = null }) {
     if (!tools.length) return fail({ field: "tools", text: "Write the names of tools, or * for all." });
     try {
       const { temperature = null, max_tokens = null, instructions = "" } = settingsFrom({ profile: "", top_p: "", instructions: order.instructions, temperature: order.temperature, max_tokens: order.max_tokens });
-      await ownerRequest("PUT", `/profiles/${encodeURIComponent(name)}`, { description: order.description, tools, model: order.model.trim() || null, temperature, max_tokens, instructions });
+      await ownerRequest("PUT", `/profiles/${encodeURIComponent(name)}`, { description: order.description, tools, model: order.model.trim() || null, temperature, max_tokens, instructions, shared: order.shared });
       goToScreen("tools", "profiles", name);
     } catch (failure) {
       fail({ field: Object.keys(EMPTY).find((field) => failure.message.startsWith(RANGES[field]?.title ?? field)) ?? "", text: failure.message });
@@ -96,6 +97,7 @@ export function ProfileForm({ profile = null }) {
       <${Field} label="Model" help="Without one, that of the conversation." trouble=${on("model")}>${box("model", { spellcheck: false })}</${Field}>
       <${Field} label=${RANGES.temperature.title} help="0 to 2. Without a number, as in the settings." trouble=${on("temperature")}>${box("temperature", { inputmode: "decimal" })}</${Field}>
       <${Field} label=${RANGES.max_tokens.title} help="In tokens. Without a number, as in the settings." trouble=${on("max_tokens")}>${box("max_tokens", { inputmode: "numeric" })}</${Field}>
+      <${Field} label="Share with other users" help="Other users may then choose it, and are answered by its instructions.">${(given) => html`<input type="checkbox" ...${given} checked=${order.shared} onChange=${(event) => put({ ...order, shared: event.currentTarget.checked })} />`}</${Field}>
       ${trouble.text && !trouble.field ? html`<p class="trouble" role="alert">The profile was not saved: ${trouble.text}</p>` : null}
       <div class="deeds"><button class="accent" type="submit">Save this profile</button> <a class="as-button" href=${back}>Cancel</a></div>
     </form></div>`;

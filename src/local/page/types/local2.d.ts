@@ -145,7 +145,6 @@ export interface AnswerOptions {
 /** A kind of assistant: its text and the tools that it may be offered (None: all). `model` replaces the default model. */
 export interface AnswerProfile {
   name: string;
-  origin: string;
   tools: string[] | null;
   model: string | null;
   instructions: string;
@@ -1513,6 +1512,7 @@ export interface ToolSchema {
   replaces: string;
   trusted: boolean;
   sends_out: boolean;
+  users: string[] | null;
 }
 
 /** A participant's request for the schemas of all tools; every tool answers with its `ToolSchema`. */

@@ -33,6 +33,7 @@ from local.cron.scheduler import CronConfig
 from local.cron.store import FILE_NAME, JobStore
 from local.cron.tools import Cron
 from local.memory.messages import EngramRecord, MemoryRequest, MemoryResult
+from local.models.messages import ModelRecord, ModelRequest, ModelResult
 from local.permissions.gatekeeper import GatekeeperService
 from local.permissions.policy import GatekeeperConfig
 from local.runtime.participant import Resources, on
@@ -649,3 +650,57 @@ def over_http(frontend: Frontend, route: str, row: Row, headers: dict[str, str])
     text = response.read().decode()
     connection.close()
     return response.status, text
+
+
+SECRET = "Speak only of CANARY-7."
+NAMED = {"profile": "kinfolk", "model": "paid/gpt", "tool": "home__unlock"}
+
+
+class Away(HandPlayed):
+    """A model manager with a paid model, and a server's tool of the owner's."""
+
+    name = "model_keeper"
+
+    @on(ModelRequest)
+    async def answer(self, request: ModelRequest, envelope: Envelope) -> ModelResult:
+        mine = ModelRecord(id="mine", name="mine", server="ollama", provider="ollama", default=True)
+        paid = ModelRecord(id=NAMED["model"], name="gpt", server="openai", provider="paid")
+        found = (mine, paid) if request.verb == "list" else (paid,)
+        return ModelResult(verb=request.verb, models=found)
+
+
+async def test_no_route_gives_another_user_the_owner_s_profile_paid_model_or_mcp_server(
+    peopled: Frontend, system: System
+) -> None:
+    """Each route is asked as in the table, and with these names in every place of its body that takes one."""
+    (peopled.folder / "agents").mkdir()
+    header = "name: kinfolk\ndescription: Ours.\ntools: ['*']\nmodel: paid/gpt"
+    (peopled.folder / "agents" / "kinfolk.md").write_text(f"---\n{header}\n---\n{SECRET}\n")
+    provider = "{kind: openai, url: 'https://models.example.org/v1', allow_cloud: true}"
+    (peopled.folder / "models.yaml").write_text(f"providers: {{ollama: {{kind: ollama}}, paid: {provider}}}\n")
+    (peopled.folder / "mcp.json").write_text('{"mcpServers": {"home": {"command": "unlock-it", "safety": "L0"}}}')
+    bob, said = peopled.headers("bob"), [{"role": "user", "content": "hello"}]
+    attacks = [
+        ("POST /query", {"query": "hello", "profile": "kinfolk"}),
+        ("POST /query", {"query": "hello", "model": NAMED["model"]}),
+        ("POST /query", {"query": "hello", "user_id": "bob", "profile": "kinfolk"}),
+        ("POST /query", {"query": "hello", "settings": {"profile": "kinfolk"}}),
+        ("POST /v1/chat/completions", {"model": "local2:kinfolk", "messages": said}),
+        ("POST /v1/chat/completions", {"model": NAMED["model"], "messages": said}),
+        ("POST /tools/{tool}/calls", {"args": {}}),
+        ("PATCH /sessions/{session_id}", {"settings": {"profile": "kinfolk"}}),
+    ]
+    paths = {"POST /tools/{tool}/calls": f"/tools/{NAMED['tool']}/calls", "PATCH /sessions/{session_id}": "/sessions/b"}
+    async with system.host(Away()):
+        while len((await peopled.client.get("/models")).text) < 100:  # until the frontend has heard of it
+            pass
+        rows = [(route, row) for route, row in ROUTES.items() if "DELETE" not in route]
+        rows += [(route, Row(Access.USERS, paths.get(route, route.partition(" ")[2]), body)) for route, body in attacks]
+        for route, row in rows:
+            answer = await peopled.ask(route, row, bob)
+            for word in ("CANARY", "kinfolk", "unlock-it", "models.example.org", str(peopled.folder)):
+                assert word not in answer.text.replace("'kinfolk'", "").replace("local2:kinfolk", ""), (route, word)
+    options = [turn.options for query_id, turn in system.generator.turns.items() if query_id != "q-ann"]
+    for each in filter(None, options):
+        assert each.profile is None or each.profile.name != "kinfolk"
+        assert each.model != NAMED["model"]

@@ -158,10 +158,10 @@ def test_an_archive_is_read_and_a_conversation_counts_once() -> None:
     assert json.loads(line)[0]["query"] == "How long?"
 
 
-def _zip(name: str) -> bytes:
+def _zip(name: str, content: str = "[]") -> bytes:
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr(name, "[]")
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, content)
     return packed.getvalue()
 
 
@@ -179,6 +179,7 @@ def _zip(name: str) -> bytes:
         (b"[" * 100_000, "nested too deeply"),
         (b"PK\x03\x04 no archive", "damaged"),
         (_zip("chat.html"), "only 'chat.html'"),
+        (_zip("conversations.json", f"[{json.dumps(LOCAL2)}, {' ' * 12_000_000}1]"), "times its size"),
     ],
 )
 def test_a_file_that_is_no_export_is_refused_with_what_it_is(content: bytes, found: str) -> None:

@@ -53,6 +53,16 @@ async def told(stage: Stage, verb: str, key: str = "s", **fields: Any) -> Any:
     return result.value if result.error is None else result.error
 
 
+async def test_the_size_of_what_a_user_has_said_grows_with_it(stage: Stage) -> None:
+    await stage.generator()
+    await ask(stage, "x" * 5000, "q1", "y" * 3000)
+    other = (await told(stage, "size", "ann"))["bytes"]
+    stage.model.will_say("y" * 3000)
+    await stage.frontend.ask("x" * 5000, "q2", session="t")  # of the user "user"
+    await stage.frontend.hears(ResponseGeneration, query_id="q2")
+    assert other == 0 and 13_000 <= (await told(stage, "size", "user"))["bytes"] < 20_000
+
+
 async def branch(stage: Stage, before: str = "q2", branch_id: str = "b") -> Any:
     return await told(stage, "branch", before=before, branch_id=branch_id)
 

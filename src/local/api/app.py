@@ -22,6 +22,7 @@ from local.api.budgets import Accounts, BudgetsConfig, DayBudgets
 from local.api.bus_stream import BusStreams
 from local.api.clients import BusRequests, ClientTools, SystemControl
 from local.api.context import ApiContext
+from local.api.guests import GuestConfig, Guests
 from local.api.http import JsonResponse, handle_errors
 from local.api.page import PageFolder
 from local.api.participants import MODEL_OWNER, ParticipantTable
@@ -124,6 +125,7 @@ class ApiConfig(Settings):
     client_tools: tuple[str, ...] | None = ()
     clients_may_ask: bool = False
     budgets: BudgetsConfig = BudgetsConfig()
+    users: GuestConfig = GuestConfig()
     openai_aliases: dict[str, str] = Field({})
     api_token: str | None = Field(None, min_length=1, repr=False)
 
@@ -138,7 +140,7 @@ class ApiParticipant(Participant):
 
     def __init__(
         self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path],
-        workspace: Path | None = None,
+        workspace: Path | None = None, ollama_url: str = "",
     ) -> None:  # fmt: skip
         """`listener` is bound and listens; its owner keeps it, so that clients wait while this restarts. `layers` are
         the folders of settings.
@@ -147,7 +149,7 @@ class ApiParticipant(Participant):
         """
         super().__init__(config)
         self._settings, self._listener, self._backend = config, listener, backend
-        self._data_dir, self._layers = data_dir, layers
+        self._data_dir, self._layers, self._ollama_url = data_dir, layers, ollama_url
         self._participants = ParticipantTable()
         self._session: LoCALSession
         self._streams: BrowserStreams
@@ -171,7 +173,10 @@ class ApiParticipant(Participant):
         if resources.listener is None:
             raise ConfigError("the HTTP API has no socket to listen on; start it with the system, by --api")
         lent = resources
-        return cls(config, resources.listener, lent.data_dir, lent.model_backend, lent.layers, lent.workspace_folder)
+        return cls(
+            config, resources.listener, lent.data_dir, lent.model_backend, lent.layers, lent.workspace_folder,
+            lent.ollama_url,
+        )  # fmt: skip
 
     @on(ParticipantStatus)
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> None:
@@ -189,7 +194,7 @@ class ApiParticipant(Participant):
         bus_streams = BusStreams(self.bus, self._settings.keep_alive_seconds)
         async with LoCALSession(self.bus, max_wait_seconds=self._settings.max_wait_seconds) as session:
             self._session = session
-            budgets = self._settings.budgets
+            budgets, guests = self._settings.budgets, self._settings.users
             requests, accounts = BusRequests(self.bus, self._expects), Accounts(session, self._data_dir, self._layers)
             trail_seconds = self._settings.trail_seconds
             queries = QueryFinder(session, requests, self._participants, trail_seconds, time.monotonic)
@@ -198,7 +203,8 @@ class ApiParticipant(Participant):
             context = ApiContext(
                 session=session,
                 accounts=accounts,
-                budgets=DayBudgets(budgets, session, accounts.prices) if budgets.is_limited else None,
+                budgets=DayBudgets(budgets, session, accounts.prices, guest_tokens=guests.tokens_a_day),
+                guests=Guests(guests, session, requests, self._attachments, self._layers, self._ollama_url),
                 queries=queries,
                 streams=self._streams,
                 requests=requests,

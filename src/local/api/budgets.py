@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 import time
 from collections import deque
@@ -24,7 +25,7 @@ from local.core.errors import LocalError
 from local.core.text import LEVELS
 from local.cron.messages import CronRun
 from local.journal.messages import JournalRead
-from local.memory.messages import MemoryDeleted
+from local.memory.messages import OWNER, MemoryDeleted
 from local.models.settings import load_models
 from local.queries.record import ModelPrice, RecordedMessage, UsageLedger, activity_of, job_in, subjects_of, used_in
 from local.queries.session import LoCALSession
@@ -238,11 +239,6 @@ class BudgetsConfig(Settings):
     user: Budget = Budget()
     session: Budget = Budget()
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether there is any limit."""
-        return any(each != Budget() for each in (self.all, self.user, self.session))
-
 
 class SpentBudget(NamedTuple):
     """One limit of a day, and its used part. `anew_at` is in seconds since 1970."""
@@ -272,15 +268,15 @@ class BudgetSpent(LocalError):
 
 class DayBudgets:
     """The budgets of the day, checked before a question is accepted. `prices()` returns the prices of models, `clock`
-    seconds since 1970.
+    seconds since 1970; `guest_tokens` is a further limit for each user besides the owner.
     """
 
     def __init__(
         self, config: BudgetsConfig, session: LoCALSession, prices: Callable[[], Mapping[str, ModelPrice]],
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time, guest_tokens: int | None = None,
     ) -> None:  # fmt: skip
         self._session, self._prices, self._clock = session, prices, clock
-        self._ledger = DayLedger(session, clock)
+        self._ledger, self._guest_tokens = DayLedger(session, clock), guest_tokens
         scopes: dict[Scope, Budget] = {"all": config.all, "user": config.user, "session": config.session}
         self._limits: dict[tuple[Scope, Unit], float] = {}
         for scope, budget in scopes.items():
@@ -299,15 +295,28 @@ class DayBudgets:
 
     async def of(self, user_id: str | None, session_id: str | None = None) -> list[SpentBudget]:
         """Every limit that there is for a user and a conversation. Raises as `DayLedger.read`."""
+        limits = self._limits_of(user_id)
+        if not limits:
+            return []
         ledger, prices = await self._ledger.read(), await asyncio.to_thread(self._prices)
         wanted = {"user": user_id, "session": session_id}
-        return list(self._looked_at(ledger, prices, wanted))
+        return list(self._looked_at(limits, ledger, prices, wanted))
+
+    def _limits_of(self, user_id: str | None) -> dict[tuple[Scope, Unit], float]:
+        if self._guest_tokens is None or user_id in (None, OWNER):
+            return self._limits
+        tokens = min(self._limits.get(("user", "tokens"), math.inf), self._guest_tokens)
+        return {**self._limits, ("user", "tokens"): tokens}
 
     def _looked_at(
-        self, ledger: UsageLedger, prices: Mapping[str, ModelPrice], whose: Mapping[str, str | None]
+        self,
+        limits: Mapping[tuple[Scope, Unit], float],
+        ledger: UsageLedger,
+        prices: Mapping[str, ModelPrice],
+        whose: Mapping[str, str | None],
     ) -> Iterator[SpentBudget]:
         anew_at = end_of_day(self._clock())
-        for (scope, unit), limit in self._limits.items():
+        for (scope, unit), limit in limits.items():
             if scope == "session" and whose[scope] is None:
                 continue
             entries = ledger.entries(None)

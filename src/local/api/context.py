@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from local.api.budgets import Accounts, DayBudgets
 from local.api.bus_stream import BusStreams
 from local.api.clients import BusRequests, ClientTools, SystemControl
+from local.api.guests import Guests
 from local.api.http import ID_PATTERN as ID_PATTERN
 from local.api.http import Id as Id
 from local.api.http import PathId as PathId
@@ -27,6 +28,7 @@ from local.api.sign_ins import OneTimeCodes, SignIns
 from local.api.stream import BrowserStreams
 from local.bus.blobs import BlobStore
 from local.bus.message import Message
+from local.bus.messages import AnswerOptions
 from local.bus.vocabulary import ELEVATED_MODES, NON_INTERACTIVE, Mode
 from local.core.attachments import Attachments
 from local.core.profiles import ProfileRegistry
@@ -51,14 +53,15 @@ class LivePart:
 @dataclass(frozen=True, slots=True)
 class ApiContext:
     """The parts of one running API, which its routes use. `instance` is new at each start of the process; `backend`
-    names the model server ("stand_in": none). `budgets` is None without limits. `openai_aliases` are further names of
+    names the model server ("stand_in": none). `openai_aliases` are further names of
     models for clients of /v1. `layers` are the folders of settings, the user's last; `parts` are objects that the
     routes of capabilities keep here. `data_dir` is the data directory.
     """
 
     session: LoCALSession
     accounts: Accounts
-    budgets: DayBudgets | None
+    budgets: DayBudgets
+    guests: Guests
     queries: QueryFinder
     streams: BrowserStreams
     requests: BusRequests
@@ -114,12 +117,20 @@ class ApiContext:
         """The answer of a participant. Raises as `BusRequests.ask`."""
         return await self.requests.ask(participant, request, reply, user_id=user_id, seconds=seconds)
 
-    async def require_budget(
-        self, user_id: str | None, session_id: str | None = None, query_id: str | None = None
+    async def require_may_ask(
+        self,
+        user_id: str | None,
+        options: AnswerOptions | None,
+        session_id: str | None = None,
+        query_id: str | None = None,
     ) -> None:
-        """Raises `BudgetSpent`, as `DayBudgets.require`."""
-        if self.budgets is not None:
-            await self.budgets.require(user_id, session_id, query_id)
+        """Require that a user may ask a question with these options, whose model is checked if it names one. Raises
+        `BudgetSpent`, as `DayBudgets.require`; `NoRoom`; and `RequestRefused` for a default model that is not for them.
+        """
+        await self.budgets.require(user_id, session_id, query_id)
+        await self.guests.require_room(user_id)
+        if options is None or (options.model is None and (options.profile is None or options.profile.model is None)):
+            await self.guests.require_default(user_id)
 
     def mode_of(self, wanted: Mode | None, caller: Principal, *, is_followed: bool) -> Mode | None:
         """Return the mode of a query: the requested one, else that of the settings; non-interactive for a query that

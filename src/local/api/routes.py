@@ -291,8 +291,8 @@ class _OpenAi:
         options = chat.options if named is None else with_profile(chat.options, found.find(named))
         model = None
         if named is None and asked.model not in DEFAULT_NAMES:
-            model = await model_of(asked.model, api().openai_aliases)
-        await api().require_budget(caller.user_id)
+            model = await model_of(asked.model, caller, api().openai_aliases)
+        await api().require_may_ask(caller.user_id, with_model(options, model))
         query_id = new_id()
         query = api().session.ask(
             chat.text,
@@ -346,11 +346,12 @@ class _OpenAi:
         if not model:
             return []
         try:
-            others = [each.id for each in await chat_models()]
+            others = [each.id for each in await chat_models(caller)]
         except LocalError:  # then there is the one that answers
             others = []
         profiles = (f"{OURS}{name}" for name in (await profiles_for(caller)).by_name)
-        return list(dict.fromkeys([model, *others, OWN_NAME, REMEMBER, *profiles]))
+        default = [model] if api().guests.has_default(caller.user_id) else []
+        return list(dict.fromkeys([*default, *others, OWN_NAME, REMEMBER, *profiles]))
 
 
 def _model(name: str) -> Json:
@@ -358,7 +359,8 @@ def _model(name: str) -> Json:
 
 
 async def _kept(data: bytes, caller: Principal) -> str:
-    """Return a picture as an attachment. Raises `RequestRefused` if it is none."""
+    """Return a picture as an attachment. Raises `RequestRefused` if it is none, and `NoRoom`."""
+    await api().guests.require_room(caller.user_id, len(data))
     kept = await api().attachments.add("picture", data, caller.name)
     if not kept.is_picture:
         raise RequestRefused("invalid", f"messages: {kept.media_type} is no picture; send text as text", "messages")

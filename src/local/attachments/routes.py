@@ -31,7 +31,9 @@ def add_routes(routes: APIRouter) -> None:
         """
         if request.headers.get("content-type", "").lower().startswith("multipart/"):
             raise RequestRefused("unsupported_media_type", f"forms are not accepted; {HINT}")
-        return JsonResponse(await api().attachments.add(name, await request.body(), caller.name), 201)
+        data = await request.body()
+        await api().guests.require_room(caller.user_id, len(data))
+        return JsonResponse(await api().attachments.add(name, data, caller.name), 201)
 
     @routes.get(UPLOAD_PATH + "/{attachment_id}")
     @open_to(Access.USERS)

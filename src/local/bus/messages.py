@@ -342,7 +342,7 @@ def parted(content: str) -> PartedMessage:
 # Messages about conversations: their names, branches, deletion and content.
 
 ConversationVerb = Literal[
-    "sessions", "session", "turns", "find", "change", "branch", "delete", "query", "prompt", "import"
+    "sessions", "session", "turns", "find", "change", "branch", "delete", "query", "prompt", "import", "size"
 ]
 
 
@@ -470,8 +470,8 @@ class ConversationRequest(Message):
     `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned,
     settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the
     system prompt of that user's queries with these `options`), import (`source`, `origin_id`, `title`, `exchanges` of
-    a conversation of `of_user`). `key` is the id of the session or the query. With
-    `of_user` the sessions of other users are hidden.
+    a conversation of `of_user`), size (the bytes that are stored of the user `key`). `key` is the id of the session or
+    the query. With `of_user` the sessions of other users are hidden.
     """
 
     subject = "conversation.request."

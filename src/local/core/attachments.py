@@ -222,6 +222,14 @@ class AttachmentStore:
         marks = self._directory.glob(f"{attachment_id}{_OF}*") if _ID.fullmatch(attachment_id) else ()
         return frozenset(mark.name.partition(_OF)[2] for mark in marks) or frozenset({UNMARKED})
 
+    def size_of(self, user_id: str) -> int:
+        """Return the bytes of a user's files; not for the owner's, some of which have no mark."""
+        size = 0
+        for mark in self._directory.glob(f"*{_OF}{user_id}"):
+            with suppress(OSError):
+                size += (self._directory / mark.name.partition(_OF)[0]).stat().st_size
+        return size
+
     def delete(self, attachment_id: str) -> None:
         """Delete a file permanently, for all users. Raises `AttachmentMissing`."""
         if not _ID.fullmatch(attachment_id):
@@ -353,6 +361,10 @@ class Attachments:
         `AttachmentRefused`, `StoreFailed`.
         """
         return _view(await self._intake.add(name, data, user_id))
+
+    def size_of(self, user_id: str) -> int:
+        """As `AttachmentStore.size_of`. Blocks."""
+        return self._store.size_of(user_id)
 
     async def look_up(self, attachment_id: str, user_id: str | None = None) -> FileView:
         """Return the description of a file; with `user_id` only if it is that user's."""

@@ -95,6 +95,7 @@ class ConversationRequestHandler:
             "query": self._query,
             "prompt": self._prompt_sections,
             "import": self._import,
+            "size": self._size,
         }
 
     async def answer(self, request: ConversationRequest) -> ConversationResult:
@@ -199,6 +200,9 @@ class ConversationRequestHandler:
         )  # fmt: skip
         await self._changes.bring(imported, user_id)
         return {"session_id": request.key, "is_new": True}
+
+    async def _size(self, request: ConversationRequest) -> Json:
+        return {"bytes": await self._sessions.size_of(request.key)}
 
     async def _query(self, request: ConversationRequest) -> Json:
         turn = await self._conversation.turn(request.key)

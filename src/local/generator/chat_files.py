@@ -30,6 +30,7 @@ MOST_CONVERSATIONS = 20_000
 MOST_EXCHANGES = 2_000  # of one conversation, the last
 MOST_CHARACTERS = 2_000_000  # of one conversation
 MOST_UNPACKED = 4 * 1024**3  # bytes of an archive
+MOST_RATIO, MAY_BE_DENSE = 100, 10_000_000  # of unpacked to packed bytes, of an archive with more unpacked bytes
 MOST_OF_ITEM = 200_000_000  # characters
 MEMORY_BYTES = 2 * 1024**3
 SECONDS = 600  # of processor time
@@ -349,8 +350,14 @@ def items_of(file: BinaryIO) -> Iterator[Any]:
             if not members:
                 names = ", ".join(repr(name)[:80] for name in archive.namelist()[:5])
                 raise UnreadableChats(f"the ZIP file has no conversations.json, only {names or 'nothing'}; {EXPECTED}")
-            if sum(each.file_size for each in members) > MOST_UNPACKED:
+            size, packed = sum(each.file_size for each in members), sum(each.compress_size for each in members)
+            if size > MOST_UNPACKED:
                 raise UnreadableChats(f"the ZIP file unpacks to more than {MOST_UNPACKED // 1024**3} GB")
+            if size > MAY_BE_DENSE and size > MOST_RATIO * packed:
+                raise UnreadableChats(
+                    f"the ZIP file unpacks to {size // max(1, packed):,} times its size; no more than {MOST_RATIO}"
+                    " times is accepted, which exports do not reach: send conversations.json itself"
+                )
             for member in sorted(members, key=lambda each: each.filename):
                 with archive.open(member) as inner:
                     yield from _decoded(inner)

@@ -204,12 +204,12 @@ class _Queries:
         if asked.profile is not None:
             tools = with_profile(tools, await profile_of(asked.profile, caller))
         if asked.model is not None:
-            tools = with_model(tools, await model_of(asked.model))
+            tools = with_model(tools, await model_of(asked.model, caller))
         if asked.settings is not None:
             tools = (tools or AnswerOptions()).model_copy(update={"settings": asked.settings.kept()})
         await self._check_attachments(asked.attachments, caller)
         user_id = caller.acting_for(asked.user_id).user_id
-        await api().require_budget(user_id, asked.session_id, asked.query_id)
+        await api().require_may_ask(user_id, tools, asked.session_id, asked.query_id)
         query = api().session.ask(
             asked.query,
             attachments=asked.attachments,

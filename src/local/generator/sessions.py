@@ -25,6 +25,10 @@ _COPIED = (
     "query_id, respondent_id, session_id, user_id, envelope_id, query, body, in_history, status, attempt, tools,"
     " answer, outcome_subject, outcome, published, created_at, finished_at, incognito, copy_of, model"
 )
+_SIZE = (
+    "SELECT coalesce(sum(length(CAST(body AS BLOB)) + coalesce(length(CAST(outcome AS BLOB)), 0)), 0) FROM turns"
+    " WHERE user_id = ?"
+)
 _COPY = (
     f"INSERT OR IGNORE INTO turns ({_COPIED}) SELECT :copy, respondent_id, :branch, user_id, :copy, query,"
     " json_set(body, '$.query_id', :copy, '$.session_id', :branch), in_history, status, attempt, tools, answer,"
@@ -440,6 +444,10 @@ class SessionRecord:
     async def folders_and_tags(self, wanted: SessionFilter) -> dict[str, list[str]]:
         """The names of the folders and tags of a user's sessions."""
         return await self._conversation.read(lambda db: folders_and_tags(db, self._own, wanted))
+
+    async def size_of(self, user_id: str) -> int:
+        """The bytes of a user's questions and answers."""
+        return await self._conversation.read(lambda db: int(db.execute(_SIZE, (user_id,)).fetchone()[0]))
 
     async def head(self, session_id: str) -> SessionHead:
         """Return a session's user and number of turns."""

@@ -53,10 +53,11 @@ class InProcessClient:
 
     async def ask(self, body: Json, told: Told) -> Json:
         """See `MCPClient`."""
-        await self._context.require_budget(self._principal.user_id, body.get("session_id"), body["query_id"])
+        user_id, options = self._principal.user_id, AnswerOptions(mode=body["mode"])
+        await self._context.require_may_ask(user_id, options, body.get("session_id"), body["query_id"])
         query = self._session.ask(
-            body["query"], query_id=body["query_id"], session_id=body.get("session_id"),
-            user_id=self._principal.user_id, options=AnswerOptions(mode=body["mode"]),
+            body["query"], query_id=body["query_id"], session_id=body.get("session_id"), user_id=user_id,
+            options=options,
         )  # fmt: skip
         try:
             while not await query.ends_within(TELL_SECONDS):

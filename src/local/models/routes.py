@@ -43,7 +43,8 @@ class _Models:
         found = await _ask("list")
         models = found.models
         if not caller.is_owner:
-            models = tuple(model.model_copy(update={"path": None}) for model in models if model.chat)
+            choosable = await api().guests.choosable([model for model in models if model.chat], caller.user_id)
+            models = tuple(model.model_copy(update={"path": None}) for model in choosable)
         default = next((model.id for model in models if model.default), None)
         told = {"models": models, "default": default or api().participants.model, "current": found.chosen or None}
         pulls, note = (found.pulls, found.note) if caller.is_owner else ((), "")

@@ -49,8 +49,7 @@ async def _usage(
     """Answers, model calls, tokens, seconds and money: users see their own, the owner sees everybody's."""
     ledger = await api().accounts.ledger(by, caller.user_id, since, until)
     entries, prices = list(ledger.entries(None)), await asyncio.to_thread(api().accounts.prices)
-    total, limits = ledger.rows((), entries, prices), api().budgets
-    budgets = [] if limits is None else await limits.of(caller.user_id)
+    total, budgets = ledger.rows((), entries, prices), await api().budgets.of(caller.user_id)
     return JsonResponse({
         "by": by,
         "rows": ledger.rows(by, entries, prices),

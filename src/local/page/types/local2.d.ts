@@ -338,9 +338,9 @@ export interface ContextProvided {
   tokens: number;
 }
 
-/** A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none means all; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned, settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the system prompt of that user's queries with these `options`), import (`source`, `origin_id`, `title`, `exchanges` of a conversation of `of_user`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden. */
+/** A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none means all; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned, settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the system prompt of that user's queries with these `options`), import (`source`, `origin_id`, `title`, `exchanges` of a conversation of `of_user`), size (the bytes that are stored of the user `key`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden. */
 export interface ConversationRequest {
-  verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt" | "import";
+  verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt" | "import" | "size";
   key: string;
   of_user: string | null;
   query: string;

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
+import venv
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,13 @@ from local.bus.blobs import BlobStore
 from local.bus.envelope import Trace
 from local.bus.messages import ToolRequest, ToolResult
 from local.core.errors import ConfigError, SandboxMissing, ToolError
-from local.core.mcp_servers import MCPServerConfig, approved_file
+from local.core.mcp_servers import MCPServerConfig, MCPToolRule, approved_file
 from local.mcp import client as mcp_connection
 from local.mcp import tools as mcp_group
 from local.mcp.client import ApprovedTool, approvable, write_approved
 from local.mcp.tools import MCPGroup, connect
 from local.runtime.participant import Resources
+from local.sandbox.interpreters import program_of
 from local.tools.tool import Tool
 
 Serve = Callable[..., Awaitable[Any]]
@@ -175,7 +178,7 @@ async def test_a_network_is_that_of_the_machine_if_the_owner_says_so(config: MCP
     ("command", "why"),
     [
         (("/bin/sh", "-c", "echo hello; echo what >&2; exit 4"), "it has ended with 4: what"),
-        (("/no/such/program",), "No such file"),
+        (("/no/such/program",), "there is no program '/no/such/program'"),
         (("/bin/sleep", "1000"), r"it did not answer within 0\.1 s of its start"),
     ],
 )
@@ -184,6 +187,28 @@ async def test_what_is_no_server_is_not_waited_for(command: tuple[str, ...], why
     connection = connect("plain", config, data, [])
     with pytest.raises(ToolError, match=why):
         await connection.tools()
+    await connection.close()
+
+
+async def test_a_server_of_a_virtual_environment_starts_once_it_may_read_that(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "project" / ".venv"
+    venv.create(made, symlinks=True)
+    server = made / "bin" / "plain-server"
+    server.write_text(f"#!{made}/bin/python\n{PLAIN.read_text()}")
+    server.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{made / 'bin'}:{os.environ['PATH']}")
+    config = MCPServerConfig(command="plain-server")
+    connection = connect("plain", config, data, [])
+    with pytest.raises(
+        ToolError, match=f"a virtual environment of Python in {made}, cannot be read .* add to readable"
+    ):
+        await connection.tools()
+    program = program_of("plain-server")
+    assert program is not None
+    connection = connect("plain", config.model_copy(update={"readable": program.needs}), data, [])
+    assert await connection.tools()
     await connection.close()
 
 
@@ -223,6 +248,17 @@ async def test_a_level_that_the_owner_sets_counts(config: MCPServerConfig, data:
     group = built(config.model_copy(update={"safety": "L0", "category": "data"}), data)
     kinds = {(kind.safety, kind.category, kind.effect, kind.sends_out) for kind in type(group).tools}
     assert kinds == {("L0", "data", "read", False)}
+    rules = {"environ": MCPToolRule(safety="L1"), "read": MCPToolRule(disabled=True)}
+    two = [ApprovedTool(f"plain__{name}", name, "What it does.", {}, "0") for name in ("environ", "read", "other")]
+    write_approved(approved_file(data, "plain"), two)
+    group = built(config.model_copy(update={"safety": "L0", "tools": rules}), data)
+    assert [(kind.name, kind.safety) for kind in type(group).tools] == [
+        ("plain__environ", "L1"),
+        ("plain__other", "L0"),
+    ]
+    off = built(config.model_copy(update={"disabled": True}), data)
+    assert (type(off).tools, off.details()["off"]) == ((), "it is switched off")
+    approved_by_hand(data)
     for reaches in ({"network": True}, {"command": "", "url": "https://tools.example/mcp"}):
         group = built(config.model_copy(update=reaches), data)
         assert [kind.sends_out for kind in type(group).tools] == [True], "it may tell others what it is given"

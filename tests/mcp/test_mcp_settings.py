@@ -9,7 +9,7 @@ import pytest
 
 from local.core.config import SystemConfig
 from local.core.errors import ConfigError
-from local.core.mcp_servers import MCPServerConfig, load_mcp_servers
+from local.core.mcp_servers import MCPServerConfig, load_mcp_servers, pasted_servers
 from local.run.overrides import overrides_for, with_mcp_servers
 
 
@@ -90,3 +90,36 @@ def test_what_is_not_there_and_where_nothing_may_be_sent_is_said(entry: dict[str
     with pytest.raises(ConfigError) as error:
         meant(**entry)
     assert why in str(error.value)
+
+
+WEATHER = {"command": "npx", "args": ["-y", "weather-mcp"]}
+NPX = '{"command": "npx", "args": ["-y", "weather-mcp"]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f'{{"mcpServers": {{"weather": {NPX}}}}}', {"weather": WEATHER}),
+        (f'"mcpServers": {{"weather": {NPX}}},', {"weather": WEATHER}),
+        (f'{{"servers": {{"weather": {NPX}}}, "inputs": []}}', {"weather": WEATHER}),
+        (f'{{"mcp": {{"servers": {{"weather": {NPX}}}}}}}', {"weather": WEATHER}),
+        (f'"weather": {NPX}', {"weather": WEATHER}),
+        (NPX, {"server": WEATHER}),
+        (
+            '{"context_servers": {"weather": {"command": {"path": "npx", "args": ["-y", "weather-mcp"]}}}}',
+            {"weather": WEATHER},
+        ),
+        ('{"a": {"serverUrl": "https://x/mcp", "disabled": true}}', {"a": {"url": "https://x/mcp", "disabled": True}}),
+        ('{"a": {"httpUrl": "https://x/mcp", "enabled": false}}', {"a": {"url": "https://x/mcp", "disabled": True}}),
+        ('{"a": {"type": "streamableHttp", "url": "https://x/mcp"}}', {"a": {"type": "http", "url": "https://x/mcp"}}),
+        ('{"@org/my server": {"command": "x", "skill": "/s"}}', {"-org-my-server": {"command": "x"}}),
+    ],
+)
+def test_what_other_clients_write_is_read(text: str, expected: dict[str, Any]) -> None:
+    assert pasted_servers(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"a": 3}', '{"mcpServers": {}}', "npx -y weather-mcp"])
+def test_a_text_without_a_server_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ConfigError, match=r'expected JSON such as {"mcpServers"'):
+        pasted_servers(text)

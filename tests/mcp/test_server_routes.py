@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import socket
+import venv
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,8 @@ import pytest
 
 from local.bus.envelope import Envelope
 from local.bus.messages import ParticipantRequest, ParticipantResult
-from local.core.mcp_servers import load_mcp_servers
+from local.core.mcp_servers import approved_file, load_mcp_servers
+from local.mcp.client import ApprovedTool, write_approved
 from local.runtime.participant import on
 from local.sandbox.process import PATH
 from local.skills.library import SkillApprovalBook, SkillLibrary
@@ -112,6 +115,39 @@ async def test_a_server_is_added_reviewed_approved_as_shown_and_removed(
     removed = (await client.delete("/mcp/servers/plain")).json()
     assert (removed["kept"], load_mcp_servers(tmp_path)) == (str(home), {})
     assert supervisor.restarted == ["mcp_plain", "mcp_plain", "mcp_plain"]
+
+
+async def test_a_server_is_pasted_changed_and_switched(
+    client: httpx.AsyncClient, supervisor: Supervisor, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    made = tmp_path_factory.mktemp("project") / ".venv"
+    await asyncio.to_thread(venv.create, made, symlinks=True)
+    pasted = {"mcpServers": {"Weather!": {"command": f"{made}/bin/python", "args": ["-V"], "env": {"KEY": "k"}}}}
+    found = await client.post("/mcp/servers/read", json={"text": json.dumps(pasted)})
+    [server] = found.json()["servers"]
+    assert (server["name"], server["problem"], server["is_known"]) == ("Weather-", "", False)
+    assert server["kind"] == f"a virtual environment of Python in {made}" and str(made) in server["needs"]
+    assert load_mcp_servers(tmp_path) == {}, "nothing is stored"
+    entry = {**server["entry"], "readable": server["needs"], "theirs": 1}
+    stored = await client.put("/mcp/servers/weather", json={"entry": entry})
+    assert (stored.json()["server"]["needs"], stored.json()["problem"]) == ([], "")
+    assert (await client.get("/mcp/servers/weather")).json()["entry"] == entry
+    [again] = (await client.post("/mcp/servers/read", json={"text": json.dumps({"weather": entry})})).json()["servers"]
+    assert again["is_known"] is True
+    tool = ApprovedTool("weather__rain", "rain", "It rains.", {}, "0")
+    write_approved(approved_file(tmp_path, "weather"), [tool])
+    rules = {"disabled": True, "tools": {"rain": {"safety": "L0"}}}
+    await client.put("/mcp/servers/weather", json={"entry": entry | rules})
+    [listed] = (await client.get("/mcp/servers")).json()["servers"]
+    assert (listed["disabled"], listed["tools"][0]["safety"]) == (True, "L0")
+    assert supervisor.restarted == ["mcp_weather"]
+    wrong = await client.put("/mcp/servers/weather", json={"entry": {"command": "x", "safety": "L9"}})
+    assert wrong.status_code == 409 and "mcpServers.weather.safety" in wrong.json()["error"]["message"]
+    assert (await client.get("/mcp/servers/weather")).json()["entry"] == entry | rules
+    nothing = await client.post("/mcp/servers/read", json={"text": "npx weather"})
+    assert nothing.status_code == 409 and "expected JSON such as" in nothing.json()["error"]["message"]
+    none = (await client.post("/mcp/servers/read", json={"text": '{"a": {"command": "no-such-program"}}'})).json()
+    assert "there is no program 'no-such-program'" in none["servers"][0]["problem"]
 
 
 async def test_changes_require_the_owner_token(system: Any) -> None:

@@ -26,6 +26,18 @@ Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
 _LOOPBACK = re.compile(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}")
 
 
+Level = Literal["L0", "L1", "L2"]
+
+
+class MCPToolRule(Settings):
+    """What the owner has set for one tool of a server: another level than the server's, or that it is not offered."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    safety: Level | None = None
+    disabled: bool = False
+
+
 class MCPServerConfig(Settings):
     """One entry of `mcpServers`: the command that serves, or the URL of a streamable HTTP server, and below them our
     own settings. Keys of other clients are ignored. `expanded` returns the settings with variables and secrets filled
@@ -42,7 +54,9 @@ class MCPServerConfig(Settings):
     headers: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$")], Line] = Field(default_factory=dict)
     network: bool = False
     readable: tuple[Path, ...] = ()
-    safety: Literal["L0", "L1", "L2"] = "L2"
+    disabled: bool = False
+    safety: Level = "L2"
+    tools: dict[str, MCPToolRule] = Field(default_factory=dict)  # by the server's name for it
     category: Literal["read", "write", "search", "shell", "web", "git", "data", "meta", "memory"] = "meta"
     timeout_seconds: float = Field(60, gt=0, le=3600)
     start_seconds: float = Field(30, gt=0, le=600)
@@ -57,6 +71,14 @@ class MCPServerConfig(Settings):
         if self.type is not None and (self.type == "stdio") != bool(self.command):
             raise ValueError(f"{self.type} has {'a command' if self.type == 'stdio' else 'a url'}")
         return self
+
+    def safety_of(self, tool: str) -> Level:
+        """The level of a tool, by the server's name for it."""
+        return (self.tools.get(tool) or MCPToolRule()).safety or self.safety
+
+    def offers(self, tool: str) -> bool:
+        """Whether a tool is offered, by the server's name for it."""
+        return not self.disabled and not (self.tools.get(tool) or MCPToolRule()).disabled
 
     def expanded(self, name: str, variable: Values, secret_of: Callable[[str], str]) -> Self:
         """Return the settings with variables and secrets filled in, for the server of this name. Raises `ConfigError`
@@ -163,9 +185,14 @@ def approved_file(data_dir: Path, server: str) -> Path:
 def add_server(folder: Path, name: str, entry: Mapping[str, Any]) -> None:
     """Put a server there, in a file for the eyes of this Unix user alone. Raises `ConfigError` for one that is there
     already, or cannot be used."""
-    before = _read(folder)
     if name in load_mcp_servers(folder):
         raise ConfigError(f"{folder / FILE_NAME} has a server {name!r}; take it out with 'local2 mcp remove {name}'")
+    put_server(folder, name, entry)
+
+
+def put_server(folder: Path, name: str, entry: Mapping[str, Any]) -> None:
+    """Put a server there, in place of one of that name. Raises `ConfigError` for one that cannot be used."""
+    before = _read(folder)
     _write(folder, {**before, SERVERS: {**before.get(SERVERS, {}), name: dict(entry)}})
     try:
         load_mcp_servers(folder)
@@ -179,6 +206,13 @@ def remove_server(folder: Path, name: str) -> None:
     before = _read(folder)
     require_server(folder, name, before.get(SERVERS, {}))
     _write(folder, {**before, SERVERS: {each: entry for each, entry in before[SERVERS].items() if each != name}})
+
+
+def entry_of(folder: Path, name: str) -> dict[str, Any]:
+    """The entry of a server as it is written, with its keys of other clients. Raises `ConfigError`."""
+    entries: dict[str, dict[str, Any]] = _read(folder).get(SERVERS, {})
+    require_server(folder, name, entries)
+    return entries[name]
 
 
 def require_server(folder: Path, name: str, known: Mapping[str, Any]) -> None:
@@ -201,3 +235,50 @@ def _write(folder: Path, content: dict[str, Any]) -> None:
         write_private(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
+
+
+# Servers as other clients write them, in a text that their owner has copied from somewhere.
+
+_HOLDERS = (SERVERS, "servers", "context_servers", "mcp")  # of Claude and most others; VS Code; Zed; VS Code's settings
+_URLS = ("url", "serverUrl", "httpUrl")
+_EXPECTED = f'expected JSON such as {{"{SERVERS}": {{"weather": {{"command": "npx", "args": ["weather-mcp"]}}}}}}'
+
+
+def pasted_servers(text: str) -> dict[str, dict[str, Any]]:
+    """Return the entries by name, as `mcp.json` has them: with the keys that are known here, and a usable name. Raises
+    `ConfigError` for a text that has none.
+    """
+    inner = text.strip().strip(",")
+    try:
+        try:
+            read = json.loads(inner)
+        except ValueError:
+            read = json.loads(f"{{{inner}}}")  # a part of an object
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"this is no JSON ({error}); {_EXPECTED}") from None
+    while isinstance(read, dict) and (holder := next((key for key in _HOLDERS if isinstance(read.get(key), dict)), "")):
+        read = read[holder]
+    if isinstance(read, dict) and ("command" in read or any(key in read for key in _URLS)):
+        read = {str(read.get("name") or "server"): read}
+    if not isinstance(read, dict) or not read or not all(isinstance(entry, dict) for entry in read.values()):
+        raise ConfigError(f"there is no server in this; {_EXPECTED}")
+    return {re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:32] or "server": _as_ours(entry) for name, entry in read.items()}
+
+
+def _as_ours(entry: Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(entry.get("command"), dict):  # Zed's
+        command = entry["command"]
+        entry = {**entry, **command, "command": command.get("path", "")}
+    known = {key: value for key, value in entry.items() if key in MCPServerConfig.model_fields and value is not None}
+    if (url := next((entry[key] for key in _URLS if entry.get(key)), None)) is not None:
+        known |= {"url": url}
+    if known.get("type") in ("streamableHttp", "streamable_http"):
+        known["type"] = "http"
+    if entry.get("enabled") is False:
+        known["disabled"] = True
+    return {key: value for key, value in known.items() if key not in ("skill", "skill_digest")}
+
+
+def checked_entry(name: str, entry: Mapping[str, Any]) -> MCPServerConfig:
+    """Return the settings of an entry that is not in the file yet. Raises `ConfigError`."""
+    return _entry(Path(FILE_NAME), name, entry)

@@ -152,7 +152,7 @@ def add(
     """
     from local.mcp.servers import MCPServerBook
 
-    entry = MCPServerBook.entry_of(server, _pairs(env), _pairs(header), readable or (), network=network)
+    entry = MCPServerBook.new_entry(server, _pairs(env), _pairs(header), readable or (), network=network)
     add_server(layers_for(config_dir)[-1], name, entry)
     typer.echo(f"added; review and approve its tools with `local2 mcp approve {name}`")
 

@@ -109,6 +109,7 @@ class _ByEndpoint(Response):
 
 # The servers of mcp.json, for their owner. The MCP client is imported with the first request: that takes a second.
 
+ONCE = {"cache-control": "no-store"}  # it may contain keys
 ServerName = Annotated[str, InPath(pattern=r"^[A-Za-z0-9_-]{1,32}$")]
 Words = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
 Pairs = Annotated[dict[Words, Annotated[str, StringConstraints(max_length=8000)]], Field(default_factory=dict)]
@@ -126,6 +127,20 @@ class ServerBody(BaseModel):
     headers: Pairs
     readable: Annotated[list[Words], Field(default_factory=list, max_length=100)]
     network: bool = False
+
+
+class PastedBody(BaseModel):
+    """The body of POST /mcp/servers/read: the text that was copied."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    text: Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
+
+
+class EntryBody(BaseModel):
+    """The body of PUT /mcp/servers/{name}: the entry as in mcp.json."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    entry: dict[str, Any]
 
 
 class ReviewedBody(BaseModel):
@@ -173,6 +188,9 @@ def add_server_routes(routes: APIRouter) -> None:
     servers, one = _Servers(), "/mcp/servers/{name}"
     routes.add_api_route("/mcp/servers", servers.listing, methods=["GET"])
     routes.add_api_route("/mcp/servers", servers.add, methods=["POST"], openapi_extra=takes(ServerBody))
+    routes.add_api_route("/mcp/servers/read", servers.read, methods=["POST"], openapi_extra=takes(PastedBody))
+    routes.add_api_route(one, servers.entry, methods=["GET"])
+    routes.add_api_route(one, servers.put, methods=["PUT"], openapi_extra=takes(EntryBody))
     routes.add_api_route(one, servers.remove, methods=["DELETE"])
     routes.add_api_route(f"{one}/review", servers.review, methods=["POST"])
     routes.add_api_route(f"{one}/approve", servers.approve, methods=["POST"], openapi_extra=takes(ReviewedBody))
@@ -192,8 +210,31 @@ class _Servers:
         """Add a server to mcp.json. The status is 201. None of its tools is offered before it is approved."""
         body = await read_body(request, ServerBody)
         book = await ServerBooks.here().book()
-        entry = book.entry_of(body.server, body.env, body.headers, body.readable, network=body.network)
+        entry = book.new_entry(body.server, body.env, body.headers, body.readable, network=body.network)
         return JsonResponse(await asyncio.to_thread(book.add, body.name, entry), 201)
+
+    @open_to(Access.TOKEN)
+    async def read(self, request: Request) -> Response:
+        """Read servers from a text for another client, such as an `mcpServers` object. Nothing is stored: `entry` is
+        what PUT takes, `kind` and `needs` say what its program is and which folders it has to read to start."""
+        body = await read_body(request, PastedBody)
+        book = await ServerBooks.here().book()
+        return JsonResponse({"servers": await asyncio.to_thread(book.read, body.text)})
+
+    @open_to(Access.TOKEN)
+    async def entry(self, name: ServerName) -> Response:
+        """Get a server's entry as it is written in mcp.json, to change it."""
+        book = await ServerBooks.here().book()
+        return JsonResponse({"name": name, "entry": await asyncio.to_thread(book.entry, name)}, 200, ONCE)
+
+    @open_to(Access.TOKEN)
+    async def put(self, name: ServerName, request: Request) -> Response:
+        """Store a server's entry in mcp.json, in place of an earlier one. `problem` says why the system does not use it
+        yet."""
+        body = await read_body(request, EntryBody)
+        book = await ServerBooks.here().book()
+        server = await asyncio.to_thread(book.put, name, body.entry)
+        return JsonResponse({"server": server, "problem": await restarted(name) if server["tools"] else ""})
 
     @open_to(Access.TOKEN)
     async def remove(self, name: ServerName) -> Response:

@@ -16,8 +16,12 @@ from local.core.mcp_servers import (
     MCPServerConfig,
     add_server,
     approved_file,
+    checked_entry,
+    entry_of,
     load_mcp_servers,
     participant_name,
+    pasted_servers,
+    put_server,
     remove_server,
     require_server,
 )
@@ -25,6 +29,7 @@ from local.core.secrets import SecretStore
 from local.mcp.client import ApprovedTool, LoginPrompt, RemoteLogin, approvable, changes, read_approved, write_approved
 from local.mcp.stdio import LoginCallback
 from local.mcp.tools import connect
+from local.sandbox.interpreters import program_of
 
 Json = dict[str, Any]
 MOST_LOOKS = 16  # that are kept until they are approved
@@ -66,6 +71,25 @@ def where(server: MCPServerConfig) -> str:
     return server.url or " ".join((server.command, *server.args))
 
 
+def _started(server: MCPServerConfig) -> Json:
+    """What the command of a server is, for people, and what it needs and may not read yet."""
+    program = None if server.url or server.skill else program_of(server.command, server.args)
+    if program is None:
+        return {"kind": "", "needs": []}
+    return {"kind": program.kind, "needs": [str(each) for each in program.missing(server.readable)]}
+
+
+def _read(name: str, entry: Json) -> Json:
+    found = {"name": name, "entry": entry, "kind": "", "needs": [], "where": "", "problem": ""}
+    try:
+        server = checked_entry(name, entry)
+    except ConfigError as error:
+        return {**found, "problem": str(error)}
+    is_missing = bool(server.command) and program_of(server.command) is None
+    problem = f"there is no program {server.command!r} on this machine; install it first" if is_missing else ""
+    return {**found, **_started(server), "where": where(server), "problem": problem}
+
+
 class MCPServerBook:
     """The servers of an owner. `layers` are the folders of settings, the owner's last. Every method raises
     `ConfigError`; those that contact a server also raise `ToolError`.
@@ -86,7 +110,7 @@ class MCPServerBook:
         return [self._shown(name, server) for name, server in load_mcp_servers(self.settings).items()]
 
     @staticmethod
-    def entry_of(
+    def new_entry(
         where_: Sequence[str],
         env: Mapping[str, str],
         headers: Mapping[str, str],
@@ -110,6 +134,21 @@ class MCPServerBook:
     def add(self, name: str, entry: Json) -> Json:
         """Add a server; none of its tools is approved yet."""
         add_server(self.settings, name, entry)
+        return self._shown(name, load_mcp_servers(self.settings)[name])
+
+    def read(self, text: str) -> list[Json]:
+        """Return the servers in a text that was copied from another client, with what each needs to start."""
+        known = load_mcp_servers(self.settings)
+        return [{**_read(name, entry), "is_known": name in known} for name, entry in pasted_servers(text).items()]
+
+    def entry(self, name: str) -> Json:
+        """Return the entry of a server as it is written in `mcp.json`."""
+        return entry_of(self.settings, name)
+
+    def put(self, name: str, entry: Json) -> Json:
+        """Store a server, in place of one of that name. Its approved tools stay approved as long as the server says
+        the same of them."""
+        put_server(self.settings, name, entry)
         return self._shown(name, load_mcp_servers(self.settings)[name])
 
     def remove(self, name: str) -> str:
@@ -215,10 +254,17 @@ class MCPServerBook:
         login = self._logins.get(name)
         return {
             "name": name, "participant": participant_name(name), "where": where(server), "is_remote": bool(server.url),
-            "safety": server.safety, "network": server.network or bool(server.url),
+            "safety": server.safety, "network": server.network or bool(server.url), "disabled": server.disabled,
+            "users": list(server.users), **_started(server),
             "readable": [str(folder) for folder in server.readable], "env": sorted(server.env),
             "headers": sorted(server.headers), "skill": server.skill.name if server.skill else None,
-            "tools": [{"name": tool.name, "description": tool.description} for tool in approved],
+            "tools": [
+                {
+                    "name": tool.name, "server_name": tool.server_name, "description": tool.description,
+                    "safety": server.safety_of(tool.server_name), "disabled": not server.offers(tool.server_name),
+                }
+                for tool in approved
+            ],
             "is_logged_in": bool(server.url) and self._login(name, server.url).is_there,
             "login": login.state if login else "", "problem": problem or (login.problem if login else ""),
         }  # fmt: skip

@@ -6,7 +6,9 @@ It offers the approved tools; the server itself is started with the first call.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache, partial
@@ -19,7 +21,8 @@ from local.core.mcp_servers import FOLDER, MCPServerConfig, approved_file, parti
 from local.core.secrets import SecretStore
 from local.mcp.client import ApprovedTool, LoginPrompt, MCPConnection, RemoteLogin, RemoteServer, Start, read_approved
 from local.runtime.participant import Resources
-from local.sandbox.process import ContainedCommand, ContainedServer, SandboxLimits
+from local.sandbox.interpreters import Program, program_of
+from local.sandbox.process import PATH, ContainedCommand, ContainedServer, SandboxLimits
 from local.sandbox.sandbox import SandboxView, sandbox_of_this_machine
 from local.tools.group import ToolGroup
 from local.tools.skill_folder import ServingSkill
@@ -59,9 +62,10 @@ class MCPTool(Tool):
     @classmethod
     def made_of(cls, approved: ApprovedTool, config: MCPServerConfig) -> type[MCPTool]:
         """The class of one tool."""
+        safety = config.safety_of(approved.server_name)
         attributes = {
-            "__doc__": approved.description, "name": approved.name, "approved": approved, "safety": config.safety,
-            "category": config.category, "effect": "read" if config.safety == "L0" else "write",
+            "__doc__": approved.description, "name": approved.name, "approved": approved, "safety": safety,
+            "category": config.category, "effect": "read" if safety == "L0" else "write",
             "sends_out": bool(config.url) or config.network,
         }  # fmt: skip
         return cast("type[MCPTool]", type(f"{cls.__name__}_{approved.name}", (cls,), attributes))
@@ -91,6 +95,8 @@ class MCPGroup(ToolGroup):
     @classmethod
     def build(cls, config: MCPServerConfig, resources: Resources) -> Self:
         """Build the group with the approved tools, if a sandbox can contain the server. Raises `ConfigError`."""
+        if config.disabled:
+            return cls(config, [], None, "it is switched off")
         approved = read_approved(approved_file(resources.data_dir, cls.server))
         try:
             connection = connect(cls.server, config, resources.data_dir, resources.layers[1:])
@@ -107,7 +113,7 @@ class MCPGroup(ToolGroup):
             return cls(
                 config, [], None, f"none of its tools is approved; approve them with `local2 mcp approve {cls.server}`"
             )
-        kinds = tuple(MCPTool.made_of(tool, config) for tool in approved)
+        kinds = tuple(MCPTool.made_of(tool, config) for tool in approved if config.offers(tool.server_name))
         made = cast("type[Self]", type(cls.__name__, (cls,), {"tools": kinds}))
         return made(config, [kind(config, connection) for kind in kinds], connection).with_records(resources)
 
@@ -176,14 +182,32 @@ def _contained(server: str, config: MCPServerConfig, data_dir: Path, settings: S
     except SandboxRefused as refused:
         raise ConfigError(f"mcp.json: {server}: {refused}") from None
     sandbox, limits = sandbox_of_this_machine(), SandboxLimits()
-    command = ContainedCommand((config.command, *config.args), environment={"HOME": str(folder), **config.env})
 
     @asynccontextmanager
     async def start() -> AsyncIterator[ContainedServer]:
+        program = await asyncio.to_thread(_program, config)
+        path = f"{program.path.parent}{os.pathsep}{PATH}" if program.path.is_absolute() else PATH
+        beside = {"HOME": str(folder), "PATH": path}
+        command = ContainedCommand((str(program.path), *config.args), environment={**beside, **config.env})
         async with ContainedServer.contained(sandbox.launch(command, view, limits), limits) as contained:
             yield contained
 
     return start
+
+
+def _program(config: MCPServerConfig) -> Program:
+    """The program of a server. Raises `ToolError` if there is none, or if it cannot be read in the sandbox. A skill's
+    program is in the sandbox alone, and a relative path counts from the server's folder.
+    """
+    if config.skill is not None or (("/" in config.command) and config.command[0] not in "/~"):
+        return Program(Path(config.command))
+    program = program_of(config.command, config.args)
+    if program is None:
+        raise ToolError(f"there is no program {config.command!r}: install it, or name it with its whole path")
+    if missing := program.missing(config.readable):
+        kind = f", {program.kind}," if program.kind else ""
+        raise ToolError(f"{program.path}{kind} cannot be read by it: add to readable {', '.join(map(str, missing))}")
+    return program
 
 
 def _remote(config: MCPServerConfig, login: RemoteLogin, visitor: LoginPrompt | None) -> Start:

@@ -1582,6 +1582,11 @@ export interface DecisionBody {
   by?: string;
 }
 
+/** The body of PUT /mcp/servers/{name}: the entry as in mcp.json. */
+export interface EntryBody {
+  entry: Record<string, unknown>;
+}
+
 /** The body of POST /memory/facts and PUT /memory/facts/{fact_id}: what the fact is about, its value, and from and until which days it holds, as 2026-11-27. Without `value` the fact ends. */
 export interface FactBody {
   slot: string;
@@ -1682,6 +1687,11 @@ export interface ModelBody {
 /** The body of POST /models/check: a model as /models names it. */
 export interface ModelCheckBody {
   name: string;
+}
+
+/** The body of POST /mcp/servers/read: the text that was copied. */
+export interface PastedBody {
+  text: string;
 }
 
 /** The body of POST /pictures: the http or https address of a picture. */

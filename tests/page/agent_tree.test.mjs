@@ -1,7 +1,7 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import { byQuestion, countBelow, isOpen } from "../../src/local/page/core/agent_tree.js";
-import { argumentsOf, pairsOf, wordsOf } from "../../src/local/page/core/arguments.js";
+import { argumentsOf, lineOf, pairsOf, wordsOf } from "../../src/local/page/core/arguments.js";
 
 const agent = (agent_id, root, parent_id = null, more = {}) => ({ agent_id, name: agent_id, parent_id, state: "READY", root_query_id: root, root_session_id: `s-${root}`, question: `${root}?`, made_at: 1, ended_at: null, ...more });
 
@@ -26,6 +26,8 @@ test("arguments of a schema, whatever it is", () => {
 
 test("a command is split as a shell splits it, and pairs are read by line", () => {
   assert.deepEqual(wordsOf(`python3  -S '/opt/my tools/a.py' "b \\" c" d\\ e ''`), ["python3", "-S", "/opt/my tools/a.py", 'b " c', "d e", ""]);
+  const words = ["python3", "/opt/my tools/a.py", "it's", "", "${HOME}/x", '"', "a\\b"];
+  assert.deepEqual(wordsOf(lineOf(words)), words);
   assert.equal(wordsOf("python3 'open"), null);
   assert.deepEqual(wordsOf("  "), []);
   assert.deepEqual(pairsOf("A=1\n\n B=x=y "), { pairs: { A: "1", B: "x=y" } });

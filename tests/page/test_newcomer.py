@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import venv
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -221,10 +222,13 @@ def connects_an_mcp_server(person: Mouse, home: Home) -> None:
     person.go("Tools")
     person.press(page.get_by_role("link", name="MCP servers"))
     person.press(page.get_by_role("link", name="Connect a server"))
-    person.write(page.get_by_label("Name", exact=True), f"tides_{person.name}")
-    person.write(page.get_by_label("Command"), f"python3 -S {home.servers}/tides_server.py")
-    person.write(page.get_by_label("Folders that it may read"), str(home.servers))
-    person.press(page.get_by_role("button", name="Connect", exact=True))
+    python = home.servers / ".venv" / "bin" / "python"
+    venv.create(home.servers / ".venv", symlinks=True)
+    server = {"command": str(python), "args": ["-S", f"{home.servers}/tides_server.py"]}
+    person.write(page.get_by_label("JSON", exact=True), json.dumps({"mcpServers": {f"tides_{person.name}": server}}))
+    person.press(page.get_by_role("button", name="Read it"))
+    expect(page.get_by_text("a virtual environment of Python")).to_be_visible()
+    person.press(page.get_by_role("button", name="Add 1 server"))
     person.press(page.get_by_role("button", name="Review its tools"))
     expect(page.get_by_role("list", name="Tools of tides")).to_contain_text("high and low water")
     person.look("mcp")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,7 @@ def test_a_server_is_connected_reviewed_approved_used_and_removed(
     page = signed_in(visit, paged, "tools/mcp")
     expect(page.get_by_text("No server is connected.")).to_be_visible()
     page.get_by_role("link", name="Connect a server").click()
+    page.get_by_label("A program on this machine").check()
     page.get_by_label("Name", exact=True).fill("plain")
     page.get_by_role("button", name="Connect", exact=True).click()
     expect(page.get_by_role("alert")).to_have_text("Write the command that starts the server.")
@@ -93,6 +96,63 @@ def test_a_server_is_connected_reviewed_approved_used_and_removed(
     page.get_by_role("link", name="plain").click()
     page.get_by_role("button", name="Remove this server").click()
     expect(page.get_by_role("dialog")).to_contain_text("its login are removed")
+    page.get_by_role("button", name="Remove it").click()
+    expect(page.get_by_text("No server is connected.")).to_be_visible()
+
+
+def test_a_server_of_a_virtual_environment_is_pasted_allowed_its_folders_changed_and_switched(
+    visit: Visit, paged: PagedSystem, tmp_path: Path
+) -> None:
+    if problem := shell.sandbox_problem():
+        pytest.skip(str(problem))
+    made = tmp_path / "project" / ".venv"
+    venv.create(made, symlinks=True)
+    script = Path(shutil.copy(PLAIN, tmp_path / "project"))
+    entry = {"command": f"{made}/bin/python", "args": ["-S", str(script)], "env": {"KEY": "k"}}
+    visitor = visit()
+    visitor.expected = lambda trouble: "409" in trouble  # what cannot be read, and a server that cannot start
+    page = visitor.open(paged.sign_in())
+    page.evaluate("location.hash = '#/tools/connect'")
+    page.get_by_label("JSON", exact=True).fill("npx weather")
+    page.get_by_role("button", name="Read it").click()
+    expect(page.get_by_role("alert")).to_contain_text("expected JSON such as")
+    page.get_by_label("JSON", exact=True).fill(json.dumps({"mcpServers": {"pasted": entry}}))
+    page.get_by_role("button", name="Read it").click()
+    expect(page.get_by_text(f"a virtual environment of Python in {made}")).to_be_visible()
+    assert violations(page, "main") == [] and overflow(page) == [0, 0, 0]
+    page.get_by_label("It may read what it needs to start").uncheck()
+    page.get_by_role("button", name="Add 1 server").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("pasted")
+    expect(page.locator(".facts")).to_contain_text("needs a folder")
+    page.get_by_role("button", name="Review its tools").click()
+    expect(page.get_by_role("alert")).to_contain_text("add to readable")
+    page.get_by_role("button", name="Let it read these").click()
+    expect(page.locator(".facts")).to_contain_text("waits for your approval")
+    page.get_by_role("button", name="Review its tools").click()
+    page.get_by_role("button", name="Approve").click()
+    expect(page.locator(".facts")).to_contain_text("offered")
+    page.get_by_role("button", name="Compare with what it offers now").click()
+    expect(page.get_by_text("as approved: nothing has changed.")).to_be_visible()
+    expect(page.get_by_text("To be approved")).to_have_count(0)
+    page.get_by_label("Calls of pasted__environ").select_option("L0")
+    level = page.get_by_label("Calls of pasted__environ")
+    expect(level).to_have_value("L0")
+    page.get_by_label("Offer pasted__read").uncheck()
+    expect(page.get_by_label("Offer pasted__read")).not_to_be_checked()
+    assert violations(page, "main") == [] and overflow(page) == [0, 0, 0]
+    page.get_by_role("link", name="Change", exact=True).click()
+    expect(page.get_by_label("Environment variables")).to_have_value("KEY=k")
+    page.get_by_label("Other users who may use it").fill("ann")
+    page.get_by_label("Network access").check()
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".facts")).to_contain_text("you, ann")
+    expect(level).to_have_value("L0")
+    page.get_by_role("button", name="Switch off").click()
+    expect(page.locator(".facts")).to_contain_text("switched off")
+    stored = paged.request("GET", "/mcp/servers/pasted", headers=paged.authorization)["entry"]
+    assert (stored["users"], stored["network"], stored["disabled"]) == (["ann"], True, True)
+    assert stored["tools"] == {"environ": {"safety": "L0"}, "read": {"disabled": True}}
+    page.get_by_role("button", name="Remove this server").click()
     page.get_by_role("button", name="Remove it").click()
     expect(page.get_by_text("No server is connected.")).to_be_visible()
 

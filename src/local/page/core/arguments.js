@@ -39,6 +39,11 @@ export function wordsOf(line) {
   return word === null ? words : [...words, word];
 }
 
+/** Words as one line, which `wordsOf` splits into the same. @param {string[]} words */
+export function lineOf(words) {
+  return words.map((word) => (/^[\w@%+=:,./~${}-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'"'"'`)}'`)).join(" ");
+}
+
 /** `NAME=VALUE` lines as an object, or the first line that is none: `{pairs}` or `{trouble}`. @param {string} text */
 export function pairsOf(text) {
   const pairs = {};

@@ -1,7 +1,7 @@
 /** MCP servers: connected by a command or an address, their tools approved, logged in to, removed. */
 
 import { html, useEffect, useState } from "../html.js";
-import { pairsOf, wordsOf } from "../core/arguments.js";
+import { lineOf, pairsOf, wordsOf } from "../core/arguments.js";
 import { counted } from "../core/words.js";
 import { ConfirmButton } from "../parts/confirm.js";
 import { Back, Facts, State, Words } from "../parts/detail.js";
@@ -21,9 +21,14 @@ const LOOK_MS = 2000; // between two looks at a login that somebody completes el
 const COLUMNS = [
   { id: "name", title: "Server", value: (row) => row.name, show: (row) => html`<a href=${addressOf("tools", "mcp", row.name)}>${row.name}</a>` },
   { id: "where", title: "Where", value: (row) => row.where, show: (row) => html`<code>${row.where}</code>`, isWide: true },
-  { id: "tools", title: "Tools", value: (row) => row.tools.length, show: (row) => (row.tools.length ? `${row.tools.length} approved` : "none approved") },
+  { id: "tools", title: "Tools", value: (row) => row.tools.length, show: (row) => toolsOf(row) },
   { id: "state", title: "State", show: (row) => html`<${ServerState} server=${row} />` },
 ];
+
+function toolsOf({ tools }) {
+  const off = tools.filter((tool) => tool.disabled).length;
+  return tools.length ? `${tools.length} approved${off ? `, ${off} switched off` : ""}` : "none approved";
+}
 
 export function Servers() {
   const { data, trouble, reload } = useResource("/mcp/servers");
@@ -37,9 +42,12 @@ function ServerState({ server }) {
   const row = participants.value.get(server.participant);
   const why = row?.details?.off || row?.details?.server || "";
   if (server.problem) return html`<${State} state="bad">problem</${State}>`;
+  if (server.disabled) return html`<${State} state="off">switched off</${State}>`;
+  if (server.needs.length) return html`<${State} state="bad">needs a folder</${State}>`;
   if (!server.tools.length) return html`<${State} state="off">waits for your approval</${State}>`;
   if (!row) return html`<${State} state="off">not running</${State}>`;
-  if (row.state !== "ready") return html`<${State} state="bad">${row.state}</${State}>`;
+  if (row.state !== "ready") return html`<${State} state=${row.state === "starting" ? "busy" : "bad"}>${row.state}</${State}>`;
+  if (server.tools.every((tool) => tool.disabled)) return html`<${State} state="off">no tool switched on</${State}>`;
   return html`<${State} state=${why ? "bad" : "good"}>${why ? "not available" : "offered"}</${State}>${why ? html` <small>${why}</small>` : null}`;
 }
 
@@ -50,7 +58,7 @@ export function ServerDetail({ name }) {
   const isMissing = data && !server;
   useLive(`mcp_${name}`, reload);
   return html`<${Back} href=${addressOf("tools", "mcp")}>All servers</${Back}>
-    <${ScreenHead} title=${name} />
+    <${ScreenHead} title=${name}>${server && !server.skill ? html`<a class="as-button edged" href=${addressOf("tools", "mcp", name, "change")}>Change</a>` : null}</${ScreenHead}>
     ${trouble || isMissing ? html`<${Trouble} text=${isMissing ? "There is no such server. It may have been removed." : "The server could not be read."} failure=${trouble} act=${reload} />` : null}
     ${server ? html`<div><${Server} server=${server} reload=${reload} /></div>` : trouble || isMissing ? null : html`<${Loading} />`}`;
 }
@@ -62,11 +70,16 @@ function Server({ server, reload }) {
     if (kept || problem) tell(`${server.name} was removed. ${kept ? `Its data stays in ${kept}. ` : ""}${problem}`.trim());
     goToScreen("tools", "mcp");
   };
-  return html`<${Facts} rows=${[
+  const change = (edit) => changed(server.name, edit, reload);
+  const rule = (tool, given) => change((entry) => ({ ...entry, tools: { ...entry.tools, [tool.server_name]: { ...entry.tools?.[tool.server_name], ...given } } }));
+  return html`${server.needs.length ? html`<${Needs} server=${server} allow=${() => change((entry) => ({ ...entry, readable: [...(entry.readable ?? []), ...server.needs] }))} />` : null}
+    <${Facts} rows=${[
       ["State", html`<${ServerState} server=${server} />`],
       ["Problem", server.problem],
       [server.is_remote ? "Address" : "Command", html`<code>${server.where}</code>`],
-      ["Level of its calls", { L0: "L0: made without asking", L1: "L1: can be undone; asks as the mode says", L2: "L2: asks before each call" }[server.safety]],
+      ["Its program is", server.kind],
+      ["Its calls", LEVELS[server.safety]],
+      ["Who may use it", ["you", ...server.users].join(", ")],
       ["Network", server.is_remote ? "" : server.network ? "yes" : "none"],
       ["May read", server.readable.join(", ")],
       ["Variables", server.env.join(", ")],
@@ -75,11 +88,43 @@ function Server({ server, reload }) {
     ]} />
     ${server.is_remote ? html`<${Login} server=${server} path=${path} reload=${reload} />` : null}
     <h2>Approved tools</h2>
-    ${server.tools.length ? html`<ul class="things">${server.tools.map((tool) => html`<li key=${tool.name}><code>${tool.name}</code><${Words}>${tool.description}</${Words}></li>`)}</ul>` : html`<${Empty}>None of its tools is approved, so none is offered to a model.</${Empty}>`}
+    ${server.tools.length ? html`<ul class="things">${server.tools.map((tool) => html`<${ApprovedTool} key=${tool.name} tool=${tool} server=${server} rule=${(given) => rule(tool, given)} />`)}</ul>` : html`<${Empty}>None of its tools is approved, so none is offered to a model.</${Empty}>`}
     ${server.skill ? html`<p class="lead">Its tools are approved with its skill, at <a href=${addressOf("tools", "skills")}>Skills</a>.</p>` : html`<${Review} label=${server.tools.length ? "Compare with what it offers now" : "Review its tools"} done=${reload}
       note=${server.is_remote ? "This asks the server which tools it has. Nothing is approved by looking." : `This starts the command in a sandbox${server.network ? "" : " without a network"} to see its tools. Nothing is approved by looking.`}
       look=${() => ownerRequest("POST", `${path}/review`)} approve=${(review_id) => ownerRequest("POST", `${path}/approve`, { review_id })} />`}
-    <div class="deeds"><${ConfirmButton} kind="bad edged" title=${`Remove ${server.name}?`} verb="Remove it" text=${`${counted(server.tools.length, "approved tool")} and its login are removed, and it is taken out of mcp.json. What it has stored in its own folder stays.`} act=${remove}>Remove this server</${ConfirmButton}></div>`;
+    <div class="deeds">${server.skill ? null : html`<${Button} act=${() => change((entry) => ({ ...entry, disabled: !server.disabled }))}>${server.disabled ? "Switch on" : "Switch off"}</${Button}>`}
+      <${ConfirmButton} kind="bad edged" title=${`Remove ${server.name}?`} verb="Remove it" text=${`${counted(server.tools.length, "approved tool")} and its login are removed, and it is taken out of mcp.json. What it has stored in its own folder stays.`} act=${remove}>Remove this server</${ConfirmButton}></div>`;
+}
+
+const LEVELS = { L0: "made without asking: they only read", L1: "ask as the mode says: they can be undone", L2: "ask before each call" };
+
+/** Change a server's entry in mcp.json, and read it again. */
+async function changed(name, edit, reload) {
+  const path = `/mcp/servers/${encodeURIComponent(name)}`;
+  try {
+    const { entry } = await ownerRequest("GET", path);
+    const { problem } = await ownerRequest("PUT", path, { entry: edit(entry) });
+    if (problem) tell(`${name} was changed, but is not used yet: ${problem}`);
+  } catch (failure) {
+    tell(`${name} was not changed: ${failure.message}`);
+  }
+  reload();
+}
+
+/** The folders without which a program does not start. */
+function Needs({ server, allow }) {
+  return html`<section class="note"><p><b>It cannot start yet.</b> ${server.kind ? `Its program is ${server.kind}. ` : ""}To start, it has to read:</p>
+    ${server.needs.map((folder) => html`<p key=${folder}><code>${folder}</code></p>`)}
+    <div class="deeds"><${Button} kind="accent" act=${allow}>Let it read ${server.needs.length === 1 ? "this" : "these"}</${Button}></div></section>`;
+}
+
+function ApprovedTool({ tool, server, rule }) {
+  const own = tool.safety === server.safety ? "" : tool.safety;
+  return html`<li><div class="head"><code class="grow">${tool.name}</code>
+      ${server.skill ? null : html`<select aria-label=${`Calls of ${tool.name}`} value=${own} onChange=${(event) => void rule({ safety: event.currentTarget.value || null })}>
+          <option value="">as the server: ${LEVELS[server.safety].split(":")[0]}</option>${Object.entries(LEVELS).filter(([level]) => level !== server.safety).map(([level, words]) => html`<option key=${level} value=${level}>${words}</option>`)}</select>
+        <label class="switch"><input type="checkbox" aria-label=${`Offer ${tool.name}`} checked=${!tool.disabled} disabled=${server.disabled} onChange=${(event) => void rule({ disabled: !event.currentTarget.checked })} /> <span aria-hidden="true">${tool.disabled ? "off" : "on"}</span></label>`}</div>
+    <${Words}>${tool.description}</${Words}></li>`;
 }
 
 /** A login that is completed on a page of the server, in this browser. */
@@ -122,11 +167,34 @@ function hostOf(address) {
   }
 }
 
-const EMPTY = { name: "", kind: "command", where: "", env: "", headers: "", readable: "", network: false };
+const EMPTY = { name: "", kind: "json", text: "", where: "", env: "", headers: "", readable: "", network: false, safety: "L2", users: "" };
+
+const pairLines = (pairs = {}) => Object.entries(pairs).map(([name, value]) => `${name}=${value}`).join("\n");
+
+/** The form of a server that there is. @param {{name: string}} given */
+export function ChangedServer({ name }) {
+  const [state, put] = useState({ entry: null, failure: null });
+  useEffect(() => void ownerRequest("GET", `/mcp/servers/${encodeURIComponent(name)}`).then(({ entry }) => put({ entry, failure: null }), (failure) => put({ entry: null, failure })), [name]);
+  if (!state.entry) return html`<${Back} href=${addressOf("tools", "mcp", name)}>${name}</${Back}><${ScreenHead} title=${`Change ${name}`} />${state.failure ? html`<${Trouble} text="The server could not be read." failure=${state.failure} />` : html`<${Loading} />`}`;
+  const { url = "", command = "", args = [], env, headers, readable = [], network = false, safety = "L2", users = [] } = state.entry;
+  const order = { ...EMPTY, name, kind: url ? "url" : "command", where: url || lineOf([command, ...args]), env: pairLines(env), headers: pairLines(headers), readable: readable.join("\n"), network, safety, users: users.join(", ") };
+  return html`<${ServerForm} before=${order} entry=${state.entry} />`;
+}
 
 /** The form that connects a server. */
 export function NewServer() {
-  const [order, put] = useState(EMPTY);
+  return html`<${ServerForm} before=${EMPTY} />`;
+}
+
+const WAYS = [
+  ["json", "JSON for another client", "As its instructions give it: an mcpServers object."],
+  ["command", "A program on this machine", "It is started in a sandbox, with a folder of its own."],
+  ["url", "A service at an address", "What the model sends it leaves this machine."],
+];
+
+/** @param {{before: any, entry?: any}} given the entry of the server that is changed, null for a new one */
+function ServerForm({ before, entry = null }) {
+  const [order, put] = useState(before);
   const [trouble, fail] = useState({ field: "", text: "" });
   const [isBusy, mark] = useState(false);
   const change = (field) => (event) => put({ ...order, [field]: event.currentTarget.type === "checkbox" ? event.currentTarget.checked : event.currentTarget.value });
@@ -134,6 +202,7 @@ export function NewServer() {
   const box = (field, more = {}) => (given) => html`<input type="text" autocomplete="off" spellcheck=${false} ...${given} ...${more} value=${order[field]} onInput=${change(field)} />`;
   const lines = (field, placeholder) => (given) => html`<textarea rows="2" spellcheck=${false} ...${given} placeholder=${placeholder} value=${order[field]} onInput=${change(field)}></textarea>`;
   const isCommand = order.kind === "command";
+  const back = entry ? addressOf("tools", "mcp", before.name) : addressOf("tools", "mcp");
   const save = async (event) => {
     event.preventDefault();
     if (isBusy) return;
@@ -141,30 +210,82 @@ export function NewServer() {
     if (found.trouble) return fail(found.trouble);
     mark(true);
     try {
-      const { name } = await ownerRequest("POST", "/mcp/servers", found.body);
+      const { name } = found.body;
+      if (entry) await ownerRequest("PUT", `/mcp/servers/${encodeURIComponent(name)}`, { entry: entryOf(entry, found.body, order) });
+      else await ownerRequest("POST", "/mcp/servers", found.body);
       goToScreen("tools", "mcp", name);
     } catch (failure) {
       fail({ field: "", text: failure.message });
       mark(false);
     }
   };
-  return html`<${Back} href=${addressOf("tools", "mcp")}>All servers</${Back}>
-    <${ScreenHead} title="Connect a server" text="None of its tools is offered before you have reviewed and approved it." />
-    <div><form class="box" onSubmit=${save} noValidate>
-      <fieldset class="ways"><legend>What it is</legend>
-        <label><input type="radio" name="kind" value="command" checked=${isCommand} onChange=${change("kind")} /><span>A program on this machine<small>It is started in a sandbox, with a folder of its own.</small></span></label>
-        <label><input type="radio" name="kind" value="url" checked=${!isCommand} onChange=${change("kind")} /><span>A service at an address<small>What the model sends it leaves this machine.</small></span></label></fieldset>
-      <${Field} label="Name" help="Up to 32 letters, digits, _ and -. The names of its tools begin with it." trouble=${on("name")}>${box("name", { maxlength: 32, placeholder: "weather" })}</${Field}>
+  return html`<${Back} href=${back}>${entry ? before.name : "All servers"}</${Back}>
+    <${ScreenHead} title=${entry ? `Change ${before.name}` : "Connect a server"} text=${entry ? "Its approved tools stay approved as long as the server says the same of them." : "None of its tools is offered before you have reviewed and approved it."} />
+    <div>${entry ? null : html`<fieldset class="ways"><legend>What it is</legend>${WAYS.map(([kind, title, words]) => html`<label key=${kind}><input type="radio" name="kind" value=${kind} checked=${order.kind === kind} onChange=${change("kind")} /><span>${title}<small>${words}</small></span></label>`)}</fieldset>`}
+    ${order.kind === "json" ? html`<${Pasted} />` : html`<form class="box" onSubmit=${save} noValidate>
+      ${entry ? null : html`<${Field} label="Name" help="Up to 32 letters, digits, _ and -. The names of its tools begin with it." trouble=${on("name")}>${box("name", { maxlength: 32, placeholder: "weather" })}</${Field}>`}
       ${isCommand
         ? html`<${Field} label="Command" help="The program and its arguments, as in a shell." trouble=${on("where")}>${box("where", { placeholder: "python3 /opt/weather/server.py" })}</${Field}>
-          <${Field} label="Folders that it may read" help="One a line. It can read nothing else of yours." trouble=${on("readable")}>${lines("readable", "/opt/weather")}</${Field}>
+          <${Field} label="Folders that it may read" help="One a line. It can read nothing else of yours. What its program needs to start is found and offered afterwards." trouble=${on("readable")}>${lines("readable", "/opt/weather")}</${Field}>
           <${Field} label="Environment variables" help=${html`NAME=VALUE, one a line. Store a key in <a href=${addressOf("settings", "secrets")}>Secrets</a> and write <code>secret:NAME</code> here.`} trouble=${on("env")}>${lines("env", "WEATHER_KEY=secret:weather")}</${Field}>
           <${Field} label="Network access" help="Without it, the program reaches no other machine.">${(given) => html`<input type="checkbox" ...${given} checked=${order.network} onChange=${change("network")} />`}</${Field}>`
         : html`<${Field} label="Address" help="https, or http on this machine." trouble=${on("where")}>${box("where", { placeholder: "https://weather.example/mcp", inputmode: "url" })}</${Field}>
           <${Field} label="Headers" help=${html`NAME=VALUE, one a line. Store a key in <a href=${addressOf("settings", "secrets")}>Secrets</a> and write <code>secret:NAME</code> here. A login is made later.`} trouble=${on("headers")}>${lines("headers", "Authorization=secret:weather")}</${Field}>`}
-      ${trouble.text && !trouble.field ? html`<p class="trouble" role="alert">The server was not added: ${trouble.text}</p>` : null}
-      <div class="deeds"><button class="accent" type="submit" aria-disabled=${isBusy || null}>Connect</button> <a class="as-button" href=${addressOf("tools", "mcp")}>Cancel</a></div>
-    </form></div>`;
+      ${entry ? html`<${Field} label="Its calls" help="Each of its tools can have a level of its own.">${(given) => html`<select ...${given} value=${order.safety} onChange=${change("safety")}>${Object.entries(LEVELS).map(([level, words]) => html`<option key=${level} value=${level}>${words}</option>`)}</select>`}</${Field}>
+        <${Field} label="Other users who may use it" help="Their names with commas between them. Without one, only you.">${box("users")}</${Field}>` : null}
+      ${trouble.text && !trouble.field ? html`<p class="trouble" role="alert">The server was not ${entry ? "changed" : "added"}: ${trouble.text}</p>` : null}
+      <div class="deeds"><button class="accent" type="submit" aria-disabled=${isBusy || null}>${entry ? "Save" : "Connect"}</button> <a class="as-button" href=${back}>Cancel</a></div>
+    </form>`}</div>`;
+}
+
+const EXAMPLE = `{"mcpServers": {"weather": {"command": "npx", "args": ["-y", "weather-mcp"]}}}`;
+
+/** Servers in a text for another client: shown before they are stored. */
+function Pasted() {
+  const [text, type] = useState("");
+  const [state, put] = useState({ servers: null, trouble: "" });
+  const read = async (event) => {
+    event.preventDefault();
+    await ownerRequest("POST", "/mcp/servers/read", { text }).then(
+      ({ servers }) => put({ servers: servers.map((server) => ({ ...server, mayRead: true, network: Boolean(server.entry.network) })), trouble: "" }),
+      (failure) => put({ servers: null, trouble: failure.message })
+    );
+  };
+  const set = (name, given) => put({ ...state, servers: state.servers.map((server) => (server.name === name ? { ...server, ...given } : server)) });
+  const usable = (state.servers ?? []).filter((server) => !server.problem);
+  const add = async () => {
+    try {
+      for (const { name, entry, needs, mayRead, network } of usable) {
+        const folders = [...(entry.readable ?? []), ...(mayRead ? needs : [])];
+        await ownerRequest("PUT", `/mcp/servers/${encodeURIComponent(name)}`, { entry: { ...entry, ...(folders.length ? { readable: folders } : {}), ...(entry.url ? {} : { network }) } });
+      }
+      goToScreen("tools", "mcp", ...(usable.length === 1 ? [usable[0].name] : []));
+    } catch (failure) {
+      put({ ...state, trouble: failure.message });
+    }
+  };
+  return html`<form class="box" onSubmit=${read} noValidate>
+      <${Field} label="JSON" help="Nothing is started or stored by reading it." trouble=${state.trouble}>${(given) => html`<textarea rows="8" spellcheck=${false} ...${given} placeholder=${EXAMPLE} value=${text} onInput=${(event) => (type(event.currentTarget.value), put({ servers: null, trouble: "" }))}></textarea>`}</${Field}>
+      <div class="deeds"><button class=${state.servers ? "edged" : "accent"} type="submit" disabled=${!text.trim()}>Read it</button> <a class="as-button" href=${addressOf("tools", "mcp")}>Cancel</a></div>
+    </form>
+    ${state.servers ? html`<h2>To be added</h2><ul class="things">${state.servers.map((server) => html`<${PastedServer} key=${server.name} server=${server} set=${(given) => set(server.name, given)} />`)}</ul>
+      <div class="deeds"><${Button} kind="accent" disabled=${!usable.length} act=${add}>Add ${counted(usable.length, "server")}</${Button}></div>` : null}`;
+}
+
+function PastedServer({ server, set }) {
+  const { name, where, kind, needs, problem, is_known: isKnown, entry, mayRead, network } = server;
+  return html`<li><div class="head"><b class="grow">${name}</b>${isKnown ? html`<span class="tag">replaces the one that is there</span>` : null}</div>
+    ${where ? html`<p><code>${where}</code>${kind ? html` <small>${kind}</small>` : null}</p>` : null}
+    ${problem ? html`<p class="trouble">Not added: ${problem}</p>` : null}
+    ${!problem && needs.length ? html`<label class="switch"><input type="checkbox" checked=${mayRead} onChange=${(event) => set({ mayRead: event.currentTarget.checked })} /> It may read what it needs to start: ${needs.map((folder, index) => html`${index ? ", " : ""}<code>${folder}</code>`)}</label>` : null}
+    ${!problem && !entry.url ? html`<label class="switch"><input type="checkbox" checked=${network} onChange=${(event) => set({ network: event.currentTarget.checked })} /> Network access, which npx and uvx need to download it</label>` : null}
+    ${!problem && Object.keys(entry.env ?? {}).length ? html`<p class="help">Variables: ${Object.keys(entry.env).join(", ")}. A key is better stored in <a href=${addressOf("settings", "secrets")}>Secrets</a>, with <code>secret:NAME</code> in its place.</p>` : null}</li>`;
+}
+
+/** An entry of mcp.json with what the form says; what the form does not show stays. */
+function entryOf(entry, { server, env, headers, readable, network }, { kind, safety, users }) {
+  const said = kind === "command" ? { command: server[0], args: server.slice(1), env, readable, network } : { url: server[0], headers };
+  return { ...entry, ...said, safety, users: users.split(/[\s,]+/).filter(Boolean) };
 }
 
 /** What was filled in, or what is wrong with a field. */

@@ -29,10 +29,11 @@ export function Review({ look, approve, label, note, failed = () => null, done }
   };
   const servers = state.found?.servers ?? [];
   const count = servers.reduce((sum, server) => sum + server.tools.length, 0);
+  const isNew = servers.some((server) => server.gone.length || server.tools.some(({ change }) => change !== "as approved"));
   return html`${state.failure ? html`<${Trouble} text=${state.found ? "The tools were not approved." : "The tools could not be read."} failure=${state.failure} act=${read} />${failed(state.failure)}` : null}
     ${state.said ? html`<p role="status">${state.said}</p>` : null}
     ${state.name === "looking" ? html`<p role="status">Asking the server for its tools…</p><${Loading} />` : null}
-    ${state.name === "found" ? html`<h2>To be approved</h2>${servers.map((server) => html`<${Server} key=${server.name} server=${server} hasName=${servers.length > 1} />`)}
+    ${state.name === "found" && !isNew ? html`<p role="status">${counted(count, "tool")} as approved: nothing has changed.</p>${servers.flatMap(({ refused }) => refused.map((why) => html`<p class="help" key=${why}>Left out: ${why}</p>`))}<div class="deeds"><${Button} act=${read}>${label}</${Button}></div>` : state.name === "found" ? html`<h2>To be approved</h2>${servers.map((server) => html`<${Server} key=${server.name} server=${server} hasName=${servers.length > 1} />`)}
         <p class="lead">The model is shown exactly these descriptions. A tool that describes itself differently later is not called before you approve it again.</p>
         <div class="deeds"><${Button} kind="accent" act=${accept}>Approve ${counted(count, "tool")}</${Button}> <${Button} act=${() => put({ name: "idle", found: null, failure: null, said: "" })}>Close</${Button}></div>`
       : html`<p class="lead">${note}</p><div class="deeds"><${Button} act=${read}>${label}</${Button}></div>`}`;

@@ -6,7 +6,7 @@ import { Tabs } from "../parts/tabs.js";
 import { Approvals } from "./approvals.js";
 import { Folders } from "./folders.js";
 import { HookList } from "./hooks.js";
-import { NewServer, ServerDetail, Servers } from "./mcp.js";
+import { ChangedServer, NewServer, ServerDetail, Servers } from "./mcp.js";
 import { ProfileDetail, ProfileForm, Profiles } from "./profiles.js";
 import { SkillDetail, Skills } from "./skills.js";
 import { ToolList } from "./tools.js";
@@ -26,6 +26,7 @@ export function Screen({ path: [part = "tools", id = "", more = ""] }) {
   if (part === "skills" && id) return html`<${SkillDetail} key=${id} folder=${id} />`;
   if (part === "profiles" && id) return html`<${ProfileDetail} key=${`${id} ${more}`} name=${id} isChanged=${more === "change"} />`;
   if (part === "new-profile") return html`<${ProfileForm} />`;
+  if (part === "mcp" && more === "change") return html`<${ChangedServer} key=${`${id} ${more}`} name=${id} />`;
   if (part === "mcp" && id) return html`<${ServerDetail} key=${id} name=${id} />`;
   if (part === "connect") return html`<${NewServer} />`;
   const { id: at, text, Part } = TABS.find((tab) => tab.id === part) ?? TABS[0];

@@ -233,6 +233,7 @@ ROUTES = {
     "DELETE /sign-ins/{name}": Row(Access.USERS, "/sign-ins/b-ann"),
     "GET /users": Row(Access.TOKEN, "/users", told=403),
     "POST /users": Row(Access.TOKEN, "/users", {"name": "eve"}, told=403),
+    "POST /users/{name}/invite": Row(Access.TOKEN, "/users/ann/invite", told=403),
     "DELETE /users/{name}": Row(Access.TOKEN, "/users/ann", told=403),
 }
 
@@ -428,7 +429,7 @@ async def test_a_token_that_was_ours_counts_for_nothing_even_for_the_owner_s_own
     assert (await frontend.client.get("/sessions", headers=bob)).status_code == 200
     frontend.users.remove("bob")
     assert (await frontend.client.get("/sessions", headers=bob)).status_code == 401
-    again = {"authorization": f"Bearer {frontend.users.add('bob')}"}
+    again = {"authorization": f"Bearer {frontend.users.add('bob', again=True)}"}
     assert (await frontend.client.get("/sessions", headers=again)).status_code == 200
     assert (await frontend.client.get("/sessions", headers={"authorization": "Bearer any-key"})).status_code == 200
 
@@ -459,7 +460,12 @@ async def test_a_user_for_whom_the_disk_has_no_room_is_507(frontend: Frontend, m
 
 
 async def test_users_want_the_token_whoever_runs_the_client(frontend: Frontend) -> None:
-    for method, path in (("GET", "/users"), ("POST", "/users"), ("DELETE", "/users/ann")):
+    for method, path in (
+        ("GET", "/users"),
+        ("POST", "/users"),
+        ("DELETE", "/users/ann"),
+        ("POST", "/users/ann/invite"),
+    ):
         body = {"json": {"name": "eve"}} if method == "POST" else {}
         refused = await frontend.client.request(method, path, **body)
         assert (refused.status_code, "api_token" in refused.text) == (401, True)
@@ -469,8 +475,22 @@ async def test_users_want_the_token_whoever_runs_the_client(frontend: Frontend) 
     assert (await frontend.client.get("/sessions", headers=eve)).json() == {"sessions": []}
     named = [user["name"] for user in (await frontend.client.get("/users", headers=owner)).json()["users"]]
     assert named == ["ann", "bob", "eve"]
+    secret = {"secret": made.json()["code"]}
+    first = await frontend.client.post("/sign-in", json={"secret": frontend.tokens["bob"]})
+    shown = {"x-local2-key": first.json()["key"], "origin": f"http://127.0.0.1:{frontend.port}"}
+    refused = await frontend.client.post("/sign-in", json=secret, headers=shown)
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "conflict"), "bob stays who he is"
+    frontend.client.cookies.clear()
+    signed_in = [await frontend.client.post("/sign-in", json=secret) for _ in range(2)]
+    assert [answer.status_code for answer in signed_in] == [200, 401]
+    assert (signed_in[0].json()["user_id"], signed_in[0].json()["owner"]) == ("eve", False)
     assert (await frontend.client.delete("/users/eve", headers=owner)).status_code == 200
     assert (await frontend.client.get("/sessions", headers=eve)).status_code == 401
+    taken = await frontend.client.post("/users", json={"name": "eve"}, headers=owner)
+    assert (taken.status_code, taken.json()["error"]["kind"]) == (409, "removed")
+    again = await frontend.client.post("/users", json={"name": "eve", "again": True}, headers=owner)
+    assert again.status_code == 201
+    await frontend.client.delete("/users/eve", headers=owner)
 
 
 async def test_the_owner_s_token_of_the_environment_is_the_only_one(system: System) -> None:

@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { choicesFor, effectOf, heading, isAsked, isQuestion, timeLeft, waitingIn, withDecision, withRequest } from "../../src/local/page/core/approvals.js";
+import { choicesFor, effectOf, heading, isAsked, isQuestion, timeLeft, waiting, waitingIn, withDecision, withRequest } from "../../src/local/page/core/approvals.js";
 
 const request = (more = {}) => ({ call_id: "c1", query_id: "q", session_id: "s", tool: "write_file", level: "L1", args: { path: "a.txt", content: "x" }, asked_at: 10, expires_at: 310, ...more });
 
@@ -91,4 +91,18 @@ test("what an agent asks is asked in the conversation from which it came, in its
   assert.deepEqual(waitingIn(known, "a", 0), []);
   assert.ok(isAsked(known, "q") && !isAsked(known, "a-1"));
   assert.equal(heading(asked), "The agent scout: write_file wants to change a file, which can be undone");
+});
+
+test("what another user's conversation asks is told with the name, and allowed by the owner alone", () => {
+  const asked = request({ user_id: "ann", owner_decides: true });
+  assert.equal(heading(asked), "For ann: write_file wants to change a file, which can be undone");
+  assert.equal(heading(asked, false), "write_file wants to change a file, which can be undone");
+  assert.deepEqual(choicesFor(asked, false).map(([decision]) => decision), ["deny"]);
+  assert.deepEqual(choicesFor(asked).map(([decision]) => decision), ["allow", "allow_session", "deny"]);
+  const known = [asked, request({ call_id: "own", user_id: "owner" })].reduce(withRequest, new Map());
+  const ids = (wanted) => waiting(known, 0, wanted).map((one) => one.call_id);
+  assert.deepEqual(ids({ ofOthers: false, isOwner: true }), ["own"]);
+  assert.deepEqual(ids({ ofOthers: true, isOwner: true }), [asked.call_id]);
+  assert.deepEqual(ids({ ofOthers: true, isOwner: false }), []);
+  assert.deepEqual(ids({ ofOthers: false, isOwner: false }), [asked.call_id, "own"]);
 });

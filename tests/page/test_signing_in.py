@@ -87,3 +87,58 @@ def test_a_user_signs_in_by_the_token_and_sees_their_own(visit: Visit, paged: Pa
     expect(page.get_by_label("Show by").locator("option", has_text="User")).to_have_count(0)
     expect(page.get_by_role("navigation", name="Parts of this screen").get_by_role("link")).to_have_count(3)
     assert violations(page, "main") == []
+
+
+def test_a_guest_s_day(visit: Visit, paged: PagedSystem) -> None:
+    """Invited by a link, with a model to choose and a call that only the owner allows; named in what the owner sees."""
+    paged.ask("What is 3+3?", "the-owners")
+    paged.script({"user": "^a guest's list", "replies": [write("guest.txt", "milk\n"), {"content": "I see."}]})
+    at_home = visit()
+    at_home.expected = lambda trouble: "409" in trouble  # the name of somebody who was removed
+    owner = at_home.open(paged.sign_in())
+    owner.evaluate("location.hash = '#/system/users'")
+    owner.get_by_label("Invite somebody").fill("guest")
+    owner.keyboard.press("Enter")
+    invitation = owner.get_by_role("region", name="Invitation of guest")
+    link = invitation.get_by_text("#code=").inner_text()
+    assert violations(owner, "main") == []
+    guest = visit(is_phone=True).open(f"#{link.partition('#')[2]}")
+    expect(guest.get_by_role("region", name="Sign in")).to_have_count(0)
+    picker = guest.get_by_role("button", name="Model: ")
+    picker.click()
+    expect(guest.get_by_role("menuitemradio").first).to_be_visible()
+    guest.keyboard.press("Escape")
+    guest.get_by_label("Your message").fill("a guest's list")
+    guest.get_by_role("button", name="Send").tap()
+    asked = guest.get_by_role("group", name="write_file wants to change a file")
+    expect(asked).to_contain_text("Only the owner can allow this")
+    expect(asked.get_by_role("button", name="Allow once")).to_have_count(0)
+    assert violations(guest, "main") == []
+    places = owner.get_by_role("navigation", name="Screens")
+    expect(places.get_by_role("link", name="Tools 1 approval waiting")).to_be_visible()
+    owner.evaluate("location.hash = '#/tools/approvals'")
+    theirs = owner.get_by_role("group", name="For guest: write_file wants to change a file")
+    expect(theirs.get_by_role("button", name="Allow once")).to_be_visible()
+    asked.get_by_role("button", name="Deny").click()
+    expect(guest.locator("[data-answer]")).to_contain_text("the user said no")
+    expect(theirs).to_have_count(0)
+    owner.evaluate("location.hash = '#/'")
+    conversations = owner.get_by_role("navigation", name="Conversations")
+    expect(conversations.locator("[href='#/c/the-owners']")).to_be_visible()
+    of_guest = conversations.get_by_role("listitem").filter(has_text="a guest's list")
+    expect(of_guest).to_have_count(0)
+    for count in (1, 0):
+        conversations.get_by_role("button", name="What is listed").click()
+        owner.get_by_role("menuitemradio", name="Also those of other users").click()
+        expect(of_guest).to_have_count(count)
+        if count:
+            expect(of_guest.locator(".tag")).to_have_text("guest")
+    owner.evaluate("location.hash = '#/system/users'")
+    owner.get_by_role("button", name="Remove guest").click()
+    owner.get_by_role("button", name="Remove", exact=True).click()
+    owner.get_by_label("Invite somebody").fill("guest")
+    owner.keyboard.press("Enter")
+    expect(owner.locator(".invite").get_by_role("alert")).to_contain_text("guest was removed")
+    owner.get_by_role("button", name="It is the same person again").click()
+    expect(invitation).to_be_visible()
+    paged.request("DELETE", "/users/guest", headers=paged.authorization)

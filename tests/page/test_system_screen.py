@@ -102,8 +102,9 @@ def test_a_user_is_invited_limited_and_removed_by_keys(visit: Visit, paged: Page
     expect(page.locator(".invite").get_by_role("alert")).to_contain_text("name")
     name.fill("ann")
     name.press("Enter")
-    token = page.get_by_role("region", name="Token of ann")
+    token = page.get_by_role("region", name="Invitation of ann")
     expect(token).to_be_focused()
+    token.get_by_text("For programs of ann").click()
     secret = token.locator("code", has_text="local2-").inner_text()
     signed = paged.request("GET", "/usage", headers={"authorization": f"Bearer {secret}"})
     assert signed["total"] is None

@@ -75,6 +75,15 @@ async def test_whether_a_folder_is_trusted_is_asked_about_the_workspace_alone_an
     assert result.decision == "deny" and stage.frontend.of(ApprovalRequest) == []
 
 
+async def test_a_request_names_its_user_who_may_deny_what_the_owner_alone_allows(study: Any) -> None:
+    await study.gatekeeper()
+    await ask(study, "q1")
+    asked = await study.frontend.hears(ApprovalRequest, query_id="q1")
+    assert (asked.user_id, asked.owner_decides) == ("user", True)
+    assert (await decide(study, "q1:0:0", "deny", of_user="user")).error is None
+    assert (await end(study, "q1"))[0] == "denied"
+
+
 async def test_a_call_is_made_when_a_person_has_allowed_it_and_not_before(
     study: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

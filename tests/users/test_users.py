@@ -6,6 +6,7 @@ import logging
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -21,7 +22,7 @@ from local.api.security import Principals
 from local.cli.entry import main
 from local.core.data_dir import TOKEN_PREFIX, RunDirectory, make_owner_token, owner_token
 from local.core.errors import ConfigError
-from local.core.users import UserRefused, Users
+from local.core.users import INVITED_SECONDS, UserRefused, Users
 from local.run.run import SystemPlan
 from local.run.run import _greet as greet
 
@@ -54,7 +55,7 @@ def test_what_another_process_changes_counts_at_once(tmp_path: Path) -> None:
     assert running.name_of(token) == "ann"
     command.remove("ann")
     assert running.name_of(token) is None and not running.knows("ann")
-    assert running.name_of(command.add("ann")) == "ann" and running.name_of(token) is None
+    assert running.name_of(command.add("ann", again=True)) == "ann" and running.name_of(token) is None
 
 
 @pytest.mark.parametrize("name", ["", "a b", "owner", "ä", "x" * 129, "a/b"])
@@ -79,6 +80,37 @@ def test_a_user_is_added_once_and_removed_once(tmp_path: Path) -> None:
     users.remove("ann")
     with pytest.raises(UserRefused, match="there is no user ann"):
         users.remove("ann")
+
+
+def test_a_removed_user_s_name_is_given_to_the_same_person_alone(tmp_path: Path) -> None:
+    users = Users(tmp_path)
+    users.add("ann")
+    users.remove("ann")
+    with pytest.raises(UserRefused, match="the conversations of ann are still there") as refused:
+        Users(tmp_path).add("ann")
+    assert refused.value.kind == "removed" and not users.knows("ann")
+    assert users.name_of(users.add("ann", again=True)) == "ann"
+
+
+def test_an_invitation_works_once_in_its_time_and_ends_with_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users, later = Users(tmp_path), Users(tmp_path)
+    users.add("ann")
+    first, second = users.invite("ann"), users.invite("ann")
+    assert second not in (tmp_path / "users.yaml").read_text()
+    assert [later.use_invitation(code) for code in (first, second, second, "", "guess")] == [
+        None, "ann", None, None, None,
+    ]  # fmt: skip
+    old = users.invite("ann")
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + INVITED_SECONDS + 1)
+    assert users.use_invitation(old) is None
+    gone = users.invite("ann")
+    users.remove("ann")
+    assert users.use_invitation(gone) is None
+    with pytest.raises(UserRefused, match="there is no user ann"):
+        users.invite("ann")
 
 
 def test_users_that_are_added_at_once_are_all_there(tmp_path: Path) -> None:

@@ -149,6 +149,7 @@ STATUS: Mapping[str, int] = {
     "outside": 409,
     "deleted": 410,
     "not_kept": 410,
+    "removed": 409,
     "too_large": 413,
     "context_overflow": 413,
     "unsupported_media_type": 415,

@@ -51,6 +51,7 @@ from local.memory.messages import OWNER, MemoryRequest, MemoryResult
 # Sign-ins of browsers.
 
 _NO_SECRET = "this code or token is not valid: run `local2 code` for a new code"
+_SIGNED_IN = "this browser is signed in already: sign out first, or open the invitation in another browser"
 _OTHER_USER = (
     "this link works only on this machine, in a browser of the Unix user that runs LoCAL2; elsewhere enter the code"
     " that `local2 code` prints"
@@ -158,6 +159,12 @@ async def _whose(secret: str, request: Request) -> str | None:
             return None
     if codes.use_typed(secret):
         return None
+    if api().users.is_invitation(secret):
+        before = principal_of(request)
+        if before is not None and before.sign_in:
+            raise RequestRefused("conflict", _SIGNED_IN)
+        if invited := await asyncio.to_thread(api().users.use_invitation, secret):
+            return invited
     found = api().principals.holder_of(secret)
     if found is None:
         raise RequestRefused("unauthorized", _NO_SECRET)

@@ -46,7 +46,9 @@ class _Models:
             choosable = await api().guests.choosable([model for model in models if model.chat], caller.user_id)
             models = tuple(model.model_copy(update={"path": None}) for model in choosable)
         default = next((model.id for model in models if model.default), None)
-        told = {"models": models, "default": default or api().participants.model, "current": found.chosen or None}
+        if default is None and api().guests.has_default(caller.user_id):
+            default = api().participants.model
+        told = {"models": models, "default": default, "current": found.chosen or None}
         pulls, note = (found.pulls, found.note) if caller.is_owner else ((), "")
         return JsonResponse({**told, "pulls": pulls, "note": note or None})
 

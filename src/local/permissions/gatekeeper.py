@@ -47,6 +47,7 @@ from local.bus.vocabulary import CLARIFICATION, NON_INTERACTIVE, PROPOSE_PLAN, T
 from local.core import failpoints
 from local.core.database import open_patiently, within_patience
 from local.core.errors import BadRequest, LocalError, NotOnRecord
+from local.core.files import OWNER
 from local.core.trust import TrustRegistry, WorkspaceInstructions, WorkspaceProfiles
 from local.memory.messages import MemoryDeleted
 from local.permissions.messages import (
@@ -375,11 +376,17 @@ class GatekeeperService(Participant):
             root_query_id=request.root_query_id,
             root_session_id=request.root_session_id,
             client=request.client,
+            user_id=envelope.user_id or OWNER,
+            owner_decides=envelope.user_id not in (None, OWNER) and self._is_owners(call.tool),
             asked_at=now,
             expires_at=now + self._settings.answer_seconds,
         )
         known = await self._approvals.ask(asked, envelope.user_id)
         return await self._settled(known, request, envelope, digest)
+
+    def _is_owners(self, tool: str) -> bool:
+        """Whether the owner alone allows what other users' conversations ask."""
+        return tool == TRUST_FOLDER or (tool != CLARIFICATION and not self._settings.users_may_approve)
 
     async def _settled(
         self, known: StoredApproval, request: GrantRequest, envelope: Envelope, digest: str
@@ -414,7 +421,7 @@ class GatekeeperService(Participant):
 
     async def _decide(self, request: PermissionRequest) -> None:
         approval, asked = self._book.asking(request.call_id, request.of_user)
-        if request.of_user is not None and asked.tool != CLARIFICATION and not self._settings.users_may_approve:
+        if request.of_user is not None and request.decision != "deny" and self._is_owners(asked.tool):
             raise NotYours(f"{asked.tool}: the owner decides what it may do, see users_may_approve")
         decision, answer, mode = request.decision, (request.answer or "").strip(), None
         if asked.tool in QUESTIONS_OF_THE_MODEL and decision != "deny":

@@ -10,6 +10,7 @@ from pydantic import AliasChoices, Field
 from local.bus.message import Data, Delivery, ErrorInfo, Message, RespondentMessage
 from local.bus.messages import Grant, PlanMode
 from local.bus.vocabulary import CLARIFICATION, PROPOSE_PLAN, UNDECLARED_CATEGORY, Category, Mode, Safety
+from local.core.files import OWNER
 
 Decision = Literal["allow", "allow_session", "deny"]
 """What a person says: once, for the whole conversation, or no."""
@@ -77,7 +78,8 @@ class ApprovalRequest(RespondentMessage):
     `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` names where untrusted
     content came from. For an agent, `agent` is its name, and the request is shown in the conversation
     `root_session_id`, whose query `root_query_id` started the agent. For a program's own call, without a model of ours
-    in a conversation, `client` is its name.
+    in a conversation, `client` is its name. `user_id` is the user whose conversation asks; with `owner_decides` only
+    the owner can allow it.
     """
 
     subject = "approval.request"
@@ -95,6 +97,8 @@ class ApprovalRequest(RespondentMessage):
     root_query_id: str = ""
     root_session_id: str = ""
     client: str = ""
+    user_id: str = OWNER
+    owner_decides: bool = False
     asked_at: float
     expires_at: float
 

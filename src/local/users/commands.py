@@ -82,9 +82,15 @@ user_app = typer.Typer(help="Give other people access: users of this machine, an
 
 
 @user_app.command()
-def add(name: Name, data_dir: DataDir = None) -> None:
+def add(
+    name: Name,
+    again: Annotated[
+        bool, typer.Option("--again", help="The name of a removed user, with what is stored under it, for that person.")
+    ] = False,
+    data_dir: DataDir = None,
+) -> None:
     """Give a user a token. It is the only line on the standard output, and is shown only now."""
-    token = _users(data_dir).add(name)
+    token = _users(data_dir).add(name, again=again)
     typer.echo(f"{name} sends it as 'Authorization: Bearer …'; it is not shown again:", err=True)
     typer.echo(token)
 

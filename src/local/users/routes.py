@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -119,10 +120,11 @@ ONCE = {"cache-control": "no-store"}
 
 
 class UserBody(BaseModel):
-    """The body of POST /users."""
+    """The body of POST /users; `again` gives a removed user's name, and what is stored under it, to the same person."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     name: Id
+    again: bool = False
 
 
 def add_user_routes(routes: APIRouter) -> None:
@@ -138,10 +140,18 @@ def add_user_routes(routes: APIRouter) -> None:
     @routes.post("/users", openapi_extra=takes(UserBody))
     @open_to(Access.TOKEN)
     async def add(request: Request) -> Response:
-        """Give a user a token, which is shown only now."""
-        name = (await read_body(request, UserBody)).name
-        token = await asyncio.to_thread(api().users.add, name)
-        return JsonResponse({"name": name, "token": token}, 201, ONCE)
+        """Give a user a token, which is shown only now, and the `code` of an invitation: a link to the page that ends
+        with `#code=` and the code signs one browser in, once, within a week."""
+        body = await read_body(request, UserBody)
+        token = await asyncio.to_thread(partial(api().users.add, body.name, again=body.again))
+        code = await asyncio.to_thread(api().users.invite, body.name)
+        return JsonResponse({"name": body.name, "token": token, "code": code}, 201, ONCE)
+
+    @routes.post("/users/{name}/invite")
+    @open_to(Access.TOKEN)
+    async def invite(name: PathId) -> Response:
+        """Give a user a new invitation, for a further browser; an unused earlier one ends."""
+        return JsonResponse({"name": name, "code": await asyncio.to_thread(api().users.invite, name)}, 201, ONCE)
 
     @routes.delete("/users/{name}")
     @open_to(Access.TOKEN)

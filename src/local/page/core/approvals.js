@@ -4,15 +4,34 @@
  * @typedef {{call_id: string, query_id: string, session_id: string, tool: string, args: any, level?: string,
  *   why?: string, sources?: string[], effect?: string, asked_at?: number, expires_at?: number|null, question?: string,
  *   options?: string[], decision?: string|null, by?: string|null, agent?: string, root_query_id?: string,
- *   root_session_id?: string, client?: string}} Approval
+ *   root_session_id?: string, client?: string, user_id?: string, owner_decides?: boolean}} Approval
  */
 
 export const CHOICES = Object.freeze({ allow: "Allow once", allow_session: "In this conversation", deny: "Deny" });
 
-/** The answers that there are to a question: the call of a program is of no conversation. @returns {[string, string][]} */
-export function choicesFor(approval) {
+/** The answers that there are to a question: the call of a program is of no conversation, and only the owner allows what
+ * others ask. @param {any} approval @param {boolean} [isOwner] @returns {[string, string][]} */
+export function choicesFor(approval, isOwner = true) {
+  if (isReserved(approval, isOwner)) return [["deny", CHOICES.deny]];
   if (isFolder(approval)) return [["allow", "Trust the folder"], ["deny", "Do not trust it"]];
   return Object.entries(CHOICES).filter(([decision]) => !approval.client || decision !== "allow_session");
+}
+
+/** Whether this waits for the owner, who does not see this page. @param {Approval} approval @param {boolean} isOwner */
+export function isReserved(approval, isOwner) {
+  return !isOwner && Boolean(approval.owner_decides);
+}
+
+/** The user whose conversation asks, if that is another one than the owner. @param {Approval} approval */
+export function guestOf({ user_id: user = "owner" }) {
+  return user === "owner" ? "" : user;
+}
+
+/** What waits for the owner in conversations of others, or for whoever sees the page in their own.
+ * @param {Map<string, Approval>} known @param {number} now @param {{ofOthers: boolean, isOwner: boolean}} wanted */
+export function waiting(known, now, { ofOthers, isOwner }) {
+  const open = [...known.values()].filter((one) => !one.decision && (one.expires_at == null || one.expires_at > now));
+  return open.filter((one) => (ofOthers ? isOwner && guestOf(one) && one.owner_decides : !isOwner || !guestOf(one)));
 }
 
 /** After `approval.request`. One that is known keeps its decision. @param {Map<string, Approval>} known */
@@ -64,8 +83,13 @@ export function isPlan(approval) {
   return approval.tool === "propose_plan";
 }
 
-/** The sentence at the head of a card. */
-export function heading(approval) {
+/** The sentence at the head of a card, which tells the owner for whom it asks. @param {any} approval @param {boolean} [isOwner] */
+export function heading(approval, isOwner = true) {
+  const guest = guestOf(approval);
+  return `${guest && isOwner ? `For ${guest}: ` : ""}${headingOf(approval)}`;
+}
+
+function headingOf(approval) {
   if (isPlan(approval)) return `A plan for you to approve: ${approval.args?.title ?? ""}`;
   if (isQuestion(approval)) return approval.question ?? approval.args?.question ?? "The model has a question.";
   if (isFolder(approval)) return "Do you trust this folder? The assistant is about to read files in it";

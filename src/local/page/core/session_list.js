@@ -43,6 +43,11 @@ export function conversationsIn(sessions) {
  * @typedef {{kind: "all"} | {kind: "archived"} | {kind: "tag", tag: string}} Choice
  */
 
+/** The user whose conversation this is, if that is another one than the owner. @param {Partial<Session>} session */
+export function guestOf({ user_id: user = null }) {
+  return user && user !== "owner" ? user : "";
+}
+
 /** The conversations of a choice. @param {Iterable<Session>} sessions @param {Choice} choice */
 export function chosenOf(sessions, choice) {
   return [...sessions].filter((one) => Boolean(one.archived) === (choice.kind === "archived") && (choice.kind !== "tag" || one.tags?.includes(choice.tag)));

@@ -23,7 +23,12 @@ export async function loadOffered() {
 /** The id of the model that answers in a conversation. */
 export function modelOf(sessionId) {
   const wanted = chosen.value.get(sessionId ?? "") ?? aboutOf(sessionId)?.model ?? DEFAULT;
-  return wanted === DEFAULT ? (health.value?.model ?? "") : wanted;
+  return wanted === DEFAULT ? defaultModel() : wanted;
+}
+
+/** The model that answers where none is chosen: /health names it to the owner, the list of models to other users. */
+export function defaultModel() {
+  return health.value?.model ?? offered.value?.default ?? "";
 }
 
 /** What is known of a session: as it is listed, else as it was opened. */

@@ -4,17 +4,26 @@ import { request, send } from "../net/api.js";
 import { batch } from "../html.js";
 import { latest } from "../core/latest.js";
 import { withChanges, withSession, withoutSession } from "../core/session_list.js";
-import { choice, cursor, folderNames, found, isListed, listTrouble, openFolders, sessions, tagNames } from "./store.js";
+import { choice, cursor, folderNames, found, isListed, listTrouble, me, openFolders, sessions, showsOthers, tagNames } from "./store.js";
 import { hearModel } from "./choices.js";
 import { all, forget } from "./conversation.js";
 
 const PAGE = 100;
 
+/** Whose conversations are asked for: the owner's own, unless those of other users are wanted, too. */
+const whose = () => (me.peek().owner && !showsOthers.peek() ? "&user_id=owner" : "");
+
+/** Show the owner the conversations of other users, too, or no longer. @param {boolean} isWanted */
+export async function showOthers(isWanted) {
+  showsOthers.value = isWanted;
+  await loadList();
+}
+
 /** The first page of the list. */
 export async function loadList() {
   const before = sessions.peek();
   try {
-    const page = await request("GET", `/sessions?limit=${PAGE}`);
+    const page = await request("GET", `/sessions?limit=${PAGE}${whose()}`);
     batch(() => {
       let list = new Map();
       for (const row of page.sessions) list = withSession(list, row);
@@ -32,7 +41,7 @@ export async function loadList() {
 
 export async function loadMore() {
   if (!cursor.peek()) return;
-  const page = await request("GET", `/sessions?limit=${PAGE}&cursor=${encodeURIComponent(cursor.peek())}`);
+  const page = await request("GET", `/sessions?limit=${PAGE}&cursor=${encodeURIComponent(cursor.peek())}${whose()}`);
   batch(() => {
     for (const row of page.sessions) sessions.value = withSession(sessions.peek(), row);
     cursor.value = page.cursor ?? null;
@@ -48,7 +57,7 @@ export const search = latest(async (text, isLast) => {
 async function searched(text) {
   if (!text) return null;
   try {
-    const page = await request("GET", `/sessions?limit=50&archived=any&query=${encodeURIComponent(text)}`);
+    const page = await request("GET", `/sessions?limit=50&archived=any&query=${encodeURIComponent(text)}${whose()}`);
     return { text, rows: page.sessions, trouble: null };
   } catch (failure) {
     return { text, rows: [], trouble: failure.message };
@@ -84,7 +93,7 @@ export async function showFolder(name, isOpen) {
 
 async function loadWith(query) {
   try {
-    const page = await request("GET", `/sessions?${query}`);
+    const page = await request("GET", `/sessions?${query}${whose()}`);
     batch(() => {
       for (const row of page.sessions) sessions.value = withSession(sessions.peek(), row);
     });

@@ -4,6 +4,8 @@ import { computed, signal } from "../html.js";
 
 /** Conversations by id, as far as they are listed. @type {any} */
 export const sessions = signal(new Map());
+/** Whether the owner sees the conversations of other users, too. */
+export const showsOthers = signal(false);
 /** The list as it was searched: null where nothing is searched, else rows with a `match`. */
 export const found = signal(null);
 /** What of the list is shown. @type {import("../vendor/signals.js").Signal<import("../core/session_list.js").Choice>} */

@@ -1,4 +1,4 @@
-/** Who else may use LoCAL2: invited with a token that is shown once, limited by budgets, removed at once. */
+/** Who else may use LoCAL2: invited by a link that signs in once, limited by budgets, removed at once. */
 
 import { html, useLayoutEffect, useRef, useState } from "../html.js";
 import { dayAt, limitOf, tokensOf } from "../core/system_tables.js";
@@ -21,35 +21,40 @@ export function Users() {
   if (!isIn) return html`<${Trouble} text="Sign in to see and invite users." failure="This needs the owner. Enter the code that local2 code prints at the top of the page." label="Go to the code" act=${() => document.getElementById(SIGN_IN_FIELD)?.focus()} />`;
   return html`${given ? html`<${Token} given=${given} done=${() => show(null)} />` : html`<${Invite} invited=${(made) => (show(made), reload())} />`}
     ${trouble ? html`<${Trouble} text="The users could not be read." failure=${trouble} act=${reload} />` : null}
-    ${data ? html`<${List} users=${data.users} reload=${reload} />` : trouble ? null : html`<${Loading} />`}
+    ${data ? html`<${List} users=${data.users} reload=${reload} invited=${show} />` : trouble ? null : html`<${Loading} />`}
     <${Budgets} />`;
 }
 
 function Invite({ invited }) {
   const [name, type] = useState("");
-  const [trouble, fail] = useState("");
+  const [failure, fail] = useState(null);
+  const invite = (again) => ownerRequest("POST", "/users", { name: name.trim(), again }).then(invited, fail);
   const submit = (event) => {
     event.preventDefault();
-    ownerRequest("POST", "/users", { name: name.trim() }).then(invited, (failure) => fail(failure.message));
+    void invite(false);
   };
-  return html`<form class="invite" onSubmit=${submit}><${Field} label="Invite somebody" trouble=${trouble} help="A short name: letters, digits, dots, dashes. What they ask and what is remembered of it is kept under this name.">
-      ${(given) => html`<div class="one-line"><input type="text" ...${given} data-invite autocomplete="off" spellcheck="false" maxlength="128" value=${name} onInput=${(event) => (type(event.target.value), fail(""))} /><button type="submit" class="accent" disabled=${!name.trim()}>Invite</button></div>`}<//></form>`;
+  return html`<form class="invite" onSubmit=${submit}><${Field} label="Invite somebody" trouble=${failure?.message ?? ""} help="A short name: letters, digits, dots, dashes. What they ask and what is remembered of it is kept under this name.">
+      ${(given) => html`<div class="one-line"><input type="text" ...${given} data-invite autocomplete="off" spellcheck="false" maxlength="128" value=${name} onInput=${(event) => (type(event.target.value), fail(null))} /><button type="submit" class="accent" disabled=${!name.trim()}>Invite</button></div>`}<//>
+      ${failure?.kind === "removed" ? html`<div class="deeds"><${Button} act=${() => invite(true)}>It is the same person again</${Button}></div>` : null}</form>`;
 }
 
-/** Only its hash is kept, so nobody can show it again. */
-function Token({ given: { name, token }, done }) {
+/** Only hashes are kept, so nobody can show them again. */
+function Token({ given: { name, token = "", code }, done }) {
   const node = useRef(null);
   useLayoutEffect(() => node.current.focus(), []);
+  const link = `${location.origin}/#code=${code}`;
   const isHere = /^(localhost|127\.|\[::1\])/.test(location.hostname);
   const close = () => (done(), requestAnimationFrame(() => /** @type {HTMLElement | null} */ (document.querySelector("[data-invite]"))?.focus()));
-  return html`<section class="token" tabindex="-1" ref=${node} aria-labelledby="token-of"><h2 id="token-of">Token of <bdi>${name}</bdi></h2>
-    <p>It is shown only now. Give it to <bdi>${name}</bdi>, who opens <code>${location.origin}</code> and enters it there.</p>
-    <p><code>${token}</code> <${CopyButton} text=${token} what="token" /></p>
+  return html`<section class="token" tabindex="-1" ref=${node} aria-labelledby="token-of"><h2 id="token-of">Invitation of <bdi>${name}</bdi></h2>
+    <p>Send this link to <bdi>${name}</bdi>. It signs one browser in, once, within a week, and is shown only now.</p>
+    <p><code>${link}</code> <${CopyButton} text=${link} what="link" /></p>
+    ${token ? html`<details><summary>For programs of ${name}: a token</summary><p>It is shown only now. Programs send it as <code>Authorization: Bearer …</code>; in a browser it can be entered in place of the link.</p>
+      <p><code>${token}</code> <${CopyButton} text=${token} what="token" /></p></details>` : null}
     ${isHere ? html`<p class="help">This address works only on this machine. For other devices, open LoCAL2 to your network first: see “Use it from a phone or another computer” in the documentation.</p>` : null}
     <div class="deeds"><button type="button" class="edged" onClick=${close}>Done</button></div></section>`;
 }
 
-function List({ users, reload }) {
+function List({ users, reload, invited }) {
   const used = useResource(`/usage?by=user&since=${dayAt(now.value)}`);
   const today = new Map((used.data?.rows ?? []).map((row) => [row.user, tokensOf(row)]));
   if (!users.length) return html`<${Empty}>Nobody else uses LoCAL2 yet. Invite somebody, and they appear here.<//>`;
@@ -58,7 +63,7 @@ function List({ users, reload }) {
     { id: "name", title: "User", value: (row) => row.name, show: (row) => html`<bdi>${row.name}</bdi>` },
     { id: "added_at", title: "Since", value: (row) => row.added_at, show: (row) => since(row.added_at) },
     { id: "today", title: "Tokens today", value: (row) => today.get(row.name) ?? 0, show: (row) => figure(today.get(row.name) ?? 0), isNumber: true },
-    { id: "acts", title: "Actions", show: ({ name }) => html`<${ConfirmButton} kind="quiet edged" label=${`Remove ${name}`} title=${`Remove ${name}?`} verb="Remove" text="The token stops working and every browser is signed out at once. What was asked and remembered stays. Invited again, the user gets another token." act=${() => revoke(name)}>Remove<//>` },
+    { id: "acts", title: "Actions", show: ({ name }) => html`<${Button} label=${`New link for ${name}`} act=${async () => invited(await ownerRequest("POST", `/users/${encodeURIComponent(name)}/invite`))}>New link<//> <${ConfirmButton} kind="quiet edged" label=${`Remove ${name}`} title=${`Remove ${name}?`} verb="Remove" text="The token stops working and every browser is signed out at once. What was asked and remembered stays, and the name is given to nobody else: you can invite the same person again." act=${() => revoke(name)}>Remove<//>` },
   ];
   return html`<${Table} label="Users" columns=${columns} rows=${users} keyOf=${(row) => row.name} />`;
 }

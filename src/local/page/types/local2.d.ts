@@ -164,7 +164,7 @@ export interface ApprovalDecision {
   decided_at: number;
 }
 
-/** The gatekeeper's request to a person, about a call or for the model: asked once, and open until `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` names where untrusted content came from. For an agent, `agent` is its name, and the request is shown in the conversation `root_session_id`, whose query `root_query_id` started the agent. For a program's own call, without a model of ours in a conversation, `client` is its name. */
+/** The gatekeeper's request to a person, about a call or for the model: asked once, and open until `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` names where untrusted content came from. For an agent, `agent` is its name, and the request is shown in the conversation `root_session_id`, whose query `root_query_id` started the agent. For a program's own call, without a model of ours in a conversation, `client` is its name. `user_id` is the user whose conversation asks; with `owner_decides` only the owner can allow it. */
 export interface ApprovalRequest {
   query_id: string;
   respondent_id: string;
@@ -181,6 +181,8 @@ export interface ApprovalRequest {
   root_query_id: string;
   root_session_id: string;
   client: string;
+  user_id: string;
+  owner_decides: boolean;
   asked_at: number;
   expires_at: number;
 }
@@ -1830,9 +1832,10 @@ export interface UndoBody {
   day?: string | null;
 }
 
-/** The body of POST /users. */
+/** The body of POST /users; `again` gives a removed user's name, and what is stored under it, to the same person. */
 export interface UserBody {
   name: string;
+  again?: boolean;
 }
 
 /** How the questions of a conversation are answered. Omitted fields have their default; `profile` is only stored for frontends, which send it with each question. */
@@ -2041,6 +2044,7 @@ export type ErrorKind =
   | "publish_timeout"
   | "quota"
   | "rate_limit"
+  | "removed"
   | "stopping"
   | "store_full"
   | "store_gone"

@@ -14,7 +14,7 @@
  *   reading: {done: number, total: number} | null,
  *   created_at: number | null, finished_at: number | null, copy_of?: string | null}} Turn
  *
- * @typedef {{session_id: string, title: string | null, updated_at: number, started_at: number, turns: number,
+ * @typedef {{session_id: string, user_id?: string | null, title: string | null, updated_at: number, started_at: number, turns: number,
  *   pinned: boolean, open: number, incognito: boolean, model?: string | null, folder?: string | null,
  *   tags?: string[], archived?: boolean, settings?: any, conversation?: string, imported_from?: string | null,
  *   branched_from?: {session_id: string, query_id: string} | null}} Session

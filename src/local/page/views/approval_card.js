@@ -4,8 +4,9 @@
  */
 
 import { html, useId, useState } from "../html.js";
-import { choicesFor, effectOf, heading, timeLeft } from "../core/approvals.js";
+import { choicesFor, effectOf, heading, isReserved, timeLeft } from "../core/approvals.js";
 import { decide } from "../state/approvals.js";
+import { me } from "../state/store.js";
 import { Unanswered } from "./unanswered.js";
 
 const LETTERS = { y: "allow", s: "allow_session", n: "deny" };
@@ -16,8 +17,10 @@ export function ApprovalCard({ approval, now }) {
   const [state, put] = useState({ isSending: false, failure: null });
   const id = useId();
   const left = timeLeft(approval, now);
+  const isOwner = me.value.owner;
+  const choices = choicesFor(approval, isOwner);
   const say = async (decision) => {
-    if (state.isSending || !choicesFor(approval).some(([each]) => each === decision)) return;
+    if (state.isSending || !choices.some(([each]) => each === decision)) return;
     put({ isSending: true, failure: null });
     await decide(approval.call_id, decision).catch((failure) => put({ isSending: false, failure }));
   };
@@ -29,12 +32,13 @@ export function ApprovalCard({ approval, now }) {
     void say(decision);
   };
   return html`<section class="ask" role="group" tabindex="-1" aria-labelledby=${`${id}-head`} data-call=${approval.call_id} onKeyDown=${key}>
-    <h3 id=${`${id}-head`}>${heading(approval)}</h3>
+    <h3 id=${`${id}-head`}>${heading(approval, isOwner)}</h3>
     <${Effect} lines=${effectOf(approval)} />
     ${approval.why ? html`<p dir="auto">${approval.why}</p>` : null}
     ${approval.sources?.length ? html`<p>This conversation contains untrusted content from ${approval.sources.map((source, index) => html`${index ? ", " : ""}<b dir="auto">${source}</b>`)}. The call has not been made yet.</p>` : null}
     <${Unanswered} failure=${state.failure} />
-    <div class="ask-acts">${choicesFor(approval).map(
+    ${isReserved(approval, isOwner) ? html`<p><b>Only the owner can allow this.</b> You can wait, or deny it.</p>` : null}
+    <div class="ask-acts">${choices.map(
       ([decision, title]) => html`<button type="button" key=${decision} class=${decision === "allow" ? "accent" : null} disabled=${state.isSending} onClick=${() => void say(decision)}>${title} <kbd>${LETTER_OF[decision]}</kbd></button>`
     )}<span class="push"></span>${left ? html`<small>denied automatically in <span class="num">${left}</span></small>` : null}</div>
   </section>`;

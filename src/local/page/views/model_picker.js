@@ -1,9 +1,9 @@
 /** The model that answers in the conversation that is shown, and a menu to choose another one, here or as the default. */
 
-import { html, useState } from "../html.js";
+import { html, useEffect, useState } from "../html.js";
 import { abilities } from "../core/models.js";
 import { bytes } from "../core/words.js";
-import { choose, loadOffered, modelOf, offered } from "../state/choices.js";
+import { choose, defaultModel, loadOffered, modelOf, offered } from "../state/choices.js";
 import { goToScreen } from "../state/screens.js";
 import { health, me, tell } from "../state/store.js";
 import { chooseModel } from "../state/system.js";
@@ -12,11 +12,13 @@ import { Menu } from "./menu.js";
 export function ModelPicker({ sessionId }) {
   const [trouble, fail] = useState("");
   const name = modelOf(sessionId);
+  const isOwner = me.value.owner;
+  useEffect(() => void (isOwner || offered.peek() || loadOffered().catch(() => {})), [isOwner]);
   if (!name) return null;
   const load = () => void loadOffered().then(() => fail(""), (failure) => fail(failure.message));
-  const usual = { id: health.value?.model ?? "", name: health.value?.model ?? "", default: true };
+  const usual = { id: defaultModel(), name: defaultModel(), default: true };
   const listed = offered.value?.models ?? [];
-  const models = listed.some((model) => model.default) ? listed : [usual, ...listed];
+  const models = listed.some((model) => model.default) || !usual.id ? listed : [usual, ...listed];
   const items = models.map((model) => ({
     title: html`<${Model} model=${model} />`,
     isChecked: model.id === name || (model.default && name === usual.id),

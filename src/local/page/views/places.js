@@ -3,10 +3,11 @@
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { screenOf } from "../screens.js";
+import { waiting } from "../core/approvals.js";
 import { counted } from "../core/words.js";
 import { approvals } from "../state/approvals.js";
 import { addressOf, screensHere } from "../state/screens.js";
-import { dialog, now, screen } from "../state/store.js";
+import { dialog, me, now, screen } from "../state/store.js";
 
 export function Places() {
   const here = screen.value;
@@ -20,12 +21,12 @@ export function Places() {
 }
 
 export function PlaceLink({ one, onClick = undefined }) {
-  return html`<a href=${addressOf(one.id)} aria-current=${screen.value === one.id ? "page" : null} onClick=${onClick}><${Icon} name=${one.icon} /><span>${one.title}</span>${one.id === "chat" ? html`<${Waiting} />` : null}</a>`;
+  return html`<a href=${addressOf(one.id)} aria-current=${screen.value === one.id ? "page" : null} onClick=${onClick}><${Icon} name=${one.icon} /><span>${one.title}</span>${one.id === "chat" ? html`<${Waiting} />` : one.id === "tools" ? html`<${Waiting} ofOthers />` : null}</a>`;
 }
 
-/** How many tools wait for an approval, wherever one is. */
-function Waiting() {
-  const count = [...approvals.value.values()].filter((one) => !one.decision && (one.expires_at == null || one.expires_at > now.value)).length;
+/** How many tools wait for an approval, wherever one is: in one's own conversations, or those of others. */
+function Waiting({ ofOthers = false }) {
+  const count = waiting(approvals.value, now.value, { ofOthers, isOwner: me.value.owner }).length;
   if (!count) return null;
   return html`<em class="count" title=${`${counted(count, "approval")} waiting`}>${count}<span class="unseen"> ${count === 1 ? "approval" : "approvals"} waiting</span></em>`;
 }

@@ -1,11 +1,11 @@
 /** The conversations: to go to, begin, search. */
 
 import { html, useState } from "../html.js";
-import { chosenOf, grouped, inFolders } from "../core/session_list.js";
+import { chosenOf, grouped, guestOf, inFolders } from "../core/session_list.js";
 import { counted } from "../core/words.js";
 import { begin } from "../state/commands.js";
-import { choose, loadMore, search, showFolder } from "../state/listing.js";
-import { choice, cursor, dialog, folderNames, found, isIncognito, isListed, isRailOpen, listTrouble, now, openFolders, picked, sessions, tagNames } from "../state/store.js";
+import { choose, loadMore, search, showFolder, showOthers } from "../state/listing.js";
+import { choice, cursor, dialog, folderNames, found, isIncognito, isListed, isRailOpen, listTrouble, me, now, openFolders, picked, sessions, showsOthers, tagNames } from "../state/store.js";
 import { Menu } from "./menu.js";
 import { lazy } from "./lazy.js";
 import { DRAGGED, SessionItem } from "./session_item.js";
@@ -62,6 +62,7 @@ function choices() {
     { title: "Import conversations", run: () => (dialog.value = { kind: "import" }) },
     { title: "All conversations", run: () => choose({ kind: "all" }), isChecked: kind === "all" },
     { title: "Archived", run: () => choose({ kind: "archived" }), isChecked: kind === "archived" },
+    ...(me.value.owner ? [{ title: "Also those of other users", run: () => showOthers(!showsOthers.value), isChecked: showsOthers.value }] : []),
     ...tagNames.value.map((name) => ({ title: `#${name}`, run: () => choose({ kind: "tag", tag: name }), isChecked: tag === name })),
   ];
 }
@@ -96,7 +97,8 @@ function Folder({ name, rows }) {
 }
 
 function Groups() {
-  const shown = chosenOf(sessions.value.values(), choice.value);
+  const isFiltered = me.value.owner && !showsOthers.value;
+  const shown = chosenOf(sessions.value.values(), choice.value).filter((one) => !isFiltered || !guestOf(one));
   const isAll = choice.value.kind === "all";
   const folders = inFolders(shown, isAll && cursor.value ? folderNames.value : []);
   const groups = grouped(shown, now.value);

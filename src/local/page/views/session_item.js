@@ -1,8 +1,9 @@
 /** One conversation in the list, with what can be done to it. */
 
 import { html } from "../html.js";
+import { guestOf } from "../core/session_list.js";
 import { changeSession, isVersion } from "../state/listing.js";
-import { currentId, dialog, isRailOpen, picked, tell } from "../state/store.js";
+import { currentId, dialog, isRailOpen, me, picked, tell } from "../state/store.js";
 import { Menu } from "./menu.js";
 
 export function SessionItem({ session, match }) {
@@ -18,6 +19,7 @@ export function SessionItem({ session, match }) {
       <span class="title">${title}</span>${match?.excerpt ? html`<small class="excerpt">${match.excerpt}</small>` : null}
     </a>
     ${session.tags?.length ? html`<small class="tag" dir="auto" title=${session.tags.map((tag) => `#${tag}`).join(" ")}>#${session.tags[0]}${session.tags.length > 1 ? ` +${session.tags.length - 1}` : ""}</small>` : null}
+    ${me.value.owner && guestOf(session) ? html`<small class="tag" dir="auto" title=${`A conversation of ${guestOf(session)}`}>${guestOf(session)}</small>` : null}
     ${session.archived && match !== undefined ? html`<small class="tag">archived</small>` : null}
     ${session.incognito ? html`<small class="tag">incognito</small>` : null}
     ${session.open ? html`<span class="dots" role="img" aria-label="answering"><u></u><u></u><u></u></span>` : null}

@@ -9,7 +9,7 @@ export function TokenForm() {
   return html`<main class="gate" data-state="refused"><${SecretForm} then=${() => location.reload()} label="Code or token" type="password" autocomplete="current-password">
     <span class="mark" aria-hidden="true"></span>
     <h1>Sign in to LoCAL2</h1>
-    <p>Enter your token, or the code that <code>local2 code</code> prints on the machine where LoCAL2 runs.</p>
+    <p>Open the link of your invitation, or enter your token. The owner enters the code that <code>local2 code</code> prints on the machine where LoCAL2 runs.</p>
     <input type="text" autocomplete="username" value="LoCAL2" hidden />
   <//></main>`;
 }

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.page.conftest import PagedSystem
+from tests.page.test_access import violations
 from tests.page.test_chat import Visit
 
 TABS = ("models", "participants", "usage", "backups", "log", "doctor", "users")
@@ -115,12 +116,17 @@ def test_a_user_is_invited_limited_and_removed_by_keys(visit: Visit, paged: Page
     limit.fill("many")
     expect(page.get_by_role("alert")).to_contain_text("whole number above 0")
     limit.fill("900 000 000")
-    page.get_by_role("button", name="Save budgets").press("Enter")
+    others = page.get_by_role("group", name="Each other user")
+    others.get_by_label("models to choose from").fill("local, mine")
+    others.get_by_label("megabytes").fill("50")
+    assert violations(page, "main") == []
+    page.get_by_role("button", name="Save limits").press("Enter")
     expect(page.get_by_role("button", name="Restart api")).to_be_visible()
-    kept = paged.request("GET", "/settings/api", headers=paged.authorization)["values"]["budgets"]
-    assert kept["user"] == {"tokens": 900_000_000, "money": None}
-    none = {"budgets": {"user": {"tokens": None}}}
-    paged.request("PUT", "/settings/api", json={"values": none}, headers=paged.authorization)
+    kept = paged.request("GET", "/settings/api", headers=paged.authorization)["values"]
+    assert kept["budgets"]["user"] == {"tokens": 900_000_000, "money": None}
+    assert kept["users"] == {"models": ["local", "mine"], "megabytes": 50, "tokens_a_day": 2_000_000}
+    reset = {"reset": ["budgets", "users"]}
+    paged.request("PUT", "/settings/api", json=reset, headers=paged.authorization)
     page.get_by_role("button", name="Remove ann").press("Enter")
     page.get_by_role("dialog", name="Remove ann?").get_by_role("button", name="Remove").press("Enter")
     expect(page.get_by_text("Nobody else uses LoCAL2 yet").or_(page.get_by_role("table", name="Users"))).to_be_visible()

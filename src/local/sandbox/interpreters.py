@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from local.core.environment import variable
 from local.sandbox.process import PATH
 from local.sandbox.sandbox import SYSTEM
 
@@ -46,7 +47,7 @@ def program_of(command: str, arguments: Sequence[str] = (), search: str | None =
     sandbox's and then that of this process. Arguments that are absolute paths of files are needed, too, with their
     folders.
     """
-    search = search or f"{PATH}{os.pathsep}{os.environ.get('PATH', '')}"
+    search = search or f"{PATH}{os.pathsep}{variable('PATH') or ''}"
     found = shutil.which(Path(command).expanduser() if "/" in command else command, path=search)
     if found is None:
         return None
@@ -121,7 +122,7 @@ def _interpreter_of(path: Path) -> Path | None:
     if Path(words[0]).name != "env":
         return Path(words[0])
     named = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
-    beside = shutil.which(named, path=f"{path.parent}{os.pathsep}{os.environ.get('PATH', '')}") if named else None
+    beside = shutil.which(named, path=f"{path.parent}{os.pathsep}{variable('PATH') or ''}") if named else None
     return Path(beside) if beside else None
 
 
@@ -130,7 +131,7 @@ def _behind_shim(path: Path) -> Path:
     root = path.parent.parent
     if path.parent.name != "shims" or not (root / "versions").is_dir():
         return path
-    chosen = os.environ.get("PYENV_VERSION", "").split(":") + _text(root / "version").split()
+    chosen = (variable("PYENV_VERSION") or "").split(":") + _text(root / "version").split()
     behind = (root / "versions" / version / "bin" / path.name for version in chosen if version)
     return next((each for each in behind if each.is_file()), path)
 

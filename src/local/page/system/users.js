@@ -1,4 +1,4 @@
-/** Who else may use LoCAL2: invited by a link that signs in once, limited by budgets, removed at once. */
+/** Who else may use LoCAL2: invited by a link that signs in once, limited in what they use, removed at once. */
 
 import { html, useLayoutEffect, useRef, useState } from "../html.js";
 import { dayAt, limitOf, tokensOf } from "../core/system_tables.js";
@@ -76,13 +76,15 @@ function since(text) {
 
 const SCOPES = [["all", "Everybody together"], ["user", "Each user"], ["session", "Each conversation"]];
 const UNITS = [["tokens", "tokens a day", true], ["money", "money a day", false]];
+const OF_GUESTS = [["tokens_a_day", "tokens a day", true], ["megabytes", "megabytes of conversations and files", true]];
+const MODELS = html`<code>default</code>, <code>local</code> for those on your machines, <code>*</code> for all, or names, with commas between them.`;
 
 /** The limits of a day, from the settings of the API. */
 function Budgets() {
   const { data, trouble, reload } = useResource("/settings/api");
-  return html`<h2>Budgets <small>for each day; a question beyond a limit is refused until midnight</small></h2>
-    ${trouble ? html`<${Trouble} text="The budgets could not be read." failure=${trouble} act=${reload} />` : null}
-    ${data ? html`<${Limits} key=${JSON.stringify(data.values?.budgets)} before=${data.values?.budgets ?? {}} readers=${data.restart_needed ?? []} />` : trouble ? null : html`<${Loading} />`}`;
+  return html`<h2>Limits <small>a question beyond a limit for a day is refused until midnight</small></h2>
+    ${trouble ? html`<${Trouble} text="The limits could not be read." failure=${trouble} act=${reload} />` : null}
+    ${data ? html`<${Limits} key=${JSON.stringify([data.values?.budgets, data.values?.users])} before=${{ ...data.values?.budgets, guest: data.values?.users }} readers=${data.restart_needed ?? []} />` : trouble ? null : html`<${Loading} />`}`;
 }
 
 function Limits({ before, readers }) {
@@ -90,15 +92,21 @@ function Limits({ before, readers }) {
   const [state, tell] = useState({ trouble: "", isSaved: false });
   const at = (scope, unit) => typed[`${scope} ${unit}`] ?? String(before[scope]?.[unit] ?? "");
   const read = (scope, unit, isWhole) => limitOf(at(scope, unit), isWhole);
-  const isWrong = SCOPES.some(([scope]) => UNITS.some(([unit, , isWhole]) => read(scope, unit, isWhole).trouble));
+  const models = typed["guest models"] ?? (before.guest?.models ?? []).join(", ");
+  const isWrong = SCOPES.some(([scope]) => UNITS.some(([unit, , isWhole]) => read(scope, unit, isWhole).trouble)) || OF_GUESTS.some(([unit]) => read("guest", unit, true).trouble);
   const save = async () => {
     const budgets = Object.fromEntries(SCOPES.map(([scope]) => [scope, Object.fromEntries(UNITS.map(([unit, , isWhole]) => [unit, read(scope, unit, isWhole).value]))]));
-    await ownerRequest("PUT", "/settings/api", { values: { budgets } }).then(() => tell({ trouble: "", isSaved: true }), (failure) => tell({ trouble: failure.message, isSaved: false }));
+    const users = { ...Object.fromEntries(OF_GUESTS.map(([unit]) => [unit, read("guest", unit, true).value])), models: models.split(/[\s,]+/).filter(Boolean) };
+    await ownerRequest("PUT", "/settings/api", { values: { budgets, users } }).then(() => tell({ trouble: "", isSaved: true }), (failure) => tell({ trouble: failure.message, isSaved: false }));
   };
-  return html`<div class="limits">${SCOPES.map(([scope, whose]) => html`<fieldset key=${scope}><legend>${whose}</legend>${UNITS.map(([unit, title, isWhole]) => html`<${Field} key=${unit} label=${title} trouble=${read(scope, unit, isWhole).trouble}>
-      ${(given) => html`<input type="text" inputmode="decimal" ...${given} placeholder="no limit" autocomplete="off" value=${at(scope, unit)} onInput=${(event) => (type({ ...typed, [`${scope} ${unit}`]: event.target.value }), tell({ trouble: "", isSaved: false }))} />`}<//>`)}</fieldset>`)}</div>
+  const put = (scope, unit) => (event) => (type({ ...typed, [`${scope} ${unit}`]: event.target.value }), tell({ trouble: "", isSaved: false }));
+  const limit = (scope) => ([unit, title, isWhole]) => html`<${Field} key=${unit} label=${title} trouble=${read(scope, unit, isWhole).trouble}>
+      ${(given) => html`<input type="text" inputmode="decimal" ...${given} placeholder="no limit" autocomplete="off" value=${at(scope, unit)} onInput=${put(scope, unit)} />`}<//>`;
+  return html`<div class="limits"><fieldset><legend>Each other user</legend>${OF_GUESTS.map(limit("guest"))}
+      <${Field} label="models to choose from" help=${MODELS}>${(given) => html`<input type="text" ...${given} autocomplete="off" spellcheck=${false} value=${models} onInput=${put("guest", "models")} />`}<//></fieldset>
+    ${SCOPES.map(([scope, whose]) => html`<fieldset key=${scope}><legend>${whose}</legend>${UNITS.map(limit(scope))}</fieldset>`)}</div>
     ${state.trouble ? html`<p class="trouble" role="alert">Not saved: ${state.trouble}</p>` : null}
-    ${state.isSaved ? html`<p role="status">Saved. The budgets take effect after a restart of the API.</p>` : null}
-    <div class="deeds"><${Button} kind="accent" disabled=${isWrong || !Object.keys(typed).length || state.isSaved} act=${save}>Save budgets<//>
+    ${state.isSaved ? html`<p role="status">Saved. The limits take effect after a restart of the API.</p>` : null}
+    <div class="deeds"><${Button} kind="accent" disabled=${isWrong || !Object.keys(typed).length || state.isSaved} act=${save}>Save limits<//>
       ${state.isSaved ? readers.filter((name) => name !== "system").map((name) => html`<${Button} key=${name} label=${`Restart ${name}`} act=${() => control("restart", name)}>Restart ${name}<//>`) : null}</div>`;
 }

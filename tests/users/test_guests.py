@@ -133,3 +133,7 @@ async def test_a_small_file_of_large_conversations_is_not_imported_beyond_the_li
         refused = await client.post("/sessions/import?preview=true", content=content, headers=ann)
         assert refused.status_code == 413 and "this needs 1.6 MB" in refused.json()["error"]["message"]
         assert (await client.post("/sessions/import?preview=true", content=content)).status_code == 200
+        fits = json.dumps({"id": "v", "title": "Tea", "chat": {"messages": asked[:2]}}).encode()
+        for _ in range(3):  # to look at a file takes no room
+            looked = await client.post("/sessions/import?preview=true", content=fits, headers=ann)
+            assert looked.status_code == 200 and looked.json()["new"] == 1

@@ -94,8 +94,10 @@ class Guests:
             text = f"model: {model.id} is not for other users than the owner, whose settings allow: {allowed}"
             raise RequestRefused("forbidden", f"{text} (users.models in api.yaml)", "model")
 
-    async def require_room(self, user_id: str | None, more: int = 0) -> None:
-        """Raise `NoRoom` if nothing is left of a user's room, or not that many bytes. Counts these as stored."""
+    async def require_room(self, user_id: str | None, more: int = 0, *, stores: bool = True) -> None:
+        """Raise `NoRoom` if nothing is left of a user's room, or not that many bytes, which are counted if the caller
+        `stores` them.
+        """
         limit = self._config.megabytes
         if limit is None or user_id in (None, OWNER):
             return
@@ -107,7 +109,7 @@ class Guests:
             told = f"of your {limit} MB {size / MEGABYTE:,.1f} MB are in use"
             wanted = f", and this needs {more / MEGABYTE:,.1f} MB" if more else ""
             raise NoRoom(f"{told}{wanted}; delete conversations or files, or ask the owner for more (users.megabytes)")
-        self._measured[user_id] = at, size + more
+        self._measured[user_id] = at, size + (more if stores else 0)
 
     async def _size_of(self, user_id: str) -> int:
         size = await asyncio.to_thread(self._attachments.size_of, user_id)

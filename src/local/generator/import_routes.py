@@ -69,7 +69,7 @@ async def _bring(told: Json, lines: Path, user_id: str | None, *, preview: bool)
     found = _found(told, user_id)
     known = await _known(found, user_id)
     new = [each for each in found if each.session_id not in known]
-    await api().guests.require_room(user_id, sum(each.size for each in new))
+    await api().guests.require_room(user_id, sum(each.size for each in new), stores=not preview)
     result = _result(told, found, new)
     imported = list[bool]()
     waiting = iter(() if preview else new)

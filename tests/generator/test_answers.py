@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from local.generator import respondent
 from local.generator.agent import GeneratorAgent, SecondRespondent
 from local.generator.config import GeneratorConfig
 from local.generator.history import ConversationService
+from local.generator.prompt import date_line
 from local.generator.steps import CUT_OFF
 from local.models.chat import AwayDelta, ContentDelta, Delta, Done, Json, ModelInfo, ThinkingDelta, ToolCall, Usage
 from local.models.settings import DefaultModel
@@ -66,8 +68,8 @@ async def test_a_plain_question_is_answered_and_everything_is_on_the_bus_in_orde
     [call] = stage.model.asked
     assert call.options.items() >= {"num_ctx": 2048, "temperature": 0.5}.items()
     assert 1000 < call.options["num_predict"] < 2048
-    assert call.messages[0] == {"role": "system", "content": "Be brief."}
-    assert call.background[1].startswith("Today is ")
+    assert call.messages[0] == {"role": "system", "content": f"Be brief.\n\n{date_line(date.today())}"}
+    assert call.background == []
 
 
 async def test_fragments_leave_as_they_are_said(stage: Any) -> None:

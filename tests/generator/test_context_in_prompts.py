@@ -63,6 +63,16 @@ class SearchTool(Tool):
         return query
 
 
+class ForgetfulTool(Tool):
+    """Search earlier conversations."""
+
+    name = "search_memory"
+    safety = "L0"
+
+    async def run(self, query: str) -> str:
+        return "Nothing is remembered."
+
+
 @pytest.fixture
 def memory() -> Memory:
     return Memory()
@@ -243,3 +253,34 @@ async def test_a_model_of_unknown_size_is_not_guided(serve: Any, ask: Any, memor
     memory.kinds = {"": 0.9, "web_search": 0.1}
     await serve()
     assert await ask("What is the capital of France?", "q1") == "What is the capital of France?"
+
+
+async def test_a_guided_conversation_s_prompt_only_grows_whatever_its_calls_come_to(
+    serve: Any, ask: Any, memory: Memory, stage: Any
+) -> None:
+    """An empty search, a failed call, an unknown tool, a repeated call, a silent model: a server that keeps what begins
+    the same evaluates only what is new."""
+    memory.kinds = {"": 0.9, "web_search": 0.1}
+    await serve(guidance="always")
+    await stage.tool(SearchTool(Settingless()))
+    await stage.tool(ForgetfulTool(Settingless()))
+    turns = [
+        [ToolCall("search_memory", {"query": "dentist"}), "You did not tell me."],
+        [ToolCall("web_search", {}), ToolCall("web_search", {"query": "x"}), "Found."],
+        [ToolCall("no_such_tool", {}), "I cannot do that."],
+        [ToolCall("web_search", {"query": "y"}), ToolCall("web_search", {"query": "y"}), "Found again."],
+        [ToolCall("web_search", {"query": "z"}), "", "At last."],
+    ]
+    for number, messages in enumerate(turns):
+        for message in messages[:-1]:
+            stage.model.will_say(*([message] if message else []))
+        stage.model.will_say(messages[-1])
+        await stage.frontend.bus.publish(
+            QueryReceived(query_id=f"q{number}", query=f"Question {number}?"), Trace(f"q{number}", None, "s", "ann")
+        )
+        answered = await stage.frontend.hears(ResponseGeneration, query_id=f"q{number}")
+        assert answered.answer == messages[-1]
+    asked = stage.model.asked
+    assert len(asked) == sum(map(len, turns))
+    for before, after in itertools.pairwise(asked):
+        assert after.sent[: len(before.sent)] == before.sent and after.tools == before.tools

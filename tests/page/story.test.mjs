@@ -31,6 +31,11 @@ test("a story tells what happened in the order in which it happened", () => {
   assert.equal(story[3].callId, "q:0:0");
 });
 
+test("the line that told a small model what to do is part of the story", () => {
+  const story = storyOf({ ...turn, context: { facts: [], gone: [], recalled: [], hint: "(Answer without a tool.)" } }, trace);
+  assert.equal(story.find((one) => one.more === "(Answer without a tool.)")?.at, 0);
+});
+
 test("a turn alone has a story, too, as long as its trace is not known", () => {
   const texts = storyOf(turn, null).map((one) => one.text);
   assert.equal(texts.indexOf("search_memory “coffee” returned 1 of 2 remembered exchanges in 44 ms."), 2, "between the calls of the model");

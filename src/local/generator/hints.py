@@ -13,7 +13,7 @@ from typing import Final
 
 ANSWER = "(Answer without a tool.)"
 CALL = "(Call {tool} for this.)"
-MARGIN_TO_ANSWER, MARGIN_TO_CALL = 0.1, 0.12  # ahead of the next kind
+MARGIN_TO_ANSWER, MARGIN_TO_CALL = 0.05, 0.1  # ahead of the next kind
 LONGEST = 600  # characters of a question; a longer one contains material, which the vector is then about
 FILE_TOOLS: Final = ("read_file", "list_files", "write_file")
 _ADDRESS = re.compile(r"https?://\S|\bwww\.\S|\b(?:[\w-]+\.)+(?:com|org|net|info|example|at|de|eu|uk)\b/?")

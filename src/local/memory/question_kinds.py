@@ -1,8 +1,8 @@
 """Which tool a question asks for, if any: by example sentences, whose vectors a ridge regression separates.
 
 The nearest example alone decides badly, since vectors are near by subject: "What is the chemical symbol for gold?" is
-near to "What is the current price of gold?". The regression finds the directions in which the kinds differ. Of 100 new
-questions it picked the right one of seven for 91, the nearest example for 76 [m].
+near to "What is the current price of gold?". The regression finds the directions in which the kinds differ: of 100
+questions it picked the right one of seven for 91 where the nearest example did for 76 [m].
 """
 
 from __future__ import annotations
@@ -17,16 +17,21 @@ if TYPE_CHECKING:
 NO_TOOL = ""
 EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     NO_TOOL: (
-        "What is the capital of Spain?", "Who wrote Hamlet?", "What is 12 times 9?", "How do I boil an egg?",
-        "Explain how a rainbow forms.", "Translate “bread” into German.", "Write a short story about a dragon.",
-        "What does the word “serene” mean?", "Thank you very much.", "Good morning, how are you?",
-        "Write a function that sorts a list.", "What is the difference between a lake and a sea?",
-        "Give me ideas for a birthday party.", "How many days are in March?", "What is the opposite of “loud”?",
-        "Which is the longest river in the world?", "Who invented the telephone?",
-        "How far is the moon from the earth?", "What colour is the sky?", "Name three fruits.", "Is a whale a fish?",
-        "What is a third of 60?", "Hi there!", "Bye, see you later.", "What does DNA stand for?",
-        "In which year did the Second World War end?", "What is the plural of “foot”?", "Why is the sea salty?",
-        "Write a poem about autumn.", "Tell me a joke.", "Which animal is the fastest?",
+        "What is the capital of Spain?", "Who wrote Hamlet?", "Hello!", "Hi", "Good evening.", "Thanks, bye.",
+        "How many legs does an ant have?", "Who painted the Starry Night?", "Name a bird that cannot fly.",
+        "Which country has the most islands?", "How many minutes are in a day?", "What is the largest mammal?",
+        "Who composed the Magic Flute?", "What is 20 percent of 50?", "Who discovered America?",
+        "What colour are bananas?", "In which country is Rome?", "What gas do we breathe?",
+        "What is the past tense of “see”?", "What is the freezing point of water?", "What is 12 times 9?",
+        "How do I boil an egg?", "Explain how a rainbow forms.", "Translate “bread” into German.",
+        "Write a short story about a dragon.", "What does the word “serene” mean?", "Thank you very much.",
+        "Good morning, how are you?", "Write a function that sorts a list.",
+        "What is the difference between a lake and a sea?", "Give me ideas for a birthday party.",
+        "How many days are in March?", "What is the opposite of “loud”?", "Which is the longest river in the world?",
+        "Who invented the telephone?", "How far is the moon from the earth?", "What colour is the sky?",
+        "Name three fruits.", "Is a whale a fish?", "What is a third of 60?", "Hi there!", "Bye, see you later.",
+        "What does DNA stand for?", "In which year did the Second World War end?", "What is the plural of “foot”?",
+        "Why is the sea salty?", "Write a poem about autumn.", "Tell me a joke.", "Which animal is the fastest?",
         "What are the symptoms of a cold?", "What is the chemical symbol of silver?", "How does a vaccine work?",
         "Summarise the plot of Romeo and Juliet.", "Wie viele Planeten gibt es?",
         "Was ist die Hauptstadt von Frankreich?", "Danke!", "Correct the grammar of this sentence: he go home.",

@@ -14,7 +14,7 @@ const LONG_WAIT = 0.05; // seconds in line that are worth a sentence
 export function storyOf(turn, trace) {
   const from = trace?.envelopes?.[0]?.sent_at ?? turn.created_at ?? null;
   const after = (at) => (at == null || from == null ? null : Math.max(0, at - from));
-  const told = [asked(turn), ...waits(trace, after), ...restarts(trace, after), ...compactions(trace, after), ...steps(turn, trace, after), ...losses(trace, after)];
+  const told = [asked(turn), ...hints(turn), ...waits(trace, after), ...restarts(trace, after), ...compactions(trace, after), ...steps(turn, trace, after), ...losses(trace, after)];
   const ends = ending(turn, trace, after);
   const later = [...judgements(turn, trace, after), ...memories(turn, trace, after)];
   return [...inTime(told), ...ends, ...inTime(later)];
@@ -30,6 +30,11 @@ function inTime(sentences) {
 function asked(turn) {
   const files = turn.attachments?.length ? ` with ${counted(turn.attachments.length, "file")}` : "";
   return { key: "asked", at: 0, kind: "line", text: `You asked${files}.`, more: turn.query };
+}
+
+function hints(turn) {
+  const hint = turn.context?.hint;
+  return hint ? [{ key: "hint", at: 0, kind: "other", text: "The model is small, so the last line of its prompt said what to do.", more: hint }] : [];
 }
 
 function waits(trace, after) {

@@ -4,7 +4,7 @@
  * @typedef {{call_id: string, tool: string, args?: any, result?: any, error?: any, sources?: string[], recalled?: any[],
  *   whole?: any, duration_ms?: number, tainted?: boolean, undoable?: boolean, links?: string[], output?: string}} ToolCall
  *
- * @typedef {{facts: string[], gone: string[], tokens: number, engram_ids: string[], recalled: {engram_id: string, query: string,
+ * @typedef {{facts: string[], gone: string[], tokens: number, hint?: string, engram_ids: string[], recalled: {engram_id: string, query: string,
  *   answer: string, asked_at: number, origin: string, tainted: boolean}[]}} Context
  *
  * @typedef {{query_id: string, session_id: string, query: string, attachments: any[], status: "open" | "answered" |

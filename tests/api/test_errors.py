@@ -9,7 +9,7 @@ import httpx
 import pytest
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from local.api.http import STATUS, error_response, field_fault, field_path
+from local.api.http import RETRY_SECONDS, STATUS, error_response, field_fault, field_path
 from local.core.errors import RequestTimeout, StoreFull, StoreLocked, StoreReadOnly
 
 System = Any  # of conftest.py
@@ -18,6 +18,11 @@ System = Any  # of conftest.py
 @pytest.mark.parametrize("error", [StoreFull("x"), StoreReadOnly("x"), StoreLocked("x")], ids=lambda error: error.kind)
 def test_a_store_that_can_be_written_again_later_is_no_fault_of_ours(error: Any) -> None:
     assert STATUS[error.kind] in (503, 507)
+
+
+def test_a_full_disk_says_when_to_ask_again() -> None:
+    answer = error_response("/query", StoreFull("x"))
+    assert (answer.status_code, answer.headers["retry-after"]) == (507, RETRY_SECONDS)
 
 
 def test_who_did_not_answer_is_named_for_people_and_the_subject_stands_beside_it() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from local.api import server
-from local.api.security import MAX_UNFINISHED, GuardMiddleware, GuardPolicy, Principal
+from local.api import security, server
+from local.api.security import MAX_UNFINISHED, MAX_UNKNOWN, GuardMiddleware, GuardPolicy, Principal
 from local.api.server import HeldSocket, Peer
 
 HOST = {"host": "127.0.0.1:1", "content-type": "application/json", "content-length": "100"}
@@ -30,10 +30,10 @@ class Known:
 class Client:
     """One request through the guard, whose body comes when `body` is set."""
 
-    def __init__(self, guard: GuardMiddleware, **headers: str) -> None:
+    def __init__(self, guard: GuardMiddleware, path: str = "/query", address: str = "::1", **headers: str) -> None:
         self.body, self.status, self.said = asyncio.Event(), 0, b""
         raw = [(name.encode(), value.encode()) for name, value in {**HOST, **headers}.items()]
-        scope = {"type": "http", "method": "POST", "path": "/query", "headers": raw}
+        scope = {"type": "http", "method": "POST", "path": path, "headers": raw, "client": (address, 2)}
         self.done = asyncio.create_task(guard(scope, self._receive, self._send))
 
     async def _receive(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def guard() -> GuardMiddleware:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"served"})
 
-    return GuardMiddleware(app, POLICY, Known(), lambda path: False)  # type: ignore[arg-type]
+    return GuardMiddleware(app, POLICY, Known(), lambda path: path == "/sign-in")  # type: ignore[arg-type]
 
 
 async def test_somebody_unknown_is_refused_before_the_body_has_come(guard: GuardMiddleware) -> None:
@@ -74,6 +74,58 @@ async def test_one_sender_cannot_hold_all_with_bodies_that_never_end(guard: Guar
     again.body.set()
     await again.done
     assert again.status == 200
+
+
+def signing_in(guard: GuardMiddleware, address: str, **headers: str) -> Client:
+    return Client(guard, "/sign-in", address, **headers)
+
+
+@pytest.mark.parametrize("other", ["192.0.2.1", "192.0.2.2"])
+async def test_half_sent_bodies_of_unknown_callers_keep_nobody_from_signing_in(
+    guard: GuardMiddleware, other: str
+) -> None:
+    held = [signing_in(guard, "192.0.2.1") for _ in range(MAX_UNKNOWN)]
+    await asyncio.sleep(0)  # each has begun to read
+    client = signing_in(guard, other)
+    await held[0].done
+    assert (held[0].status, json.loads(held[0].said)["error"]["kind"]) == (408, "too_slow")
+    for each in (client, *held[1:]):
+        each.body.set()
+    await asyncio.gather(*(each.done for each in (client, *held)))
+    assert {each.status for each in (client, *held[1:])} == {200}
+
+
+async def test_one_address_gives_way_before_another_and_an_ipv6_network_is_one(guard: GuardMiddleware) -> None:
+    first = signing_in(guard, "192.0.2.1")
+    held = [signing_in(guard, f"2001:db8::{number:x}") for number in range(MAX_UNKNOWN)]
+    await held[0].done
+    assert held[0].status == 408
+    for each in (first, *held[1:]):
+        each.body.set()
+    await asyncio.gather(*(each.done for each in (first, *held)))
+    assert {each.status for each in (first, *held[1:])} == {200}
+
+
+async def test_two_hundred_users_behind_one_address_sign_in_at_once(guard: GuardMiddleware) -> None:
+    clients = [signing_in(guard, "192.0.2.1") for _ in range(200)]
+    await asyncio.sleep(0)  # each has begun to read
+    for each in clients:
+        each.body.set()
+    await asyncio.gather(*(each.done for each in clients))
+    assert {each.status for each in clients} == {200}
+
+
+async def test_the_body_of_an_unknown_caller_is_small_and_comes_at_once(
+    guard: GuardMiddleware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = signing_in(guard, "192.0.2.1", **{"content-length": "4097"})
+    large.body.set()
+    await large.done
+    assert large.status == 413
+    monkeypatch.setattr(security, "UNKNOWN_SECONDS", 0.0)
+    slow = signing_in(guard, "192.0.2.1")
+    await slow.done
+    assert slow.status == 408
 
 
 async def test_for_another_unix_user_no_processes_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -194,7 +194,7 @@ def status_of(error: LocalError) -> int:
 def error_response(path: str, error: LocalError, headers: Mapping[str, str] | None = None) -> Response:
     """The answer to a request for `path` that failed with `error`."""
     status, details = status_of(error), getattr(error, "details", {})
-    if status in (429, 503):
+    if status in (429, 503, 507):
         seconds = getattr(error, "retry_seconds", RETRY_SECONDS)
         headers = {"retry-after": str(seconds), **(headers or {})}
     if path.startswith(OPENAI_PREFIX):

@@ -9,7 +9,7 @@ import hmac
 import ipaddress
 import logging
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -261,7 +261,11 @@ MAX_IMPORT = 512 * MEGABYTE
 HTTP_PORT = 80
 _GUARD_MIDDLEWARE_PORT = re.compile(r":\d+$")
 BODY_SECONDS = 30.0
-MAX_UNFINISHED = 32  # requests of one sender with incomplete bodies
+MAX_UNFINISHED = 32  # requests of one known caller with incomplete bodies
+# What an unknown caller sends is the secret of a sign-in. All of them together may hold so many connections with
+# incomplete bodies, which is fewer than there are.
+UNKNOWN_BODY, UNKNOWN_SECONDS, MAX_UNKNOWN = 4096, 2.0, 256
+IPV6_NETWORK = 64  # bits: the part of an IPv6 address that its holder does not choose
 # The body read and dropped before a refusal, so that a client that is still sending receives it.
 MAX_DISCARDED = 8 * 1024 * 1024
 DISCARD_SECONDS = 2.0
@@ -334,25 +338,42 @@ class ClientLeft(Exception):
 
 class UnfinishedRequests:
     """The requests whose bodies have not arrived yet, counted by sender, so that one sender alone cannot hold all
-    connections with bodies that never end.
+    connections with bodies that never end. A known caller's request too many is refused. Of unknown callers it takes
+    the place of the oldest one from the address that has the most, so that they cannot keep others from signing in.
     """
 
-    def __init__(self, most: int = MAX_UNFINISHED) -> None:
-        self._most = most
-        self._by_sender: Counter[str] = Counter()
+    def __init__(self) -> None:
+        self._known: Counter[str] = Counter()
+        self._unknown = defaultdict[str, dict[asyncio.Timeout, None]](dict)  # by address, the oldest first
 
     @contextmanager
-    def one_more(self, sender: str) -> Iterator[None]:
-        """While a body is read. Raises `RequestRefused` (overloaded) for one too many of the same sender."""
-        if self._by_sender[sender] >= self._most:
-            raise RequestRefused("overloaded", f"{self._most} requests of yours wait for the rest of their bodies")
-        self._by_sender[sender] += 1
+    def of_known(self, name: str) -> Iterator[None]:
+        """While a known caller's body is read. Raises `RequestRefused` (overloaded) for one too many."""
+        if self._known[name] >= MAX_UNFINISHED:
+            raise RequestRefused("overloaded", f"{MAX_UNFINISHED} requests of yours wait for the rest of their bodies")
+        self._known[name] += 1
         try:
             yield
         finally:
-            self._by_sender[sender] -= 1
-            if not self._by_sender[sender]:
-                del self._by_sender[sender]
+            self._known[name] -= 1
+            if not self._known[name]:
+                del self._known[name]
+
+    @contextmanager
+    def of_unknown(self, address: str, limit: asyncio.Timeout) -> Iterator[None]:
+        """While an unknown caller's body is read within `limit`, which ends early if others need the place."""
+        self._unknown[address][limit] = None
+        if sum(map(len, self._unknown.values())) > MAX_UNKNOWN:
+            most = max(self._unknown.values(), key=len)
+            oldest = next(iter(most))
+            del most[oldest]
+            oldest.reschedule(asyncio.get_running_loop().time())
+        try:
+            yield
+        finally:
+            self._unknown[address].pop(limit, None)
+            if not self._unknown[address]:
+                del self._unknown[address]
 
 
 class GuardMiddleware:
@@ -386,13 +407,13 @@ class GuardMiddleware:
             principal = scope["principal"] = await self._who_asks(scope, headers)
             if principal is not None and principal.sign_in and scope["method"] not in SAFE_METHODS:
                 check_own_page(headers)
-            most = self._policy.max_body(scope["path"])
+            most = self._policy.max_body(scope["path"]) if principal else UNKNOWN_BODY
             require_size(headers, most)
             is_streamed = scope["method"] == "POST" and scope["path"] == IMPORT_PATH
-            with self._unfinished.one_more(principal.name if principal else ""):
-                body = b"" if is_streamed else await _read(receive, headers, most)
+            body = b"" if is_streamed else await self._body(principal, scope, receive, headers, most)
         except RequestRefused as refusal:
-            if "expect" not in headers and refusal.kind != "unauthorized":  # an unknown caller's body is not waited for
+            # The body of an unknown caller, and one that did not arrive in time, is not waited for.
+            if "expect" not in headers and refusal.kind not in ("unauthorized", "too_slow"):
                 await _discard(receive)
             await error_response(scope["path"], refusal, _headers_of(refusal))(scope, receive, send)
             return
@@ -412,6 +433,21 @@ class GuardMiddleware:
             await self._app({**scope, "method": "GET"}, replay, _head_only(send))
         else:
             await self._app(scope, replay, send)
+
+    async def _body(
+        self, principal: Principal | None, scope: Scope, receive: Receive, headers: Mapping[str, str], most: int
+    ) -> bytes:
+        if not _has_body(headers):
+            return b""
+        seconds = BODY_SECONDS if principal else UNKNOWN_SECONDS
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                unfinished = self._unfinished
+                known = unfinished.of_known(principal.name) if principal else None
+                with known or unfinished.of_unknown(_network(scope), limit):
+                    return await _read(receive, most)
+        except TimeoutError:
+            raise RequestRefused("too_slow", f"the body did not arrive within {seconds:g} s") from None
 
     async def _who_asks(self, scope: Scope, headers: Mapping[str, str]) -> Principal | None:
         try:
@@ -465,24 +501,30 @@ def at_most(max_bytes: int, receive: Receive) -> Receive:
     return receive_piece
 
 
-async def _read(receive: Receive, headers: Mapping[str, str], max_bytes: int) -> bytes:
-    if "transfer-encoding" not in headers and headers.get("content-length", "") in ("", "0"):
-        return b""
+async def _read(receive: Receive, max_bytes: int) -> bytes:
     body = bytearray()
     more = True
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            while more:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise ClientLeft
-                body += message["body"]
-                more = message["more_body"]
-                if len(body) > max_bytes:
-                    raise _too_large(max_bytes)
-    except TimeoutError:
-        raise RequestRefused("too_slow", f"the body did not arrive within {BODY_SECONDS:g} s") from None
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeft
+        body += message["body"]
+        more = message["more_body"]
+        if len(body) > max_bytes:
+            raise _too_large(max_bytes)
     return bytes(body)
+
+
+def _network(scope: Scope) -> str:
+    """Return the address that a request comes from; of an IPv6 address the network."""
+    host, _ = scope.get("client") or ("", 0)
+    try:
+        ip = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(ip, ipaddress.IPv4Address):
+        return host
+    return str(ip.ipv4_mapped or ipaddress.ip_network((ip, IPV6_NETWORK), strict=False))
 
 
 async def _discard(receive: Receive) -> None:

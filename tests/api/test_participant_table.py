@@ -9,7 +9,7 @@ import pytest
 from local.api.participants import BY_HAND_SECONDS, ParticipantTable
 from local.bus.messages import ChildStatus, ParticipantStatus
 from local.queries.asker import Unavailable
-from local.runtime.runner import SILENT_SECONDS
+from local.runtime.runner import SILENT_SECONDS, STORE_PROBLEM
 
 
 def beat(name: str, pid: int, state: Any = "ready", **more: Any) -> ParticipantStatus:
@@ -186,6 +186,15 @@ def test_whoever_the_supervisor_starts_is_expected_and_whoever_has_left_is_not(t
 def test_nobody_is_missing_while_the_supervisor_cares_for_them(table: ParticipantTable, state: str) -> None:
     table.update(supervisor(child("journal", 10), child("generator", None, state, restarts=2)), 0)
     assert table.absence(60) is None
+
+
+def test_a_generator_that_cannot_store_a_query_is_missing_until_it_can(table: ParticipantTable) -> None:
+    table.update(supervisor(child("journal", 10), child("generator", 11)), 0)
+    table.update(own_beat("generator", 11, details={STORE_PROBLEM: "conversation.db: the disk is full"}), 0)
+    absence = table.absence(0)
+    assert absence is not None and absence.reason == "conversation.db: the disk is full"
+    table.update(own_beat("generator", 11), 1)
+    assert table.absence(1) is None
 
 
 def test_whoever_has_failed_is_missing_unless_somebody_started_it_by_hand(table: ParticipantTable) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import math
 import sqlite3
+import subprocess
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import local.core.database
-from local.core.database import Database, DatabaseReader, OwnedDatabase
+from local.core.database import Database, DatabaseReader, OwnedDatabase, unwritable
 from local.core.errors import StoreFailed, StoreFenced, StoreFull, StoreGone, StoreReplaced
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
@@ -132,6 +133,37 @@ async def test_a_job_without_room_on_the_disk_takes_no_other_along(path: Path) -
         *refused, read, written = await asyncio.gather(*large, *small, return_exceptions=True)
         assert [type(error) for error in refused] == [StoreFull] * 2
         assert (read, written) == (["before"], "after")
+
+
+async def test_a_file_that_cannot_be_written_is_reported_until_it_can_although_nothing_is_to_be_stored(
+    path: Path, until: Until
+) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        await database.run(insert("before"))
+        await database.run(lambda db: db.execute("PRAGMA max_page_count=3").fetchall())
+        with pytest.raises(StoreFull):
+            await database.run(insert("a" * 50_000))
+        assert str(path) in unwritable()
+        assert await database.run(all_notes) == ["before"]  # reading needs no room
+        await until(lambda: unwritable() == "")
+
+
+@pytest.mark.parametrize("of", ["file", "folder"])
+async def test_an_immutable_file_is_waited_for(path: Path, until: Until, of: str) -> None:
+    immutable = path if of == "file" else path.parent
+    async with Database(path, MIGRATIONS) as database:
+        await database.run(insert("a"))
+    if subprocess.run(["chattr", "+i", immutable], capture_output=True).returncode:  # noqa: ASYNC221 - a moment
+        pytest.skip("making a file immutable takes the rights of the system's owner, and a file system that can")
+    try:
+        opening = asyncio.create_task(Database(path, MIGRATIONS).__aenter__())
+        done, _ = await asyncio.wait({opening}, timeout=0.2)
+        assert not done
+    finally:
+        subprocess.run(["chattr", "-i", immutable], check=True)  # noqa: ASYNC221 - a moment
+    database = await opening
+    assert await database.run(insert("b")) == "b"
+    await database.__aexit__()
 
 
 async def test_a_cancelled_awaiter_does_not_undo_the_work(path: Path) -> None:

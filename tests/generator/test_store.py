@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from local.bus.message import Message
-from local.bus.messages import GenerationToken, QueryAccepted, QueryFailed, ResponseGeneration
+from local.bus.messages import GenerationToken, ParticipantStatus, QueryAccepted, QueryFailed, ResponseGeneration
 from local.core.database import Database
 from local.core.errors import NotConfirmed, StoreFull
 from local.generator import queue as turn_queue
 from local.models.chat import ToolCall
-from local.runtime.runner import STOP_SECONDS
+from local.runtime.runner import STOP_SECONDS, STORE_PROBLEM
 
 Break = Callable[..., asyncio.Event]
 
@@ -59,6 +59,23 @@ async def test_a_query_waits_until_it_can_be_stored_and_so_does_what_comes_after
     assert (await stage.end_of("q2")).answer == "The second."
     assert [message["content"] for message in stage.model.asked[-1].messages[1:]] == ["first", "The first.", "second"]
     assert stage.frontend.of(QueryFailed) == []
+
+
+async def test_a_generator_that_cannot_store_a_query_says_so_in_its_status(stage: Any) -> None:
+    await stage.generator()
+    file = stage.database
+    aside = file.rename(file.with_name("aside.db"))
+
+    def problems() -> list[str]:
+        told = [status for status in stage.frontend.of(ParticipantStatus) if status.name == "generator"]
+        return [status.details.get(STORE_PROBLEM, "") for status in told]
+
+    await stage.frontend.ask("first", "q1")
+    await stage.frontend.until(lambda: any(str(file) in problem for problem in problems()))
+    stage.model.will_say("The first.")
+    aside.rename(file)
+    assert (await stage.end_of("q1")).answer == "The first."
+    await stage.frontend.until(lambda: problems()[-1] == "")
 
 
 @pytest.mark.parametrize(("method", "said"), [("add_steps", [3, 1]), ("finish", [1, 3])])

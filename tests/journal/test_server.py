@@ -570,6 +570,17 @@ async def test_a_large_field_of_what_was_never_on_record_goes_with_the_next_dele
         assert await subjects_left(bus) == ["response.generation"]
 
 
+async def test_a_large_field_that_was_never_on_record_does_not_wait_for_another_deletion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "YOUNG_SECONDS", 0.05)
+    async with journaled_bus(tmp_path) as bus:
+        await bus.publish(NOT_KEPT)  # a page of the conversation, or a prompt
+        await redact(bus, session_id="s")
+        while blobs_in(tmp_path):  # the journal removes it by itself
+            await bus.request(JournalRead(), JournalEntries, 10)
+
+
 async def test_what_nothing_refers_to_any_more_is_cleared_up_without_a_deletion(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

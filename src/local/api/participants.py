@@ -12,7 +12,7 @@ from local.api.http import ServerEvent
 from local.bus.messages import CONTROL_MESSAGES_GONE as GONE
 from local.bus.messages import PARTICIPANT, ChildStatus, ParticipantStatus
 from local.queries.asker import JOURNAL, Unavailable
-from local.runtime.runner import KEPT, LOOK_SECONDS, SILENT_SECONDS
+from local.runtime.runner import KEPT, LOOK_SECONDS, SILENT_SECONDS, STORE_PROBLEM
 
 SUPERVISOR = "supervisor"
 MODEL_OWNER = "generator"
@@ -116,14 +116,15 @@ class ParticipantTable:
         return is_kept or self.lives(name, now)
 
     def absence(self, now: float) -> Unavailable | None:
-        """Return which participant is missing that every query needs; None while it may still come, at a start or
-        between a death and the restart.
+        """Return which participant is missing that every query needs, or cannot store a query; None while it may still
+        come, at a start or between a death and the restart.
         """
         for name in (JOURNAL, MODEL_OWNER):
             reason = self._reason_for_absence(name, now)
             if reason is not None:
                 return Unavailable(name, reason)
-        return None
+        problem = self.details(MODEL_OWNER, now).get(STORE_PROBLEM)
+        return Unavailable(MODEL_OWNER, problem) if problem else None
 
     def _reason_for_absence(self, name: str, now: float) -> str | None:
         child = next((child for child in self._children if child.name == name), None)

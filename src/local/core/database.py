@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
@@ -100,17 +100,32 @@ def _state_of_disk(path: Path) -> int | None:
     if disk.f_flag & os.ST_RDONLY:
         return errno.EROFS
     is_full = disk.f_bavail == 0 or (disk.f_favail == 0 and disk.f_files > 0)  # some count no files
-    return errno.ENOSPC if is_full else _refusal(path.parent)
+    return errno.ENOSPC if is_full else _refusal(path)
 
 
-def _refusal(folder: Path) -> int | None:
-    """Return the error of a test write; a file system that a fault has made read-only does not always report it."""
+def _refusal(path: Path) -> int | None:
+    """Return the error of a test write beside the file, or of opening it: a file system that a fault has made read-only
+    does not always report it, and a file may be immutable.
+    """
     try:
-        with tempfile.TemporaryFile(dir=folder) as file:
+        with tempfile.TemporaryFile(dir=path.parent) as file:
             file.write(bytes(4096))
+        for each in (path, *(path.with_name(f"{path.name}-{side}") for side in ("wal", "shm"))):
+            with suppress(FileNotFoundError):
+                os.close(os.open(each, os.O_RDWR))
     except OSError as error:
         return error.errno
     return None
+
+
+# The files that this process could not write to at its last try, with the reason. A participant's status has them.
+
+_unwritable: dict[Path, str] = {}
+
+
+def unwritable() -> str:
+    """Return why a database of this process cannot be written now; empty if all can."""
+    return next(iter(list(_unwritable.values())), "")
 
 
 class OpeningLog:
@@ -220,6 +235,7 @@ class Database:
         self._in_thread = 0  # jobs
         self._is_synced = True
         self._commit_seconds = 0.0  # of the last commits, the latest counting most
+        self._trying: asyncio.TimerHandle | None = None  # while nothing can be written
         self._connection: sqlite3.Connection
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name=f"database {path.name}", daemon=True)
@@ -237,9 +253,12 @@ class Database:
 
     async def __aexit__(self, *error: object) -> None:
         self._closed.set()
+        if self._trying is not None:
+            self._trying.cancel()
         self._give_to_thread()
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
+        _unwritable.pop(self._path, None)
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do `work(connection)` in a transaction and return its value after the commit."""
@@ -386,6 +405,7 @@ class Database:
 
     def _commit_together(self, group: Sequence[_Job[Any]]) -> list[_Outcome]:
         connection, started = self._connection, time.monotonic()
+        changes = connection.total_changes
         try:
             self.check_name()
             self._sync(any(job.is_synced for job in group))
@@ -393,11 +413,15 @@ class Database:
             outcomes: list[_Outcome] = [(job, *self._attempt(connection, job)) for job in group]
             connection.execute("COMMIT")
             self._committed(connection)
+            if connection.total_changes != changes:  # reading needs no room
+                _unwritable.pop(self._path, None)
         except (sqlite3.Error, OSError, StoreFailed, StoreFenced) as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             failure = error if isinstance(error, StoreFailed | StoreFenced) else store_failure(self._path, error)
             outcomes = [(job, None, failure) for job in group]
+            if isinstance(failure, StoreUnwritable):
+                _unwritable[self._path] = str(failure)
         self._commit_seconds += (time.monotonic() - started - self._commit_seconds) / 4
         return outcomes
 
@@ -442,6 +466,23 @@ class Database:
     def _settle(self, outcomes: Sequence[_Outcome]) -> None:
         for job, value, failed in outcomes:
             _settle(job.future, value, failed)
+        if self._path in _unwritable and self._trying is None and not self._closed.is_set():
+            self._trying = self._loop.call_later(UNWRITABLE_SECONDS, self._try_to_write)
+
+    def _try_to_write(self) -> None:
+        """Find out whether writing works again: while it does not, nothing else may be stored."""
+        self._trying = None
+        if not self._closed.is_set():
+            self._put(_write_version, is_short=True).add_done_callback(self._has_tried)
+
+    def _has_tried(self, tried: asyncio.Future[None]) -> None:
+        if not tried.cancelled() and tried.exception() is None:
+            _unwritable.pop(self._path, None)
+
+
+def _write_version(connection: sqlite3.Connection) -> None:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.execute(f"PRAGMA user_version={version}")
 
 
 def _settle(future: asyncio.Future[Any], value: Any, error: Exception | None) -> None:

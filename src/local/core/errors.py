@@ -365,6 +365,8 @@ def refused_by_disk(path: Path, number: int | None) -> StoreUnwritable | None:
         return StoreFull(f"{path}: the disk is full; free some space and try again")
     if number == errno.EROFS:
         return StoreReadOnly(f"{path}: the file system is read-only; make it writable and try again")
+    if number == errno.EPERM:
+        return StoreReadOnly(f"{path}: the file or its folder is immutable; `chattr -i` makes it writable again")
     return None
 
 

@@ -173,6 +173,7 @@ class Journal(Participant):
         super().__init__(config)
         self._settings, self._store = config, store
         self._redaction = JournalRedaction(store, blobs, rejects)
+        self._deleted = asyncio.Event()  # since the last sweep after a deletion
         self._damage = ""
 
     @classmethod
@@ -196,7 +197,8 @@ class Journal(Participant):
                 log.error("%s", self._damage)
             self._writer.subscribe()
             await self.bus.ready()
-            working = [tasks.create_task(self._writer.run()), tasks.create_task(self._keep_house())]
+            work = self._writer.run(), self._keep_house(), self._sweep_after_deletions()
+            working = [tasks.create_task(each) for each in work]
             yield
             await self._writer.catch_up()  # a commit must be reported: cancelling in between would prevent that
             for task in working:
@@ -250,6 +252,7 @@ class Journal(Participant):
         await self._writer.catch_up()
         count = await self._redaction.carry_out(request)
         await self._sweep(YOUNG_SECONDS)
+        self._deleted.set()
         return JournalRedacted(count=count)
 
     @on(JournalRedeliver, concurrency=8)
@@ -345,6 +348,17 @@ class Journal(Participant):
             if damage is not None:
                 raise StoreDamaged(f"{damage}; the journal is opened again")
             return
+
+    async def _sweep_after_deletions(self) -> None:
+        """Remove what the deletion itself leaves: prompts, and pages of a conversation, are not on record, so that
+        their large fields are told from those of messages under way by their age alone."""
+        while await self._deleted.wait():
+            self._deleted.clear()
+            await asyncio.sleep(YOUNG_SECONDS)
+            try:
+                await self._sweep(YOUNG_SECONDS)
+            except LocalError as error:
+                log.warning("large fields of what was deleted are removed later: %s", error)
 
     async def _sweep(self, age_seconds: float) -> None:
         if not self._writer.problem:  # otherwise a message that refers to a large field may be waiting for room

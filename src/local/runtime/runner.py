@@ -21,6 +21,7 @@ from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo, Message, is_said_again
 from local.bus.messages import BusDead, ParticipantStatus
 from local.core import failpoints
+from local.core.database import unwritable
 from local.core.errors import (
     BadRequest,
     BlobNotStored,
@@ -102,6 +103,7 @@ def _shortened(file: str) -> str:
 LOOK_SECONDS = 1.0  # changes of a participant's status are published within it
 BEAT_SECONDS = 5.0  # an unchanged status is published this often
 SILENT_SECONDS = 12.0  # two beats may get lost
+STORE_PROBLEM = "store_problem"  # in the details of a status: why nothing can be stored
 KEPT = ("starting", "ready", "restarting")  # children that the supervisor keeps alive
 OF_THE_BEATS = {"published", "received", "handled"}  # counters that every beat changes
 
@@ -409,10 +411,14 @@ class ParticipantRunner:
             child=self._child,
             inflight=self._inflight,
             counters={**self._bus.counters, **self._counters, "expired": expired, **self._participant.metrics()},
-            details=self._participant.details(),
+            details=self._details(),
             last_seq={s: n for s, n in self._bus.last_seq.items() if not is_said_again(s)},
             subscriptions=self._heard(),
         )
+
+    def _details(self) -> dict[str, str]:
+        details, store_problem = self._participant.details(), unwritable()
+        return {**details, STORE_PROBLEM: store_problem} if store_problem and "problem" not in details else details
 
     def _heard(self) -> dict[str, str]:
         live = dict.fromkeys(self._bus.heard(), "")

@@ -9,9 +9,10 @@ import pytest
 from agent_stage.stage import Stage
 
 from local.bus.messages import AgentTransition, ModelUsed, ToolCallRecord
-from local.core.errors import ModelError
+from local.core.errors import ModelError, StoreFull
 from local.memory import classifier
 from local.memory.messages import MemoryClassified, MemoryIngested, UserFacts
+from local.memory.service import EngramService
 
 SAID = "I take my coffee black"
 BLACK = {"slot": "how I take my coffee", "value": "black"}
@@ -105,6 +106,30 @@ async def test_a_model_that_fails_is_asked_again_later_and_holds_nobody_up(
     assert (await remembering.frontend.hears(MemoryClassified)).facts[0].value == "black"
     await remembering.frontend.hears(MemoryClassified, query_id="next")
     assert "model_problem" not in served.participant.details()
+
+
+async def test_a_full_disk_is_no_problem_of_the_model(
+    remembering: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(classifier, "FIRST_PAUSE", 0.001)
+    may_answer = asyncio.Event()
+    stage.model.will_say(remembering.classification(BLACK), to=SAID)
+    stage.model.will_say(may_answer, remembering.classification(BLACK), to=SAID)
+    served = await remembering.serve(classify=True)
+    works, refusals = EngramService.classify, iter([StoreFull("memory.db: the disk is full")])
+
+    async def classify(*args: Any) -> Any:
+        for refusal in refusals:
+            raise refusal
+        return await works(*args)
+
+    monkeypatch.setattr(EngramService, "classify", classify)
+    await remembering.answered("q", SAID)
+    await remembering.frontend.hears(AgentTransition, action="FAIL")
+    await remembering.frontend.hears(AgentTransition, 2, action="BEGIN")  # the model has to wait until it is quiet
+    assert "model_problem" not in served.participant.details()
+    may_answer.set()
+    assert (await remembering.frontend.hears(MemoryClassified)).facts[0].value == "black"
 
 
 async def test_what_was_not_classified_is_when_the_memory_starts_again(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local.core.errors import IndexBroken, ModelError
+from local.core.errors import IndexBroken, ModelError, StoreFull
 from local.memory import vectors
 from local.memory import vectors as user_indexes
 from local.memory.search import Found
@@ -195,6 +195,21 @@ async def test_an_embedder_that_comes_back_is_used_when_there_is_something_new(
         await service.ingest(exchange("The train is late"))
         await assert_complete(service)
         assert (await service.status()).trouble == ""
+
+
+async def test_a_disk_that_was_full_is_no_trouble_any_more_although_the_work_still_waits_for_quiet(
+    opened: Opened, exchange: Make, embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "FAILED_SECONDS", 0.01)
+    embedder.error = StoreFull("the disk is full")
+    async with opened() as service:
+        await service.ingest(exchange("My coffee is black"))
+        await embedder.failed.wait()
+        service._indexer.moment = asyncio.Event().wait  # people keep asking
+        async for status in service.changes_of_status():
+            if status.index == "building":
+                break
+        assert status.trouble == ""
 
 
 async def test_an_empty_memory_opens_no_index_and_embeds_no_question(

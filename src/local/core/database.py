@@ -118,6 +118,11 @@ def _refusal(path: Path) -> int | None:
     return None
 
 
+def is_refused(path: Path) -> bool:
+    """Whether no process can write that file at present; it need not exist."""
+    return refused_by_disk(path, _state_of_disk(path)) is not None
+
+
 # The files that this process could not write to at its last try, with the reason. A participant's status has them.
 
 _unwritable: dict[Path, str] = {}

@@ -21,7 +21,7 @@ from typing import Final
 
 from local.bus.bus import Bus
 from local.bus.envelope import Trace
-from local.core.errors import ModelError, NotOnRecord, StoreFailed
+from local.core.errors import ModelError, NotOnRecord, StoreFailed, StoreUnwritable
 from local.core.files import Backoff
 from local.core.model_reply import UnreadableReply
 from local.core.self_test_file import BackgroundTest
@@ -192,7 +192,10 @@ class Classifier:
                 self._note(error)
                 await self._pause(pauses.next(), error)
             except StoreFailed as error:  # a disk that was full has room again all at once
-                self._note(error)
+                if isinstance(error, StoreUnwritable):  # the status has that already, for as long as it lasts
+                    log.warning("exchanges are not classified for now: %s", error)
+                else:
+                    self._note(error)
                 await asyncio.sleep(min(pauses.next(), LONGEST_STORE_PAUSE))
 
     async def _pause(self, seconds: float, error: ModelError) -> None:

@@ -19,7 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from local.core.errors import IndexBroken, ModelError, StoreFailed
+from local.core.database import is_refused
+from local.core.errors import IndexBroken, ModelError, StoreFailed, StoreUnwritable
 from local.memory import store as lexical
 from local.memory.embeddings import Embedder
 from local.memory.store import EngramStore
@@ -490,7 +491,7 @@ class VectorIndexer:
     """
 
     def __init__(self, store: EngramStore, directory: Path) -> None:
-        self._store = store
+        self._store, self._directory = store, directory
         self._indexes = UserIndexes(store, directory, lambda: self._give_way(QUIET_SECONDS))
         self._searches, self._searched_at = 0, float("-inf")  # how many are under way, and when the last one ended
         self._no_search, self._search_begins = asyncio.Event(), asyncio.Event()
@@ -586,7 +587,7 @@ class VectorIndexer:
         try:
             while True:
                 self._work.clear()
-                seconds = None
+                seconds, is_unwritable = None, False
                 try:
                     await self._keep()
                 except IndexBroken as error:  # every vector is compared instead
@@ -596,8 +597,12 @@ class VectorIndexer:
                     if str(error) != self.trouble:
                         log.warning("%s; words alone are searched until it works again", error)
                     self.state, self.trouble, seconds = IndexerState.FAILED, str(error), FAILED_SECONDS
+                    is_unwritable = isinstance(error, StoreUnwritable)
                 self._store.changed.set()  # as its state may have
                 await self._wait_for_work(seconds)
+                if is_unwritable and not await asyncio.to_thread(is_refused, self._directory):
+                    self.state, self.trouble = IndexerState.BUILDING, ""  # the work itself may have to wait
+                    self._store.changed.set()
                 await self.moment()
         finally:
             if self._embedding is not None:

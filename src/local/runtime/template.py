@@ -5,10 +5,11 @@ memory that they fill would be its own. So one process, the template, imports th
 a child then starts in milliseconds, and its pages are shared until it writes to them.
 
 The template of a `local2 run` is forked from that program itself (`fork_template`), which has imported the same, and so
-is a second one, the spare. The spare takes the place of a template that has ended, and a new interpreter begins to
-import what makes it the next spare (`prepare_template`). A supervisor talks to its template over a socket pair. There
-are two requests: fork a child (its specs are pickled; its sockets travel beside them), and tell how a child ended. The
-template ends when the socket pair closes, so it never outlives the program.
+is a second one, the spare. The spare takes the place of a template that has ended, and forks the next spare with its
+first child (`keep_spare`), which takes milliseconds. Only where both have ended does a new interpreter import all again
+(`prepare_template`). A supervisor talks to its template over a socket pair. There are three requests: fork a child (its
+specs are pickled; its sockets travel beside them), fork a spare, and tell how a child ended. The template ends when the
+socket pair closes, so it never outlives the program.
 
 Invariants: a template has one thread and runs no event loop, so that a fork copies a process in a known state. A child
 never depends on the template: its death shows on its lifeline, and killing the template harms no child, though nobody
@@ -61,7 +62,7 @@ REAP_SECONDS, KILLED_SECONDS = 1.0, 4.0  # to tell an exit status, and once more
 LOOK_SECONDS = 0.25  # after which it is looked whether one that does not answer is at work
 ASLEEP = frozenset("STt")  # of the states in /proc: neither at work nor waiting for a processor or a disk
 GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)  # which terminals and service managers send to everybody
-FORK, REAP = b"f", b"r"
+FORK, SPARE, REAP = b"f", b"s", b"r"
 SIZE, NUMBER = struct.Struct("!I"), struct.Struct("!q")
 MOST_SOCKETS = 250  # in one message, which Linux limits to 253
 
@@ -138,6 +139,17 @@ class TemplateProcess:
             raise OSError(-pid, os.strerror(-pid))
         return pid
 
+    def fork_spare(self) -> TemplateProcess:
+        """Fork another template. Raises `TimeoutError`, `TemplateEnded`, and `OSError` if no further process is
+        possible."""
+        ours, theirs = socket.socketpair()
+        with theirs, self._asking:
+            self._send(SPARE, b"", [theirs])
+            pid = self._answer(self._seconds)
+        if pid < 0:
+            raise OSError(-pid, os.strerror(-pid))
+        return TemplateProcess(pid, ours, START_SECONDS)
+
     def reap(self, pid: int) -> int:
         """The exit status of a child that is to have ended, which is killed if it has not; negative for a signal.
         Raises `TimeoutError`, `TemplateEnded`."""
@@ -156,15 +168,27 @@ class TemplateProcess:
         """Whether the process has ended."""
         try:
             return os.waitpid(self.pid, os.WNOHANG)[0] != 0
-        except ChildProcessError:  # seen before
-            return True
+        except ChildProcessError:  # seen before, or no child of this program: another template has forked it
+            return self._is_closed(0.0)
 
     def kill(self) -> None:
         """End the process at once."""
         if not self.has_ended():
-            os.kill(self.pid, signal.SIGKILL)
-            with suppress(ChildProcessError):
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            try:
                 os.waitpid(self.pid, 0)
+            except ChildProcessError:
+                self._is_closed(KILLED_SECONDS)
+
+    def _is_closed(self, seconds: float) -> bool:
+        """Whether the template's end of the socket pair closes within that time, which no child of it has open."""
+        if self._control.fileno() < 0:
+            return True
+        try:
+            return self._has_said(seconds) and not self._control.recv(1, socket.MSG_PEEK)
+        except ConnectionResetError:  # it has ended with a request unread
+            return True
 
     def close(self) -> None:
         """Let go of a process that has ended."""
@@ -217,8 +241,8 @@ _making = threading.Lock()
 
 
 def prepare_template(preload: Sequence[str]) -> TemplateProcess:
-    """Return the template of this program; if it has ended, the spare, or else an interpreter that imports the modules
-    `preload`.
+    """Return the template of this program; if it has ended, the spare; if both have, an interpreter that imports the
+    modules `preload`.
 
     Does not wait for the imports. Modules that cannot be imported are logged, and left to the children.
     """
@@ -228,9 +252,26 @@ def prepare_template(preload: Sequence[str]) -> TemplateProcess:
             _current.close()
             _current = None
             if _spare is not None and not _spare.has_ended():
-                _current, _spare = _spare, _started(preload)
+                _current, _spare = _spare, None
         _current = _current or _started(preload)
         return _current
+
+
+def keep_spare(template: TemplateProcess) -> None:
+    """Have the template that has just forked a child fork a spare one, unless there is one."""
+    global _spare
+    with _making:
+        if template is not _current or (_spare is not None and not _spare.has_ended()):
+            return
+        if _spare is not None:
+            _spare.close()
+            _spare = None
+        try:
+            _spare = template.fork_spare()
+        except (TimeoutError, TemplateEnded):
+            template.kill()  # it is not to answer later
+        except OSError as error:
+            log.warning("there is no spare template: %s", error.strerror)
 
 
 def fork_template() -> None:
@@ -348,8 +389,11 @@ def _serve(control: socket.socket) -> NoReturn:
         for ready in select.select(sources, [], [])[0]:
             if ready is control:
                 what, data, descriptors = _request(control)
-                if what == FORK:
+                if what in (FORK, SPARE):
                     if (pid := _fork()) == 0:
+                        signal.set_wakeup_fd(-1)
+                        if what == SPARE:
+                            _be_template(descriptors[0])
                         for number in (control.detach(), woken, wake):
                             os.close(number)
                         _be_child(data, descriptors)
@@ -406,7 +450,6 @@ def _fork() -> int:
 def _be_child(data: bytes, descriptors: Sequence[int]) -> NoReturn:
     status = 1
     try:
-        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)
@@ -501,9 +544,11 @@ class Template:
     def _forked(self, specs: Sequence[ChildSpec], theirs: Sequence[socket.socket]) -> ForkedProcess:
         template = prepare_template(self._preload)
         try:
-            return ForkedProcess(template.fork(specs, theirs, self._hang_seconds), template, len(specs))
+            forked = ForkedProcess(template.fork(specs, theirs, self._hang_seconds), template, len(specs))
         except (TimeoutError, TemplateEnded) as error:
             why = "has ended" if isinstance(error, TemplateEnded) else "does not answer"
             template.kill()
             log.warning("the template %s and is replaced, to start %s", why, ", ".join(spec.name for spec in specs))
             raise TemplateEnded(f"the template {why}") from None
+        keep_spare(template)
+        return forked

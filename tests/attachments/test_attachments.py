@@ -231,6 +231,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_of_a_name_the_last_part_counts_on_one_line() -> None:
     assert clean_name("C:\\x\\my\n\x00 file.txt") == "my file.txt"
     assert clean_name("../") == "file"
+    assert clean_name("photo\u202egpj.exe") == "photo gpj.exe"
 
 
 def test_a_file_is_of_everybody_who_has_sent_it_until_the_last_has_no_use_for_it(store: AttachmentStore) -> None:

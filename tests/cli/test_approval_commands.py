@@ -68,11 +68,14 @@ def test_what_is_remembered_is_taken_back(frontend: AnsweringFrontend, run: Run)
 
 
 def test_one_that_waits_is_shown_whole(frontend: AnsweringFrontend, run: Run) -> None:
-    text = f"ls {'#' * 5000}\nrm \u202e -rf ."
+    text = f"ls {'#' * 5000}\nrm \u202e\u3164 -rf ."
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(WAITING, "args", {"path": "a", "content": text})
         status, out, _ = run("approvals", "show", "q:0:0")
-    assert (status, out.splitlines()[1:]) == (0, ["  path: a", f"  content: ls {'#' * 5000}", "    rm \\u202e -rf ."])
+    assert (status, out.splitlines()[1:]) == (
+        0,
+        ["  path: a", f"  content: ls {'#' * 5000}", "    rm \\u202e\\u3164 -rf ."],
+    )
 
 
 @pytest.mark.parametrize("arguments", [("allow", "gone"), ("show", "gone"), ("deny", "gone"), ("forget", "9")])

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import local
+
 # An importer that sends the signal when typer is asked for.
 TOLD = """
 import os, runpy, sys
@@ -27,6 +29,23 @@ from local.core.setup import PythonEnvironment
 PythonEnvironment.is_entered = True
 main()
 """
+
+
+def test_an_environment_of_another_tool_without_our_packages_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    """As `python -m venv .venv`, `pip install -e .` and `uv sync` make it."""
+    folder = tmp_path / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=60)
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(local.__file__).parents[1])!r})\n"
+        "from local.core.setup import PythonEnvironment\n"
+        "PythonEnvironment.is_entered, PythonEnvironment.is_ours = True, False\n"
+        "from local.cli.console_script import main\n"
+        "main()\n"
+    )
+    started = [folder / "bin" / "python", "-I", "-c", code]
+    ended = subprocess.run(started, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode != 0 and "Traceback" not in ended.stderr
+    assert "run_local.py" in ended.stderr
 
 
 @pytest.mark.parametrize("closed", [0, 2])

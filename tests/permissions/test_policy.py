@@ -102,11 +102,14 @@ RUN_BY_OTHERS = """
     .venv/bin/activate sub/venv/lib/x.py lib/SiteCustomize.py site-packages/x.pth a.pth .github/workflows/ci.yml .npmrc
     .gitlab-ci.yml Jenkinsfile .envrc .bash_aliases .zprofile .kshrc .git/hooks/pre-commit .husky/pre-push .githooks/x
     .vscode/tasks.json .idea/runConfigurations/x.xml my.code-workspace .cargo/config.toml .pre-commit-config.yaml
-    /home/me/work/.bashrc ./.PROFILE .ba\u200bshrc node_modules/.bin/tsc .config/autostart/x.desktop
+    .gdbinit .lldbinit .netrc .config/git/config gradlew sub/gradlew.bat mvnw CLAUDE.md sub/AGENTS.md GEMINI.md
+    .github/copilot-instructions.md /home/me/work/.bashrc ./.PROFILE .ba\u200bshrc node_modules/.bin/tsc
+    .config/autostart/x.desktop
 """
 ORDINARY = """
     notes.md src/app.py Makefile package.json pyproject.toml .gitignore .github/README.md tests/conftest.py
     environment.yml .env.example docs/profile.md bin/run.sh github/workflows.md .editorconfig settings/config.toml
+    docs/agents/index.md git/notes.md build.gradle
 """
 
 

@@ -231,6 +231,15 @@ def test_a_folder_that_set_up_did_not_make_is_refused_and_untouched(checkout: Ch
     assert checkout.calls() == []
 
 
+def test_a_file_of_that_name_is_refused(checkout: Checkout) -> None:
+    file = checkout.root / ".venv"
+    file.write_text("mine")
+    done = checkout.run()
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert f"{file} is not a folder" in done.stderr and "run_local.py" in done.stderr
+    assert (file.read_text(), checkout.calls()) == ("mine", [])
+
+
 def test_a_link_is_refused_and_what_it_leads_to_untouched(ready: Checkout) -> None:
     elsewhere = ready.root.with_name("elsewhere")
     (ready.root / ".venv").rename(elsewhere)

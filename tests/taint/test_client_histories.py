@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.bus.messages import ResponseGeneration
-from local.generator.taint_policy import NOT_GIVEN, TAINTED
+from local.generator.taint_policy import MOST_IN_CONVERSATION, MOST_LINKS, NOT_GIVEN, TAINTED
 from local.models.chat import ToolCall
 
 QUESTION, GO_ON = "When does the harbour open?", "Go on."
@@ -81,3 +81,19 @@ async def test_an_answer_to_another_question_of_a_session_that_we_keep_is_none_o
     await client.ask(QUESTION, "q1", session="ours")
     then = await asks(client, GO_ON, "q2", after("It opens on Monday."), "Yes.")
     assert then.tainted
+
+
+async def test_the_links_of_an_answer_that_the_client_has_changed_stay_counted(client: Any) -> None:
+    links = [client.web.url(f"/{number}") for number in range(3 * MOST_LINKS)]
+    page = client.web.add("/harbour", " ".join(links))
+    history = list[Message]()
+    opened = list[int]()
+    for number in range(3):
+        calls = [ToolCall("web_fetch", {"url": link}) for link in links[number * MOST_LINKS :][:MOST_LINKS]]
+        query = f"Read {page}, part {number}"
+        read = [ToolCall("web_fetch", {"url": page}), *calls]
+        response = await asks(client, query, f"q{number}", history, *read, f"That is part {number}.")
+        opened.append(outcomes(response)[1:].count(None))
+        answer = f"That is part {number}, which the client has worded in another way."
+        history += [{"role": "user", "content": query}, {"role": "assistant", "content": answer}]
+    assert (sum(opened), opened[2]) == (MOST_IN_CONVERSATION, 0)

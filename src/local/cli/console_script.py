@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import sys
@@ -18,6 +19,12 @@ def main() -> None:
     environment = PythonEnvironment()
     if environment.is_entered:
         arrive()
+        if not environment.is_ours and importlib.util.find_spec("typer") is None:
+            sys.exit(
+                f"LoCAL2's packages are not installed in {environment.folder}, which another tool has made, such as"
+                " `python -m venv` or `uv sync`: run `deactivate`, delete that folder, then run"
+                " `python3 scripts/run_local.py`, which makes it again with all packages"
+            )
     else:
         environment.enter(RUN)
     from local.cli.entry import main as run_command

@@ -288,7 +288,8 @@ class AttachmentStore:
 
 MAX_NAME = 200
 AT_ONCE = 2  # reading a long PDF keeps a core busy
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]+")
+# Control characters, line ends, and marks that change the direction of what follows: `gpj.exe` would show as `exe.jpg`.
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
 
 
 class AttachmentImporter:

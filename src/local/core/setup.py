@@ -131,7 +131,7 @@ class PythonEnvironment:
         """Return the stamp of the last finished set-up; empty if there is none."""
         try:
             return self.stamp.read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # a file of that name is refused by the installer
             return []
 
     def expected_stamp(self, locks: Sequence[str]) -> list[str]:

@@ -293,12 +293,24 @@ LEVELS = ("debug", "info", "warning", "error")
 _ASCII_SPACE = re.compile(r"[^\S\x00-\x7f]")  # white space outside ASCII, such as the no-break space
 
 
+# Fillers, blanks and variation selectors that count as printable and show as nothing; not the two that emoji have.
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0").union(
+    map(chr, (*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0)))
+)
+
+
 def visible(text: str) -> str:
-    """Return one line without control characters: escapes, line ends, direction marks and the like show as `\\x1b`."""
-    if text.isprintable():
+    """Return one line without control characters: escapes, line ends, direction marks, fillers and the like show as
+    `\\x1b`.
+    """
+    if text.isprintable() and _BLANK.isdisjoint(text):
         return text
     spaced = _ASCII_SPACE.sub(" ", text)
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in spaced)
+    return "".join(map(_visible, spaced))
+
+
+def _visible(char: str) -> str:
+    return char if char.isprintable() and char not in _BLANK else char.encode("unicode_escape").decode()
 
 
 # The bytes that a command has written, as text that can be read and shown anywhere.

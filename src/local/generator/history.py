@@ -923,17 +923,36 @@ def _so_far(db: sqlite3.Connection, query_id: str, respondent_id: str) -> str:
 
 
 def opened_in(
-    db: sqlite3.Connection, conversation: str, respondent_id: str, written: Sequence[str]
+    db: sqlite3.Connection, conversation: str, respondent_id: str, history: Sequence[Mapping[str, Any]]
 ) -> dict[str, set[str]]:
-    """Return the addresses opened in a conversation, by question, and in the turns with these answers."""
+    """Return the addresses opened in a conversation, by question, and in the turns that gave the answers of a history.
+    An answer that the client has changed counts as that to the same question, when it was last asked."""
     sql = "SELECT query_id, address FROM opened WHERE {} = ? AND respondent_id = ?"
     rows = db.execute(sql.format("conversation"), (conversation, respondent_id)).fetchall()
-    for query_id in {row["query_id"] for text in written for row in _writers(db, text, respondent_id)}:
+    asked, turns = "", set[str]()
+    for each in history:
+        text = _text(each)
+        if each.get("role") == "user":
+            asked = text
+        elif each.get("role") == "assistant" and text:
+            turns |= {row["query_id"] for row in _writers(db, text, respondent_id)} or _opening(
+                db, asked, respondent_id
+            )
+    for query_id in turns:
         rows += db.execute(sql.format("query_id"), (query_id, respondent_id)).fetchall()
     found: dict[str, set[str]] = {}
     for row in rows:
         found.setdefault(row["query_id"], set()).add(row["address"])
     return found
+
+
+def _opening(db: sqlite3.Connection, asked: str, respondent_id: str) -> set[str]:
+    """Return the latest turn with that question that has opened a link."""
+    sql = (
+        "SELECT query_id FROM turns WHERE respondent_id = ? AND trim(query) = ? AND query_id IN"
+        " (SELECT query_id FROM opened WHERE respondent_id = ?) ORDER BY position DESC LIMIT 1"
+    )
+    return {row["query_id"] for row in db.execute(sql, (respondent_id, asked, respondent_id))}
 
 
 def _writers(db: sqlite3.Connection, text: str, respondent_id: str) -> list[sqlite3.Row]:
@@ -981,8 +1000,8 @@ class TaintRecord:
         """Return the link budget of a conversation; all its running turns get the same object."""
         if (known := self._budgets.get(conversation)) is not None:
             return known
-        own, written = self._respondent_id, _answers(history or ())
-        opened = await self._conversation.write(lambda db: opened_in(db, conversation, own, written))
+        own, messages = self._respondent_id, history or ()
+        opened = await self._conversation.write(lambda db: opened_in(db, conversation, own, messages))
         return self._budgets.setdefault(conversation, LinkBudget(opened))
 
     async def keep(self, budget: LinkBudget, conversation: str) -> None:

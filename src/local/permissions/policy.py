@@ -73,19 +73,22 @@ RUN_BY_OTHERS: Final = (
     "sitecustomize.py", "usercustomize.py", "*.pth", "pyvenv.cfg", ".venv", "venv", "site-packages", "node_modules",
     # run by a push, a commit or a repository
     ".git", ".hg", ".svn", ".husky", ".githooks", ".pre-commit-config.yaml", "lefthook.y*ml", ".lefthook.y*ml",
-    ".gitconfig", ".github/workflows", ".github/actions", ".gitea/workflows", ".forgejo/workflows", ".gitlab-ci.y*ml",
-    ".circleci", ".buildkite", ".woodpecker*", ".drone.y*ml", ".travis.y*ml", "azure-pipelines*", "jenkinsfile*",
-    "bitbucket-pipelines.y*ml",
+    ".gitconfig", "git/config", ".github/workflows", ".github/actions", ".gitea/workflows", ".forgejo/workflows",
+    ".gitlab-ci.y*ml", ".circleci", ".buildkite", ".woodpecker*", ".drone.y*ml", ".travis.y*ml", "azure-pipelines*",
+    "jenkinsfile*", "bitbucket-pipelines.y*ml",
     # package managers and build tools, which take programs from their settings
     ".npmrc", ".yarnrc*", ".yarn", ".pnpmfile.cjs", "bunfig.toml", ".cargo/config*", ".pypirc", "pip.conf", ".gemrc",
-    ".mvn", "gradle-wrapper.*",
+    ".mvn", "mvnw", "mvnw.cmd", "gradlew", "gradlew.bat", "gradle-wrapper.*",
     # shells, editors and desktops
     ".envrc", ".direnv", "*mise.toml", ".profile", ".*shrc", ".*shenv", ".*profile", ".bash_*", ".*login", ".*logout",
-    ".inputrc", "config.fish", "fish/conf.d", ".vimrc", ".exrc", ".nvim*", ".emacs*", ".dir-locals.el", ".tmux.conf",
+    ".inputrc", ".gdbinit", ".gdbearlyinit", ".lldbinit", ".netrc", "_netrc", ".curlrc", ".wgetrc", "config.fish",
+    "fish/conf.d", ".vimrc", ".exrc", ".nvim*", ".emacs*", ".dir-locals.el", ".tmux.conf",
     ".vscode", "*.code-workspace", ".devcontainer*", ".idea", ".zed", ".fleet", "*.sublime-project", ".ssh",
     "*.desktop", "systemd/user", ".config/autostart", ".config/systemd", "crontab",
     # assistants
-    ".claude", ".cursor", ".mcp.json", ".local2",
+    ".claude", ".cursor", ".cursorrules", ".windsurfrules", ".clinerules", ".codex", ".gemini", ".aider*", ".mcp.json",
+    ".local2", "claude.md", "claude.local.md", "agents.md", "agents.override.md", "gemini.md",
+    "copilot-instructions.md",
 )  # fmt: skip
 _RUN_BY_OTHERS = "Other programs run or obey what that file says."
 

@@ -94,7 +94,7 @@ async def test_arguments_that_a_strict_function_refuses_are_an_error(ai: openai.
 async def test_what_is_wanted_of_the_answer_goes_with_the_query(ai: openai.AsyncOpenAI, system: System) -> None:
     schema = {"name": "x", "schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}
     await ai.chat.completions.create(
-        model="local2:remember", messages=said("hello"), temperature=0.5, top_p=0.9, seed=3, stop="END",
+        model="local2:remember", messages=said("endless"), temperature=0.5, top_p=0.9, seed=3, stop="END",
         max_completion_tokens=9, presence_penalty=1, frequency_penalty=-1, reasoning_effort="none",
         response_format={"type": "json_schema", "json_schema": schema},
     )  # fmt: skip
@@ -305,3 +305,25 @@ def test_a_stream_ends_with_whatever_the_client_has_not_been_sent(
     partial_answer: str, answer: str, missing: str
 ) -> None:
     assert missing_text(partial_answer, answer) == missing
+
+
+async def test_a_required_call_that_was_not_made_is_an_error_whole_and_streamed(ai: openai.AsyncOpenAI) -> None:
+    asked: Any = {"model": MODEL, "messages": said("hello"), "tools": [WEATHER], "tool_choice": "required"}
+    with pytest.raises(openai.APIError, match="tool_choice requires a call"):
+        await ai.chat.completions.create(**asked)
+    with pytest.raises(openai.APIError, match="tool_choice requires a call"):
+        async for _ in await ai.chat.completions.create(**asked, stream=True):
+            pass
+
+
+@pytest.mark.parametrize("form", ["json_object", "json_schema"])
+async def test_an_answer_in_another_form_than_required_is_an_error(ai: openai.AsyncOpenAI, form: str) -> None:
+    schema = {"name": "x", "schema": {"type": "object", "required": ["a"]}}
+    asked: Any = {"model": MODEL, "response_format": {"type": form, "json_schema": schema}}
+    with pytest.raises(openai.APIError, match="does not follow response_format"):
+        await ai.chat.completions.create(messages=said("hello"), **asked)
+    with pytest.raises(openai.APIError, match="does not follow response_format"):
+        async for _ in await ai.chat.completions.create(messages=said("hello"), **asked, stream=True):
+            pass
+    cut_off = await ai.chat.completions.create(messages=said("endless"), **asked)
+    assert cut_off.choices[0].finish_reason == "length"

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from local.bus.message import (
     MAX_LENGTH,
     Delivery,
+    ErrorInfo,
     Message,
     delivery_of,
     is_family,
@@ -20,7 +22,14 @@ from local.bus.message import (
     message_classes,
     subscription,
 )
-from local.bus.messages import AgentTransition, GenerationToken, ParticipantStatus, QueryReceived, ToolRequest
+from local.bus.messages import (
+    AgentTransition,
+    GenerationToken,
+    ParticipantStatus,
+    QueryCancel,
+    QueryReceived,
+    ToolRequest,
+)
 from local.core.errors import MalformedFrame, UnsendableMessage
 
 CONFIRMED = """query.received query.accepted query.failed query.cancel response.generation critique.result
@@ -134,3 +143,10 @@ def test_no_payload_raises_anything_but_malformed_frame(payload: bytes) -> None:
 def test_a_status_of_an_earlier_version_is_read_with_the_present_name_of_its_kind() -> None:
     payload = b'{"name": "api", "kind": "door", "pid": 1, "instance": "i", "state": "ready"}'
     assert ParticipantStatus.decode(payload).kind == "frontend"
+
+
+def test_an_error_of_pydantic_is_told_without_its_address() -> None:
+    with pytest.raises(ValidationError) as failed:
+        QueryCancel.model_validate({"query_id": 1})
+    told = ErrorInfo.of(failed.value)
+    assert told.message.startswith("query_id: ") and "http" not in told.message

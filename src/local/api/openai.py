@@ -363,29 +363,92 @@ def _must_call(request: ChatRequest, names: list[str]) -> str | None:
     return choice.function.name
 
 
-# An answer in the words of OpenAI's chat completions, whole and streamed.
+# An answer in OpenAI's words, whole and streamed.
 
 DELTAS = {"token": "content", "thinking": "reasoning"}
 
 
-class Completion:
+class Answer:
+    """An answer in the words of one of OpenAI's interfaces. `held` are the fragments that a stream does not send."""
+
+    def __init__(self, request: ChatRequest) -> None:
+        self.request = request
+        self._strict = {
+            tool.function.name: tool.function.parameters or {} for tool in request.tools or () if tool.function.strict
+        }
+        self._must_call = request.tool_choice not in (None, "auto", "none")
+        self._form = None if request.response_format is None else request.response_format.schema_of_answer()
+        # A message in the form of a call is not text, which is clear only at its end.
+        self.held: Collection[str] = ("token",) if self._must_call or (request.tools and self._form) else ()
+
+    def begin(self) -> bytes:
+        """The beginning of a stream."""
+        raise NotImplementedError
+
+    def delta(self, delta: Json) -> bytes:
+        """A piece of the answer: `content` or `reasoning`."""
+        raise NotImplementedError
+
+    def end(self, response: ResponseGeneration) -> bytes:
+        """The end of a stream, with the calls that the client is to make."""
+        raise NotImplementedError
+
+    def failed(self, error: LocalError) -> bytes:
+        """The end of a stream that has failed."""
+        raise NotImplementedError
+
+    def check(self, response: ResponseGeneration) -> None:
+        """Raise `QueryRefused` for an answer without the call that the client requires, with arguments that a strict
+        function refuses, or in another form than the one required. An answer that was cut off has no form.
+        """
+        for call in response.client_calls:
+            if call.function in self._strict and not fits(call.arguments, self._strict[call.function]):
+                fault = f"the model called {call.function}, which is strict, with arguments that its schema refuses"
+                raise QueryRefused("bad_call", fault)
+        if response.client_calls or response.cut_off or response.status == "cancelled":
+            return
+        model = response.model or "the model"
+        if self._must_call:
+            fault = (
+                f"tool_choice requires a call, and {model} has answered without one: ask again, or use another model"
+            )
+            raise QueryRefused("no_call", fault)
+        if self._form is not None and not _is_in_form(response.answer, self._form):
+            fault = f"the answer of {model} does not follow response_format: ask again, or use another model"
+            raise QueryRefused("bad_form", fault)
+
+    def calls(self, response: ResponseGeneration) -> list[Json]:
+        """The calls that the client is to make."""
+        return [
+            {
+                "id": call.call_id,
+                "type": "function",
+                "function": {"name": call.function, "arguments": json.dumps(call.arguments, ensure_ascii=False)},
+            }
+            for call in response.client_calls
+        ]
+
+
+def _is_in_form(answer: str, schema: Json) -> bool:
+    try:
+        return fits(from_json(answer.strip()), schema)
+    except ValueError:
+        return False
+
+
+class Completion(Answer):
     """One completion. `created` is seconds since 1970; `model` is the name of the requested model. The end of a stream,
     and a whole answer, name the one that has answered.
     """
 
     def __init__(self, query_id: str, request: ChatRequest, created: int, model: str) -> None:
+        super().__init__(request)
         self._head = {"id": f"chatcmpl-{query_id}", "created": created, "model": model}
-        self._strict = {
-            tool.function.name: tool.function.parameters or {} for tool in request.tools or () if tool.function.strict
-        }
-        self.includes_usage = request.includes_usage
-        # A message in the form of a call is not text, which is clear only at its end.
-        forced = request.tool_choice not in (None, "auto", "none")
-        self.held: Collection[str] = ("token",) if forced or (request.tools and request.response_format) else ()
 
     def whole(self, response: ResponseGeneration) -> Json:
-        """The answer as one object."""
-        calls = self._calls(response)
+        """The answer as one object. Raises as `check`."""
+        self.check(response)
+        calls = self.calls(response)
         message: Json = {"role": "assistant", "content": (response.answer or None) if calls else response.answer}
         if response.thinking:
             message["reasoning"] = response.thinking
@@ -396,6 +459,10 @@ class Completion:
         head = {**self._head, "object": "chat.completion", "system_fingerprint": response.model or None}
         return {**head, "choices": [choice], "usage": _usage(response.usage)}
 
+    def begin(self) -> bytes:
+        """The beginning of a message."""
+        return self.delta({"role": "assistant", "content": ""})
+
     def delta(self, delta: Json, ended: str | None = None) -> bytes:
         """A piece of the answer."""
         return self._chunk(choices=[{"index": 0, "delta": delta, "finish_reason": ended}])
@@ -403,42 +470,33 @@ class Completion:
     def end(self, response: ResponseGeneration) -> bytes:
         """Return the calls that the client is to make, the reason of the end, and the usage."""
         self._answered_by(response)
-        numbered = [{"index": index, **call} for index, call in enumerate(self._calls(response))]
+        numbered = [{"index": index, **call} for index, call in enumerate(self.calls(response))]
+        includes_usage = self.request.includes_usage
         return b"".join(
             [
                 self.delta({"tool_calls": numbered}) if numbered else b"",
                 self.delta({}, finish_reason(response)),
-                self._chunk(choices=[], usage=_usage(response.usage)) if self.includes_usage else b"",
+                self._chunk(choices=[], usage=_usage(response.usage)) if includes_usage else b"",
                 b"data: [DONE]\n\n",
             ]
         )
+
+    def failed(self, error: LocalError) -> bytes:
+        """The error."""
+        return _data(openai_error(error))
 
     def _answered_by(self, response: ResponseGeneration) -> None:
         """From here on name the model that has answered: where one could not, another did."""
         self._head["model"] = response.model or self._head["model"]
 
-    def _calls(self, response: ResponseGeneration) -> list[Json]:
-        for call in response.client_calls:
-            if call.function in self._strict and not fits(call.arguments, self._strict[call.function]):
-                fault = f"the model called {call.function}, which is strict, with arguments that its schema refuses"
-                raise QueryRefused("bad_call", fault)
-        return [
-            {
-                "id": call.call_id,
-                "type": "function",
-                "function": {"name": call.function, "arguments": json.dumps(call.arguments, ensure_ascii=False)},
-            }
-            for call in response.client_calls
-        ]
-
     def _chunk(self, **fields: Any) -> bytes:
         return _data({**self._head, "object": "chat.completion.chunk", **fields})
 
 
-async def completion_chunks(query: LiveQuery, completion: Completion, keep_alive_seconds: float) -> Chunks:
+async def answer_chunks(query: LiveQuery, answer: Answer, keep_alive_seconds: float) -> Chunks:
     """Yield the answer as it is generated; content that is available together is one chunk."""
-    said = _Said(completion)
-    yield completion.delta({"role": "assistant", "content": ""})
+    said = _Said(answer)
+    yield answer.begin()
     followed = batches(query, 0, tick_seconds=keep_alive_seconds)
     async with aclosing(followed):
         async for events in followed:
@@ -448,12 +506,12 @@ async def completion_chunks(query: LiveQuery, completion: Completion, keep_alive
                 yield KEEP_ALIVE
     try:
         response = await answer_to(query)
-        end = completion.end(response)
+        answer.check(response)
     except LocalError as error:
-        yield _data(openai_error(error))
+        yield answer.failed(error)
         return
     rest = missing_text(said.content, response.answer)
-    yield (completion.delta({"content": rest}) if rest else b"") + end
+    yield (answer.delta({"content": rest}) if rest else b"") + answer.end(response)
 
 
 async def answer_to(query: LiveQuery) -> ResponseGeneration:
@@ -475,20 +533,20 @@ def finish_reason(response: ResponseGeneration) -> str:
 class _Said:
     """The content that the client has received, which cannot be taken back."""
 
-    def __init__(self, completion: Completion) -> None:
-        self._completion = completion
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
         self._begun_again = False
         self.content = ""
 
     def written(self, event: QueryEvent) -> bytes:
         """A streamed fragment; nothing once the answer was begun again by a restarted generator."""
         self._begun_again = self._begun_again or event.kind == "snapshot"
-        if self._begun_again or event.kind not in DELTAS or event.kind in self._completion.held:
+        if self._begun_again or event.kind not in DELTAS or event.kind in self._answer.held:
             return b""
         text = from_json(event.payload)["text"]
         if event.kind == "token":
             self.content += text
-        return self._completion.delta({DELTAS[event.kind]: text})
+        return self._answer.delta({DELTAS[event.kind]: text})
 
 
 def missing_text(said: str, answer: str) -> str:

@@ -29,15 +29,16 @@ from local.api.openai import (
     ChatRequest,
     Completion,
     EmbeddingRequest,
+    answer_chunks,
     answer_to,
     as_query,
-    completion_chunks,
     embeddings,
     profile_in,
 )
 from local.api.page import FILES_PATH, INDEX, PageBundle
 from local.api.profiles import profiles_for, with_profile
 from local.api.queries import number_after
+from local.api.responses import ModelResponse, ResponsesRequest, as_chat
 from local.api.security import Access, Caller, Principal, is_own_user, open_to, principal_of
 from local.api.sign_ins import CODE_SECONDS, browser_in
 from local.api.stream import StreamBody
@@ -280,8 +281,9 @@ Json = dict[str, object]
 def add_openai_routes(routes: APIRouter) -> None:
     """The routes under /v1."""
     openai = _OpenAi()
-    chat, texts = takes(ChatRequest), takes(EmbeddingRequest)
+    chat, responses, texts = takes(ChatRequest), takes(ResponsesRequest), takes(EmbeddingRequest)
     routes.add_api_route("/v1/chat/completions", openai.complete, methods=["POST"], openapi_extra=chat)
+    routes.add_api_route("/v1/responses", openai.respond, methods=["POST"], openapi_extra=responses)
     routes.add_api_route("/v1/embeddings", openai.embed, methods=["POST"], openapi_extra=texts)
     routes.add_api_route("/v1/models", openai.models, methods=["GET"])
     routes.add_api_route("/v1/models/{model_id:path}", openai.model, methods=["GET"])
@@ -291,7 +293,17 @@ class _OpenAi:
     @open_to(Access.USERS)
     async def complete(self, request: Request, caller: Caller) -> Response:
         """Answer a conversation. The messages sent are the history; no session is kept."""
-        asked = await read_body(request, ChatRequest)
+        return await self._answer(await read_body(request, ChatRequest), request, caller, Completion)
+
+    @open_to(Access.USERS)
+    async def respond(self, request: Request, caller: Caller) -> Response:
+        """Answer a conversation, in the form of OpenAI's responses. The items sent are the history; nothing is kept."""
+        asked = as_chat(await read_body(request, ResponsesRequest))
+        return await self._answer(asked, request, caller, ModelResponse)
+
+    async def _answer(
+        self, asked: ChatRequest, request: Request, caller: Principal, form: type[Completion | ModelResponse]
+    ) -> Response:
         named = profile_in(asked.model)
         found = Profiles({}) if named is None else await profiles_for(caller)
         chat = await asyncio.to_thread(as_query, asked, {*found.by_name, *ALIASES})
@@ -315,11 +327,11 @@ class _OpenAi:
         answering = model or (profile.model if profile else None) or DEFAULT_MODEL
         if answering == DEFAULT_MODEL:
             answering = api().participants.model or OWN_NAME
-        completion = Completion(query_id, asked, int(time.time()), answering)
+        answer = form(query_id, asked, int(time.time()), answering)
         if not asked.stream:
-            return JsonResponse(completion.whole(await answer_to(query)))
+            return JsonResponse(answer.whole(await answer_to(query)))
         await query.accepted()
-        return EventStream(completion_chunks(query, completion, api().keep_alive_seconds))
+        return EventStream(answer_chunks(query, answer, api().keep_alive_seconds))
 
     @open_to(Access.USERS)
     async def embed(self, request: Request, caller: Caller) -> Response:

@@ -243,7 +243,7 @@ log = logging.getLogger(__name__)
 HEAD_SECONDS = 10.0  # for the whole head of a request, or for its first byte
 NEW_SECONDS = 1.0
 CLOSE = (b"connection", b"close")
-ASKING = b"/query", b"/v1/chat/completions"  # the paths of questions
+ASKING = b"/query", b"/v1/chat/completions", b"/v1/responses"  # the paths of questions
 OTHER_FILES = 160  # of this process: databases, the bus, attachments, and what is accepted before it is counted
 
 

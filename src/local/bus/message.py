@@ -43,6 +43,9 @@ class Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, populate_by_name=True)
 
 
+MOST_FAULTS = 3  # of one message, in an error
+
+
 class ErrorInfo(Data):
     """A failure as data: `kind` is a word for programs, `message` a sentence for people."""
 
@@ -52,7 +55,14 @@ class ErrorInfo(Data):
     @classmethod
     def of(cls, error: Exception) -> Self:
         """Return an exception as data; its kind is "internal" if the exception has none."""
-        return cls(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)
+        text = _faults(error) if isinstance(error, ValidationError) else str(error)
+        return cls(kind=getattr(error, "kind", "internal"), message=text or type(error).__name__)
+
+
+def _faults(error: ValidationError) -> str:
+    """Return what pydantic says, without its addresses."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)[:MOST_FAULTS]
+    return "; ".join(f"{'.'.join(map(str, each['loc'])) or error.title}: {each['msg']}" for each in found)
 
 
 class Message(Data):

@@ -306,10 +306,10 @@ def visible(text: str) -> str:
     if text.isprintable() and _BLANK.isdisjoint(text):
         return text
     spaced = _ASCII_SPACE.sub(" ", text)
-    return "".join(map(_visible, spaced))
+    return "".join(map(_as_code, spaced))
 
 
-def _visible(char: str) -> str:
+def _as_code(char: str) -> str:
     return char if char.isprintable() and char not in _BLANK else char.encode("unicode_escape").decode()
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from local.bus.envelope import Envelope, Trace
 from local.bus.messages import ConversationRequest, ConversationResult, ResponseGeneration, ToolCallRecord
 from local.core.config import Settings
 from local.critic.messages import CritiqueResult, UserFeedback
+from local.generator import import_routes
 from local.generator.agent import ConversationRequestHandler
 from local.generator.history import ConversationService, NewTurn, TurnStatus
 from local.generator.session_changes import SessionChanges
@@ -316,6 +320,30 @@ async def test_a_file_of_another_program_is_imported_once_and_is_untrusted(
     assert (again["imported"], again["known"]) == (0, 2)
     assert (await frontend.delete(f"/sessions/{row['session_id']}")).json()["deleted_turns"] == 2
     assert (await frontend.post("/sessions/import", content=content)).json()["imported"] == 1
+
+
+WAITS = """
+import os, sys, time
+from pathlib import Path
+Path(sys.argv[1]).write_text(str(os.getpid()))
+time.sleep(1000)
+"""
+
+
+async def test_a_file_that_is_read_for_long_holds_up_nobody_else_and_ends_with_its_client(
+    keeper: RecordKeeper, frontend: httpx.AsyncClient, tmp_path: Path, until: Any
+) -> None:
+    told = tmp_path / "pid"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(import_routes, "WORKER", (sys.executable, "-c", WAITS, str(told)))
+        reading = asyncio.create_task(frontend.post("/sessions/import?user_id=ann", content=b"[]"))
+        await until(lambda: told.exists() and told.read_text())
+    content = json.dumps([EXPORTED]).encode()
+    assert (await frontend.post("/sessions/import?user_id=ben", content=content)).json()["imported"] == 1
+    busy = await frontend.post("/sessions/import?user_id=ann", content=content)
+    assert (busy.status_code, busy.json()["error"]["kind"]) == (429, "busy")
+    reading.cancel()
+    await until(lambda: not psutil.pid_exists(int(told.read_text())))
 
 
 async def test_a_file_that_is_none_or_too_large_is_refused(keeper: RecordKeeper, frontend: httpx.AsyncClient) -> None:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
+import time
 import zipfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -212,3 +217,42 @@ def test_whatever_a_file_has_instead_is_left_out(item: Json) -> None:
     if chat is not None:
         for one in shortened(exchanges_of(chat)):
             assert one["query"]
+
+
+def webui(content: str) -> Json:
+    message = {"id": "1", "parentId": None, "role": "user", "content": content}
+    return {"id": "w", "chat": {"history": {"currentId": "1", "messages": {"1": message}}}}
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        webui("?" + '<details type="reasoning" ' * 100_000),
+        webui("?" + '<details type="reasoning"></details>' * 50_000),
+        {"conversation_id": "c", "mapping": {"a": said("user", "\ue200" * 2_000_000, None)}},
+        {"session": {"session_id": "s"}, "turns": [{"query": "x" * 50} for _ in range(100_000)]},
+        {"session": {"session_id": "s"}, "turns": [{"query": "?"}, *({"answer": "x" * 50} for _ in range(100_000))]},
+    ],
+    ids=["begun", "ended", "cited", "questions", "answers"],
+)
+def test_reading_takes_time_in_proportion_to_the_file(item: Json) -> None:
+    begun = time.process_time()
+    read_chats([item])
+    assert time.process_time() - begun < 10  # a second on a slow machine; in proportion to the square it takes minutes
+
+
+def test_what_open_webui_folds_is_left_out_wherever_it_is() -> None:
+    rest = 'b <details type="other">2</details> <details type="reasoning">3'
+    chat = chat_in(webui(f'A <details type="tool_calls" x>1</details>\n\n{rest}'))
+    assert chat is not None
+    assert chat.said[0].text == f"A {rest}"
+
+
+def test_the_process_that_reads_a_file_ends_with_the_one_that_started_it(tmp_path: Path) -> None:
+    source = tmp_path / "never ends"
+    os.mkfifo(source)
+    command = [sys.executable, "-I", chat_files.__file__, str(source), str(tmp_path / "lines")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as reader, source.open("wb"):
+        assert reader.stdin is not None
+        reader.stdin.close()  # as at the death of the other end
+        assert reader.wait(60) == 1

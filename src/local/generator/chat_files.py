@@ -1,8 +1,9 @@
 """Reads files of exported chats: of ChatGPT, Open WebUI, LibreChat and LoCAL2 itself.
 
 Run by its path it is the process that reads one file for the API: it imports nothing of LoCAL2, is limited in memory
-and time, and a large file holds up nobody else. Its arguments are the file and where to write the exchanges, a line of
-JSON for each conversation; its output is JSON with what it has `found` and `left_out`, or an `error`.
+and time, and a large file holds up nobody else. It ends when its standard input does, which the API holds open. Every
+step takes time in proportion to the file. Its arguments are the file and where to write the exchanges, a line of JSON
+for each conversation; its output is JSON with what it has `found` and `left_out`, or an `error`.
 
 What is kept of a chat is its text: the questions and answers of the branch that was shown last. The files are lists of
 conversations that may have hundreds of megabytes, so one after the other is read, and never the whole list.
@@ -17,6 +18,7 @@ import os
 import re
 import resource
 import sys
+import threading
 import zipfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +35,7 @@ MOST_UNPACKED = 4 * 1024**3  # bytes of an archive
 MOST_RATIO, MAY_BE_DENSE = 100, 10_000_000  # of unpacked to packed bytes, of an archive with more unpacked bytes
 MOST_OF_ITEM = 200_000_000  # characters
 MEMORY_BYTES = 2 * 1024**3
-SECONDS = 600  # of processor time
+SECONDS = 60  # of processor time
 DEEPEST = 10_000
 CHUNK = 1_000_000
 
@@ -71,8 +73,10 @@ class Chat(NamedTuple):
 # Text and times, whatever the file has in their place.
 
 _UNWANTED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-_CITED = re.compile("\ue200[^\ue201]{0,2000}\ue201")  # marks of ChatGPT that lead nowhere outside it
-_DETAILS = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)".*?</details>\s*', re.DOTALL)
+_CITED = re.compile("\ue200[^\ue200\ue201]{0,2000}\ue201")  # marks of ChatGPT that lead nowhere outside it
+_DETAILS = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)"')
+_DETAILS_END = "</details>"
+_ANY_SPACE = re.compile(r"\s*")
 _NOT_HERE = "[file, not imported]"
 
 
@@ -81,6 +85,18 @@ def text_of(value: Any) -> str:
     if not isinstance(value, str):
         return ""
     return _UNWANTED.sub("", value.replace("\r\n", "\n").replace("\r", "\n")).strip()
+
+
+def _without_details(text: str) -> str:
+    """A text without the parts that Open WebUI folds: thinking, and calls of tools."""
+    kept, at = list[str](), 0
+    while begin := _DETAILS.search(text, at):
+        end = text.find(_DETAILS_END, begin.end())
+        if end < 0:
+            break
+        kept.append(text[at : begin.start()])
+        at = _ANY_SPACE.match(text, end + len(_DETAILS_END)).end()  # type: ignore[union-attr] # it matches anything
+    return "".join([*kept, text[at:]])
 
 
 def time_of(value: Any) -> float | None:
@@ -178,7 +194,7 @@ def _of_open_webui(item: Json) -> Chat:
     said = [
         Said(
             message["role"] == "user",
-            text_of(_DETAILS.sub("", _parts(message.get("content")))),
+            text_of(_without_details(_parts(message.get("content")))),
             time_of(message.get("timestamp")),
             text_of(message.get("model")),
         )
@@ -280,14 +296,12 @@ def exchanges_of(chat: Chat) -> list[Json]:
         if not said.text or (not exchanges and not said.is_question):
             continue
         if said.is_question and (not exchanges or exchanges[-1]["answer"]):
-            exchanges.append({"query": said.text, "answer": "", "asked_at": at, "answered_at": None, "model": ""})
-            continue
+            exchanges.append({"query": [], "answer": [], "asked_at": at, "answered_at": None, "model": ""})
         one = exchanges[-1]
-        side = "query" if said.is_question else "answer"
-        one[side] = f"{one[side]}\n\n{said.text}".strip()
+        one["query" if said.is_question else "answer"].append(said.text)
         if not said.is_question:
             one |= {"answered_at": at, "model": said.model or one["model"]}
-    return exchanges
+    return [{**one, "query": "\n\n".join(one["query"]), "answer": "\n\n".join(one["answer"])} for one in exchanges]
 
 
 def shortened(exchanges: list[Json]) -> list[Json]:
@@ -435,6 +449,11 @@ def read_chats(items: Iterable[Any], write: Callable[[bytes], int] = len) -> Jso
     return {"found": found, "left_out": left_out}
 
 
+def _end_with_input() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
 def main() -> None:
     """Read the file that the arguments name."""
     source, target = sys.argv[1:]
@@ -444,6 +463,7 @@ def main() -> None:
             resource.setrlimit(kind, (value, value))
     with suppress(OSError):
         os.nice(10)
+    threading.Thread(target=_end_with_input, daemon=True).start()
     try:
         with open(source, "rb") as file, open(target, "wb") as lines:  # noqa: PTH123 - pathlib takes longer to import
             told = read_chats(items_of(file), lines.write)

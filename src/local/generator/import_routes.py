@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
+from collections.abc import Coroutine
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ from local.queries.errors import QueryRefused
 Json = dict[str, Any]
 
 WORKER = (sys.executable, "-I", str(Path(chat_files.__file__)))
-UPLOAD_SECONDS, READ_SECONDS, LOOK_UP_SECONDS, STORE_SECONDS = 1800.0, 900.0, 15.0, 30.0
+UPLOAD_SECONDS, READ_SECONDS, LOOK_UP_SECONDS, STORE_SECONDS = 1800.0, 60.0, 15.0, 30.0
 AT_ONCE = 500  # ids that are looked up
 SIDE_BY_SIDE = 4  # conversations that are stored
 WRITTEN_AT_ONCE = 1024 * 1024  # bytes
@@ -42,7 +43,7 @@ ANY_BODY = {"requestBody": {"required": True, "content": {"*/*": {"schema": {"ty
 
 def add_import_routes(routes: APIRouter) -> None:
     """POST /sessions/import."""
-    importing, one_file = set[str](), asyncio.Lock()
+    importing = set[str]()
 
     @routes.post(IMPORT_PATH, openapi_extra=ANY_BODY)
     @open_to(Access.USERS)
@@ -58,8 +59,7 @@ def add_import_routes(routes: APIRouter) -> None:
             with TemporaryDirectory(prefix="local2-import-") as folder:
                 upload, lines = Path(folder, "upload"), Path(folder, "lines")
                 await _save(request, upload)
-                async with one_file:
-                    told = await asyncio.to_thread(_read_chats, upload, lines)
+                told = await _while_connected(request, _read_chats(upload, lines))
                 return JsonResponse(await _bring(told, lines, caller.user_id, preview=preview))
         finally:
             importing.discard(caller.name)
@@ -120,16 +120,42 @@ async def _save(request: Request, file: Path) -> None:
         raise store_failure(file, error, what="cannot be written: ") from None
 
 
-def _read_chats(upload: Path, lines: Path) -> Json:
-    """What the process that reads the file has told. Raises `RequestRefused`. Blocks."""
+async def _while_connected(request: Request, reading: Coroutine[Any, Any, Json]) -> Json:
+    """What `reading` returns; it is cancelled when the client leaves. Raises `RequestRefused`."""
+    read, left = asyncio.create_task(reading), asyncio.create_task(_left(request))
     try:
-        done = subprocess.run(
-            [*WORKER, str(upload), str(lines)], capture_output=True, timeout=READ_SECONDS, check=False,
-            cwd="/", env={"LANG": "C.UTF-8"},
-        )  # fmt: skip
-        told: Json = json.loads(done.stdout)
-    except (subprocess.TimeoutExpired, ValueError):
+        await asyncio.wait({read, left}, return_when=asyncio.FIRST_COMPLETED)
+        if not read.done():
+            raise RequestRefused("cancelled", "the client has left")
+        return read.result()
+    finally:
+        left.cancel()
+        read.cancel()
+        await asyncio.wait({read})  # so that the process has ended
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _read_chats(upload: Path, lines: Path) -> Json:
+    """What the process that reads the file has told; it ends with this. Raises `RequestRefused`."""
+    process = await asyncio.create_subprocess_exec(
+        *WORKER, str(upload), str(lines), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL, cwd="/", env={"LANG": "C.UTF-8"},
+    )  # fmt: skip
+    assert process.stdout is not None, "it is a pipe"
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            told: Json = json.loads(await process.stdout.read())
+    except (TimeoutError, ValueError):
         raise RequestRefused("invalid", "the file takes too much memory or time to be read; split it") from None
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+        await process.wait()
     if "error" in told:
         raise RequestRefused("invalid", told["error"])
     return told

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import string
+from collections.abc import Callable
+
 import pytest
 
 from local.generator.taint_policy import PrivateWords
@@ -42,10 +46,63 @@ def test_numbers_codes_addresses_and_four_words_in_a_row_are_found(query: str) -
     assert refused(query)
 
 
+MATHEMATICAL = "".join(map(chr, (*range(0x1D41A, 0x1D434), *range(0x1D400, 0x1D41A))))
+MATH, WIDE = str.maketrans(string.ascii_letters, MATHEMATICAL), {each: each + 0xFEE0 for each in range(0x21, 0x7F)}
+ALPHABETS: dict[str, Callable[[str], str]] = {
+    "full width": lambda text: text.translate(WIDE),
+    "mathematical": lambda text: text.translate(MATH),
+    "Arabic-Indic digits": lambda text: text.translate(str.maketrans(string.digits, "٠١٢٣٤٥٦٧٨٩")),
+    "Devanagari digits": lambda text: text.translate(str.maketrans(string.digits, "०१२३४५६७८९")),
+    "Cyrillic": lambda text: text.translate(str.maketrans("aeopcyxkmtbhiXKT", "аеорсухкмтвніХКТ")),
+    "Greek": lambda text: text.translate(str.maketrans("aopvtuikeKXT", "αορντυικεΚΧΤ")),
+    "marks": lambda text: "".join(f"{each}\u0336" for each in text),
+    "accents": lambda text: text.translate(str.maketrans("aeiou", "áèîõü")),
+    "nothing between": lambda text: "\u200b".join(text),
+}
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+@pytest.mark.parametrize("text", ["9034", "KX-4471-Q", "my vault code is", "+44 131 496 0172"])
+def test_private_words_are_found_in_whatever_alphabet_they_are_written(alphabet: str, text: str) -> None:
+    written = ALPHABETS[alphabet](text)
+    assert refused(written) and refused(f"what about {written} now")
+    assert PrivateWords([written], []).found_in(text), "nor is it found the other way round"
+
+
+ENCODED: dict[str, Callable[[str], str]] = {
+    "hex": lambda text: text.encode().hex(),
+    "hex with spaces": lambda text: text.encode().hex(" "),
+    "percent": lambda text: "".join(f"%{each:02x}" for each in text.encode()),
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64 of addresses": lambda text: base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),
+    "hyphens": "-".join,
+    "dots": ".".join,
+    "spaces": " ".join,
+    "in math, with lines": lambda text: "_".join(text.translate(MATH)),
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODED)
+@pytest.mark.parametrize("text", ["Thursdays", "vault", "KX4471Q", "ada.byron"])
+def test_one_encoded_word_is_enough(encoding: str, text: str) -> None:
+    assert refused(ENCODED[encoding](text)) and refused(f"what is {ENCODED[encoding](text)} in it")
+
+
 @pytest.mark.parametrize(
     "query",
     [
         "Leith",
+        "e.g. U.S.A. or a b c d e f g",
+        "sha256 of deadbeefcafebabe",
+        "color #c0ffee00 #12345678",
+        "Theaterprogramm München",
+        "internationalization and Wahrscheinlichkeitsrechnung",
+        "погода в Москве на завтра",
+        "καιρός στην Αθήνα αύριο",
+        "東京の天気",
+        "résumé café naïve",
+        "A-B-C-D tests",
+        "X-R-A-Y",
         "chess clubs in Leith",
         "vault code locks",  # single words, and fewer than four in a row
         "opens with",

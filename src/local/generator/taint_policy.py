@@ -21,8 +21,11 @@ fixed list of good hosts, since a good host may lead to any other.
 
 from __future__ import annotations
 
+import base64
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -132,6 +135,71 @@ _SQUEEZED = re.compile(r"[^\w]|_")
 _DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{8}")  # of a script that has no spaces
 _PLAIN = re.compile(r"[^\W\d_]*(?:['’-][^\W\d_]+)*|[a-z]*(?:[A-Z][a-z]{2,})+")
 _LONGEST_PIECE = 3
+_LONGEST_WORD = 30
+
+
+# The same text in other letters: of other alphabets, or encoded.
+
+_HAS_ALIKE = re.compile("[\u0370-\u058f]")
+_ALIKE = str.maketrans(  # Cyrillic, Greek and Armenian letters that look like those of English
+    "аеорсухіјѕԁһԛԝкмтвнгАЕОРСУХІЈЅКМТВНαορντυικεηχβγΑΒΕΖΗΙΚΜΝΟΡΤΥΧօսհոց",
+    "aeopcyxijsdhqwkmtbhrAEOPCYXIJSKMTBHaopvtuikenxbyABEZHIKMNOPTYXoshng",
+)
+_SPELLED = re.compile(r"(?<![^\W_])[^\W_](?:(?:[\W_]{1,3})[^\W_]){3,}(?![^\W_])")  # l-e-t-t-e-r-s
+_HEX = re.compile(r"(?:(?:0x|\\x|%|&#x)?[0-9a-f]{2}[\s:;,_-]?){4,}", re.IGNORECASE)
+_HEX_DIGITS = re.compile(r"(?:0x|\\x|%|&#x)?([0-9a-f]{2})", re.IGNORECASE)
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{6,}")
+
+
+class _Letters(dict[int, str]):
+    """The letters as they are read, by their codes; each is looked up once."""
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        digit, bare = unicodedata.digit(letter, None), unicodedata.normalize("NFD", letter)[0]
+        if digit is not None:
+            read = str(digit)
+        elif unicodedata.category(letter) in ("Cf", "Mn", "Me"):
+            read = ""
+        else:
+            read = bare if bare.isascii() else letter
+        self[code] = read
+        return read
+
+
+_LETTERS = _Letters()
+
+
+def _as_read(text: str) -> str:
+    """Return a text as a person reads it: digits and letters that look like ASCII are ASCII, and marks that show as
+    nothing, or are put on other letters, are left out."""
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text).translate(_LETTERS)
+    return _WORD.sub(lambda found: _alike(found[0]), text) if _HAS_ALIKE.search(text) else text
+
+
+def _alike(word: str) -> str:
+    """Return a word in English letters if each of its letters looks like one."""
+    alike = word.translate(_ALIKE)
+    return alike if alike.isascii() else word
+
+
+def _decoded_from(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each part of a text that may be encoded, with what it says: letter by letter, in hex, in base64."""
+    for found in _SPELLED.finditer(text):
+        yield found[0], _SQUEEZED.sub("", found[0])
+    for found in _HEX.finditer(text):
+        yield found[0], _printed(bytes.fromhex("".join(_HEX_DIGITS.findall(found[0]))))
+    for found in _BASE64.finditer(text):
+        letters = found[0].translate({ord("-"): "+", ord("_"): "/"})
+        with suppress(ValueError):
+            yield found[0], _printed(base64.b64decode(letters + "=" * (-len(letters) % 4)))
+
+
+def _printed(data: bytes) -> str:
+    text = data.decode("utf-8", "replace")
+    return text if text.isprintable() and "\ufffd" not in text else ""
 
 
 def _squeezed(text: str) -> str:
@@ -140,18 +208,29 @@ def _squeezed(text: str) -> str:
 
 class PrivateWords:
     """A search for private words. `private` are texts with content that the user has not written here; `spoken` are the
-    user's words, and `public` the texts of every prompt.
+    user's words, and `public` the texts of every prompt. All of them are compared as a person reads them, whatever
+    alphabet their letters are of.
     """
 
     def __init__(self, private: Iterable[str], spoken: Iterable[str], public: str = "") -> None:
-        self._private, self._spoken = "\n".join(private), "\n".join([*spoken, public])
+        self._private, self._spoken = _as_read("\n".join(private)), _as_read("\n".join([*spoken, public]))
 
     def found_in(self, query: str) -> list[str]:
-        """Return the private words of a search, each once: numbers, codes and addresses, and four or more words in a
-        row.
+        """Return the private words of a search, each once: numbers, codes and addresses, four or more words in a row,
+        and any word that is encoded, which nobody does with what is not private.
         """
+        query = _as_read(query)
         found = [*self._secrets(query), *self._codes(query), *self._pieced(query), *self._runs(query)]
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys([*found, *self._encoded(query)]))
+
+    def _encoded(self, query: str) -> Iterator[str]:
+        for written, said in _decoded_from(query):
+            letters = _squeezed(_as_read(said))
+            parts = (
+                letters[at:end] for at in range(len(letters)) for end in range(at + LEAST_CODE, at + _LONGEST_WORD)
+            )
+            if any(part in self._private_words for part in parts):
+                yield written
 
     def _secrets(self, query: str) -> Iterator[str]:
         if masked(query) != query and _squeezed(query) not in self._squeezed_spoken:
@@ -229,6 +308,12 @@ class PrivateWords:
             and any(char.isdigit() for char in word)
             and word not in self._squeezed_spoken
         }
+
+    @cached_property
+    def _private_words(self) -> Collection[str]:
+        """The words and codes that are private even alone, if somebody has encoded them."""
+        words = {*_words(self._private), *map(_squeezed, self._private.split())}
+        return {word for word in words if len(word) >= LEAST_CODE} - {*_words(self._spoken)}
 
     @cached_property
     def _numbers(self) -> Collection[str]:

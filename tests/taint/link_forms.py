@@ -6,8 +6,10 @@ import random
 from collections.abc import Callable, Iterator
 
 HOSTS = ("evil.com", "www.evil.com", "CANARY.evil.com", "www.canary.evil.example", "evil.example", "WWW.Evil.com",
-         "a-b.evil.co.uk", "xn--evl-kna.com", "evil.com:8080", "203.0.113.9", "bücher.evil.com")  # fmt: skip
-SCHEMES = ("http://", "https://", "HTTPS://", "ftp://", "//", "www.", "", "http:", "https:/", "http:\\\\", "mailto:x@",
+         "a-b.evil.co.uk", "xn--evl-kna.com", "evil.com:8080", "203.0.113.9", "bücher.evil.com", "[2001:db8::77]",
+         "canary.evil.pizza", "a.evil.photography")  # fmt: skip
+SCHEMES = ("http://", "https://", "HTTPS://", "ftp://", "//", "www.", "", "http:", "https:/", "http:\\\\", "\\\\",
+           "/\\", "\\/", "/\t/", "&bsol;\\", "&sol;/", "/\n\\", "mailto:x@",
            "xmpp:x@", "x@", "javascript:", "data:text/html,", "tel:", "ws://", "x.y+z@")  # fmt: skip
 PATHS = ("/CANARY", "/?q=CANARY", "#CANARY", "?CANARY", "", "/a(CANARY)", "/a_CANARY_b", "/a*CANARY*", "/a&amp;CANARY",
          "/a;CANARY", "/~CANARY~", "/a,b.CANARY", "／CANARY", "\\CANARY", "/例え/CANARY", "/CANARY.png", "/a[CANARY]",
@@ -53,6 +55,8 @@ TAGS = (
         "<object data={0}>",
         "<img alt='>' src={0}>",
     ),
+    *("<img alt='<' src={0}>", "<img src='{0}' alt=x>", "<img/src={0}>", '<img srcset="{0} 2x">', "<img src={0}\\x>"),
+    *("<input type=image src={0}>", "<link rel=stylesheet href={0}>", '<a title="<" href="{0}">x</a>'),
     *("<img alt='>' src={0}>", "<a x=<b href={0}>y</a>", "<img src={0} ", "<?x {0}?>", "<!x {0}>", "<![CDATA[{0}]]>"),
 )
 

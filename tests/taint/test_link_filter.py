@@ -52,6 +52,29 @@ def filtered(text: str, *cuts: int) -> str:
         ("https://docs.example/any?C", "https://docs.example/any ?C"),
         ("请看 https://evil.example/C。好", f"请看 {LEFT_OUT}。好"),
         ("[x](javascript:alert(1)) y", f"x {LEFT_OUT} y"),
+        *(
+            (f"<img src={value}>!", f"{LEFT_OUT}!")
+            for value in (
+                r"\\[2001:db8::77]\x",
+                r"'/\[2001:db8::77]\x'",
+                r'"\/evil/x"',
+                "'/\t/evil/x'",
+                "&bsol;\\[::1]/x",
+                "&sol;&sol;evil/x",
+                r"\\evil\x alt=y",
+                "x onerror=fetch`x`",
+                "data&colon;x",
+                "'x:y'",
+                "／／evil/x",
+            )
+        ),
+        (r"<p style='background:u\rl(x)'>y", f"{LEFT_OUT}y"),
+        (r"[x](\\[2001:db8::77]\x) [y](/\[::1]/y) [z](&bsol;&bsol;[::1]/z)", f"x {LEFT_OUT} y {LEFT_OUT} z {LEFT_OUT}"),
+        (
+            r"<img alt='<' src=\\[2001:db8::77]\x> <img <b src=x>",
+            r"< img alt='<' src=\\[2001:db8::77]\x> < img <b src=x>",
+        ),
+        ("see canary.evil.pizza, or a.b.photography now", f"see canary {LEFT_OUT}, or a {LEFT_OUT} now"),
     ],
 )
 def test_a_link_that_nobody_has_given_becomes_its_text(text: str, left: str) -> None:
@@ -72,6 +95,8 @@ def test_a_link_that_nobody_has_given_becomes_its_text(text: str, left: str) -> 
         READ,
         "时间:下午3点,然后去。日本語の文章です。",
         "h ht htt http https www ftp data",
+        "<a href='docs/a.md' title=\"x y\">x</a> <img src=pic.png width=30%> <p style='color: red; width:3px'> <br/>",
+        "self.queue.get_nowait(), os.path.join and torch.nn.functional, com.company.Main, 1.2.3.4-beta",
         "if (a[0]) { return b[1](c)(d); } // done: yes",
         "",
     ],
@@ -134,6 +159,12 @@ def test_pieces_between_which_the_other_kind_was_said_make_no_link() -> None:
     thought = "".join(delta.text for delta in heard if isinstance(delta, ThinkingDelta))
     assert "http\n" in thought
     assert "evil.example/C" not in thought
+
+
+def test_pieces_between_which_the_other_kind_was_said_make_no_tag() -> None:
+    heard = said(ContentDelta("x <img src="), ThinkingDelta("y"), ContentDelta("\\\\[::1]\\x>"), Done(Usage()))
+    content = "".join(delta.text for delta in heard if isinstance(delta, ContentDelta))
+    assert content.startswith("x < img src=")
 
 
 def test_a_message_that_begins_again_is_a_new_text() -> None:

@@ -24,7 +24,7 @@ GIVEN = "https://given.example/a"
 POLICY = LinkPolicy(Provenance(hits=AllowedUrls([GIVEN])))
 GITHUB = MarkdownIt("gfm-like2", {"linkify": False}).use(gfm_autolink_plugin)
 FUZZY = MarkdownIt("gfm-like2")  # by linkify-it, which also takes `host.tld` for a link
-WITH_ADDRESS = ("href", "src", "action", "poster", "data")
+WITH_ADDRESS = ("href", "src", "action", "poster", "data", "background", "formaction")
 WITH_ADDRESSES = ("style", "srcset", "content", "onload")
 NODE = Path(playwright.__file__).parent / "driver" / "node"
 NAME_ALONE = re.compile(r"http://([^./]+\.[a-z]+|[\d.]+)(:\d+)?/?", re.IGNORECASE)  # says nothing to its host

@@ -6,8 +6,10 @@ not how the text looks but how a reader of Markdown parses it, and readers diffe
 Idea: parse as the most eager of them does. The parts of Markdown that carry an address are read by the parser's own
 rules: destinations, titles, autolinks, escapes, entities (`markdown_it`). Nothing around them protects: code, escaped
 brackets and block structure count as plain text, because a reader may parse them differently once more text has
-arrived. Bare addresses have one expression, `HEAD`, because no library finds everything that the others find; it has no
-left boundary that emphasis could hide behind. `tests/taint/link_forms.py` checks it against four real readers.
+arrived. A tag with attributes stays only if its values are words, relative addresses or known addresses, in whatever
+way a browser reads them: it takes a backslash for a slash. Bare addresses have one expression, `HEAD`, because no
+library finds everything that the others find; it has no left boundary that emphasis could hide behind. Three names with
+dots are an address if the last is a top-level domain. `tests/taint/link_forms.py` checks it against four real readers.
 
 Invariants: the output never contains a link of unknown provenance, wherever the stream is cut or ends; a known address
 is not continued by the text after it; the output does not depend on how the text was cut. Only an unfinished link is
@@ -19,8 +21,13 @@ adding a linkifier, each of which misses what another links (`_www.` for linkify
 
 from __future__ import annotations
 
+import html
+import importlib.util
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
 from typing import NamedTuple
 
 from markdown_it.common.utils import unescapeAll
@@ -37,10 +44,26 @@ SCHEMES = (
     *("https", "http", "ftps", "ftp", "sftp", "ssh", "git", "file", "wss", "ws", "data", "javascript", "vbscript"),
     *("mailto", "xmpp", "sips", "sip", "tel", "sms", "magnet", "irc", "intent", "blob"),
 )
-_TLDS = (
-    "com|org|net|edu|gov|mil|int|info|biz|name|pro|aero|asia|coop|museum|web|xxx|shop|app|dev|cloud|online|site|store"
-    "|tech|xyz|top|club|live|news|blog|page|link|click|example|test|invalid|onion|local|internal|lan|home"
-)
+_NO_TLDS = ("example", "test", "invalid", "onion", "local", "internal", "lan", "home", "web")  # linked all the same
+
+
+def _top_level_domains() -> str:
+    """Return an expression for the endings of hosts that have more than two letters, from the list of `tld`."""
+    package = importlib.util.find_spec("tld")
+    assert package is not None and package.origin is not None, "it is among the requirements"
+    file = Path(package.origin).with_name("res") / "effective_tld_names.dat.txt"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    endings = (line for line in lines if line.isascii() and line.isalpha() and len(line) > 2)
+    return _any_of(sorted({*_NO_TLDS, *endings}))
+
+
+def _any_of(words: Sequence[str]) -> str:
+    """Return an expression for some sorted words that is read letter by letter, without trying one after the other."""
+    groups = groupby(filter(None, words), itemgetter(0))
+    branches = [f"{letter}{_any_of([word[1:] for word in group])}" for letter, group in groups]
+    return f"(?:{'|'.join(branches)}){'?' if '' in words else ''}" if branches else ""
+
+
 _LETTERS_OF_HOST = r"A-Za-z0-9$\x80-\U0010ffff"
 _LABEL = rf"(?:[{_LETTERS_OF_HOST}](?:[{_LETTERS_OF_HOST}`_-]{{0,62}}[{_LETTERS_OF_HOST}`])?|[+=^|~])\."
 HEAD = re.compile(
@@ -48,11 +71,11 @@ HEAD = re.compile(
     rf"|(?<![^\W_])(?:{'|'.join(SCHEMES)}):(?=[^\s\"'])"
     r"|(?:mailto|xmpp):(?=[^\s\"'])"
     r"|www\."
-    r"|(?<![:/\\])(?<![^\W_])[/\\]{2}(?=[^\W_][\w-]*[.:][^\s.,;:)])"
+    r"|(?<![:/\\])(?<![^\W_])[/\\]{2}(?=[\u00ad\u200b-\u200f\u2060\ufeff]*[^\W_][\w-]*[.:][^\s.,;:)])"
     r"|[\w.+%-]{0,64}[^\s@<>]@[^\s@<>()\[\],;]+\.\w"
     rf"|(?:{_LABEL}){{1,20}}[^\W\d_]\w{{1,62}}(?::\d{{1,5}})?[/\\?#](?=[^\s\w%]{{0,80}}[\w%])"
     r"|\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?[/\\?#](?=[^\s\w%]{0,80}[\w%])"
-    rf"|(?:{_LABEL}){{2,20}}(?:{_TLDS}|[a-z]{{2}}|xn--[a-z0-9-]{{1,59}}|[^\W\d_a-zA-Z]{{2,62}})(?!_*[^\W_]|-|\.\w)",
+    rf"|(?:{_LABEL}){{2,20}}(?:{_top_level_domains()}|[a-z]{{2}}|xn--[a-z0-9-]{{1,59}}|[^\W\d_a-zA-Z]{{2,62}})(?!_*[^\W_]|-|\.\w)",
     re.IGNORECASE,
 )
 _WEB = re.compile(r"https?://", re.IGNORECASE)
@@ -65,7 +88,10 @@ _WIDE = str.maketrans(
 )
 _UNSEEN = re.compile(r"[\s\x00-\x20\u200b-\u200f\u2060\ufeff]")
 _ANY_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
-_IN_TAG = re.compile(rf"//|(?:{'|'.join(SCHEMES)}):|(?<!style)=[\"']?[a-z][a-z0-9+.-]*:|url\(|srcset=", re.IGNORECASE)
+_IN_TAG = re.compile(rf"//|(?:{'|'.join(SCHEMES)}):", re.IGNORECASE)
+_STYLE = re.compile(r"""\bstyle\s*=\s*(?:"[\w\s:;.,#%+-]*"|'[\w\s:;.,#%+-]*')""", re.IGNORECASE)
+_HARMLESS = re.compile(r"""(?!.*(?://|\bon\w+\s*=))[\w\s.,;#%+/"'=-]*""", re.IGNORECASE | re.DOTALL)  # names and values
+_HAS_ATTRIBUTES = re.compile(r"[a-z][a-z0-9]*(?:[\s/]|\Z)", re.IGNORECASE)
 _ADDRESS_IN_TAG = re.compile(r"https?://[^\s\"'<>]+", re.IGNORECASE)
 _MOST_CLOSERS = 3
 
@@ -85,6 +111,20 @@ def read(text: str) -> str:
         before = text
         text = decoded(text if text.isascii() else text.translate(_WIDE))
     return text
+
+
+def _as_browsers_read(written: str) -> Iterator[str]:
+    """Yield a text as readers of Markdown and of HTML may give it to a browser, and as that takes it: with backslashes
+    as slashes, also without the characters that it drops.
+    """
+    forms = {written, html.unescape(written), read(written)}
+    before, text = "", written
+    while text != before:
+        before, text = text, unescapeAll(text)
+        forms.add(text)
+    for form in forms:
+        slashed = form.replace("\\", "/")
+        yield from (slashed, _UNSEEN.sub("", slashed))
 
 
 def loose_words_in(texts: Iterable[str]) -> frozenset[str]:
@@ -127,8 +167,8 @@ class LinkPolicy:
 
     def target(self, written: str) -> str | None:
         """Return the target of a link in its permitted form; None if it is not permitted."""
-        plain = _UNSEEN.sub("", read(written)).replace("\\", "/")
-        leads_out = plain.startswith("//") or _ANY_SCHEME.match(plain) or HEAD.search(plain)
+        forms = _as_browsers_read(written)
+        leads_out = any(form.startswith("//") or _ANY_SCHEME.match(form) or HEAD.search(form) for form in forms)
         return self.address(decoded(written)) if leads_out else written
 
     def address(self, written: str) -> str | None:
@@ -145,9 +185,12 @@ class LinkPolicy:
 
     def may_be_tag(self, written: str) -> bool:
         """Whether the content between < and > may stay."""
+        if written in self._loose:
+            return True
         rest = _ADDRESS_IN_TAG.sub(lambda found: "" if self.address(found[0]) == found[0] else found[0], written)
-        plain = _UNSEEN.sub("", read(rest)).replace("\\", "/")
-        return written in self._loose or (_IN_TAG.search(plain) is None and HEAD.search(plain) is None)
+        if "=" in rest and not _HARMLESS.fullmatch(_STYLE.sub("", rest)):
+            return False
+        return not any(_IN_TAG.search(form) or HEAD.search(form) for form in _as_browsers_read(rest))
 
     def word(self, word: str, said: int, *, is_glued: bool = False) -> Word:
         """Return what follows the first `said` characters of a word, which are already published. `is_glued` means that
@@ -158,7 +201,7 @@ class LinkPolicy:
             word = plain.replace("<", "&lt;")
         pieces, position, search_from, number, is_open = list[str](), said, 0, 0, False
         whole = f"{word}x" if is_glued and not word[-1:].isalnum() else word
-        while (head := HEAD.search(whole, search_from)) is not None and head.end() <= len(word):
+        while (head := _head(whole, len(word), search_from)) is not None:
             search_from = head.end()
             if head.end() <= position:
                 continue
@@ -188,6 +231,12 @@ class LinkPolicy:
             if given is not None and end > out and given.startswith(word[begins:out]):
                 return given[out - begins :], end
         return None
+
+
+def _head(whole: str, length: int, at: int) -> re.Match[str] | None:
+    """Return where the next link of a word begins, which has that length and a letter behind it where text follows."""
+    head = HEAD.search(whole, at)
+    return head if head is None or head.end() <= length else HEAD.search(whole[:length], at)
 
 
 def _runs_on(rest: str, *, is_glued: bool) -> bool:
@@ -252,14 +301,17 @@ class LinkFilter:
         self._held = ""
         self._word = ""  # the published part of the current word
         self._closers: int | None = None  # closing brackets after an address that the next word would continue
+        self._goes_on = False
         self.left_out = 0
 
     def feed(self, text: str) -> str:
         """Return the text that can be published by now."""
         return self._go_on(self._held + text, is_last=False)
 
-    def close(self) -> str:
-        """Return the rest. Later input does not continue it."""
+    def close(self, *, goes_on: bool = False) -> str:
+        """Return the rest. Later input does not continue it, unless a reader of the text sees it behind this one
+        (`goes_on`)."""
+        self._goes_on = goes_on
         rest = self._go_on(self._held, is_last=True)
         self._word = ""
         return rest
@@ -446,7 +498,9 @@ class LinkFilter:
             return None
         if end is None or end[0] != ">":
             inside = text[at + 1 : end.start() if end else at + MOST_TAG]
-            return self._instead("<" if self._links.may_be_tag(inside) else "< ", at + 1)
+            is_over = end is None and len(text) < at + MOST_TAG and not self._goes_on
+            may_be_tag = self._links.may_be_tag(inside) and (is_over or not _HAS_ATTRIBUTES.match(inside))
+            return self._instead("<" if may_be_tag else "< ", at + 1)
         inside = text[at + 1 : end.start()]
         if "=" in inside and (inside.count('"') % 2 or inside.count("'") % 2):
             return self._instead("< ", at + 1)
@@ -546,7 +600,7 @@ class DeltaFilter:
 
     def _pause(self, kind: type[Said]) -> Iterator[Delta]:
         """Publish the rest of this kind, because the other kind continues."""
-        if rest := self._filters[kind].close():
+        if rest := self._filters[kind].close(goes_on=True):
             yield kind(rest)
         self._is_interrupted.add(kind)
 

@@ -125,6 +125,7 @@ ROUTES = {
     "POST /stream/{stream_id}": Row(Access.USERS, "/stream/stream-of-somebody?user_id=ann", {"list": True}),
     "GET /events": Row(Access.USERS, "/events?user_id=ann"),
     "POST /v1/chat/completions": Row(Access.USERS, "/v1/chat/completions?user_id=ann", {"model": "m", "messages": []}),
+    "POST /v1/responses": Row(Access.USERS, "/v1/responses?user_id=ann", {"model": "m", "input": []}),
     "POST /v1/embeddings": Row(Access.USERS, "/v1/embeddings", {"model": "m", "input": []}, told=400),
     "GET /v1/models/{model_id:path}": Row(Access.USERS, "/v1/models/none"),
     "GET /v1/models": Row(Access.USERS, "/v1/models", told={"object": "list"}),

@@ -115,10 +115,8 @@ class Installer:
             kind = "Python environment" if (folder / "pyvenv.cfg").exists() else "folder"
             found = f"is a {kind} that LoCAL2 did not make, and set-up would empty it"
         again = "python3 scripts/run_local.py" if self._environment.is_checkout else "the same command"
-        raise SetUpFailed(
-            f"{folder} {found}; move it elsewhere or delete it, then run `{again}` outside of any environment"
-            " (`deactivate` leaves one)"
-        )
+        advice = f"then run `{again}` outside of any environment (`deactivate` leaves one)"
+        raise SetUpFailed(f"{folder} {found}; move it elsewhere or delete it, {advice}")
 
     def _install(self, locks: Sequence[str], *options: str, with_local2: bool = True) -> None:
         python = str(self._environment.python)

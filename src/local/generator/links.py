@@ -65,7 +65,7 @@ def _any_of(words: Sequence[str]) -> str:
 
 
 _LETTERS_OF_HOST = r"A-Za-z0-9$\x80-\U0010ffff"
-_LABEL = rf"(?:[{_LETTERS_OF_HOST}](?:[{_LETTERS_OF_HOST}`_-]{{0,62}}[{_LETTERS_OF_HOST}`])?|[+=^|~])\."
+_LABEL = rf"(?:[{_LETTERS_OF_HOST}](?:[{_LETTERS_OF_HOST}`_-]{{0,62}}[{_LETTERS_OF_HOST}`-])?|[+=^|~])\."
 _NOT_SEEN = r"\u00ad\u200b-\u200f\u2060\ufeff"
 HEAD = re.compile(
     r"[a-z][a-z0-9+.-]{0,30}://"

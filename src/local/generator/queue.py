@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
+from local.bus.message import ErrorInfo
 from local.bus.messages import ResponseGeneration
 from local.core import failpoints
 from local.core.errors import HandedBack, LocalError, StoreDamaged, StoreFailed, StoreFenced
@@ -455,8 +456,8 @@ class TurnQueue:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it has to end, and the other turns go on
             log.error("the turn is given up: %s: %s", type(error).__name__, error)
-            kind = getattr(error, "kind", "internal")
-            await self._outcomes.end(stored, TurnStatus.FAILED, kind, str(error) or type(error).__name__)
+            told = ErrorInfo.of(error)
+            await self._outcomes.end(stored, TurnStatus.FAILED, told.kind, told.message)
         else:
             self._published.add(stored.query_id)
             await runner.publish(response)

@@ -329,7 +329,7 @@ export interface ContextGauge {
   parts: Record<string, number>;
 }
 
-/** Published by a respondent, at most once per turn, when it adds remembered content to the prompt: facts (lines), facts given earlier in the conversation that are no longer true (`gone`), and recalled exchanges. `engram_ids` are the engrams that all of this comes from; `tokens` estimates the whole block of context. */
+/** Published by a respondent, at most once per turn, when it adds remembered content to the prompt: facts (lines), facts given earlier in the conversation that are no longer true (`gone`), and recalled exchanges. `engram_ids` are the engrams that all of this comes from; `tokens` estimates the whole block of context. `hint` is the line behind the question that tells a small model to answer, or which tool to call. */
 export interface ContextProvided {
   query_id: string;
   respondent_id: string;
@@ -338,6 +338,7 @@ export interface ContextProvided {
   recalled: RecalledExchange[];
   engram_ids: string[];
   tokens: number;
+  hint: string;
 }
 
 /** A frontend's request to read or change the generator's conversations. Verbs: sessions (`key` is the user, none means all; `query`, `folder`, `tag`, `archived`, `cursor`, `limit`, `among`), session, query, turns (`before` or `after` the query `at` or a `position`, or around it: `order`), find (`query`), change (`labels`: title, pinned, settings, folder, tags, archived), branch (`before` or `through`, `branch_id`, `is_version`), delete, prompt (the system prompt of that user's queries with these `options`), import (`source`, `origin_id`, `title`, `exchanges` of a conversation of `of_user`), size (the bytes that are stored of the user `key`). `key` is the id of the session or the query. With `of_user` the sessions of other users are hidden. */
@@ -538,7 +539,7 @@ export interface ErrorInfo {
   message: string;
 }
 
-/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. The user was not sure of one that is not `certain`; one that is `added` holds beside the others of its slot. One that is not `confirmed` was found by a model and confirmed by nothing: it is not current, and in no prompt. One that is `questioned` may be changed by an unconfirmed one. `fact_id` names it. `holds_from` and `holds_until` are the days, as 2026-11-27, from and until which it is true, empty if unknown. */
+/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. The user was not sure of one that is not `certain`; one that is `added` holds beside the others of its slot. One that is not `confirmed` was found by a model and confirmed by nothing: it is not current, and in no prompt. One that is `questioned` may be changed by an unconfirmed one. `fact_id` names it. `holds_from` and `holds_until` are the days, as 2026-11-27, from and until which it is true, empty if unknown. `of_health`: it is about health or safety. */
 export interface FactRecord {
   slot: string;
   value: string;
@@ -552,6 +553,7 @@ export interface FactRecord {
   fact_id: number;
   holds_from: string;
   holds_until: string;
+  of_health: boolean;
 }
 
 /** Published by the generator while the model reads its prompt, before it generates: `done` of `total` tokens are read. Only where the model's server reports it, a few times a second at most. */
@@ -914,9 +916,9 @@ export interface MemoryRecalled {
   hits: RecalledEngram[];
 }
 
-/** The request of a tool or a frontend to the memory: search (`query`, `limit`, `not_session`, `not_since`), list (`cursor` or `before`, `limit`, `only` some of them), get, delete, pin, unpin (`engram_id`), notes (the assistant's current ones; `history`: also the others), restore (one of them: `engram_id`), facts (`history`: also those that no longer hold), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), write_fact (one of `edits`: in place of `fact_id`, or a new one), repeated (`of_session`: the engrams elsewhere that had recalled content of it; `engram_id`: those that had recalled that one), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, which are made if it `applies` them, else only checked). A `cursor` is that of the page before. It is not recorded: a user's searches must not outlive the deletion of their results. */
+/** The request of a tool or a frontend to the memory: search (`query`, `limit`, `not_session`, `not_since`), list (`cursor` or `before`, `limit`, `only` some of them), get, delete, pin, unpin (`engram_id`), notes (the assistant's current ones; `history`: also the others), restore (one of them: `engram_id`), facts (`history`: also those that no longer hold), confirm_fact, drop_fact (`fact_id`, of an unconfirmed one), write_fact (one of `edits`: in place of `fact_id`, or a new one), repeated (`of_session`: the engrams elsewhere that had recalled content of it; `engram_id`: those that had recalled that one), export (`cursor`), embed (`texts`), kinds (the score of the question `query` for each tool that it may ask for, and for none: ""), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, which are made if it `applies` them, else only checked). A `cursor` is that of the page before. It is not recorded: a user's searches must not outlive the deletion of their results. */
 export interface MemoryRequest {
-  verb: "search" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "confirm_fact" | "drop_fact" | "write_fact" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
+  verb: "search" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "confirm_fact" | "drop_fact" | "write_fact" | "repeated" | "export" | "embed" | "kinds" | "notes" | "restore" | "entries" | "edit";
   query: string;
   engram_id: string;
   fact_id: number | null;
@@ -949,6 +951,7 @@ export interface MemoryResult {
   pinned: string[];
   left_out: string[];
   vectors: number[][];
+  kinds: Record<string, number>;
   embedded_by: string;
   cursor: string;
   more_before: number | null;

@@ -46,6 +46,37 @@ def test_a_regenerated_answer_is_a_version_and_a_branch_a_conversation(visit: Vi
     expect(row).to_have_count(1)
 
 
+def test_edits_of_edits_are_all_reached_by_arrows_and_by_the_menu(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open()
+    ask(page, "What is 2+1?")
+    answered(page)
+    sessions = [session_of(page)]
+    for number in (2, 3, 4, 5):
+        page.get_by_role("button", name="Edit", exact=True).click()
+        ask(page, f"What is 2+{number}?")
+        expect(page.locator("article.turn [data-answer]")).to_have_text(f"2+{number} = {2 + number}")
+        expect(page.locator(".versions")).to_have_text(f"‹{number}/{number}›")
+        sessions.append(session_of(page))
+    assert len(set(sessions)) == 5
+    page.locator("article.turn").focus()
+    for number in (4, 3, 2, 1):
+        page.keyboard.press("[")
+        expect(page.locator(".versions")).to_have_text(f"‹{number}/5›")
+        expect(page.locator("[data-answer]")).to_have_text(f"2+{number} = {2 + number}")
+        assert session_of(page) == sessions[number - 1]
+    page.get_by_role("button", name="Version 1 of 5: show all").click()
+    expect(page.get_by_role("menuitemradio")).to_contain_text(
+        [f"Version {number} · stand-in" for number in range(1, 6)]
+    )
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-answer]")).to_have_text("2+2 = 4")
+    page.get_by_role("button", name="Next version").click()
+    expect(page.locator("[data-answer]")).to_have_text("2+3 = 5")
+    page.reload()
+    expect(page.locator(".versions")).to_have_text("‹3/5›")
+
+
 def test_the_settings_of_a_conversation_go_with_its_first_question_and_stay(visit: Visit, paged: PagedSystem) -> None:
     page = visit().open()
     page.get_by_role("button", name="How it is answered").click()

@@ -131,24 +131,27 @@ export async function submit() {
   if (!text || draft.files.some((file) => file.state === "sending")) return;
   const incognito = isSecret(from);
   let sessionId = from;
-  if (draft.replaces && from) sessionId = await versionAt(from, draft.replaces);
+  const queryId = fresh("q");
+  if (draft.replaces && from) sessionId = await versionAt(from, draft.replaces, queryId);
   if (draft.replaces && !sessionId) return;
   sessionId ??= fresh("c");
   if (incognito) secrets.add(sessionId);
   const conversation = conversationOf(sessionId);
   if (conversation.after.peek()) await load(conversation);
   if (sessionId !== from && !draft.replaces) conversation.state.value = "ready";
-  ask({ query: text, query_id: fresh("q"), session_id: sessionId, files: draft.files.filter((file) => file.id), incognito, ...answering(from, sessionId) });
+  ask({ query: text, query_id: queryId, session_id: sessionId, files: draft.files.filter((file) => file.id), incognito, ...answering(from, sessionId) });
   changeDraft(from, { text: "", files: [], replaces: null });
   if (sessionId !== from) go(sessionId);
   follow();
 }
 
-/** Another version of a conversation, which begins with the turns before one; null where that failed, as was told. */
-async function versionAt(sessionId, queryId) {
+/** Another version of a conversation, which begins with the turns before one, and goes on with the query `first`; null
+ * where that failed, as was told. */
+async function versionAt(sessionId, queryId, first) {
   try {
     const { session_id: id, branched_from: from, conversation } = await request("POST", `/sessions/${sessionId}/branch`, { before: queryId, version: true });
-    noteBranch({ session_id: id, branched_from: from.session_id, before: from.query_id, version_of: conversation, first: null });
+    noteBranch({ session_id: id, branched_from: from.session_id, before: from.query_id, version_of: conversation, first });
+    conversationOf(id).branches.value = conversationOf(sessionId).branches.peek();
     conversationOf(id).about.value = { ...conversationOf(sessionId).about.peek(), conversation };
     return id;
   } catch (failure) {
@@ -160,10 +163,11 @@ async function versionAt(sessionId, queryId) {
 /** Ask the same question again, as another version of the conversation; with the model that is chosen now. */
 export async function regenerate(turn) {
   const from = turn.session_id;
-  const sessionId = await versionAt(from, turn.query_id);
+  const queryId = fresh("q");
+  const sessionId = await versionAt(from, turn.query_id, queryId);
   if (!sessionId) return;
   if (isSecret(from)) secrets.add(sessionId);
-  ask({ query: turn.query, query_id: fresh("q"), session_id: sessionId, files: turn.attachments, incognito: isSecret(from), ...answering(from, sessionId) });
+  ask({ query: turn.query, query_id: queryId, session_id: sessionId, files: turn.attachments, incognito: isSecret(from), ...answering(from, sessionId) });
   go(sessionId);
   follow();
 }

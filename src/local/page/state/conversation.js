@@ -93,9 +93,14 @@ export function all() {
 export function noteBranch(branch) {
   for (const one of conversations.values()) {
     const known = one.branches.peek();
-    const isOfFamily = one.id === branch.branched_from || known.some((other) => other.branched_from === branch.branched_from);
+    const isOfFamily = one.id === branch.branched_from || known.some((other) => [other.branched_from, other.session_id].includes(branch.branched_from));
     if (isOfFamily && !known.some((other) => other.session_id === branch.session_id)) one.branches.value = [...known, branch];
   }
+}
+
+/** The record may not know yet what was just asked first in a version. */
+function withFirsts(branches, known) {
+  return branches.map((one) => (one.first ? one : { ...one, first: known.find((other) => other.session_id === one.session_id)?.first ?? null }));
 }
 
 export function forget(sessionId) {
@@ -118,7 +123,7 @@ export async function load(conversation, isNew = false) {
     conversation.before.value = page.before ?? null;
     conversation.after.value = null;
     conversation.context.value = session.context ?? null;
-    conversation.branches.value = session.branches ?? [];
+    conversation.branches.value = withFirsts(session.branches ?? [], conversation.branches.peek());
     const { title, model, settings, branched_from, conversation: versionOf } = session;
     conversation.about.value = { title, model, settings, branched_from, conversation: versionOf };
     conversation.trouble.value = null;

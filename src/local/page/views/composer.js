@@ -96,7 +96,7 @@ function useField(text) {
     node.style.height = `${Math.min(node.scrollHeight, innerHeight * TALLEST)}px`;
   }, [text]);
   useEffect(() => {
-    if (!isTouch()) field.current?.focus();
+    if (!isTouch() && !document.activeElement?.closest(".versions")) field.current?.focus(); // who goes through versions stays there
   }, []);
   return field;
 }

@@ -10,7 +10,7 @@ export function Menu({ label, items, children = "…", onOpen = () => {} }) {
   const id = useId();
   useLayoutEffect(() => {
     if (!isOpen) return undefined;
-    root.current.querySelector("[aria-checked=true], [role^=menuitem]")?.focus();
+    (root.current.querySelector("[aria-checked=true]") ?? root.current.querySelector("[role^=menuitem]"))?.focus();
     const outside = (event) => !root.current?.contains(event.target) && open(false);
     addEventListener("pointerdown", outside);
     return () => removeEventListener("pointerdown", outside);

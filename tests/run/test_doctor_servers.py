@@ -285,6 +285,13 @@ async def test_a_provider_that_cannot_look_is_a_warning_if_its_fallback_can() ->
     assert [finding.status for finding in await participants.check_search(config)] == [FAIL, FAIL, FAIL]
 
 
+async def test_that_no_engine_is_chosen_is_a_warning_unless_searxng_is_there() -> None:
+    [unchosen] = await participants.check_search(WebSearchConfig(searxng_url=REFUSED))
+    assert (unchosen.status, unchosen.text) == (WARN, "no search engine is chosen")
+    [wanted] = await participants.check_search(WebSearchConfig(provider="searxng", searxng_url=REFUSED))
+    assert wanted.status is FAIL
+
+
 async def test_canned_results_are_a_warning_and_no_search_at_all_is_fine() -> None:
     assert [f.status for f in await participants.check_search(WebSearchConfig(provider="mock"))] == [WARN]
     assert [f.status for f in await participants.check_search(None)] == [OK]

@@ -61,6 +61,8 @@ async def test_finding_nothing_is_a_result_and_not_being_able_to_look_an_error()
 async def test_it_is_built_from_its_configuration(tmp_path: Path) -> None:
     built = WebSearchTool.build(WebSearchConfig(provider="mock"), Resources(tmp_path))
     assert (await built.run("Norway")).sources
+    assert built.details() == {"provider": "mock"}
+    assert WebSearchTool.build(WebSearchConfig(), Resources(tmp_path)).details() == {"provider": "auto"}
     with pytest.raises(ConfigError, match="askjeeves"):
         WebSearchTool.build(WebSearchConfig(provider="askjeeves"), Resources(tmp_path))
 

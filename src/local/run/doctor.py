@@ -706,11 +706,18 @@ async def check_bundled_model(directory: Path | None = None) -> DoctorFinding:
 
 
 async def check_search(config: WebSearchConfig | None) -> list[DoctorFinding]:
-    """Return one finding for each provider; one that cannot search is only a warning if another can."""
+    """Return one finding for each provider; one that cannot search is only a warning if another can, or if none is
+    chosen yet."""
     if config is None:
         return [ok("search", "web_search is not among the participants")]
+    from local.web.search import AUTO
+
     names = dict.fromkeys([config.provider, *config.fallback_providers])
-    return soften([await _check_provider(name, config) for name in names])
+    findings = soften([await _check_provider(name, config) for name in names])
+    if config.provider != AUTO or findings[0].status is FindingStatus.OK:
+        return findings
+    fix = "choose one on the page, in the settings of web search, or set provider in web_search.yaml"
+    return [warn("search", "no search engine is chosen", fix), *findings[1:]]
 
 
 def soften(findings: Sequence[DoctorFinding]) -> list[DoctorFinding]:
@@ -722,7 +729,7 @@ def soften(findings: Sequence[DoctorFinding]) -> list[DoctorFinding]:
 
 async def _check_provider(provider: str, config: WebSearchConfig) -> DoctorFinding:
     match provider:
-        case "searxng":
+        case "searxng" | "auto":
             return await check_searxng(config.searxng_url)
         case "brave" | "tavily":
             return _check_key(provider, config)

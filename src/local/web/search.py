@@ -684,13 +684,15 @@ def _web_address(url: str) -> str:
 
 # The tool that looks things up on the web.
 
+AUTO = "auto"  # the provider while none is chosen
+
 
 class WebSearchConfig(Settings):
     """The settings in `web_search.yaml`; the comments there explain each key. Environment variables may contain the
     API keys, too.
     """
 
-    provider: str = Field("searxng", json_schema_extra={"enum": ["searxng", "brave", "tavily", "ddgs", "mock"]})
+    provider: str = Field(AUTO, json_schema_extra={"enum": [AUTO, "searxng", "brave", "tavily", "ddgs", "mock"]})
     fallback_providers: tuple[str, ...] = ()
     max_results: int = Field(5, ge=1, le=20)
     timeout_seconds: float = Field(15, gt=0)
@@ -714,14 +716,14 @@ class WebSearchTool(Tool):
     def __init__(self, config: WebSearchConfig, chain: SearchChain) -> None:
         super().__init__(config)
         self._chain = chain
-        self._max_results = config.max_results
+        self._provider, self._max_results = config.provider, config.max_results
         self.timeout_seconds = config.timeout_seconds + 1.0  # the chain's own limit comes first and explains itself
 
     @classmethod
     def build(cls, config: WebSearchConfig, resources: Resources) -> Self:
         """Build the tool with the configured chain of providers."""
         chain = build_chain(
-            provider=config.provider,
+            provider="searxng" if config.provider == AUTO else config.provider,
             fallback_providers=config.fallback_providers,
             searxng_url=config.searxng_url,
             brave_api_key=_value(config.brave_api_key),
@@ -738,6 +740,10 @@ class WebSearchTool(Tool):
             yield
         finally:
             await self._chain.close()
+
+    def details(self) -> dict[str, str]:
+        """Return the chosen provider, "auto" while none is chosen."""
+        return {"provider": self._provider}
 
     async def run(self, query: Annotated[str, "What to search for, in a few words"]) -> ToolOutput:
         """Search, and return the hits, or that nothing was found, or that no provider could search."""

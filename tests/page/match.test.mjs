@@ -31,3 +31,11 @@ test("any letters of any script may be typed", () => {
   assert.deepEqual(best("zür", "Reise nach Zürich", "Berlin"), ["Reise nach Zürich"]);
   assert.deepEqual(best("(*[", "a (*[ b", "c"), ["a (*[ b"]);
 });
+
+test("a thing is found by other words for it, after those whose names answer", () => {
+  const items = [{ title: "Users", words: "invite family" }, { title: "Log", words: "errors" }, { title: "Invited by mail", words: "" }];
+  const found = (typed) => ranked(items, typed, (one) => one.title, 9, (one) => one.words).map(({ item }) => item.title);
+  assert.deepEqual(found("invit"), ["Invited by mail", "Users"]);
+  assert.deepEqual(found("family users"), ["Users"]);
+  assert.deepEqual(found("rors"), []);
+});

@@ -72,6 +72,23 @@ def test_the_palette_finds_commands_conversations_and_participants_and_does_what
     expect(page.locator("dialog")).to_have_count(0)
 
 
+def test_screens_their_parts_and_settings_are_found_by_everyday_words(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open()
+    for words, title, address in (
+        ("dark", "This page: theme and text size", "#/settings"),
+        ("language", "SOUL.md", "#/memory/soul"),
+        ("backup", "Backups", "#/system/backups"),
+        ("invite", "Users", "#/system/users"),
+        ("temperature", "temperature", "#/settings/generator/temperature"),
+    ):
+        open_palette(page)
+        page.keyboard.type(words)
+        option = page.get_by_role("option").filter(has_text=re.compile(f"^{title}")).first
+        expect(option).to_be_visible()
+        option.click()
+        expect(page).to_have_url(re.compile(f"{address}$"))
+
+
 def test_a_first_run_says_that_the_stand_in_answers_and_opens_the_way_to_a_model(
     visit: Visit, paged: PagedSystem
 ) -> None:

@@ -53,13 +53,21 @@ function range(from, length) {
   return Array.from({ length }, (_, index) => from + index);
 }
 
+/** How well other words for a thing, or its name with them, answer; each typed word has to begin one of them. */
+function meant(text, words, typed) {
+  const low = `${text} ${words}`.toLowerCase();
+  const all = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  return words && all.every((word) => beginning(low, word) >= 0) ? { score: 5 * all.length - low.length / 1000, marks: [] } : null;
+}
+
 /** The items that answer to what was typed, the best first: `{item, marks}`. Without anything typed all, as they stand.
- * @template Item @param {Item[]} items @param {string} typed @param {(item: Item) => string} textOf */
-export function ranked(items, typed, textOf, most = 50) {
+ * `wordsOf` are other words by which an item is found.
+ * @template Item @param {Item[]} items @param {string} typed @param {(item: Item) => string} textOf @param {(item: Item) => string} wordsOf */
+export function ranked(items, typed, textOf, most = 50, wordsOf = () => "") {
   if (!typed.trim()) return items.slice(0, most).map((item) => ({ item, marks: [] }));
   const found = [];
   items.forEach((item, index) => {
-    const match = matched(textOf(item), typed);
+    const match = matched(textOf(item), typed) ?? meant(textOf(item), wordsOf(item), typed);
     if (match) found.push({ item, marks: match.marks, score: match.score, index });
   });
   found.sort((one, other) => other.score - one.score || one.index - other.index);

@@ -34,8 +34,6 @@ export const COMMANDS = [
   { id: "import", title: "Import conversations", group: "Conversation", run: () => (dialog.value = { kind: "import" }) },
   { id: "inspector", title: "Open or close the inspector", keys: ["i"], group: "View", when: hasConversation, run: inspector },
   { id: "waterfall", title: "Show where the time went", keys: ["w"], group: "View", when: hasConversation, run: () => inspectTurn(turnInFocus()?.dataset.query, "time") },
-  { id: "facts", title: "Known about you: confirm or drop facts", group: "View", run: () => goToScreen("memory", "facts") },
-  { id: "models", title: "Models: choose or get one", group: "View", when: () => me.peek().owner, run: () => goToScreen("system", "models") },
   { id: "sign-out", title: "Sign out of this browser", group: "View", when: () => signIn.peek() !== null, run: () => leave(false) },
   { id: "sign-out-all", title: "Sign out of all browsers", group: "View", when: () => signIn.peek() !== null, run: () => leave(true) },
   { id: "write", title: "Write", keys: ["c"], group: "Go", run: () => focus("question") },

@@ -7,19 +7,20 @@ import { go } from "./actions.js";
 import { inspect } from "./inspection.js";
 import { askAs } from "./choices.js";
 import { profiles } from "./profiles.js";
-import { goToScreen } from "./screens.js";
-import { restart, settingsNames } from "./system.js";
+import { restart } from "./system.js";
 
-/** @typedef {{key: string, group: string, title: string, detail?: string, keys?: string[], run: () => void}} Item */
+/** @typedef {{key: string, group: string, title: string, detail?: string, words?: string, keys?: string[], run: () => void}} Item */
 
-/** @returns {Item[]} what makes sense now, the likeliest first */
-export function paletteItems() {
-  return [...commands(), ...conversations(), ...kinds(), ...people(), ...settings()];
+/** @param {Item[]} places @returns {Item[]} what makes sense now, the likeliest first */
+export function paletteItems(places) {
+  return [...commands(), ...conversations(), ...kinds(), ...places, ...people()];
 }
+
+const WORDS = { answering: "language temperature style system prompt", incognito: "private secret temporary", import: "chatgpt claude upload", export: "download save", keys: "shortcuts keyboard" };
 
 function commands() {
   const shown = COMMANDS.filter((command) => command.id !== "palette" && (command.when?.() ?? true));
-  return shown.map(({ id, title, keys, group, run }) => ({ key: `command ${id}`, group: group === "Screens" ? group : "Do", title, keys, run }));
+  return shown.map(({ id, title, keys, group, run }) => ({ key: `command ${id}`, group: group === "Screens" ? group : "Do", title, words: WORDS[id], keys, run }));
 }
 
 function conversations() {
@@ -43,8 +44,4 @@ function people() {
     { key: `participant ${name}`, group: "Participants", title: `Participant ${name}`, detail: `${kind}, ${state}`, run: () => inspect({ kind: "participant", name }, "story") },
     { key: `restart ${name}`, group: "Participants", title: `Restart ${name}`, detail: kind, run: () => void restart(name) },
   ]);
-}
-
-function settings() {
-  return settingsNames.value.map((name) => ({ key: `settings ${name}`, group: "Settings", title: `Settings of ${name}`, run: () => goToScreen("settings", name) }));
 }

@@ -3,14 +3,12 @@
 import { signal } from "../html.js";
 import { withPull } from "../core/pulls.js";
 import { request } from "../net/api.js";
-import { me, tell } from "./store.js";
+import { tell } from "./store.js";
 
 /** `{models, current, pulls, note}` as /models says, null before it was read. */
 export const models = signal(null);
 /** What kept them from being read, a sentence or null. */
 export const modelsTrouble = signal(null);
-/** Which settings there are, by name. */
-export const settingsNames = signal([]);
 /** What is being fetched, by the model's name. */
 export const pulls = signal(new Map());
 
@@ -60,12 +58,6 @@ export async function chooseModel(name) {
   models.value = { ...models.peek(), current };
   void loadModels();
   return waits.length > 0;
-}
-
-export async function loadSettingsNames() {
-  if (settingsNames.peek().length || !me.peek().owner) return;
-  const { settings } = await request("GET", "/settings").catch(() => ({ settings: [] })); // the next look may find them
-  settingsNames.value = settings.map((one) => one.name).sort();
 }
 
 const DONE = { start: "started", stop: "stopped", restart: "restarted" };

@@ -6,17 +6,17 @@ import { request } from "../net/api.js";
 import { go } from "../state/actions.js";
 import { paletteItems } from "../state/palette_items.js";
 import { loadProfiles } from "../state/profiles.js";
-import { loadSettingsNames } from "../state/system.js";
 
 const MOST = 40;
-const UNTYPED = { Do: 20, Screens: 20, Conversations: 8, Participants: 0, Settings: 0 };
+const UNTYPED = { Do: 20, Screens: 20, Conversations: 8, Participants: 0 };
 
 export function Palette({ close }) {
   const [text, type] = useState("");
   const [at, move] = useState(0);
   const hits = useHits(text);
-  useEffect(() => void (loadProfiles(), loadSettingsNames()), []);
-  const items = paletteItems();
+  const [places, put] = useState(() => () => []);
+  useEffect(() => void (loadProfiles(), import("../state/palette_places.js").then((file) => (file.loadSettings(), put(() => file.places)), () => {})), []);
+  const items = paletteItems(places());
   const found = useMemo(() => [...shownOf(items, text), ...hits.map((item) => ({ item, marks: [] }))], [text, items.length, hits]);
   const here = Math.min(at, found.length - 1);
   const list = useRef(null);
@@ -42,7 +42,7 @@ export function Palette({ close }) {
 }
 
 function shownOf(items, text) {
-  if (text.trim()) return together(ranked(items, text, (item) => item.title, MOST));
+  if (text.trim()) return together(ranked(items, text, (item) => item.title, MOST, (item) => item.words ?? ""));
   return Object.entries(UNTYPED).flatMap(([group, most]) => items.filter((item) => item.group === group).slice(0, most).map((item) => ({ item, marks: [] })));
 }
 

@@ -89,6 +89,16 @@ def test_screens_their_parts_and_settings_are_found_by_everyday_words(visit: Vis
         expect(page).to_have_url(re.compile(f"{address}$"))
 
 
+def test_an_address_without_a_conversation_says_so(visit: Visit, paged: PagedSystem) -> None:
+    visitor = visit()
+    visitor.expected = lambda trouble: "404" in trouble
+    page = visitor.open("#/c/nosuch")
+    expect(page.get_by_role("alert")).to_contain_text("This conversation does not exist")
+    page.get_by_role("button", name="New conversation").last.click()
+    expect(page.locator("#question")).to_be_focused()
+    assert session_of(page) is None
+
+
 def test_a_first_run_says_that_the_stand_in_answers_and_opens_the_way_to_a_model(
     visit: Visit, paged: PagedSystem
 ) -> None:

@@ -112,7 +112,7 @@ function decoded(text) {
 /** Load a conversation and follow what is open in it. */
 export async function open(conversation) {
   follow();
-  await load(conversation, !sessions.peek().has(conversation.id));
+  await load(conversation);
   follow();
 }
 

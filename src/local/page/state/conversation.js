@@ -108,7 +108,7 @@ export function forget(sessionId) {
 }
 
 /** Load the latest turns. Leaves `state` and `trouble`; raises nothing. */
-export async function load(conversation, isNew = false) {
+export async function load(conversation) {
   if (conversation.state.peek() === "loading") return;
   if (!isId(conversation.id)) {
     conversation.trouble.value = { kind: "not_found" };
@@ -129,7 +129,7 @@ export async function load(conversation, isNew = false) {
     conversation.trouble.value = null;
     conversation.state.value = "ready";
   } catch (failure) {
-    const isUnknown = failure.kind === "not_found" && (isNew || conversation.order.value.length);
+    const isUnknown = failure.kind === "not_found" && conversation.order.value.length > 0; // it is asked first just now
     conversation.trouble.value = isUnknown ? null : failure;
     conversation.state.value = isUnknown ? "ready" : "failed";
   }

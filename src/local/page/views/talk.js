@@ -61,6 +61,6 @@ function Trouble({ conversation }) {
   return html`<div class="scroll" data-state="failed"><section class="fault" role="alert">
     <b>${isGone ? "This conversation does not exist" : "This conversation could not be read"}</b>
     <p>${isGone ? "It was deleted, or the address is wrong." : failure?.message}</p>
-    ${isGone ? null : html`<button type="button" onClick=${() => void load(conversation)}>Try again</button>`}
+    <button type="button" onClick=${() => (isGone ? begin(false) : void load(conversation))}>${isGone ? "New conversation" : "Try again"}</button>
   </section></div>`;
 }

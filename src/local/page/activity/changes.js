@@ -7,6 +7,7 @@ import { counted, moment } from "../core/words.js";
 import { request } from "../net/api.js";
 import { ConfirmButton } from "../parts/confirm.js";
 import "../parts/detail.js"; // for its style
+import { Example } from "../parts/example.js";
 import { Button, Field } from "../parts/field.js";
 import { Empty, Loading, Trouble } from "../parts/notes.js";
 import { useLive } from "../parts/live.js";
@@ -30,7 +31,7 @@ export function FileChanges() {
   return html`<p class="help">What tools have made, changed or deleted in the workspace${data ? html` <code>${data.workspace}</code>` : null}. Undo brings the files back as they were; it is refused where a file was changed again since.</p>
     <p role="status">${said}</p>
     ${trouble ? html`<${Trouble} text="The changes could not be read." failure=${trouble} act=${reload} />` : null}
-    ${queries.length ? html`<${OfADay} undo=${undo} /><ul class="things">${queries.map((one) => html`<${OfQuery} key=${one.queryId} query=${one} undo=${undo} />`)}</ul>` : data ? html`<${Empty}>No file was changed. A model changes files with its tools, such as write_file, after you have allowed it.</${Empty}>` : trouble ? null : html`<${Loading} />`}
+    ${queries.length ? html`<${OfADay} undo=${undo} /><ul class="things">${queries.map((one) => html`<${OfQuery} key=${one.queryId} query=${one} undo=${undo} />`)}</ul>` : data ? html`<${Empty}>No file was changed yet: tools change files after you have allowed it.<${Example} ask="Write a packing list for Oslo to packing.md" /></${Empty}>` : trouble ? null : html`<${Loading} />`}
     ${data && data.changes.length >= most && most < 1000 ? html`<p class="more-messages"><${Button} act=${() => show(Math.min(1000, most + STEP))}>Earlier</${Button}></p>` : null}`;
 }
 

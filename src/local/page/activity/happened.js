@@ -2,6 +2,7 @@
 
 import { html, useEffect, useState } from "../html.js";
 import { moment } from "../core/words.js";
+import { Example } from "../parts/example.js";
 import { Button } from "../parts/field.js";
 import { Empty, Loading, Trouble } from "../parts/notes.js";
 import { Table } from "../parts/table.js";
@@ -44,6 +45,6 @@ export function Happened() {
       ${me.value.owner ? html`<${Participants} at=${wanted.participant} choose=${(participant) => want({ ...wanted, participant })} />` : null}<span class="push"></span><${Button} act=${() => load(null)}>Reload</${Button}></div>
     ${failure ? html`<${Trouble} text="The activity could not be read." failure=${failure} act=${() => void load(null)} />` : null}
     ${page.rows?.length ? html`<${Table} label="Activity" columns=${COLUMNS} rows=${page.rows} keyOf=${(row) => row.number} />` : null}
-    ${page.rows && !page.rows.length ? html`<${Empty}>${Object.values(wanted).some(Boolean) ? "Nothing of this kind has happened." : "Nothing has happened yet. A question in Chat will be the first line here."}</${Empty}>` : page.rows || failure ? null : html`<${Loading} />`}
+    ${page.rows && !page.rows.length ? html`<${Empty}>${Object.values(wanted).some(Boolean) ? "Nothing of this kind has happened." : html`Nothing has happened yet.<${Example} ask="What is the capital of France?" />`}</${Empty}>` : page.rows || failure ? null : html`<${Loading} />`}
     ${page.before ? html`<p class="more-messages"><${Button} act=${earlier}>Earlier</${Button}></p>` : null}`;
 }

@@ -2,6 +2,7 @@
 
 import { html, useEffect, useState } from "../html.js";
 import { counted, duration, moment } from "../core/words.js";
+import { Example } from "../parts/example.js";
 import { Button } from "../parts/field.js";
 import { Empty, Loading, Trouble } from "../parts/notes.js";
 import { Table } from "../parts/table.js";
@@ -62,6 +63,6 @@ export function Questions() {
       <${Sessions} at=${wanted.session} choose=${(session) => want({ ...wanted, session })} /><span class="push"></span><${Button} act=${() => load(null)}>Reload</${Button}></div>
     ${failure ? html`<${Trouble} text="The questions could not be read." failure=${failure} act=${() => void load(null)} />` : null}
     ${page.rows?.length ? html`<${Table} label="Questions" columns=${COLUMNS} rows=${page.rows} keyOf=${(row) => row.query_id} />` : null}
-    ${page.rows && !page.rows.length ? html`<${Empty}>${page.before ? "None of the latest questions matches." : isFiltered ? "No question matches." : "Nothing was asked yet. A question in Chat will be the first line here."}</${Empty}>` : page.rows || failure ? null : html`<${Loading} />`}
+    ${page.rows && !page.rows.length ? html`<${Empty}>${page.before ? "None of the latest questions matches." : isFiltered ? "No question matches." : html`Nothing was asked yet.<${Example} ask="What is the capital of France?" />`}</${Empty}>` : page.rows || failure ? null : html`<${Loading} />`}
     ${page.before ? html`<p class="more-messages"><${Button} act=${earlier}>Earlier</${Button}></p>` : null}`;
 }

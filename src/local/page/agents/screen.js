@@ -3,6 +3,7 @@
 import { html, useState } from "../html.js";
 import { byQuestion, countBelow, isOpen } from "../core/agent_tree.js";
 import { counted, figure, moment } from "../core/words.js";
+import { Example } from "../parts/example.js";
 import { Button } from "../parts/field.js";
 import { useLive } from "../parts/live.js";
 import { Empty, Loading, Trouble } from "../parts/notes.js";
@@ -42,7 +43,7 @@ function Agents() {
   return html`${trouble ? html`<${Trouble} text="The agents could not be read." failure=${trouble} act=${reload} />` : null}
     ${questions.slice(0, most).map((one) => html`<${Question} key=${one.query_id} of=${one} reload=${reload} />`)}
     ${questions.length > most ? html`<${Button} act=${() => show(most + MOST)}>Show ${Math.min(MOST, questions.length - most)} more questions</${Button}>` : null}
-    ${data ? (questions.length ? null : html`<${Empty}>No agent was made in the last 30 days. A model makes some when a question has parts that can be worked on side by side, such as “Compare these four articles”.</${Empty}>`) : trouble ? null : html`<${Loading} />`}
+    ${data ? (questions.length ? null : html`<${Empty}>No agent has worked in the last 30 days: a model makes some when parts of a question can be worked on side by side.<${Example} ask="Compare Oslo, Bergen and Tromsø in March, with an agent for each" /></${Empty}>`) : trouble ? null : html`<${Loading} />`}
     <div class="deeds"><${Button} act=${reload}>Reload</${Button}></div>`;
 }
 

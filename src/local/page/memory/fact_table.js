@@ -2,6 +2,7 @@
 
 import { html, useState } from "../html.js";
 import { counted } from "../core/words.js";
+import { Example } from "../parts/example.js";
 import { Empty, Loading, Trouble } from "../parts/notes.js";
 import { useResource } from "../parts/resource.js";
 import { FactForm, FactRows } from "./fact_rows.js";
@@ -26,7 +27,7 @@ export function FactTable() {
     ${trouble ? html`<${Trouble} text="The facts could not be read again." failure=${trouble} act=${reload} />` : null}
     ${!data ? html`<${Loading} />` : null}
     ${waiting.length ? html`<h2>Waiting for you</h2><p>A model found these in what you said. No model is told them until you confirm them.</p><${FactRows} facts=${waiting} reload=${reload} label="Unconfirmed facts" />` : null}
-    ${facts.length ? html`<h2>${isWhole ? "Known, with the history" : "Known"}</h2><${FactRows} facts=${facts} reload=${reload} label="Facts" />` : data && !waiting.length ? html`<${Empty}>No fact is known yet. State one in a conversation, such as “I take my coffee black”, or add one here.</${Empty}>` : null}
+    ${facts.length ? html`<h2>${isWhole ? "Known, with the history" : "Known"}</h2><${FactRows} facts=${facts} reload=${reload} label="Facts" />` : data && !waiting.length ? html`<${Empty}>No fact is known yet: state one in a conversation, or add one here.<${Example} ask="I take my coffee black." /></${Empty}>` : null}
     ${data?.told?.length ? html`<${Told} known=${data} />` : null}</div>`;
 }
 

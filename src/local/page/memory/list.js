@@ -4,6 +4,7 @@ import { html, useEffect, useMemo, useState } from "../html.js";
 import { lineOf, longestPart, merged, originOf, outdatedIn, ratingOf } from "../core/memory.js";
 import { ago, counted, moment } from "../core/words.js";
 import { request } from "../net/api.js";
+import { Example } from "../parts/example.js";
 import { Button } from "../parts/field.js";
 import { Empty, Loading, Trouble } from "../parts/notes.js";
 import { useResource } from "../parts/resource.js";
@@ -72,7 +73,7 @@ function Latest({ only }) {
   if (trouble && !page) return html`<${Trouble} text="The memory could not be read." failure=${trouble} act=${reload} />`;
   if (!page) return html`<${Loading} />`;
   if (!page.rows.length && only) return html`<${Empty}>No exchange matches.</${Empty}>`;
-  if (!page.rows.length) return html`<${Empty}>Nothing is remembered yet. Every question and its answer will be here, unless the conversation is incognito.</${Empty}>`;
+  if (!page.rows.length) return html`<${Empty}>Nothing is remembered yet: every question and its answer will be here, unless the conversation is incognito.<${Example} ask="I take my coffee black." /></${Empty}>`;
   const earlier = () =>
     request("GET", `/memory?limit=${PAGE}${some}&cursor=${encodeURIComponent(page.cursor)}`).then(({ engrams, cursor }) => (fail(null), put({ rows: [...page.rows, ...engrams], cursor }), (spoken.value = `${counted(engrams.length, "earlier exchange")}`)), fail);
   const change = (id, change) => put((before) => ({ ...before, rows: before.rows.flatMap((row) => (row.engram_id !== id ? [row] : change ? [{ ...row, ...change }] : [])) }));

@@ -4,6 +4,7 @@ import { html, useState } from "../html.js";
 import { lineOf } from "../core/memory.js";
 import { ago, moment } from "../core/words.js";
 import { request } from "../net/api.js";
+import { Example } from "../parts/example.js";
 import { Button } from "../parts/field.js";
 import { Empty, Loading, Trouble } from "../parts/notes.js";
 import { useResource } from "../parts/resource.js";
@@ -30,5 +31,5 @@ export function NoteTable() {
     ${failure ? html`<${Trouble} text="The note was not restored." failure=${failure} label="Reload" act=${() => (fail(null), reload())} />` : null}
     ${trouble ? html`<${Trouble} text="The notes could not be read again." failure=${trouble} act=${reload} />` : null}
     ${!data ? html`<${Loading} />` : data.notes.length ? html`<${Table} label="Notes" columns=${columns} rows=${data.notes} keyOf=${(note) => note.engram_id} />
-      <p class="more-rows"><small>The words of a note are changed in <a href=${addressOf("memory", "file")}>MEMORY.md</a>.</small></p>` : html`<${Empty}>Nothing is noted. The assistant writes down what is worth keeping, and dreams do; say “note that …” in a conversation, or add a line under “Notes” in <a href=${addressOf("memory", "file")}>MEMORY.md</a>.</${Empty}>`}`;
+      <p class="more-rows"><small>The words of a note are changed in <a href=${addressOf("memory", "file")}>MEMORY.md</a>.</small></p>` : html`<${Empty}>Nothing is noted yet: the assistant writes down what is worth keeping.<${Example} ask="Note that Lina has the spare key." /></${Empty}>`}`;
 }

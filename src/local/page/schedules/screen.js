@@ -2,6 +2,7 @@
 
 import { html, useState } from "../html.js";
 import { scheduleWords } from "../core/schedule_words.js";
+import { Example } from "../parts/example.js";
 import { Button } from "../parts/field.js";
 import { useLive } from "../parts/live.js";
 import { Empty, Loading, Trouble } from "../parts/notes.js";
@@ -45,5 +46,5 @@ function Jobs() {
     ${trouble ? html`<${Trouble} text="The jobs could not be read." failure=${trouble} act=${reload} />` : null}
     ${failure ? html`<${Trouble} text="The job was not changed." failure=${failure} label="Close" act=${() => fail(null)} />` : null}
     ${data?.jobs.length ? html`<${Table} label="Jobs" columns=${columns} rows=${data.jobs} keyOf=${(row) => row.job_id} />` : null}
-    ${data && !data.jobs.length ? html`<${Empty}>There is no job yet. Choose “New schedule”, or ask in a conversation: “Every morning at 8, tell me what is new about …”.</${Empty}>` : data || trouble ? null : html`<${Loading} />`}`;
+    ${data && !data.jobs.length ? html`<${Empty}>There is no job yet: a job asks its question at set times.<${Example} ask="Every morning at 8, tell me what is new in space flight." /></${Empty}>` : data || trouble ? null : html`<${Loading} />`}`;
 }

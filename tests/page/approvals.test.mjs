@@ -26,7 +26,7 @@ test("what a program asks that calls a tool by itself is shown in every conversa
   assert.deepEqual(waitingIn(known, "other", 20).map((one) => one.call_id), ["c1"]);
   assert.equal(heading(asked), "A program that calls itself “editor”: write_file wants to change a file, which can be undone");
   assert.deepEqual(choicesFor(asked).map(([decision]) => decision), ["allow", "deny"]);
-  assert.deepEqual(choicesFor(request()).map(([decision]) => decision), ["allow", "allow_session", "deny"]);
+  assert.deepEqual(choicesFor(request()).map(([decision]) => decision), ["allow", "deny", "allow_session"]);
 });
 
 test("whether a folder is trusted is a question of its own, not to be answered for one conversation", () => {

@@ -128,7 +128,7 @@ DENIES: Final[dict[Mode, str]] = {
 _CERTAINTY: Final[dict[Safety, str]] = {
     "L0": "It only reads.",
     "L1": "What it changes can be undone.",
-    "L2": "What it does may not be undone.",
+    "L2": "What it does cannot be undone.",
 }
 
 

@@ -4,10 +4,10 @@ import { html, useId } from "../html.js";
 import { participants, sessions } from "../state/store.js";
 
 /** @type {[string, string][]} */
-export const KINDS_OF_ACTS = [["", "everything"], ["query", "questions"], ["call", "tool calls"], ["approval", "approvals"], ["undo", "changes taken back"], ["job", "jobs"], ["run", "runs of jobs"], ["goal", "goals"], ["deletion", "deletions"]];
+export const KINDS_OF_ACTS = [["", "everything"], ["query", "questions"], ["call", "tool calls"], ["approval", "approvals"], ["undo", "undone changes"], ["job", "jobs"], ["run", "runs of jobs"], ["goal", "goals"], ["deletion", "deletions"]];
 
 /** One of a kind, in a word. @type {Record<string, string>} */
-export const ACT = { query: "question", call: "tool call", undo: "taken back", run: "run of a job" };
+export const ACT = { query: "question", call: "tool call", undo: "undone", run: "run of a job" };
 
 /** @type {[string, string][]} */
 export const KINDS_OF_MESSAGES = [

@@ -7,7 +7,7 @@
  *   root_session_id?: string, client?: string, user_id?: string, owner_decides?: boolean}} Approval
  */
 
-export const CHOICES = Object.freeze({ allow: "Allow once", allow_session: "In this conversation", deny: "Deny" });
+export const CHOICES = Object.freeze({ allow: "Allow once", deny: "Deny", allow_session: "In this conversation" });
 
 /** The answers that there are to a question: the call of a program is of no conversation, and only the owner allows what
  * others ask. @param {any} approval @param {boolean} [isOwner] @returns {[string, string][]} */

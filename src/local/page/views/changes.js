@@ -1,4 +1,4 @@
-/** What a call has changed in the workspace: shown as a diff, and taken back. */
+/** What a call has changed in the workspace: shown as a diff, and undone. */
 
 import { html, useState } from "../html.js";
 import { request } from "../net/api.js";

@@ -45,6 +45,7 @@ async def test_no_grade_waits_for_the_test_which_runs_once_when_nobody_asks_anyt
     calls = await is_tested(critics, served, monkeypatch)
     assert {asked.options["temperature"] for asked in critics.model.asked} == {0.0}
     assert served.participant.details()["self_test"].startswith("passed: 20 of 20 right")
+    assert "grading_off" not in served.participant.details()
     await served.kill()
     critics.model.will_say(GRADE)
     await critics.serve("generic-json", tmp_path)
@@ -72,6 +73,7 @@ async def test_the_grades_of_a_judge_that_fails_are_not_asked_for(
     assert (compared.winner, compared.status) == (None, "judge_unfit")
     assert len(critics.model.asked) == asked
     assert served.participant.metrics()["judgements_without_fit_judge"] == 4
+    assert served.participant.details()["grading_off"].startswith("judge failed")
 
 
 async def is_tested(

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from local.cli.temporary_system import write_settings
+from local.core.self_test_file import SelfTestFile
+from local.critic import self_test
 from tests.page.conftest import PagedSystem
 from tests.page.test_access import violations
 from tests.page.test_activity_screen import searches
 from tests.page.test_chat import Visit, answered, ask, session_of
 from tests.page.test_screens import overflow, shown
+from tests.warm.warm_system import WarmSystem
 
 HOSTILE = '<img src=x onerror=pwned()>"><script>pwned()</script>'
 
@@ -93,7 +101,9 @@ def compared(query_id: str) -> dict[str, Any]:
         "judge": "m", "self_judged": False,
     }  # fmt: skip
     header = {"id": "e", "subject": "pairwise.result", "sender": "critic", "sent_at": 1.0, "seq": 9, "session_id": "s"}
-    return {"entries": [{**header, "payload": verdict}], "before": None, "after": 9}
+    asked = {"query_id": query_id, "query": "What is 2+2?"}
+    received = {**header, "id": "a", "subject": "query.received", "payload": asked}
+    return {"entries": [{**header, "payload": verdict}, received], "before": None, "after": 9}
 
 
 def test_two_answers_are_compared_blind_until_the_vote(visit: Visit, paged: PagedSystem) -> None:
@@ -103,8 +113,9 @@ def test_two_answers_are_compared_blind_until_the_vote(visit: Visit, paged: Page
     page.route("**/journal?*", lambda route: route.fulfill(json=compared("q")))
     page.route("**/query/q/respondents", lambda route: route.fulfill(json={"query_id": "q", "respondents": answers}))
     page.evaluate("location.hash = '#/participants/critic/compare'")
-    page.get_by_role("link", name="Comparison of").click()
+    page.get_by_role("link", name="What is 2+2?").click()
     pair = page.locator(".pair")
+    expect(page.locator(".asked-of")).to_have_text("What is 2+2?")
     expect(pair).to_contain_text("Four.")
     expect(pair).not_to_contain_text("amber")
     expect(page.locator(".screen")).not_to_contain_text("is better.")
@@ -114,3 +125,44 @@ def test_two_answers_are_compared_blind_until_the_vote(visit: Visit, paged: Page
     expect(page.locator(".verdict")).to_have_text("The critic: A is better. You: equally good.")
     expect(page.locator(".compare-head")).to_contain_text("0 of 1 blind comparison")
     assert violations(page) == []
+
+
+@pytest.fixture
+def unfit(model_server: str, tmp_path: Path) -> Iterator[WarmSystem]:
+    """A new system, whose judge has failed its self-test."""
+    settings = {
+        "system": {"backend": "ollama", "ollama_url": model_server},
+        "arbiter": {"quiet_seconds": 0},
+    }
+    failed = self_test.SelfTestResult(passed=0, asked=5, items=20, mean_difference=0.0)
+    key = ("gemma4:12b", "GenericJson", self_test.DIGEST)
+    SelfTestFile(tmp_path / "data", "judge", key).write(asdict(failed))
+    with WarmSystem(tmp_path / "data", config_dir=write_settings(tmp_path / "config", settings)) as system:
+        yield system
+
+
+def test_grading_that_is_off_is_one_note_and_no_row_of_judgements(unfit: WarmSystem, visit: Visit) -> None:
+    page = visit(unfit.api_url).open()
+    ask(page, "What is 2+2?")
+    page.get_by_role("button", name="Choose a search engine").click()
+    form = page.get_by_role("form", name="Set up web search")
+    expect(form.get_by_label("Search engine")).to_have_value("auto")
+    expect(form.get_by_role("button", name="Try a search")).to_be_disabled()
+    form.get_by_label("Search engine").select_option("searxng")
+    expect(form.get_by_label("Address of SearXNG")).to_have_value("http://localhost:8888")
+    page.get_by_role("button", name="Close this note").click()
+    page.go_back()
+    note = page.locator("[data-state=grading]")
+    expect(note).to_contain_text("Grading is off, because gemma4:12b failed")
+    page.get_by_role("button", name="Why").click()
+    page.get_by_role("tab", name="Story").click()
+    expect(page.locator(".story")).to_contain_text("The answer was complete")
+    expect(page.locator(".story")).not_to_contain_text("critic")
+    page.evaluate("location.hash = '#/participants/critic/judgements'")
+    expect(page.locator(".empty")).to_contain_text("Grading is off.")
+    expect(page.get_by_role("table", name="Judgements")).to_have_count(0)
+    fits(page)
+    note.get_by_role("button", name="Choose another judge").click()
+    expect(page.locator("#setting-model")).to_be_focused()
+    note.get_by_role("button", name="Close this note").click()
+    expect(note).to_have_count(0)

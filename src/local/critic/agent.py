@@ -390,13 +390,18 @@ class CriticAgent(Participant):
         }
 
     def details(self) -> dict[str, str]:
-        """Return the judge, its judgements (frontends wait for these), its reliability since the start, and its
-        present problem.
+        """Return the judge, its judgements (frontends wait for these), its reliability since the start, why its
+        grades do not count (`grading_off`), and its present problem.
         """
         shares = {name: f"{share:.0%}" for name, share in self._grader.figures.shares().items() if share is not None}
         told = {"model": self._judge.name, "judges": self._settings.judges, **shares}
         tested = None if self._fitness is None else self._fitness.known
-        more = {"self_test": tested.in_words() if tested else "", "problem": self._judge.problem}
+        is_off = tested is not None and not tested.is_fit
+        more = {
+            "self_test": tested.in_words() if tested else "",
+            "grading_off": f"{self._judge.name} failed the self-test of judges" if is_off else "",
+            "problem": self._judge.problem,
+        }
         return {**told, **{name: text for name, text in more.items() if text}}
 
     @on(ResponseGeneration, durable=CONSUMER, concurrency=ANSWERS_AT_ONCE, lane_width=ANSWERS_AT_ONCE)

@@ -17,6 +17,11 @@ export function judgementsIn(entries) {
   return found;
 }
 
+/** The question of each query among the entries. @param {any[]} entries */
+export function questionsIn(entries) {
+  return new Map(entries.filter(({ subject, payload }) => subject === "query.received" && payload).map(({ payload }) => [payload.query_id, payload.query]));
+}
+
 /** The user's present ratings by the answer: 1, -1 or null. @param {any[]} entries the latest first */
 export function ratingsIn(entries) {
   const found = new Map();
@@ -52,7 +57,7 @@ export function agreementInWords({ agreed, differed, undecided }) {
 export function verdictOf({ winner, status, order_consistent: isConsistent }) {
   if (winner === "tie") return isConsistent === false ? "a tie: the order of the two changed the judge's mind" : "a tie";
   if (winner) return `${winner} is better`;
-  return { unparsed: "the judge's reply could not be read", failed: "the judge could not be asked", skipped: "not compared: too many answers waited", judge_unfit: "not compared: the judge has failed its self-test" }[status] ?? "no verdict";
+  return { unparsed: "the judge's reply could not be read", failed: "the judge could not be asked", skipped: "not compared: too many answers waited", judge_unfit: "not compared" }[status] ?? "no verdict";
 }
 
 /** How often blind votes and verdicts were the same. @param {Record<string, {vote: string, winner: string | null}>} votes by query */

@@ -150,7 +150,7 @@ function judgements(turn, trace, after) {
   const at = (subject) => after(envelopesOf(trace, subject)[0]?.sent_at ?? null);
   const found = [];
   if (critique?.score) found.push({ key: "critique", at: at("critique.result"), kind: "critic", text: `The critic graded the answer ${critique.score} of 5${critique.self_judged ? ", by the same model that answered" : ""}.`, more: critique.feedback ?? "" });
-  else if (critique) found.push({ key: "critique", at: at("critique.result"), kind: "critic", text: "The critic gave no grade.", more: critique.feedback || critique.status });
+  else if (critique && critique.status !== "judge_unfit") found.push({ key: "critique", at: at("critique.result"), kind: "critic", text: "The critic gave no grade.", more: critique.feedback || critique.status });
   if (pairwise?.winner) found.push({ key: "pairwise", at: at("pairwise.result"), kind: "critic", text: pairwise.winner === "tie" ? "The second model's answer was as good." : `The ${pairwise.winner === "A" ? "first" : "second"} model's answer was the better one.`, more: pairwise.feedback ?? "" });
   if (rating) found.push({ key: "rating", at: at("user.feedback"), kind: "critic", text: `You rated the answer ${rating > 0 ? "good" : "bad"}.` });
   return found;

@@ -4,6 +4,7 @@ import { html, useEffect, useState } from "../html.js";
 import { agreement, agreementInWords, judgementsIn, ratingsIn, verdictOf } from "../core/judgements.js";
 import { moment } from "../core/words.js";
 import { request } from "../net/api.js";
+import { Example } from "../parts/example.js";
 import { Button } from "../parts/field.js";
 import { Empty, Loading, Trouble } from "../parts/notes.js";
 import { Table } from "../parts/table.js";
@@ -14,7 +15,7 @@ import { now } from "../state/store.js";
 const SUBJECTS = ["critique.result", "pairwise.result", "user.feedback"];
 const PAGE = 100;
 const SOON_MS = 400; // what comes together is read together
-const WORDS = { unparsed: "the judge's reply could not be read", failed: "the judge could not be asked", skipped: "too many answers waited", judge_unfit: "the judge has failed its self-test" };
+const WORDS = { unparsed: "the judge's reply could not be read", failed: "the judge could not be asked", skipped: "too many answers waited" };
 
 /** Entries of the journal with their payloads, the latest first, and how to get earlier ones; read again when new ones pass. */
 export function useJudgements(subjects = SUBJECTS) {
@@ -40,9 +41,9 @@ export function useJudgements(subjects = SUBJECTS) {
 /** @param {{row: any}} given the critic, as it says how it is; nothing where it does not run */
 export function Judgements({ row }) {
   const { entries, before, trouble, load, earlier } = useJudgements();
-  const found = judgementsIn(entries ?? []);
+  const found = judgementsIn(entries ?? []).filter((one) => one.status !== "judge_unfit");
   const ratings = ratingsIn(entries ?? []);
-  const { model, self_test: tested, problem } = row?.details ?? {};
+  const { model, self_test: tested, grading_off: isOff, problem } = row?.details ?? {};
   const columns = [
     { id: "at", title: "When", value: (one) => one.at, show: (one) => html`<a href=${["#", "c", ...[one.sessionId, one.query_id].filter(Boolean).map(encodeURIComponent)].join("/")} title="Open the answer">${moment(one.at, now.value)}</a>` },
     { id: "kind", title: "Of", value: (one) => (one.kind === "grade" ? `answer ${one.respondent_id ?? "A"}` : "A and B") },
@@ -56,7 +57,7 @@ export function Judgements({ row }) {
       ${problem ? html`<dt>problem</dt><dd class="bad">${problem}</dd>` : null}
       ${entries ? html`<dt>agreement</dt><dd>${agreementInWords(agreement(found, ratings))}</dd>` : null}</dl>
     ${trouble ? html`<${Trouble} text="The judgements could not be read." failure=${trouble} act=${load} />` : null}
-    ${found.length ? html`<${Table} label="Judgements" columns=${columns} rows=${found} keyOf=${(one) => one.key} />` : entries ? html`<${Empty}>No answer was graded yet. The critic grades each answer shortly after it is there.</${Empty}>` : trouble ? null : html`<${Loading} />`}
+    ${found.length ? html`<${Table} label="Judgements" columns=${columns} rows=${found} keyOf=${(one) => one.key} />` : entries ? html`<${Empty}>${isOff ? html`Grading is off. <a href=${addressOf("settings", "critic", "model")}>Choose another judge</a>` : html`No answer was graded yet: the critic grades each shortly after it is complete.<${Example} ask="What is the capital of France?" />`}</${Empty}>` : trouble ? null : html`<${Loading} />`}
     ${before ? html`<p class="more-messages"><${Button} act=${earlier}>Earlier judgements</${Button}></p>` : null}`;
 }
 

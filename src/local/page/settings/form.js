@@ -128,5 +128,6 @@ function Area({ id, value, isWrong, change }) {
 }
 
 function Line({ id, field, value, isWrong, change }) {
-  return html`<input type=${field.isSecret ? "password" : "text"} inputmode=${field.kind === "number" ? "decimal" : null} id=${id} autocomplete="off" spellcheck="false" aria-invalid=${isWrong} aria-describedby=${`${id}-note`} placeholder=${field.isNullable ? "none" : ""} value=${value} onInput=${(event) => change(event.target.value)} />`;
+  const models = useResource(field.name === "model" ? "/models" : null).data?.models ?? [];
+  return html`${models.length ? html`<datalist id=${`${id}-known`}>${models.map((one) => html`<option key=${one.id ?? one.name} value=${one.id ?? one.name} />`)}</datalist>` : null}<input type=${field.isSecret ? "password" : "text"} list=${models.length ? `${id}-known` : null} inputmode=${field.kind === "number" ? "decimal" : null} id=${id} autocomplete="off" spellcheck="false" aria-invalid=${isWrong} aria-describedby=${`${id}-note`} placeholder=${field.isNullable ? "none" : ""} value=${value} onInput=${(event) => change(event.target.value)} />`;
 }

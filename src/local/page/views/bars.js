@@ -4,7 +4,7 @@ import { html } from "../html.js";
 import { moment } from "../core/words.js";
 import { isOutdated, notices, now, offlineSince } from "../state/store.js";
 import { SignInBar } from "./token_form.js";
-import { StandInNote } from "./stand_in_note.js";
+import { SetUpNote } from "./set_up_note.js";
 import { SystemNote } from "./system_note.js";
 
 export function Bars() {
@@ -17,7 +17,7 @@ export function Bars() {
       ? html`<p class="bar-note" role="status"><b>LoCAL2 was updated.</b> <button type="button" onClick=${() => location.reload()}>Load the new page</button></p>`
       : null}
     <${SystemNote} />
-    <${StandInNote} />
+    <${SetUpNote} />
     ${notices.value.map((notice) => html`<${Notice} key=${notice.id} notice=${notice} />`)}
   </div>`;
 }

@@ -70,6 +70,8 @@ def not_anns(verb: str) -> dict[str, Any]:
 ROUTES = {
     "GET /": Row(Access.ANYBODY, "/", told=200),
     "GET /favicon.ico": Row(Access.ANYBODY, "/favicon.ico", told=200),
+    "GET /apple-touch-icon.png": Row(Access.ANYBODY, "/apple-touch-icon.png", told=200),
+    "GET /worker.js": Row(Access.ANYBODY, "/worker.js", told=200),
     "GET /manifest.webmanifest": Row(Access.ANYBODY, "/manifest.webmanifest", told=200),
     "GET /app/{digest}/{path:path}": Row(Access.ANYBODY, "/app/0/main.js"),
     "GET /openapi.json": Row(Access.USERS, "/openapi.json", told=200),

@@ -53,6 +53,25 @@ def test_a_page_that_is_loaded_again_at_any_point_of_an_answer_shows_it_once_and
     assert shown(page) == as_text(page, paged, session)
 
 
+def test_a_page_that_was_visited_opens_without_a_connection(visit: Visit, paged: PagedSystem) -> None:
+    browser = visit().context.browser
+    assert browser is not None
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{paged.url}/")
+        page.evaluate("navigator.serviceWorker.ready.then(() => null)")
+        for _ in range(2):
+            expect(page.locator(".sessions[data-state=ready]")).to_be_attached()
+            page.reload()
+        kept = page.evaluate(
+            "caches.open('local2.page').then((all) => all.keys()).then((all) => all.map(({url}) => url))"
+        )
+        assert all("/app/" in url or url == f"{paged.url}/" for url in kept), "nothing of a user's is kept"
+        context.set_offline(True)
+        page.reload()
+        expect(page.locator("[data-state=offline]")).to_be_visible()
+
+
 def test_a_question_that_was_sent_while_nobody_answered_is_asked_once_when_somebody_does(
     visit: Visit, paged: PagedSystem
 ) -> None:

@@ -401,9 +401,10 @@ CONTENT_SECURITY_POLICY = "; ".join([
     "form-action 'none'",
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
+    "trusted-types worker",
 ])  # fmt: skip
-"""No string becomes HTML or a script, nothing is asked of another host, and nobody frames the page."""
+"""No string becomes HTML or a script, nothing is asked of another host, and nobody frames the page. The one policy,
+`worker`, can make nothing but the address of the service worker."""
 
 PREVIEW = "preview.html"
 
@@ -440,7 +441,9 @@ def add_page_routes(routes: APIRouter) -> None:
     page = _Page()
     routes.add_api_route("/", page.index, methods=["GET"])
     routes.add_api_route("/favicon.ico", page.icon, methods=["GET"])
+    routes.add_api_route("/apple-touch-icon.png", page.touch_icon, methods=["GET"])
     routes.add_api_route("/manifest.webmanifest", page.manifest, methods=["GET"])
+    routes.add_api_route("/worker.js", page.worker, methods=["GET"])
     routes.add_api_route(FILES_PATH + "/{digest}/{path:path}", page.file, methods=["GET"])
 
 
@@ -454,6 +457,16 @@ class _Page:
     async def icon(self, request: Request) -> Response:
         """Its picture, where browsers look for it by themselves."""
         return await self._newest("favicon.svg", request)
+
+    @open_to(Access.ANYBODY)
+    async def touch_icon(self, request: Request) -> Response:
+        """The icon of the page on the home screen of a phone."""
+        return await self._newest("icon-192.png", request)
+
+    @open_to(Access.ANYBODY)
+    async def worker(self, request: Request) -> Response:
+        """The service worker, which keeps the page's files for times without a connection."""
+        return await self._newest("worker.js", request)
 
     @open_to(Access.ANYBODY)
     async def manifest(self, request: Request) -> Response:

@@ -10,7 +10,8 @@ import { listenToKeys } from "./state/keys.js";
 import { colourBrowser } from "./state/look.js";
 import { App } from "./views/app.js";
 
-if (new URLSearchParams(location.search).has("debug")) await import("./vendor/preact_debug.js");
+const isDebug = new URLSearchParams(location.search).has("debug");
+if (isDebug) await import("./vendor/preact_debug.js");
 
 colourBrowser();
 readAddress();
@@ -23,3 +24,4 @@ listenToKeys();
 keepFocus();
 followTraces();
 listen();
+if (!isDebug) void import("./net/installed.js").then(({ keepPage }) => keepPage(), () => {});

@@ -205,6 +205,7 @@ ROUTES = {
     "POST /models/load": Row(Access.TOKEN, "/models/load", {"name": "a"}, told=403),
     "POST /models/unload": Row(Access.TOKEN, "/models/unload", {"name": "a"}, told=403),
     "POST /models/check": Row(Access.TOKEN, "/models/check", {"name": "a"}, told=403),
+    "POST /models/servers/try": Row(Access.TOKEN, "/models/servers/try", {"kind": "ollama"}, told=403),
     "GET /doctor": Row(Access.OWNER, "/doctor", told=403),
     "GET /backups": Row(Access.OWNER, "/backups", told=403),
     "POST /backups": Row(Access.TOKEN, "/backups", told=403),

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from playwright.sync_api import expect
 
 from local.cli.temporary_system import write_settings
@@ -204,6 +205,28 @@ def adds_a_web_search_key(person: Mouse, home: Home) -> None:
     person.look("search-key")
 
 
+def adds_a_model_server(person: Mouse, home: Home) -> None:
+    page = person.page
+    person.go("System")
+    person.press(page.get_by_text("Add a model server"))
+    form = page.get_by_role("form", name="Add a model server")
+    person.choose(form.get_by_label("Kind"), "Ollama")
+    person.write(form.get_by_label("Address"), "http://127.0.0.1:1")
+    person.press(form.get_by_role("button", name="Test"))
+    expect(form.get_by_role("alert")).to_contain_text("127.0.0.1:1")
+    person.write(form.get_by_label("Address"), home.system.facts.model_url)
+    person.press(form.get_by_role("button", name="Test"))
+    expect(form).to_contain_text("It answers")
+    person.write(form.get_by_label("Name"), "attic")
+    person.choose(form.get_by_label("Model that answers by default"), "gemma4:e4b")
+    person.look("model-server")
+    person.press(form.get_by_role("button", name="Save"))
+    expect(form).to_contain_text("attic is saved. gemma4:e4b answers after the next start")
+    stored = yaml.safe_load((home.config / "models.yaml").read_text())
+    assert stored["providers"]["attic"] == {"kind": "ollama", "url": home.system.facts.model_url}
+    assert stored["roles"]["chat"][0] == "attic/gemma4:e4b"
+
+
 def makes_a_schedule(person: Mouse, home: Home) -> None:
     page, name = person.page, f"Morning news by {person.name}"
     person.go("Schedules")
@@ -275,7 +298,7 @@ def looks_at_the_models(person: Mouse, home: Home) -> None:
 JOURNEYS: tuple[Callable[[Mouse, Home], None], ...] = (
     *(signs_in, chooses_a_model, asks, approves_a_change_and_undoes_it, corrects_a_fact),
     *(finds_why_an_answer_said_something, adds_a_web_search_key, makes_a_schedule, connects_an_mcp_server),
-    *(restarts_a_participant, reads_what_the_critic_thinks),
+    *(restarts_a_participant, reads_what_the_critic_thinks, adds_a_model_server),
 )
 # Those that no other test does on a phone, and that start no process.
 QUICK = (

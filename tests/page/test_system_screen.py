@@ -54,6 +54,43 @@ def test_models_have_roles_and_a_participant_is_stopped_and_started(visit: Visit
     expect(row).to_contain_text("ready")
 
 
+def test_a_model_server_is_tested_and_added_with_its_key(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open(paged.sign_in())
+    sent: list[tuple[str, Any]] = []
+
+    def saved(route: Route) -> None:
+        if route.request.method == "GET":
+            return route.fulfill(json={"values": {"roles": {"chat": ["ollama/gemma4:12b"]}}})
+        sent.append((route.request.url.removeprefix(paged.url), route.request.post_data_json))
+        return route.fulfill(json={})
+
+    found = {"url": "https://openrouter.ai/api/v1", "is_cloud": True, "models": ["a/large", "a/small"]}
+    page.route("**/models/servers/try", partial(answered, found))
+    page.route("**/settings/models", saved)
+    page.route("**/secrets/*", saved)
+    go(page, "models")
+    page.get_by_text("Add a model server").click()
+    form = page.get_by_role("form", name="Add a model server")
+    form.get_by_label("Address").fill("https://openrouter.ai/api/v1")
+    form.get_by_label("Key").fill("sk-0123456789")
+    with page.expect_request("**/models/servers/try") as tried:
+        form.get_by_role("button", name="Test").click()
+    assert tried.value.post_data_json == {"kind": "openai", "url": found["url"], "api_key": "sk-0123456789"}
+    expect(form).to_contain_text("has 2 models")
+    expect(form.get_by_role("button", name="Save")).to_be_disabled()  # what is said would leave the machine
+    form.get_by_label("Model that answers by default").select_option("a/small")
+    form.get_by_role("checkbox").check()
+    assert violations(page, ".screen") == []
+    form.get_by_role("button", name="Save").click()
+    expect(form.get_by_role("status").last).to_contain_text("openrouter is saved. a/small answers after the next start")
+    server = {"kind": "openai", "url": found["url"], "api_key": "secret:openrouter", "allow_cloud": True}
+    chain = ["openrouter/a/small", "ollama/gemma4:12b"]
+    assert sent == [
+        ("/secrets/openrouter", {"value": "sk-0123456789"}),
+        ("/settings/models", {"values": {"providers": {"openrouter": server}, "roles": {"chat": chain}}}),
+    ]
+
+
 def test_the_log_is_filtered_and_followed(visit: Visit, paged: PagedSystem) -> None:
     def line(at: float, level: str, message: str) -> dict[str, Any]:
         return {"at": at, "level": level, "participant": "memory", "query_id": None, "message": message}

@@ -101,7 +101,9 @@ class Phone(Mouse):
 
 IS_BEFORE = "node => Boolean(node.compareDocumentPosition(document.activeElement) & Node.DOCUMENT_POSITION_FOLLOWING)"
 IS_IN_FIELD = "document.activeElement.matches('input, textarea, select')"
-LETTERS = {"Chat": "c", "Memory": "m", "Schedules": "d", "Tools": "t", "Participants": "p", "Settings": "s"}
+LETTERS = {
+    "Chat": "c", "Memory": "m", "Schedules": "d", "Tools": "t", "Participants": "p", "Settings": "s", "System": "y",
+}  # fmt: skip
 
 
 class Keyboard(Mouse):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx
+
 from local.core.data_dir import make_owner_token
 from local.run.upkeep import MANIFEST
 from tests.api.conftest import System, bare_system, system
+from tests.models.wires import ScriptedServer
 
 __all__ = ["bare_system", "system"]
 
@@ -32,3 +35,25 @@ async def test_a_model_that_cannot_be_tested_is_an_error_with_the_command_s_reas
         asked = await client.post("/models/check", json={"name": "--help"}, headers=owner)
     assert asked.status_code == 503
     assert "--help" in asked.json()["error"]["message"], "it is a name, and no option"
+
+
+async def test_a_model_server_is_asked_for_its_models_before_it_is_in_the_settings(system: System) -> None:
+    owner = {"authorization": f"Bearer {make_owner_token(system.journal_file.parent)}"}
+    async with ScriptedServer().serving() as server, system.frontend() as client:
+        server.answers("/v1/models", {"data": [{"id": "small"}, {"id": "large"}]})
+        server.answers("/api/tags", {"models": [{"model": "gemma:2b", "size": 1}]})
+
+        async def asked(kind: str, url: str, **more: str) -> httpx.Response:
+            body = {"kind": kind, "url": url, **more}
+            return await client.post("/models/servers/try", json=body, headers=owner)
+
+        found = (await asked("openai", server.url, api_key="sk-secret")).json()
+        assert found == {"url": f"{server.url}/v1", "is_cloud": False, "models": ["large", "small"]}
+        assert "authorization: bearer sk-secret" in server.heads[-1].lower()
+        assert (await asked("ollama", server.url)).json()["models"] == ["gemma:2b"]
+        wrong = await asked("openai", "ftp://nowhere")
+        assert (wrong.status_code, "ftp" in wrong.json()["error"]["message"]) == (422, True)
+        server.answers("/v1/models", {"error": {"message": "no such key"}}, status=401)
+        refused = await asked("openai", server.url, api_key="sk-secret")
+        assert refused.status_code == 503
+        assert "sk-secret" not in refused.text

@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
@@ -17,8 +17,10 @@ from starlette.responses import Response
 from local.api.context import api
 from local.api.http import JsonResponse, PathId, RequestRefused, read_body, takes
 from local.api.security import Access, open_to
+from local.core.config_file import is_cloud
 from local.core.environment import environment_with
-from local.core.errors import BackupRefused, ConfigError
+from local.core.errors import BackupRefused, ConfigError, ModelError
+from local.core.routing import Endpoint
 from local.core.secrets import SecretStore
 from local.run.settings_files import SettingsFiles
 
@@ -132,6 +134,7 @@ async def _done(work: Callable[..., T], *arguments: Any) -> T:
 # Upkeep: the doctor's findings, and backups.
 
 DOCTOR_SECONDS = 120.0
+TRY_SECONDS = 15.0
 CHECK_SECONDS = 3600.0  # a large model on a processor alone is slow
 UNFIT = 1  # the exit status of `local2 model check` for a model that fails
 
@@ -141,6 +144,16 @@ class ModelCheckBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
     name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+
+
+class ServerBody(BaseModel):
+    """The body of POST /models/servers/try: a model server, as models.yaml would name it, with its key. Google's needs
+    no `url`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    kind: Literal["ollama", "openai", "google_genai"]
+    url: Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000)] = ""
+    api_key: SecretStr | None = Field(None, strict=False)
 
 
 class _Upkeep:
@@ -155,7 +168,7 @@ def _upkeep() -> _Upkeep:
 
 
 def add_upkeep_routes(routes: APIRouter) -> None:
-    """The routes /doctor, /models/check and /backups."""
+    """The routes /doctor, /models/check, /models/servers/try and /backups."""
 
     @routes.get("/doctor")
     @open_to(Access.OWNER)
@@ -175,6 +188,13 @@ def add_upkeep_routes(routes: APIRouter) -> None:
         if status not in (0, UNFIT) or not lines:
             raise RequestRefused("unavailable", error or f"the test of {name} ended without a result")
         return JsonResponse({"name": name, "is_fit": status == 0, "lines": lines.splitlines()})
+
+    @routes.post("/models/servers/try", openapi_extra=takes(ServerBody))
+    @open_to(Access.TOKEN)
+    async def try_server(request: Request) -> Response:
+        """Ask a model server for its models, before it is in the settings; nothing is stored. `url` is its address in
+        full, and `is_cloud` says that what you say would leave your machines."""
+        return JsonResponse(await _tried(await read_body(request, ServerBody)))
 
     @routes.get("/backups")
     @open_to(Access.OWNER)
@@ -199,6 +219,33 @@ def add_upkeep_routes(routes: APIRouter) -> None:
                 raise RequestRefused("conflict", str(error)) from None
             made = await asyncio.to_thread(made_backups, api().data_dir)
         return JsonResponse({"backup": next(each for each in made if each["folder"] == str(target))}, 201)
+
+
+async def _tried(asked: ServerBody) -> dict[str, Any]:
+    from local.models.ollama import OllamaModel
+    from local.models.router import open_client
+    from local.models.settings import normalise_base_url, normalise_host
+    from local.run.backend import GOOGLE_URL
+
+    try:
+        if asked.kind == "ollama":
+            endpoint = Endpoint(kind="ollama", url=normalise_host(asked.url), allow_cloud=True)
+        else:
+            standard = GOOGLE_URL if asked.kind == "google_genai" else ""
+            endpoint = Endpoint(kind="openai", url=normalise_base_url(asked.url or standard), api_key=asked.api_key)
+        client = open_client(endpoint, timeout_seconds=TRY_SECONDS)
+        try:
+            async with asyncio.timeout(TRY_SECONDS):
+                found = await client.pulled() if isinstance(client, OllamaModel) else await client.listed()
+        finally:
+            await client.close()
+    except ConfigError as error:
+        raise RequestRefused("invalid", str(error)) from None
+    except (ModelError, TimeoutError) as error:
+        text = str(error) or f"{endpoint.url} has not answered within {TRY_SECONDS:g} s"
+        raise RequestRefused("unavailable", text) from None
+    names = sorted(each if isinstance(each, str) else each.name for each in found)
+    return {"url": endpoint.url, "is_cloud": is_cloud(endpoint.url), "models": names}
 
 
 async def _examined() -> Any:

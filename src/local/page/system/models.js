@@ -7,6 +7,7 @@ import { bytes } from "../core/words.js";
 import { Code, Facts } from "../parts/detail.js";
 import { Button } from "../parts/field.js";
 import { health, participants } from "../state/store.js";
+import { AddServer } from "./add_server.js";
 import { chooseModel, loadModels, models, modelsTrouble, ownerRequest, pull, pulls, stopPull } from "../state/system.js";
 
 export function Models() {
@@ -41,7 +42,8 @@ export function Models() {
     ${fetched.length ? html`<ul class="models" aria-label="Downloads">${fetched.map((one) => html`<${Pulling} key=${one.name} pull=${one} />`)}</ul>` : null}
     ${modelsTrouble.value || !models.value ? null : html`<h2>Download <small>with Ollama, to this machine</small></h2>
       <ul class="models">${proposed.map((one) => html`<li key=${one.name}><div><b>${one.name}</b> <small>${one.note}</small></div><button type="button" class=${one.isBest ? "accent" : null} aria-label=${`Get ${one.name}`} onClick=${() => void pull(one.name)}>Get it</button></li>`)}</ul>
-      <${Other} />`}`;
+      <${Other} />`}
+    <${AddServer} />`;
 }
 
 function NoServer({ message }) {

@@ -12,7 +12,7 @@ import { Participants } from "./participants.js";
 import { Usage } from "./usage.js";
 import { Users } from "./users.js";
 
-await sheet("./system.css", import.meta.url);
+await Promise.all([sheet("../settings/settings.css", import.meta.url), sheet("./system.css", import.meta.url)]);
 
 const TABS = [
   { id: "models", title: "Models", text: "The models that are here, and what each of them does.", Part: Models },

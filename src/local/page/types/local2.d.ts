@@ -1752,16 +1752,6 @@ export interface SecretBody {
   value: string;
 }
 
-/** The body of POST /mcp/servers. `server` is a URL, or a command and its arguments. A value of `env` or `headers` that is a key or a password is given as `secret:NAME`. */
-export interface ServerBody {
-  name: string;
-  server: string[];
-  env?: Record<string, string>;
-  headers?: Record<string, string>;
-  readable?: string[];
-  network?: boolean;
-}
-
 /** The body of POST /sign-in: a one-time code, or a token. */
 export interface SignInBody {
   secret: string;
@@ -1848,6 +1838,23 @@ export interface local__generator__routes__SettingsBody {
   top_p?: number | null;
   max_tokens?: number | null;
   instructions?: string;
+}
+
+/** The body of POST /mcp/servers. `server` is a URL, or a command and its arguments. A value of `env` or `headers` that is a key or a password is given as `secret:NAME`. */
+export interface local__mcp__routes__ServerBody {
+  name: string;
+  server: string[];
+  env?: Record<string, string>;
+  headers?: Record<string, string>;
+  readable?: string[];
+  network?: boolean;
+}
+
+/** The body of POST /models/servers/try: a model server, as models.yaml would name it, with its key. Google's needs no `url`. */
+export interface local__run__routes__ServerBody {
+  kind: "ollama" | "openai" | "google_genai";
+  url?: string;
+  api_key?: string | null;
 }
 
 /** The body of PUT /settings/{name}: the `values` that are to change, mappings key by key, and the keys to `reset`, which the user's file has no longer. A key in both is replaced as a whole. */

@@ -8,12 +8,15 @@ import { current, currentId, dialog, isIncognito, isRailOpen } from "../state/st
 import { settingsLine } from "../core/models.js";
 import { Icon } from "../icons.js";
 import { isSecret } from "../state/actions.js";
-import { ApprovalCards } from "./approval_cards.js";
+import { approvals } from "../state/approvals.js";
 import { Composer } from "./composer.js";
 import { ContextGauge } from "./context_gauge.js";
+import { lazy } from "./lazy.js";
 import { ModelPicker } from "./model_picker.js";
 import { Transcript } from "./transcript.js";
 import { Welcome } from "./welcome.js";
+
+const ApprovalCards = lazy(() => import("./approval_cards.js").then((file) => file.ApprovalCards), () => approvals.value.size > 0);
 
 export function Talk() {
   const id = currentId.value;
@@ -21,7 +24,7 @@ export function Talk() {
   return html`
     <${TalkBar} conversation=${conversation} />
     ${conversation ? html`<${Shown} key=${id} conversation=${conversation} />` : html`<${Welcome} />`}
-    ${id ? html`<${ApprovalCards} key=${`asks ${id}`} sessionId=${id} />` : null}
+    ${id && approvals.value.size ? html`<${ApprovalCards} key=${`asks ${id}`} sessionId=${id} />` : null}
     <${Composer} key=${`composer ${id}`} sessionId=${id} />
   `;
 }

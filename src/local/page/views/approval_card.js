@@ -34,7 +34,7 @@ export function ApprovalCard({ approval, now }) {
   return html`<section class="ask" role="group" tabindex="-1" aria-labelledby=${`${id}-head`} data-call=${approval.call_id} onKeyDown=${key}>
     <h3 id=${`${id}-head`}>${heading(approval, isOwner)}</h3>
     <${Effect} lines=${effectOf(approval)} />
-    ${approval.why ? html`<p dir="auto">${approval.why}</p>` : null}
+    ${approval.why && !approval.why.endsWith(" be undone.") ? html`<p dir="auto">${approval.why}</p>` : null}
     ${approval.sources?.length ? html`<p>This conversation contains untrusted content from ${approval.sources.map((source, index) => html`${index ? ", " : ""}<b dir="auto">${source}</b>`)}. The call has not been made yet.</p>` : null}
     <${Unanswered} failure=${state.failure} />
     ${isReserved(approval, isOwner) ? html`<p><b>Only the owner can allow this.</b> You can wait, or deny it.</p>` : null}

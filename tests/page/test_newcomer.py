@@ -331,7 +331,8 @@ def test_a_new_user_finds_all_on_the_page(home: Home, visit: Visit, way: type[Mo
         f"tides_{way.name}": "tides",
     }
     width, height = (way.sizes or Mouse.sizes)[0]
-    page = visit(home.url, is_phone=way is Phone, viewport={"width": width, "height": height}).open()
-    person = way(page, renamed)
+    visitor = visit(home.url, is_phone=way is Phone, viewport={"width": width, "height": height})
+    visitor.expected = lambda trouble: "503" in trouble  # of a model server that does not answer
+    person = way(visitor.open(), renamed)
     for journey in JOURNEYS:
         journey(person, home)

@@ -144,3 +144,12 @@ def test_axe_finds_nothing_on_any_screen_at_two_widths(visit: Visit, paged: Page
             shown(page, title)
             found[f"{address} at {width}"] = violations(page) + [str(one) for one in overflow(page) if one > 0]
     assert {place: each for place, each in found.items() if each} == {}
+
+
+def test_an_empty_screen_offers_an_example_to_send(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open()
+    page.route("**/cron", lambda route: route.fulfill(json={"jobs": []}))
+    page.evaluate("location.hash = '#/schedules'")
+    page.get_by_role("button", name="Try “Every morning").click()
+    expect(page.locator("#question")).to_be_focused()
+    expect(page.locator("#question")).to_have_value(re.compile("^Every morning at 8"))

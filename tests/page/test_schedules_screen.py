@@ -48,7 +48,7 @@ def test_a_schedule_is_explained_made_run_and_removed_by_keyboard_alone(visit: V
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Schedules")
     expect(page.get_by_role("heading", level=1)).to_be_focused()
-    expect(page.get_by_text("There is no job yet.")).to_be_visible()
+    expect(page.get_by_text("There is no job yet")).to_be_visible()
 
 
 def test_on_a_phone_jobs_are_cards_and_a_looser_mode_needs_the_token(visit: Visit, paged: PagedSystem) -> None:

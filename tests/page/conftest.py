@@ -75,6 +75,7 @@ class Window:
     def tab(self) -> Page:
         """A tab, with nothing in it that is of somebody."""
         tab, self._left = self._left or self.context.new_page(), None
+        tab.goto("about:blank")  # the system of the visitor before may have ended, about which its page complains
         tab.mouse.move(0, 0)
         return tab
 

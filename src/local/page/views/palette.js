@@ -46,9 +46,9 @@ function shownOf(items, text) {
   return Object.entries(UNTYPED).flatMap(([group, most]) => items.filter((item) => item.group === group).slice(0, most).map((item) => ({ item, marks: [] })));
 }
 
-/** The best first, and with it what is of its group. */
+/** The best first, and with it what is of its group; settings, which are many, are last. */
 function together(found) {
-  const groups = [...new Set(found.map(({ item }) => item.group))];
+  const groups = [...new Set(found.map(({ item }) => item.group))].sort((one, other) => Number(one === "Settings") - Number(other === "Settings"));
   return groups.flatMap((group) => found.filter(({ item }) => item.group === group));
 }
 

@@ -1,6 +1,6 @@
 import pytest
 
-from local.core.web_url import decode_page
+from local.core.web_text import decode_page
 
 _UMLAUTS = "Grüße aus Köln, schöne Straßen und viele Bäume. " * 20
 _RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20
@@ -24,6 +24,14 @@ _RUSSIAN = "Съешь же ещё этих мягких французских 
         ("日本語".encode("iso2022_jp"), "iso-2022-jp", "日本語"),
         ("<p>Räksmörgås på ön är årets bästa.</p>".encode("cp1252"), None, "<p>Räksmörgås på ön är årets bästa.</p>"),
         ("Déjà vu : l’été « très » sec coûte 5 €.".encode("cp1252"), None, "Déjà vu : l’été « très » sec coûte 5 €."),
+        ("Mühle".encode("cp1252"), None, "Mühle"),
+        ("<p>Grüße aus dem naïven Café</p>".encode("cp1252"), None, "<p>Grüße aus dem naïven Café</p>"),
+        ("Škoda žije v Praze, kůň běží.".encode("cp1250"), None, "Škoda žije v Praze, kůň běží."),
+        (
+            "日本語の文章です。今日は天気がいいですね。".encode("cp932"),
+            None,
+            "日本語の文章です。今日は天気がいいですね。",
+        ),
         ("Zażółć gęślą jaźń, święta były śnieżne.".encode("cp1250"), None, "Zażółć gęślą jaźń, święta były śnieżne."),
         ("Příliš žluťoučký kůň úpěl ďábelské ódy.".encode("cp1250"), None, "Příliš žluťoučký kůň úpěl ďábelské ódy."),
         ("Ağaçların altında çok güzel şarkı söyledik.".encode("cp1254"), None, None),

@@ -1,36 +1,45 @@
-"""The readable content of a web page: its title, its main text and the links in that text.
+"""The readable content of a web page or a feed: its title, its main text and the links in that text.
 
-The main text is what trafilatura finds. The rest of this file does three things around it. *Limits*: the time of the
-parser and of trafilatura grows with elements times their depth and with elements times text, so a page is cut at fixed
-limits before a tree is built of it, and the text says so. No page among two thousand real ones comes near the limits.
-*Hidden text* is removed from the tree first, so that a page cannot tell the model what it shows to no person. *Short
-pages*: where trafilatura finds little, or a menu, the lines of the page are taken instead if they say more. A second
-opinion about long texts was tried and rejected: on public article pages it was worse than trafilatura alone.
+The main text is what trafilatura finds in the tree that Beautiful Soup builds. This file does four things around it.
+*Decoding*: bytes become text by what they declare, else by what they look like. *Limits*: the time of the parsers and
+of trafilatura grows with elements times their depth and with elements times text, so a page is cut at fixed limits
+before a tree is built of it, and the text says so. No page among two thousand real ones comes near the limits. *Hidden
+text* is removed from the tree first, so that a page cannot tell the model what it shows to no person. *Short pages*:
+where trafilatura finds little, or a menu, the lines of the page are taken if they say more, and the article in its
+JSON-LD if the page shows only the beginning. A second opinion about long texts was tried and rejected: on public
+article pages it was worse than trafilatura alone.
 """
 
 from __future__ import annotations
 
+import codecs
+import json
 import logging
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import unescape
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
-from local.core.web_url import MediaType, decode_page
+from local.core.web_url import MediaType
 
 if TYPE_CHECKING:
-    from lxml.etree import _Element  # type: ignore[import-untyped]  # has no type stubs of its own
-    from lxml.html import HtmlElement  # type: ignore[import-untyped]  # has no type stubs of its own
+    from bs4 import BeautifulSoup
+    from bs4.element import Tag
 
 MOST_LINKS = 200
+FEED_TYPES = frozenset(
+    {"application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/xml", "text/xml"}
+)
 _MAX_TITLE = 300
 _LONGEST_URL = 8000  # characters
-_XML_DECLARATION = re.compile(r"<\?xml[^<>]*>", re.IGNORECASE)
+_XML_DECLARATION = re.compile(r"<\?xml[^<>]*>?", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufeff]")
 _BLANK_LINES = re.compile(r"\n{3,}")
+_SPACES = re.compile(r"\s+")
 _REST_LEFT_OUT = "\n\n[The page is too large or too deeply nested; the rest of it was left out.]"
 
 
@@ -67,21 +76,15 @@ def read_article(document: Document) -> Article:
     source = decode_page(document.body, document.media_type.charset)
     if not document.media_type.is_html:
         return (document.media_type.name in FEED_TYPES and _feed(source, document.url)) or Article("", _clean(source))
-    html = _XML_DECLARATION.sub("", source).replace("\0", "")
-    if "<" not in html:
-        return Article("", _clean(unescape(html)))
-    tree, is_whole = parse_page(html)
-    title = _title(tree)
-    drop_unseen(tree)
-    text = _clean(main_text(tree))
-    links = _links(tree, document.url, text)
+    if "<" not in source:
+        return Article("", _clean(unescape(source)))
+    soup, is_whole = _parse(source)
+    title = next((text for each in soup.select("title:not(svg *), h1") if (text := _one_line(each.get_text()))), "")
+    stated = _stated_body(soup)
+    _drop_hidden(soup)
+    text = _clean(_main_text(soup, stated))
+    links = _links(soup, document.url, text)
     return Article(title, text if is_whole else (text + _REST_LEFT_OUT).strip(), links)
-
-
-def _title(tree: HtmlElement) -> str:
-    """The title, or else the first heading; a picture in the page may have a title, too."""
-    elements = [*tree.xpath("//title[not(ancestor::svg)]")[:1], *tree.xpath("//h1")[:1]]
-    return next((text for element in elements if (text := _one_line(element.text_content()))), "")
 
 
 def _one_line(text: str) -> str:
@@ -93,6 +96,64 @@ def _clean(text: str) -> str:
     printable = _UNPRINTABLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     lines = "\n".join(line.rstrip() for line in printable.split("\n"))
     return _BLANK_LINES.sub("\n\n", lines).strip()
+
+
+# Bytes as text.
+
+_SAMPLE = 32_768
+_DECLARED_WITHIN = 4096
+_TAG = re.compile(rb"<[^<>]{0,1000}>")
+# Browsers' encodings for these labels (WHATWG Encoding): the common superset, because pages use its characters.
+_SUPERSETS = {
+    **{"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874"},
+    **{"gb2312": "gb18030", "gbk": "gb18030", "shift-jis": "cp932", "euc-kr": "cp949"},
+}
+# Python calls these encodings too; no page is written in them and some take quadratic time.
+_NOT_FOR_PAGES = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape", "utf-7"})
+# The letters of Polish and Czech are signs in windows-1252, those of Turkish are Icelandic ones.
+_EASTERN = re.compile(r"[a-z][¿³¹¼¾£¯º][a-z]|[a-z][¿³¹¼¾][^\w]|\ufffd|^(?!.*[áéæíó]).*[ðþýÐÞÝ]", re.DOTALL)
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def decode_page(body: bytes, declared: str | None) -> str:
+    """Decode by byte order mark, as UTF-8 if it is, by header or meta label if that fits, else by detection."""
+    from bs4.dammit import EncodingDetector, UnicodeDammit
+
+    body, mark = EncodingDetector.strip_byte_order_mark(body)
+    if mark:
+        return body.decode(mark, "replace")
+    text = body.decode("utf-8", "replace")
+    # Whatever a page declares: text in another charset has hardly any character that is valid in UTF-8 by chance.
+    if not body.isascii() and 10 * text.count("\ufffd") <= len(body) - len(text):
+        return text
+    for label in (declared, EncodingDetector.find_declared_encoding(body[:_DECLARED_WITHIN], is_html=True)):
+        encoding = _known(label, body)
+        if encoding and (decoded := body.decode(encoding, "replace")).count("\ufffd") * 100 <= len(decoded):
+            return decoded
+    if body.isascii():
+        return text
+    sample = _TAG.sub(b" ", body[:_SAMPLE])
+    first = ["windows-1252"] if _is_western(sample.decode("cp1252", "replace")) else []
+    found = UnicodeDammit(sample, user_encodings=first, is_html=True).original_encoding
+    return body.decode(_known(found, body) or "cp1252", "replace")
+
+
+def _known(label: str | None, body: bytes) -> str:
+    """Return the Python codec for a label, or "" if there is none."""
+    try:
+        name = codecs.lookup(label or "").name.replace("_", "-")
+        b" ".decode(name, "replace")  # refuses codecs that are not text, such as zlib
+    except (LookupError, ValueError):
+        return ""
+    wide = name.startswith(("utf-16", "utf-32"))
+    return "" if name in _NOT_FOR_PAGES or (wide and b"\0" not in body) else _SUPERSETS.get(name, name)
+
+
+def _is_western(text: str) -> bool:
+    """Whether bytes read as windows-1252 are words: their letters beyond ASCII stand among many of ASCII."""
+    words = [word for word in _WORD.findall(text) if not word.isascii()]
+    foreign = sum(2 * sum(letter > "\x7f" for letter in word) > len(word) + 1 for word in words)
+    return 10 * foreign <= len(words) and _EASTERN.search(text) is None
 
 
 # The tree of a page, up to fixed limits.
@@ -144,24 +205,22 @@ class _Census:
     def close(self) -> None: ...
 
 
-def parse_page(html: str) -> tuple[HtmlElement, bool]:
-    """The tree of a page, without comments, and whether that is the whole page."""
-    from lxml import etree  # type: ignore[import-untyped]  # has no type stubs of its own
-    from lxml.html import HTMLParser, document_fromstring
+def _parse(html: str) -> tuple[BeautifulSoup, bool]:
+    """The tree of a page, and whether that is the whole page."""
+    from bs4 import BeautifulSoup
+    from bs4.element import PreformattedString
 
-    data = html.encode("utf-8", "replace")
+    data = _XML_DECLARATION.sub("", html).replace("\0", "").encode("utf-8", "replace")
     length = _bounded_length(data)
-    parser = HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, collect_ids=False)
-    try:
-        tree = document_fromstring(data[:length], parser=parser)
-    except (etree.LxmlError, ValueError):
-        tree = document_fromstring("<html></html>", parser=parser)
-    return tree, length == len(data)
+    soup = BeautifulSoup(data[:length], "lxml", from_encoding="utf-8")
+    for comment in soup.find_all(string=lambda text: isinstance(text, PreformattedString)):
+        comment.extract()
+    return soup, length == len(data)
 
 
 def _bounded_length(data: bytes) -> int:
     """Return how many bytes from the beginning of a page are within the limits."""
-    from lxml import etree
+    from lxml import etree  # type: ignore[import-untyped]  # has no type stubs of its own
 
     parser = etree.HTMLParser(target=_Census(), encoding="utf-8")
     for offset in range(0, len(data), _CHUNK):
@@ -176,7 +235,6 @@ def _bounded_length(data: bytes) -> int:
 
 # The main text.
 
-_SPACES = re.compile(r"\s+")
 _SHORT = 500  # characters below which trafilatura takes everything there is, menus and all
 _PROSE = 60  # characters; shorter lines are headings, buttons, names
 _MOST_PARAGRAPHS = 4_000  # trafilatura compares itself with methods whose time grows with the square of these
@@ -186,6 +244,7 @@ _BLOCKS = frozenset(
     | {"fieldset", "figcaption", "figure", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li"}
     | {"main", "ol", "p", "pre", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul"}
 )
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _BESIDE = frozenset(
     {"script", "style", "template", "noscript", "svg", "nav", "footer", "aside", "button", "select", "iframe", "head"}
     | {"object", "canvas", "video", "audio", "menu", "textarea", "datalist"}
@@ -201,125 +260,147 @@ _BESIDE_NAMES = re.compile(
 )
 
 
-def main_text(tree: HtmlElement) -> str:
+def _main_text(soup: BeautifulSoup, stated: str) -> str:
     """The main text as trafilatura finds it; where that is next to nothing or mostly links, the lines of the page."""
-    _drop_signs(tree)
-    text = _extracted(tree)
-    links = {_one_line(anchor.text_content()) for anchor in tree.iter("a")}
+    for sign in soup.select(".mw-editsection, a[href^='#'], a:not([href])"):  # in headings of manuals and wikis
+        words = sign.get_text().strip()
+        if sign.name != "a" or (len(words) == 1 and not words.isalnum()):
+            sign.clear()
+    for figure in soup.find_all("figure"):  # trafilatura leaves them out
+        if caption := figure.find("figcaption"):
+            figure.insert_after(soup.new_tag("p", string=_one_line(caption.get_text(" "))))
+            caption.decompose()
+    text = _extracted(soup)
+    links = {_one_line(anchor.get_text()) for anchor in soup.find_all("a")}
     said = sum(len(line) for line in text.split("\n") if _one_line(line.removeprefix("- ")) not in links)
-    if len(text) >= _SHORT and 2 * said > len(text):
-        return text
-    lines = _Lines(tree).text()
-    # Many more lines than a clean short text has are those around it.
-    is_clean = said > 0.9 * len(text) and len(lines) > 2 * len(text) > 2 * _PROSE
-    return text if is_clean or 4 * len(lines) < said else lines
+    if len(text) < _SHORT or 2 * said <= len(text):
+        lines = _page_lines(soup)
+        # Many more lines than a clean short text has are those around it.
+        is_clean = said > 0.9 * len(text) and len(lines) > 2 * len(text) > 2 * _PROSE
+        text = text if is_clean or 4 * len(lines) < said else lines
+    return stated if _is_beginning(text, stated) else text
 
 
-def _extracted(tree: HtmlElement) -> str:
+def _is_beginning(text: str, stated: str) -> bool:
+    """Whether the page shows hardly more than a beginning of the article that it states."""
+    words, all_words = text.split(), Counter(stated.split())
+    is_part = 0.6 * len(words) <= (Counter(words) & all_words).total()
+    return len(stated) > 5 * len(text) or (is_part and len(stated) > 1.5 * len(text))
+
+
+def _stated_body(soup: BeautifulSoup) -> str:
+    """Return the longest `articleBody` in the page's JSON-LD as text."""
+    found = [""]
+    for script in soup.select("script[type='application/ld+json']"):
+        try:
+            left: list[Any] = [json.loads(script.get_text())]
+        except (ValueError, RecursionError):
+            continue
+        while left:
+            value = left.pop()
+            if isinstance(value, dict):
+                left += value.values()
+                found.append(str(value.get("articleBody", "")))
+            elif isinstance(value, list):
+                left += value
+    return _plain(max(found, key=len))
+
+
+def _extracted(soup: BeautifulSoup) -> str:
     import trafilatura
 
     # Paragraphs that it reports as errors are missing in its result, and then the lines of the page are taken.
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
-    elements = sum(1 for _ in tree.iter("*"))
-    if elements * _shown(tree) > _MOST_COPIED or tree.xpath("boolean(//tr[*[1001]])"):
+    elements = len(soup.find_all(True))
+    if elements * len(soup.get_text()) > _MOST_COPIED or any(len(row.contents) > 1000 for row in soup.find_all("tr")):
         return ""
-    fast = tree.xpath("count(//p|//div|//li|//td|//br|//pre)") > _MOST_PARAGRAPHS
+    fast = len(soup.find_all(["p", "div", "li", "td", "br", "pre"])) > _MOST_PARAGRAPHS
     try:
-        return (trafilatura.extract(tree, include_comments=False, fast=fast) or "").strip()
+        return (trafilatura.extract(str(soup), include_comments=False, fast=fast) or "").strip()
     except Exception:  # noqa: BLE001 - a page can trip any of its parsers
         return ""
 
 
-def _drop_signs(tree: HtmlElement) -> None:
-    """Empty the signs in headings of manuals and wikis: a link to the heading, and "edit"."""
-    for sign in tree.xpath("//a[string-length(normalize-space()) = 1]|//span[contains(@class, 'mw-editsection')]"):
-        if sign.tag == "span" or ((sign.get("href") or "#")[0] == "#" and not sign.text_content().strip().isalnum()):
-            sign.clear(keep_tail=True)
+def _page_lines(soup: BeautifulSoup) -> str:
+    """The lines of a page without boilerplate elements and links; with links if it has hardly any other text. A table
+    row is one line.
+    """
+    body = soup.body or soup
+    lines: list[tuple[str, int]] = []  # each with how many of its characters are links
+    for is_break, pieces in groupby(_pieces(body, len(body.get_text()) / 2), key=lambda piece: piece is None):
+        told = [piece for piece in pieces if piece]
+        text = "".join(text for text, _ in told)
+        text = text.strip("\n" if "\n" in text else None).removesuffix("| ").removesuffix("|").rstrip()
+        if not is_break and text not in ("", "-"):
+            lines.append((text, sum(len(text.strip()) for text, is_link in told if is_link)))
+    read = [line for line, linked in lines if linked < 0.8 * len(line)]
+    said = sum(map(len, read))
+    is_index = max(map(len, read), default=0) < _PROSE and 5 * said < sum(len(line) for line, _ in lines)
+    return "\n".join([line for line, _ in lines] if is_index else read)
 
 
-class _Lines:
-    """The lines of a page without boilerplate elements; a table row is one line."""
+def _pieces(
+    element: Tag, half: float, *, is_link: bool = False, is_listing: bool = False, is_heading: bool = False
+) -> Iterator[tuple[str, bool] | None]:
+    """Yield the texts in an element, each with whether it is a link, and None where a line ends. Headings count as no
+    links: those of manuals link to themselves. Recursion is as deep as the tree, which is bounded.
+    """
+    from bs4.element import Tag
 
-    def __init__(self, tree: HtmlElement) -> None:
-        self._lines: list[tuple[str, int]] = []  # each with how many of its characters are links
-        self._pieces: list[str] = []
-        self._linked = 0
-        self._half = len(tree.text_content()) / 2
-        for body in tree.iterfind("body"):
-            self._inside(body, is_link=False, is_listing=False)
-        self._end()
+    for child in element.children:
+        if not isinstance(child, Tag):
+            yield str(child) if is_listing else _SPACES.sub(" ", str(child)), is_link and not is_heading
+        elif not _is_beside(child, half):
+            name = child.name
+            if name in _BLOCKS:
+                yield None
+            if name == "li":
+                yield "- ", False
+            yield from _pieces(
+                child,
+                half,
+                is_link=is_link or name == "a",
+                is_listing=is_listing or name == "pre",
+                is_heading=is_heading or name in _HEADINGS,
+            )
+            if name in _BLOCKS:
+                yield None
+            elif name in ("td", "th"):
+                yield " | ", False
 
-    def text(self) -> str:
-        """Return the lines that are not links, or all lines if the page has hardly any other text."""
-        read = [line for line, linked in self._lines if linked < 0.8 * len(line)]
-        said = sum(map(len, read))
-        is_index = max(map(len, read), default=0) < _PROSE and 5 * said < sum(len(line) for line, _ in self._lines)
-        return "\n".join([line for line, _ in self._lines] if is_index else read)
 
-    def _inside(self, element: HtmlElement, *, is_link: bool, is_listing: bool) -> None:
-        """Add the text of an element. Recursion is as deep as the tree, which is bounded."""
-        self._add(element.text, is_link, is_listing)
-        for child in element:
-            if not self._is_beside(child):
-                self._child(child, is_link, is_listing)
-            self._add(child.tail, is_link, is_listing)
+def _is_beside(element: Tag, half: float) -> bool:
+    """Whether an element is beside the content, by its tag, role or name, unless it contains half of the page."""
+    if element.name in _BESIDE or element.get("role") in _BESIDE_ROLES:
+        return element.name not in ("footer", "aside") or len(element.get_text()) <= half
+    if element.name == "header" and element.find("h1") is None:
+        return element.find_parent(["article", "main"]) is None
+    names = f"{_attribute(element, 'id')[:200]} {_attribute(element, 'class')[:500]}"
+    is_form = element.name == "form" and element.find(["p", "h1"]) is None
+    return (is_form or _BESIDE_NAMES.search(names) is not None) and len(element.get_text()) <= half
 
-    def _child(self, child: HtmlElement, is_link: bool, is_listing: bool) -> None:
-        tag = child.tag
-        if tag in _BLOCKS:
-            self._end()
-        if tag == "li":
-            self._pieces.append("- ")
-        # Headings of manuals link to themselves.
-        self._inside(child, is_link=tag == "a" or (is_link and tag[0] != "h"), is_listing=is_listing or tag == "pre")
-        if tag in _BLOCKS:
-            if tag[0] == "h":
-                self._linked = 0
-            self._end()
-        elif tag in ("td", "th"):
-            self._pieces.append(" | ")
 
-    def _add(self, text: str | None, is_link: bool, is_listing: bool) -> None:
-        if text:
-            self._pieces.append(text if is_listing else _SPACES.sub(" ", text))
-            self._linked += len(text.strip()) if is_link else 0
-
-    def _end(self) -> None:
-        text = "".join(self._pieces).strip("\n" if "\n" in "".join(self._pieces) else None)
-        text = text.removesuffix("| ").removesuffix("|").rstrip()
-        if text not in ("", "-"):
-            self._lines.append((text, self._linked))
-        self._pieces, self._linked = [], 0
-
-    def _is_beside(self, element: HtmlElement) -> bool:
-        """Whether an element is beside the content, by its tag, role or name, unless it contains half of the page."""
-        if element.tag in _BESIDE or element.get("role") in _BESIDE_ROLES:
-            return element.tag not in ("footer", "aside") or len(element.text_content()) <= self._half
-        if element.tag == "header" and element.find(".//h1") is None:
-            return next(element.iterancestors("article", "main"), None) is None
-        names = f"{(element.get('id') or '')[:200]} {(element.get('class') or '')[:500]}"
-        is_form = element.tag == "form" and element.find(".//p") is None and element.find(".//h1") is None
-        return (is_form or _BESIDE_NAMES.search(names) is not None) and len(element.text_content()) <= self._half
+def _attribute(element: Tag, name: str) -> str:
+    value = element.get(name) or ""
+    return value if isinstance(value, str) else " ".join(value)
 
 
 # The links in the main text.
 
 
-def _links(tree: HtmlElement, page_url: str, text: str) -> tuple[Link, ...]:
+def _links(soup: BeautifulSoup, page_url: str, text: str) -> tuple[Link, ...]:
     """Return the links whose words are a line of the text or part of a paragraph."""
-    base = tree.find(".//base[@href]")
-    base_url = (base is not None and _absolute(page_url, base.get("href"))) or page_url
+    base = soup.select_one("base[href]")
+    base_url = (base is not None and _absolute(page_url, _attribute(base, "href"))) or page_url
     lines = {_one_line(part.removeprefix("- ")) for line in text.split("\n") for part in (line, *line.split("|"))}
-    is_said: dict[HtmlElement, bool] = {}
+    is_said: dict[int, bool] = {}
     found: dict[str, Link] = {}
-    for anchor in tree.iter("a"):
-        words = _one_line(anchor.text_content())
-        if not words or not anchor.get("href"):
-            continue
-        block = next((above for above in anchor.iterancestors(*_BLOCKS, "td", "th", "dd")), anchor)
-        if block not in is_said:
-            is_said[block] = _one_line(block.text_content()) in lines
-        if is_said[block] and (url := _absolute(base_url, anchor.get("href"))):
+    for anchor in soup.find_all("a", href=True):
+        words = _one_line(anchor.get_text())
+        block = next((above for above in anchor.parents if above.name in _BLOCKS or above.name in ("td", "th")), anchor)
+        if words and id(block) not in is_said:
+            is_said[id(block)] = _one_line(block.get_text()) in lines
+        if words and is_said[id(block)] and (url := _absolute(base_url, _attribute(anchor, "href"))):
             found.setdefault(url, Link(words, url))
         if len(found) == MOST_LINKS:
             break
@@ -342,153 +423,105 @@ def _absolute(base_url: str, reference: str) -> str | None:
 # Content of a page that is not visible: removed from the tree before anything reads it.
 
 Style = dict[str, str]
-Rules = dict[str, list[tuple[frozenset[str], Style]]]
-Colour = tuple[float, ...]  # red, green, blue (0 to 255), opacity (0 to 1)
 
-_MAX_CSS = 200_000  # characters
-_MOST_RULES, _MOST_CLASSES = 10, 30  # for a name, of an element
-_CSS_COMMENT = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
-_SELECTOR = re.compile(r"(?:[a-z][a-z0-9]*)?(?:[.#][\w-]+)*")
-_NAME = re.compile(r"[.#]?[\w-]+")
-_APPLIES = re.compile(r"@(?:layer|supports|media(?!.*(?:print|max-width|prefers)))")
-_LENGTH = re.compile(r"([+-]?\d*\.?\d+)([a-z%]*)")
-_PIXELS = {"": 1.0, "px": 1.0, "pt": 1.33, "em": 16.0, "rem": 16.0, "%": 10.0, "vw": 10.0, "vh": 10.0}  # roughly
-_FAR_AWAY, _TINY = -900.0, 1.0  # px
-_SIDES = ("text-indent", "margin-left", "margin-top", "left", "top", "right", "bottom")
-_SIZES = ("width", "height", "max-width", "max-height")
-_COUNTED = frozenset(
-    {
-        *_SIDES,
-        *_SIZES,
-        "display",
-        "visibility",
-        "content-visibility",
-        "opacity",
-        "overflow",
-        "clip",
-        "clip-path",
-        "color",
-    }
-    | {"transform", "font-size", "background", "background-color", "background-clip", "-webkit-background-clip"}
+_HIDDEN = (  # React sends S:… later, and its script puts it into its place
+    "[hidden]:not([hidden='until-found' i], [id^='S:']), dialog:not([open]), "
+    ".sr-only, .visually-hidden, .visuallyhidden, .screen-reader-text"
 )
-_CLIPPED = re.compile(r"rect\([01](?:px)?[\s,]|inset\((?:[5-9]\d|100)%|circle\(0|scale[xy]?\(0|translate\w*\(-\d{4}")
-_HIDING_CLASSES = frozenset({"sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text"})
+_OPENED_BY_CLICK = "[role=tab][aria-controls]:not(nav *, header *), [aria-expanded][aria-controls]:not(nav *, header *)"
+_TINY = re.compile(r"(?:[01]|0?\.\d+)(?:px|pt)?|0(?:\.0\d*)?(?:r?em|%|v[wh])")
+_SIZES = ("width", "height", "max-width", "max-height")
+_GONE = re.compile(
+    r";(?:display:none|content-visibility:hidden"
+    r"|(?:text-indent|margin-left|margin-top|left|top|right|bottom):-(?:(?:9\d\d|\d{4,})[\d.]*(?:px|pt)?"
+    r"|(?:5[7-9]|[6-9]\d|\d{3,})[\d.]*r?em|(?:9\d|\d{3,})[\d.]*(?:%|v[wh]))"
+    r"|(?:clip|clip-path|transform):[^;]*(?:rect\([01](?:px)?[\s,]|inset\((?:[5-9]\d|100)%|circle\(0|scale[xy]?\(0"
+    r"|translate\w*\(-\d{4}))"
+)
+_COUNTED = frozenset(
+    {"text-indent", "margin-left", "margin-top", "left", "top", "right", "bottom", "overflow", "display", "opacity"}
+    | {"content-visibility", "visibility", "clip", "clip-path", "transform", "color", "font-size", "background"}
+    | {"background-color", "background-clip", *_SIZES}
+)
+_INHERITED = {"visibility", "font-size", "color", "background-color", "background-clip"}
 _COLOUR = re.compile(r"#([0-9a-f]{3,8})\b|rgba?\(([^()]*)\)|\b(white|black|transparent)\b")
 _COLOUR_NAMES = {"white": "ffffff", "black": "000000", "transparent": "00000000"}
 _SAME = 8  # of 255: differences that are not visible
-_STREAMED = re.compile(r"S:[0-9a-f]+")  # sent later by React and put into its place by its script
 _FADES_IN = 0.3  # of a page's text: one that fades in holds more of it in transparent elements, one that hides less
-_OPENED_BY_CLICK = "//*[@role='tab' or @aria-expanded][not(ancestor::nav or ancestor::header)]/@aria-controls"
+_MAX_CSS = 200_000  # characters
+_MOST_MATCHES = 500_000  # of rules with elements
+_CSS_COMMENT = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
+_SELECTOR = re.compile(r"(?:[a-z][a-z0-9]*)?(?:[.#][a-z_][\w-]*)*", re.ASCII | re.IGNORECASE)
+_NAME = re.compile(r"[.#]?[\w-]+")
+_APPLIES = re.compile(r"@(?:layer|supports|media(?!.*(?:print|max-width|prefers)))")
 
 
-class _Look(NamedTuple):
-    """The visibility and style of the text directly inside an element, by the page's own styles."""
-
-    is_hidden: bool = False
-    is_tiny: bool = False
-    ink: Colour | None = None
-    ground: Colour | None = None
-
-    @property
-    def is_seen(self) -> bool:
-        """Whether a person can read it."""
-        if self.is_hidden or self.is_tiny or (self.ink and self.ink[3] == 0):
-            return False
-        if not self.ink or not self.ground:
-            return True
-        return max(abs(one - other) for one, other in zip(self.ink[:3], self.ground[:3], strict=True)) > _SAME
-
-
-def drop_unseen(tree: HtmlElement) -> None:
-    """Remove text that is hidden, tiny, off the screen, clipped away or written in the colour of its ground.
+def _drop_hidden(soup: BeautifulSoup) -> None:
+    """Remove code, and text that is hidden, tiny, off the screen, clipped away or written in the colour of its ground.
 
     Styles are those in the page: attributes, and rules of one simple selector in `<style>`. Panels of tabs and of
     headings that unfold stay, because a click shows them.
     """
-    rules = _rules("".join(style.text or "" for style in tree.iter("style"))[:_MAX_CSS])
-    is_styled_elsewhere = tree.find(".//link[@rel='stylesheet']") is not None or "?" in rules
-    page = _Look(ground=None if is_styled_elsewhere else (255, 255, 255, 1))
-    panels = {name for value in tree.xpath(_OPENED_BY_CLICK) for name in value.split()}
-    looks: dict[HtmlElement, _Look] = {}
-    fading: list[HtmlElement] = []
-    for element in list(tree.iter("*")):
-        above = looks.get(element.getparent(), page)
-        style = _style(element, rules)
-        looks[element] = look = _look(style, above) if style else above
-        if element.tail and not above.is_seen:
-            element.tail = None
-        if _is_gone(element, style) and not (element.get("id") in panels and not _is_menu(element)):
-            element.clear(keep_tail=True)
-        elif element.text and not look.is_seen and element.tag not in ("title", "style", "script"):
-            element.text = None
-        elif style.get("opacity") in ("0", "0%", "0.0", ".0"):
-            fading.append(element)
-    _drop_transparent(tree, fading)
+    from bs4.element import NavigableString
+
+    styles, page = _styles(soup)
+    for code in soup.select("style, script:not([type='application/ld+json'])"):
+        code.decompose()
+    panels = {name for each in soup.select(_OPENED_BY_CLICK) for name in _attribute(each, "aria-controls").split()}
+    hidden = {id(element) for element in soup.select(_HIDDEN)}
+    looks: dict[int, Style | None] = {id(soup): page}  # None: gone
+    gone: list[Tag] = []
+    transparent: dict[int, Tag] = {}
+    for element in soup.find_all(True):
+        style, above = styles.get(id(element)), looks[id(element.parent)]
+        if above is None:
+            looks[id(element)] = None
+            continue
+        is_hidden = id(element) in hidden or (style is not None and _is_gone(style))
+        if is_hidden and (element.get("id") not in panels or _is_menu(element)):
+            looks[id(element)] = None
+            gone.append(element)
+            continue
+        look = above | {name: style[name] for name in _INHERITED & style.keys()} if style else above
+        looks[id(element)] = look
+        if look is not page and not _is_seen(look):
+            for text in [child for child in element.contents if isinstance(child, NavigableString)]:
+                text.extract()
+        elif style and style.get("opacity") in ("0", "0%", "0.0", ".0"):
+            transparent[id(element)] = element
+    outer = [each for each in transparent.values() if not any(id(above) in transparent for above in each.parents)]
+    if sum(len(element.get_text()) for element in outer) <= _FADES_IN * len(soup.get_text()):
+        gone += outer
+    for element in gone:
+        element.decompose()
 
 
-def _is_menu(element: HtmlElement) -> bool:
-    return 2 * sum(len(anchor.text_content()) for anchor in element.iter("a")) >= len(element.text_content().strip())
+def _is_menu(element: Tag) -> bool:
+    return 2 * sum(len(anchor.get_text()) for anchor in element.find_all("a")) >= len(element.get_text().strip())
 
 
-def _drop_transparent(tree: HtmlElement, fading: list[HtmlElement]) -> None:
-    known = set(fading)
-    outer = [element for element in fading if known.isdisjoint(element.iterancestors())]
-    if sum(map(_shown, outer)) <= _FADES_IN * _shown(tree):
-        for element in outer:
-            element.clear(keep_tail=True)
-
-
-def _shown(tree: HtmlElement) -> int:
-    """Return how many characters of an element are not code."""
-    return sum(
-        len(one.text or "") * (one.tag not in ("script", "style")) + len(one.tail or "") for one in tree.iter("*")
-    )
-
-
-def _is_gone(element: HtmlElement, style: Style) -> bool:
+def _is_gone(style: Style) -> bool:
     """Whether neither an element nor anything in it is on the screen."""
-    hidden = (element.get("hidden", "until-found") or "hidden").lower() != "until-found"
-    if hidden and not _STREAMED.fullmatch(element.get("id") or ""):
-        return True
-    if element.tag == "dialog" and "open" not in element.attrib:
-        return True
-    if not _HIDING_CLASSES.isdisjoint((element.get("class") or "")[:500].lower().split()):
-        return True
-    if not style:
+    is_cut = style.get("overflow") in ("hidden", "clip")
+    return _GONE.search("".join(f";{name}:{value};" for name, value in style.items())) is not None or (
+        is_cut and any(_TINY.fullmatch(style.get(size, "")) for size in _SIZES)
+    )
+
+
+def _is_seen(look: Style) -> bool:
+    """Whether a person can read text of this style."""
+    if look.get("visibility") in ("hidden", "collapse") or _TINY.fullmatch(look.get("font-size", "")):
         return False
-    sizes = _SIZES if style.get("overflow") in ("hidden", "clip") else ()
-    return (
-        style.get("display") == "none"
-        or style.get("content-visibility") == "hidden"
-        or any(_pixels(style.get(side), 0.0) <= _FAR_AWAY for side in _SIDES)
-        or any(_pixels(style.get(size), 99.0) <= _TINY for size in sizes)
-        or any(_CLIPPED.search(style.get(name, "")) for name in ("clip", "clip-path", "transform"))
-    )
+    ink, ground = _colour(look.get("color", "")), _colour(look.get("background-color", ""))
+    if ink is None or "text" in look.get("background-clip", ""):  # a ground that is cut to the letters
+        return True
+    if ink[3] == 0:
+        return False
+    return ground is None or max(abs(one - other) for one, other in zip(ink[:3], ground[:3], strict=True)) > _SAME
 
 
-def _look(style: Style, above: _Look) -> _Look:
-    visibility = style.get("visibility")
-    ground = above.ground
-    for name in ("background-color", "background"):
-        if name in style:
-            ground = None if "url(" in style[name] or "gradient" in style[name] else _colour(style[name]) or ground
-    # Transparent ink may show a ground that is cut to the letters.
-    cut_out = any("text" in style.get(name, "") for name in ("background-clip", "-webkit-background-clip"))
-    ink = None if cut_out else _colour(style["color"]) if "color" in style else above.ink
-    return _Look(
-        above.is_hidden if visibility is None else visibility in ("hidden", "collapse"),
-        _pixels(style["font-size"], 16.0) <= _TINY if "font-size" in style else above.is_tiny,
-        ink,
-        ground,
-    )
-
-
-def _pixels(value: str | None, otherwise: float) -> float:
-    match = _LENGTH.fullmatch(value or "")
-    return float(match[1]) * _PIXELS.get(match[2], 16.0) if match else otherwise
-
-
-def _colour(value: str) -> Colour | None:
+def _colour(value: str) -> tuple[float, ...] | None:
+    """Return red, green and blue (0 to 255) and opacity (0 to 1)."""
     match = _COLOUR.search(value)
     if match is None:
         return None
@@ -500,154 +533,123 @@ def _colour(value: str) -> Colour | None:
         digits = "".join(2 * digit for digit in digits)
     if len(digits) not in (6, 8):
         return None
-    red, green, blue, opacity = (int((digits + "ff")[at : at + 2], 16) for at in (0, 2, 4, 6))
+    red, green, blue, opacity = bytes.fromhex((digits + "ff")[:8])
     return red, green, blue, opacity / 255
 
 
-def _style(element: HtmlElement, rules: Rules) -> Style:
-    """Return the declarations for an element: old attributes, rules for its tag, classes and id, its own style."""
-    found: Style = {}
-    for attribute, name in (("color", "color"), ("bgcolor", "background-color")):
-        if value := element.get(attribute):
-            found[name] = value.lower()
-    if rules:
-        names = {f".{one}" for one in (element.get("class") or "")[:500].lower().split()[:_MOST_CLASSES]}
-        names |= {element.tag, f"#{(element.get('id') or '')[:100].lower()}"}
-        fitting = (rule for name in names for rule in rules.get(name, ())[:_MOST_RULES] if rule[0] <= names)
-        for _, declared in sorted(fitting, key=lambda rule: len(rule[0])):
-            found |= declared
-    return found | _declarations(element.get("style") or "")
+def _styles(soup: BeautifulSoup) -> tuple[dict[int, Style], Style]:
+    """Return the declarations for each element that has any, and the style of the page: white, unless a style sheet
+    elsewhere or a rule that is not read may say otherwise.
+    """
+    rules, has_others = _rules("".join(style.get_text() for style in soup.find_all("style"))[:_MAX_CSS])
+    named: defaultdict[str, dict[int, Tag]] = defaultdict(dict)
+    for element in soup.find_all(True) if rules else ():
+        for name in (
+            element.name,
+            f"#{element.get('id')}",
+            *(f".{one}" for one in element.get_attribute_list("class")),
+        ):
+            named[name][id(element)] = element
+    found = defaultdict[int, Style](dict)
+    matches = 0
+    for names, declared in sorted(rules.items(), key=lambda rule: len(rule[0])):
+        fitting = [named.get(name, {}) for name in names]
+        for each in min(fitting, key=len):
+            matches += 1
+            if matches < _MOST_MATCHES and all(each in elements for elements in fitting):
+                found[each] |= declared
+    for element in soup.select("[style], [color], [bgcolor]"):
+        old = f"color:{_attribute(element, 'color')};background:{_attribute(element, 'bgcolor')};"
+        style = old + _attribute(element, "style")
+        found[id(element)] |= _declarations(style)
+    return found, {} if has_others or soup.select_one("link[rel=stylesheet]") else {"background-color": "white"}
 
 
 def _declarations(css: str) -> Style:
-    if not css:
-        return {}
     text = _CSS_COMMENT.sub("", css[:_MAX_CSS]).lower().replace("!important", "")
     pairs = ((name.strip(), value.strip()) for name, _, value in (part.partition(":") for part in text.split(";")))
-    return {name: value for name, value in pairs if name in _COUNTED}
+    found = {
+        name: value
+        for name, value in ((name.removeprefix("-webkit-"), value) for name, value in pairs)
+        if value and name in _COUNTED
+    }
+    if "background" in found:
+        found["background-color"] = found.pop("background")
+    return found
 
 
-def _rules(css: str) -> Rules:
-    """The declarations of selectors without combinators, by one of the names of each, with all its names; "?" is there
-    if another selector sets a background. Media queries are answered for a wide screen."""
-    found: Rules = defaultdict(list)
+def _rules(css: str) -> tuple[dict[tuple[str, ...], Style], bool]:
+    """Return the declarations by the names of selectors without combinators, and whether another one sets a background.
+    Media queries are answered for a wide screen.
+    """
+    found = defaultdict[tuple[str, ...], Style](dict)
+    has_others = False
     around: list[bool] = []  # for each open at-rule whether it applies
-    for piece in _CSS_COMMENT.sub("", css).lower().split("}"):
+    for piece in _CSS_COMMENT.sub("", css).split("}"):
         *opened, body = piece.split("{")
-        around = [*around, *(bool(_APPLIES.search(rule[-200:])) for rule in opened[:-1])] if opened else around[:-1]
+        around = (
+            [*around, *(bool(_APPLIES.search(rule[-200:].lower())) for rule in opened[:-1])] if opened else around[:-1]
+        )
         if not opened or not all(around):
             continue
         declared = _declarations(body)
         for selector in map(str.strip, opened[-1].rpartition(";")[2].split(",")):
-            if selector and declared and _SELECTOR.fullmatch(selector):
-                names = _NAME.findall(selector)
-                found[names[-1]].append((frozenset(names), declared))
+            if selector and _SELECTOR.fullmatch(selector):
+                found[tuple(_NAME.findall(selector))] |= declared
             elif "background" in body and "@" not in selector:
-                found["?"] = []
-    return found
+                has_others = True
+    return found, has_others
 
 
 # A feed (RSS 0.9 to 2.0, Atom) as text: its entries in their order, each with its title, time, address and words.
 
-FEED_TYPES = frozenset(
-    {"application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/xml", "text/xml"}
-)
-_ROOTS = frozenset({"rss", "feed", "RDF"})
-_DATES = frozenset({"pubDate", "published", "updated", "date"})
-_BODIES = ("encoded", "content", "description", "summary", "subtitle")  # the fullest first
-_DECLARATION = re.compile(r"<\?xml[^<>]*>")
-
-
-@dataclass(frozen=True, slots=True)
-class FeedEntry:
-    """One entry of a feed, or the description of the feed itself. Each field may be empty; `url` may be relative."""
-
-    title: str
-    date: str
-    url: str
-    body: str
-
-    def text(self) -> str:
-        """The entry's fields, each on lines of its own."""
-        return "\n".join(filter(None, (self.title, self.date, self.url, self.body if self.body != self.title else "")))
-
-
-def feed_entries(source: str) -> list[FeedEntry]:
-    """The feed itself and then its entries; none if the source is not a feed."""
-    from lxml import etree
-
-    # No entity is expanded and nothing is loaded; content nested deeper than 256 is left out.
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True, remove_comments=True)
-    try:
-        root = etree.fromstring(_DECLARATION.sub("", source, count=1).strip().encode("utf-8", "replace"), parser)
-    except (etree.LxmlError, ValueError):
-        return []
-    if root is None or _name(root) not in _ROOTS:
-        return []
-    about = next((child for child in root if _name(child) == "channel"), root)
-    entries = (one for each in {about: 0, root: 0} for one in each if _name(one) in ("item", "entry"))
-    return [_entry(about), *map(_entry, entries)]
-
-
-def _name(element: _Element) -> str:
-    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
-
-
-def _entry(element: _Element) -> FeedEntry:
-    found: dict[str, str] = {}
-    for name, text in _fields(element):
-        if text:
-            found.setdefault(name, text)
-    body = next((found[name] for name in _BODIES if name in found), "")
-    date = next((text for name, text in found.items() if name in _DATES), "")
-    return FeedEntry(found.get("title", ""), date, found.get("link", ""), body)
-
-
-def _fields(element: _Element) -> Iterator[tuple[str, str]]:
-    for child in element:
-        name = _name(child)
-        if name == "link":
-            if child.get("rel") in (None, "alternate"):
-                yield name, (child.get("href") or child.text or "").strip()
-        elif name in _BODIES or name in _DATES or name == "title":
-            yield name, _plain("".join(child.itertext()))
-
-
-def _plain(text: str) -> str:
-    lines = map(str.strip, (strip_markup(text) if "<" in text or "&" in text else text).split("\n"))
-    return "\n".join(filter(None, lines))
+_FIRST_TAG = re.compile(r"<([a-z][\w:]*)", re.IGNORECASE)
+_ROOTS = frozenset({"rss", "feed", "rdf:RDF", "RDF"})
+_DATES = ("pubDate", "published", "updated", "dc:date", "date")
+_BODIES = ("content:encoded", "content", "description", "summary", "subtitle")  # the fullest first
 
 
 def _feed(source: str, page_url: str) -> Article | None:
     """A feed as an article, with its entries for links; None for any other XML."""
-    entries = feed_entries(source)
-    if not entries:
+    from bs4 import BeautifulSoup
+    from bs4.exceptions import ParserRejectedMarkup
+
+    first = _FIRST_TAG.search(source)
+    if first is None or first[1] not in _ROOTS:
         return None
-    found = {url: entry.title for entry in entries[1:] if (url := _absolute(page_url, entry.url))}
+    try:
+        # Without the declarations before it no entity is expanded and nothing is loaded.
+        data = source[first.start() :].encode("utf-8", "replace")
+        root = BeautifulSoup(data, "lxml-xml", from_encoding="utf-8").find(True)
+    except ParserRejectedMarkup:
+        return None
+    if root is None:
+        return None
+    about = root.find("channel", recursive=False) or root
+    entries = [
+        about,
+        *(one for each in {about: 0, root: 0} for one in each.find_all(["item", "entry"], recursive=False)),
+    ]
+    told = [_entry(entry) for entry in entries]
+    found = {url: title for title, address, _ in told[1:] if (url := _absolute(page_url, address))}
     links = tuple(Link(_one_line(title) or url, url) for url, title in found.items())
-    text = "\n\n".join(entry.text() for entry in entries)
-    return Article(_one_line(entries[0].title), _clean(text), links[:MOST_LINKS])
+    return Article(_one_line(told[0][0]), _clean("\n\n".join(text for _, _, text in told)), links[:MOST_LINKS])
 
 
-_TOKEN = re.compile(r"<(/?)([a-z][a-z0-9]*)[^<>]*>|<!?[^<>]*>|[^<]+|<", re.IGNORECASE)
-_SILENT = frozenset({"script", "style", "template", "noscript", "svg"})
-_INLINE = frozenset(
-    {"a", "abbr", "b", "bdi", "code", "em", "font", "i", "mark", "s", "small", "span", "strong", "sub", "sup", "u"}
-)
+def _entry(entry: Tag) -> tuple[str, str, str]:
+    """Return the title of an entry, its address, which may be relative, and all its fields as lines."""
+
+    def field(*names: str) -> str:
+        texts = (_plain(found.get_text()) for name in names if (found := entry.find(name, recursive=False)))
+        return next(filter(None, texts), "")
+
+    title, date, body = field("title"), field(*_DATES), field(*_BODIES)
+    links = [each for each in entry.find_all("link", recursive=False) if each.get("rel") in (None, "alternate")]
+    address = (_attribute(links[0], "href") or links[0].get_text()).strip() if links else ""
+    return title, address, "\n".join(filter(None, (title, date, address, body if body != title else "")))
 
 
-def strip_markup(html: str) -> str:
-    """The text between the tags, in one linear pass over the page and with no recursion."""
-    pieces: list[str] = []
-    silent = ""
-    for match in _TOKEN.finditer(html):
-        closing, name = match[1], (match[2] or "").lower()
-        if silent:
-            silent = "" if closing and name == silent else silent
-        elif name in _SILENT and not closing:
-            silent = name
-        elif name:
-            pieces.append("" if name in _INLINE else "\n")
-        elif match[0] == "<" or not match[0].startswith("<"):
-            pieces.append(match[0])
-    return unescape("".join(pieces))
+def _plain(html: str) -> str:
+    """The lines of a piece of HTML, or of a text that is none."""
+    text = _page_lines(_parse(html)[0]) if "<" in html else unescape(html)
+    return "\n".join(filter(None, map(str.strip, text.split("\n"))))

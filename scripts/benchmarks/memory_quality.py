@@ -17,6 +17,7 @@ from local.memory.service import EngramService
 CUTOFFS = (1, 5, 10)
 MARGIN = 0.005  # by which the whole may be worse than its better half at 5 and at 10
 RESAMPLES = 2_000
+SECONDS = 60.0  # until a search by meaning has failed
 HALVES = ("BM25", "words", "meaning")
 ABLATION: Mapping[str, Weights] = {
     "as it is": WEIGHTS,
@@ -118,7 +119,7 @@ class Quality:
         for each in self._questions:
             by_bm25 = await self._service._store.read(lambda db, each=each: _by_bm25(db, each))  # type: ignore[misc]
             by_words = await self._service._by_words(each.user_id, each.text)
-            by_meaning, _, degraded = await self._service._by_meaning(each.user_id, each.text)
+            by_meaning, _, degraded = await self._service._by_meaning(each.user_id, each.text, SECONDS)
             if degraded:
                 raise BenchmarkFailed(f"vectors were not searched: {degraded[0]}")
             found = {*by_words.own, *by_words.before}

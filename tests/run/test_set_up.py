@@ -169,10 +169,10 @@ def test_the_first_start_makes_the_environment_and_runs_the_command_in_it(checko
 def test_the_locks_hold_what_the_project_needs_and_nothing_of_what_it_leaves_out() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     names = {"run": _locked("requirements.lock"), "dev": _locked("requirements-dev.lock")}
-    assert "dependencies" not in project["project"], "a wheel that names them has pip choose their versions"
-    needed = [*project["dependency-groups"]["run"], *project["dependency-groups"]["setup"]]
+    needed = [*project["project"]["dependencies"], *project["dependency-groups"]["setup"]]
     assert {_name(line) for line in needed} <= names["run"]
     assert {_name(line) for line in project["dependency-groups"]["dev"]} <= names["dev"]
+    assert (ROOT / "requirements-weights.lock").read_text() in (ROOT / "requirements.lock").read_text()
     assert not (names["run"] | names["dev"]) & set(project["tool"]["uv"]["exclude-dependencies"])
 
 

@@ -1,4 +1,4 @@
-"""The installed command `local2`: it runs in LoCAL2's own environment, and creates that if necessary."""
+"""The installed command `local2`. That of a checkout runs in the checkout's `.venv`, and creates it if necessary."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def main() -> None:
                 " `python3 scripts/run_local.py`, which makes it again with all packages"
             )
     else:
-        environment.enter(RUN)
+        environment.enter(RUN)  # of a checkout
     from local.cli.entry import main as run_command
 
     run_command()

@@ -106,6 +106,11 @@ def settings_dir(flag: Path | None = None) -> Path:
     return named.expanduser().resolve()
 
 
+def bundled_model_dir() -> Path:
+    """Return the folder for the bundled embedding model where LoCAL2 is an installed package: in the data directory."""
+    return data_dir(None) / "models" / "all-MiniLM-L6-v2"
+
+
 def data_dir(flag: Path | None) -> Path:
     """Return the data directory: the flag, else LOCAL2_DATA_DIR, else the platform's folder. It may not exist yet."""
     named = flag or environment().data_dir

@@ -1,4 +1,5 @@
-"""Makes the environment and installs the locks into it: with uv if available, else with pip."""
+"""Makes the environment of a checkout and installs the locks into it; for an installed package, fetches what a lock
+names. With uv if available, else with pip."""
 
 from __future__ import annotations
 
@@ -9,10 +10,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from local.core.environment import environment_with
 from local.core.errors import SetUpFailed
@@ -57,11 +60,12 @@ class Installer:
             _print(f"ready in {time.monotonic() - started:.0f} s")
 
     def add(self, lock: str) -> None:
-        """Install a further lock into the environment, now and whenever it is made again. Raises SetUpFailed,
+        """Install a further lock into the environment, now and whenever set-up makes it again. Raises SetUpFailed,
         OSError."""
         with self._only_one():
             self._install([lock], with_local2=False)
-            self._environment.add_further_lock(lock)
+            if self._environment.is_checkout:
+                self._environment.add_further_lock(lock)
 
     def fetch(self, lock: str, folder: Path) -> None:
         """Install the packages of a lock into a separate folder. Raises SetUpFailed, OSError."""
@@ -71,7 +75,7 @@ class Installer:
     @contextmanager
     def _only_one(self) -> Iterator[None]:
         """Serialise the set-ups of this environment."""
-        with (self._environment.root / "requirements.lock").open("rb") as file:
+        with min(self._environment.root.glob("requirements*.lock")).open("rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -129,7 +133,8 @@ class Installer:
                 self._install_with("pip", [*self._pip(), *options], locks, with_local2=with_local2)
         except _CommandFailed as failure:
             advice = "is there a network, or a package mirror in pip's configuration?"
-            raise SetUpFailed(f"{failure} - {advice} More in {self._log}; the same command tries again") from None
+            more = f" More in {self._log}; the same command tries again" if self._environment.is_checkout else ""
+            raise SetUpFailed(f"{failure} - {advice}{more}") from None
 
     def _install_with(self, tool: str, command: Sequence[str], locks: Sequence[str], *, with_local2: bool) -> None:
         alone = [*command, "--no-deps"]  # a lock is complete: other packages are left out on purpose
@@ -142,17 +147,8 @@ class Installer:
             self._run(f"installing {what} with {tool}", wheels)
         if not with_local2:
             return
-        if self._environment.is_checkout:
-            self._run("installing LoCAL2 itself", [*alone, "--no-build-isolation", "-e", "."])
-        else:
-            self._add_surroundings()
+        self._run("installing LoCAL2 itself", [*alone, "--no-build-isolation", "-e", "."])
         self._name_paths_in_ascii()
-
-    def _add_surroundings(self) -> None:
-        """Make the packages beside the wheel importable after the lock's packages: LoCAL2 itself, and packages that
-        users have added for their tools.
-        """
-        (self._site_packages() / "local2.pth").write_text(f"{self._environment.folder.parent}\n", encoding="utf-8")
 
     def _name_paths_in_ascii(self) -> None:
         """Name a folder that is to be found, too, by the way to it, where its path is not ASCII: Python reads that in
@@ -170,6 +166,8 @@ class Installer:
     def _uv(self) -> str:
         own = self._environment.python.with_name("uv")
         found = str(own) if own.exists() else shutil.which("uv")
+        if not found and not self._environment.is_checkout:
+            raise _CommandFailed("it is not installed")
         if not found:
             command = [*self._pip(), "--retries", "1", "--only-binary", ":all:", "--require-hashes"]
             self._run("getting uv, the installer", [*command, "-r", "requirements-uv.lock"])
@@ -177,7 +175,10 @@ class Installer:
 
     def _pip(self) -> list[str]:
         isolated = [str(self._environment.python), "-I", "-m"]
-        if not self._environment.python.with_name("pip").exists():
+        if not self._environment.is_checkout:
+            if importlib.util.find_spec("pip") is None:
+                raise SetUpFailed("neither uv nor pip is installed; install one of them")
+        elif not self._environment.python.with_name("pip").exists():
             try:
                 self._run("getting pip", [*isolated, "ensurepip", "--default-pip"])
             except _CommandFailed as failure:
@@ -186,7 +187,7 @@ class Installer:
 
     def _run(self, phase: str, command: Sequence[str]) -> None:
         _print(phase)
-        with self._log.open("a+", encoding="utf-8", errors="replace") as log:
+        with self._opened_log() as log:
             before = log.tell()
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the child processes to end are known, too
             with subprocess.Popen(
@@ -208,6 +209,11 @@ class Installer:
             if process.returncode:
                 log.seek(before)
                 raise _CommandFailed(_reason(log.read()) or f"{command[0]} ended with status {process.returncode}")
+
+    def _opened_log(self) -> IO[str]:
+        if self._environment.is_checkout:
+            return self._log.open("a+", encoding="utf-8", errors="replace")
+        return tempfile.TemporaryFile("a+", encoding="utf-8", errors="replace")  # the user's environment stays as it is
 
     def _watch(self, process: subprocess.Popen[bytes], phase: str) -> None:
         """Wait for the end of `process`; on a terminal, with a live count of packages and seconds."""

@@ -1,5 +1,5 @@
-"""The Python environment that LoCAL2 runs in: `.venv` in a checkout, a folder beside the package of an installed wheel.
-It contains the packages of the locks, independent of others.
+"""The Python environment that LoCAL2 runs in. In a checkout that is `.venv`, which contains the packages of the locks.
+An installed package runs in the environment into which its user has installed it, and changes nothing there unasked.
 
 Standard library only, and little of it: this runs at every start, and nearly always finds nothing to do.
 """
@@ -29,14 +29,14 @@ STATUS_OF_SIGNALS = 128  # and the signal's number
 
 class PythonEnvironment:
     """The Python environment of the installation which this module is in. `root` contains the locks, and is the
-    checkout or the copy of it in a wheel; `folder` is the environment's folder.
+    checkout or the copy of it in a wheel; `folder` is the environment's folder. A checkout's is made by the set-up.
     """
 
     def __init__(self) -> None:
         self.root = shipped_dir()
         packages = Path(__file__).resolve().parents[2]
         self.is_checkout = not self.root.is_relative_to(packages)
-        self.folder = self.root / ".venv" if self.is_checkout else packages / "local2-environment"
+        self.folder = self.root / ".venv" if self.is_checkout else Path(sys.prefix)
 
     @property
     def python(self) -> Path:
@@ -118,7 +118,7 @@ class PythonEnvironment:
             return str(error)
         advice = "use a copy of your own" if self.is_checkout else "install it in a venv of your own"
         owner = self.root.stat().st_uid
-        if error.errno != errno.EROFS and owner != os.geteuid():
+        if self.is_checkout and error.errno != errno.EROFS and owner != os.geteuid():
             advice = f"{_user(owner)} has to start LoCAL2 once, which sets it up for all users; or {advice}"
         return f"{error.filename}: {error.strerror}; {advice}"
 
@@ -143,9 +143,8 @@ class PythonEnvironment:
         major, minor = sys.version_info[:2]
         lines = [f"Python {major}.{minor} in {self.root}"]
         digest = hashlib.sha256()
-        if self.is_checkout:
-            project, _, _ = (self.root / "pyproject.toml").read_bytes().partition(b"\n[tool.")
-            digest.update(project)
+        project, _, _ = (self.root / "pyproject.toml").read_bytes().partition(b"\n[tool.")
+        digest.update(project)
         for lock in locks:
             digest.update((self.root / lock).read_bytes())
             lines.append(f"{lock} {digest.hexdigest()}")

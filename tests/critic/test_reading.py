@@ -277,6 +277,21 @@ def test_a_mark_that_was_only_thought_of_does_not_count(thoughts: str) -> None:
             4,
         ),
         (("Score: 4\u200b", "Score: 4\ufeff\n", "[SCORE] 4\u2060."), 4),
+        (
+            (
+                "Result: 4",
+                "All is right.\nResult: 4",
+                "Final result: 4 points",
+                "Score: 4 (good)",
+                "4 points",
+                "4 (good)",
+            ),
+            4,
+        ),
+        (
+            ("Result: 4 or 5", "Result: 4\nResult: 3", "4 points of 10", "4 (or 5)", "4 (too high)", "4 (good) or 5"),
+            None,
+        ),
         (("Score: 4 or 5", "Score: 4.5", "Score: 12", "Score: 4\u200b5", "Score: 4 is too high", "Score: 4/10"), None),
         (("Score: 5\nScore: 4", "[SCORE] 5\nScore: 4", "[RESULT] 5 or so\nScore: 4", '{"score": }\nScore: 4'), None),
         (("Score 4: nearly all is right.", "The score is 4", "I would not say score: 4"), None),
@@ -294,7 +309,17 @@ def test_a_judge_that_does_not_keep_to_its_form_is_read_where_it_leaves_nothing_
 
 
 @pytest.mark.parametrize(
-    "end", ["4 because it is right", "4 [END]", "4 [/RESULT]", "4\u200b", "4\ufeff</s>", "4, as it is right"]
+    "end",
+    [
+        "4 because it is right",
+        "4 [END]",
+        "4 [/RESULT]",
+        "4\u200b",
+        "4\ufeff</s>",
+        "4, as it is right",
+        "4 points",
+        "4 (very good)",
+    ],
 )
 def test_what_follows_the_score_behind_a_mark_may_be_a_reason_or_an_end(end: str) -> None:
     assert read("prometheus2", f"Fair. [RESULT] {end}") == 4

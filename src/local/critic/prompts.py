@@ -13,27 +13,32 @@ from local.critic.judging import Case, Evidence, JudgePrompt, Pair, Reading, Rub
 # The verdict in a reply of plain text: the text after the judge's mark, alone to the end of its line.
 
 # With anything else on the line ("4 or 5", "4.5", "3-4", "45", "4/10", "4 is too high") there is no verdict: a guess
-# would be a score that the judge has not stated. Only a reason may follow, as in "4 because …", without another number.
+# would be a score that the judge has not stated. Only a unit, a word for the score or a reason may follow, as in
+# "4 points", "4 (good)" and "4 because …", without another number.
 _BEFORE = r"[\s:=*_`\"'(\[]*"
 _NO_WIDTH = r"\u00ad\u200b-\u200d\u2060\ufeff"  # invisible characters
 _UNSEEN = f"[{_NO_WIDTH}]*"
 _AFTER = rf"(?:[^\S\n]|[)\]*_`\"'.!{_NO_WIDTH}])*(?:\n|\Z)"
-_REASON = r"(?:(?:[^\S\n]*[,;:–—-])?[^\S\n]*\(?(?:because|since|as)\b[^\n\d]*)?"
+_POINTS = r"(?:[^\S\n]?points?\b)"
+_WORD = r"(?:[^\S\n]*\((?:(?:very|mostly|fairly)[^\S\n])?[^\W\d_]+\))"
+_REASON = r"(?:(?:[^\S\n]*[,;:–—-])?[^\S\n]*\(?(?:because|since|as)\b[^\n\d]*)"
+_MORE = rf"{_POINTS}?{_WORD}?{_REASON}?"
 _SCORE = rf"{_BEFORE}(?:(?:score|rating|grade){_BEFORE})?(?P<said>[1-5])(?:\.0)?(?:\s?/\s?5| out of 5)?{_UNSEEN}"
 _WINNER = rf"{_BEFORE}(?:response\s)?(?P<said>[AB]){_UNSEEN}"
-SCORE: Final = re.compile(rf"{_SCORE}{_REASON}{_AFTER}", re.IGNORECASE)
+SCORE: Final = re.compile(rf"{_SCORE}{_MORE}{_AFTER}", re.IGNORECASE)
 WINNER: Final = re.compile(rf"{_WINNER}{_AFTER}", re.IGNORECASE)
 _BEGUN: Final = {  # the same, whatever comes behind on the line
     SCORE: re.compile(rf"{_SCORE}(?!\w)", re.IGNORECASE),
     WINNER: re.compile(rf"{_WINNER}(?!\w| or B)", re.IGNORECASE),
 }
-# A verdict of a judge that does not keep to its form: a line "Score: 4" or "[SCORE] 4", or a reply "4 because …".
+# A verdict of a judge that does not keep to its form: a line "Score: 4", "Result: 4" or "[SCORE] 4", or a whole reply
+# "4 because …", "4 points" or "4 (good)".
 _BARE_MARK = re.compile(
-    r"\[\s*(?:score|rating|grade)\s*\]|^[^\w\n]*(?:(?:final|overall)[^\S\n]+)?(?:score|rating|grade)[^\w\n]*?[:=]",
+    r"\[\s*(?:score|rating|grade)\s*\]|^[^\w\n]*(?:(?:final|overall)[^\S\n]+)?(?:score|rating|grade|result)[^\w\n]*?[:=]",
     re.IGNORECASE | re.MULTILINE,
 )
 _REASONED = re.compile(
-    rf"\A[\s*_]*(?P<said>[1-5])(?:\s?/\s?5)?[*_]*{_UNSEEN}{_REASON.removesuffix('?')}\Z", re.IGNORECASE
+    rf"\A[\s*_]*(?P<said>[1-5])(?:\s?/\s?5)?[*_]*{_UNSEEN}(?=\W*[^\W\d]){_MORE}[.!*_]*\Z", re.IGNORECASE
 )
 _OTHER_MARK = re.compile(r"[\[*]\s*result|\{", re.IGNORECASE)
 _LABEL = re.compile(r"\A[\s*#]*(?:feedback|reasoning)\s*:?[\s*]*", re.IGNORECASE)
@@ -77,7 +82,7 @@ def marked(text: str, mark: re.Pattern[str], form: re.Pattern[str]) -> Reading[s
 
 
 def bare_score(text: str, shown: str) -> Reading[int] | None:
-    """Return the score of a reply without a judge's mark: "Score: 4", "[SCORE] 4" or "4 because …", if that is its only
+    """Return the score of a reply without a judge's mark: "Score: 4", "[SCORE] 4" or "4 points", if that is its only
     score. None if the judge's prompt (`shown`) has such a line: the reply may repeat it.
     """
     reply = plain(text)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import local
+from local.cli.main import exit_status, new_app
 
 # An importer that sends the signal when typer is asked for.
 TOLD = """
@@ -67,6 +68,28 @@ def test_an_output_that_cannot_be_written_is_one_line_and_no_traceback() -> None
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     told = "local2: the output cannot be written: No space left on device\n"
     assert (ended.returncode, ended.stderr) == (2, told)
+
+
+def test_a_question_that_nobody_can_answer_is_an_error_of_one_line(tmp_path: Path) -> None:
+    (tmp_path / "models.yaml").write_text("providers:\n  llama_server: {kind: llama_server, program: /nowhere/it}\n")
+    places = ["--config-dir", str(tmp_path), "--data-dir", str(tmp_path / "data")]
+    command = [sys.executable, "-m", "local.cli.entry", "model", "try", *places]
+    ended = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )  # fmt: skip
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1].startswith("local2: ") and "--yes" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback() -> None:
+    app = new_app()
+
+    @app.command()
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    assert exit_status(app, [], "local2") == 130
 
 
 def test_a_command_that_is_interrupted_while_it_imports_ends_without_a_traceback() -> None:

@@ -123,6 +123,7 @@ def write_lines(lines: Iterable[str], file: Path | int = STANDARD_OUTPUT) -> Non
 
 
 EXIT_BAD_USE = 2
+EXIT_INTERRUPTED = 130
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors of writing to the standard output
 _NO_UTF8 = "surrogates not allowed"  # Python's message when the command line contained invalid UTF-8
 
@@ -135,13 +136,20 @@ def new_app(**options: Any) -> typer.Typer:
 
 
 def exit_status(app: typer.Typer, arguments: Sequence[str], program: str) -> int:
-    """Run a command. The exit status is 2, after one line on the error output, for errors that the user can fix."""
+    """Run a command. The exit status is 2, after one line on the error output, for errors that the user can fix, and 130
+    after Ctrl-C.
+    """
     try:
         return int(app(args=list(arguments), prog_name=program, standalone_mode=False) or 0)
     except LocalError as error:
         sentence = str(error)
     except _UsageError as error:
         sentence = error.format_message()  # names the flag, which str() leaves out
+    except typer.Abort as end:
+        if isinstance(end.__context__, KeyboardInterrupt):
+            return EXIT_INTERRUPTED
+        print(file=sys.stderr)  # noqa: T201 - behind the question
+        sentence = "nothing was changed, because the question was not answered; answer it on a terminal, or use --yes"
     except UnicodeEncodeError as error:
         if error.reason != _NO_UTF8:
             raise

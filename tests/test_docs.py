@@ -147,6 +147,14 @@ def test_every_source_file_that_a_page_names_exists() -> None:
     assert missing == []
 
 
+def test_the_architecture_names_folders_that_exist() -> None:
+    page = text(ROOT / "docs" / "explanation" / "architecture.md")
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", page, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"\w+", row)}
+    assert {"core", "memory"} <= named
+    assert {name for name in named if not (ROOT / "src" / "local" / name).is_dir()} == set()
+
+
 def test_every_route_and_every_setting_that_a_page_names_exists() -> None:
     routes = [
         re.compile(re.sub(r"{[^}]+}", "[^/]+", f"{method.upper()} {path}"))

@@ -1,7 +1,8 @@
 """The table of contents of LoCAL2: the capabilities, and their contributions to the system.
 
 A capability is one folder below `local`. Its `__init__.py` holds a `CAPABILITY`, which names modules instead of
-importing them, so that reading the whole table costs nothing. To remove a capability, delete its folder and its line.
+importing them, so that reading the whole table costs nothing. Deleting its folder and its line removes a capability
+that no other folder imports. That does not hold yet for memory, critic, hooks, skills, cron, swarm, reflection and mcp.
 """
 
 from __future__ import annotations

@@ -136,8 +136,8 @@ def new_app(**options: Any) -> typer.Typer:
 
 
 def exit_status(app: typer.Typer, arguments: Sequence[str], program: str) -> int:
-    """Run a command. The exit status is 2, after one line on the error output, for errors that the user can fix, and 130
-    after Ctrl-C.
+    """Run a command. The exit status is 2, after one line on the error output, for errors that the user can fix, and
+    130 after Ctrl-C.
     """
     try:
         return int(app(args=list(arguments), prog_name=program, standalone_mode=False) or 0)

@@ -38,7 +38,7 @@ _BARE_MARK = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _REASONED = re.compile(
-    rf"\A[\s*_]*(?P<said>[1-5])(?:\s?/\s?5)?[*_]*{_UNSEEN}(?=\W*[^\W\d]){_MORE}[.!*_]*\Z", re.IGNORECASE
+    rf"\A[\s*_]*(?P<said>[1-5])(?:\s?/\s?5)?[*_]*+{_UNSEEN}(?=\W*[^\W\d]){_MORE}[.!*_]*\Z", re.IGNORECASE
 )
 _OTHER_MARK = re.compile(r"[\[*]\s*result|\{", re.IGNORECASE)
 _LABEL = re.compile(r"\A[\s*#]*(?:feedback|reasoning)\s*:?[\s*]*", re.IGNORECASE)

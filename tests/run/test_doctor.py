@@ -48,7 +48,7 @@ def test_python_is_new_enough_or_the_fix_says_which() -> None:
 
 
 def test_every_package_of_the_project_file_is_checked() -> None:
-    lines = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["run"]
+    lines = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     needed = {re.split(r"[<>=!~ \[]", line)[0].lower().replace("_", "-") for line in lines}
     provided = importlib.metadata.packages_distributions()
     checked = {

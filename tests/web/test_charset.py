@@ -3,6 +3,7 @@ import pytest
 from local.core.web_text import decode_page
 
 _UMLAUTS = "Grüße aus Köln, schöne Straßen und viele Bäume. " * 20
+_CHINESE = "<p>这是一个中文句子,今天天气很好。</p>\n" * 2_000
 _RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20
 
 
@@ -32,6 +33,7 @@ _RUSSIAN = "Съешь же ещё этих мягких французских 
             None,
             "日本語の文章です。今日は天気がいいですね。",
         ),
+        (_CHINESE.encode("gb18030"), None, _CHINESE),
         ("Zażółć gęślą jaźń, święta były śnieżne.".encode("cp1250"), None, "Zażółć gęślą jaźń, święta były śnieżne."),
         ("Příliš žluťoučký kůň úpěl ďábelské ódy.".encode("cp1250"), None, "Příliš žluťoučký kůň úpěl ďábelské ódy."),
         ("Ağaçların altında çok güzel şarkı söyledik.".encode("cp1254"), None, None),

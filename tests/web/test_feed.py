@@ -85,8 +85,9 @@ def test_entities_within_entities_do_not_grow() -> None:
         f"<description>x{' ' * 100_000}x</description>",
         f"{'<item><description>' * 110}{'x' * 1_000_000}{'</description></item>' * 110}",
         "<a>" * 300_000,
+        "<item><description>&lt;p&gt;b</description></item>" * 60_000,
     ],
-    ids=["blanks", "items within items", "depth"],
+    ids=["blanks", "items within items", "depth", "many items"],
 )
 def test_no_feed_takes_long(inside: str) -> None:
     began = time.process_time()

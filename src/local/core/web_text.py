@@ -132,7 +132,10 @@ def decode_page(body: bytes, declared: str | None) -> str:
             return decoded
     if body.isascii():
         return text
+    logging.getLogger("bs4").setLevel(logging.ERROR)  # it reports what no encoding fits
     sample = _TAG.sub(b" ", body[:_SAMPLE])
+    if len(body) > _SAMPLE:
+        sample = sample.rpartition(b" ")[0] or sample  # no half of a character is at its end
     first = ["windows-1252"] if _is_western(sample.decode("cp1252", "replace")) else []
     found = UnicodeDammit(sample, user_encodings=first, is_html=True).original_encoding
     return body.decode(_known(found, body) or "cp1252", "replace")
@@ -222,6 +225,8 @@ def _bounded_length(data: bytes) -> int:
     """Return how many bytes from the beginning of a page are within the limits."""
     from lxml import etree  # type: ignore[import-untyped]  # has no type stubs of its own
 
+    if len(data) < _CHUNK and data.count(b"<") < _MAX_DEPTH:  # a piece of a feed
+        return len(data)
     parser = etree.HTMLParser(target=_Census(), encoding="utf-8")
     for offset in range(0, len(data), _CHUNK):
         try:
@@ -303,7 +308,7 @@ def _stated_body(soup: BeautifulSoup) -> str:
                 found.append(str(value.get("articleBody", "")))
             elif isinstance(value, list):
                 left += value
-    return _plain(max(found, key=len))
+    return _plain(max(found, key=len)[:_MAX_CHARACTERS])
 
 
 def _extracted(soup: BeautifulSoup) -> str:
@@ -604,6 +609,7 @@ def _rules(css: str) -> tuple[dict[tuple[str, ...], Style], bool]:
 # A feed (RSS 0.9 to 2.0, Atom) as text: its entries in their order, each with its title, time, address and words.
 
 _FIRST_TAG = re.compile(r"<([a-z][\w:]*)", re.IGNORECASE)
+_MOST_TAGS = 60_000  # of a feed, opening and closing
 _ROOTS = frozenset({"rss", "feed", "rdf:RDF", "RDF"})
 _DATES = ("pubDate", "published", "updated", "dc:date", "date")
 _BODIES = ("content:encoded", "content", "description", "summary", "subtitle")  # the fullest first
@@ -619,7 +625,9 @@ def _feed(source: str, page_url: str) -> Article | None:
         return None
     try:
         # Without the declarations before it no entity is expanded and nothing is loaded.
-        data = source[first.start() :].encode("utf-8", "replace")
+        *tags, rest = source[first.start() :].split("<", _MOST_TAGS)
+        is_cut = len(tags) == _MOST_TAGS
+        data = "<".join(tags if is_cut else [*tags, rest]).encode("utf-8", "replace")
         root = BeautifulSoup(data, "lxml-xml", from_encoding="utf-8").find(True)
     except ParserRejectedMarkup:
         return None
@@ -633,7 +641,8 @@ def _feed(source: str, page_url: str) -> Article | None:
     told = [_entry(entry) for entry in entries]
     found = {url: title for title, address, _ in told[1:] if (url := _absolute(page_url, address))}
     links = tuple(Link(_one_line(title) or url, url) for url, title in found.items())
-    return Article(_one_line(told[0][0]), _clean("\n\n".join(text for _, _, text in told)), links[:MOST_LINKS])
+    text = _clean("\n\n".join(text for _, _, text in told))
+    return Article(_one_line(told[0][0]), text + _REST_LEFT_OUT * is_cut, links[:MOST_LINKS])
 
 
 def _entry(entry: Tag) -> tuple[str, str, str]:

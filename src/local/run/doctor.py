@@ -257,7 +257,7 @@ PACKAGES = (
     "anyio", "bs4", "charset_normalizer", "chromadb", "cronsim", "fastapi", "h11", "httpx", "httpx2", "idna",
     "jsonschema", "lxml", "lxml_html_clean", "markdown_it", "mcp", "nacl", "numpy", "ollama", "pathspec",
     "platformdirs", "prompt_toolkit", "psutil", "pydantic", "pydantic_core", "pypdf", "rich", "ruamel.yaml",
-    "setproctitle", "starlette", "threadpoolctl", "tokenizers", "trafilatura", "tree_sitter", "tree_sitter_c",
+    "setproctitle", "starlette", "threadpoolctl", "tld", "tokenizers", "trafilatura", "tree_sitter", "tree_sitter_c",
     "tree_sitter_go", "tree_sitter_java", "tree_sitter_javascript", "tree_sitter_python", "tree_sitter_rust",
     "tree_sitter_typescript", "typer", "tzdata", "uvicorn", "yaml", "zmq",
 )  # fmt: skip

@@ -43,7 +43,7 @@ FOUND: dict[str, Any] = {
 FACT = {
     "slot": "tea", "value": "green", "stated_at": 1.0, "engram_id": "e1", "superseded_at": None, "certain": True,
     "added": False, "confirmed": True, "questioned": False, "fact_id": 7,
-    "holds_from": "", "holds_until": "",
+    "holds_from": "", "holds_until": "", "of_health": False,
 }  # fmt: skip
 CHANGE = {"at": 3.0, "what": "score", "value": "4"}
 

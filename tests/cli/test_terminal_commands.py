@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import subprocess
 import sys
@@ -47,6 +48,10 @@ ANSWERS: dict[str, tuple[int, Json]] = {
     "POST /memory/facts/7/confirm": (200, {"fact": FACT}),
     "DELETE /memory/facts/7": (200, {"fact": FACT}),
     "GET /changes?call_id=q9": (200, {"changes": []}),
+    "GET /models": (200, {"models": [
+        {"name": "gemma4:12b", "server": "ollama", "size": 8_000_000_000, "path": None, "default": True},
+        {"name": "tiny", "server": "llama_server", "size": None, "path": "/m/tiny.gguf", "default": False},
+    ]}),
     "GET /sessions": (200, {"sessions": [ROW]}),
     "GET /sessions?limit=20": (200, {"sessions": []}),
     "GET /sessions?archived=any": (200, {"sessions": [ROW]}),
@@ -56,6 +61,7 @@ ANSWERS: dict[str, tuple[int, Json]] = {
         {"session_id": "t", "error": {"kind": "not_found", "message": "there is no session t"}},
     ]}),
     "GET /sessions?query=2%2B2+is&limit=20&archived=any": (200, {"sessions": [FOUND]}),
+    f"GET /sessions/{'s' * 32}": (200, ROW),
     f"PATCH /sessions/{'s' * 32}": (200, {**ROW, "title": "New"}),
     f"DELETE /sessions/{'s' * 32}?versions=true": (200, {
         "session_id": "s" * 32, "deleted_turns": 2, "repeated_in": None, "copied_to": ["b1"],
@@ -156,13 +162,22 @@ def test_conversations_are_searched_and_one_without_a_match_is_said_on_the_error
     assert run("sessions", "list", "--folder", "Travel", "--archived")[1].endswith("Sums  [T]  #a  (1 open)\n")
 
 
-def test_a_conversation_is_named_pinned_branched_and_deleted(run: Run, bodies: list[Json]) -> None:
+def test_the_models_are_those_of_the_running_system(run: Run) -> None:
+    assert run("model", "list")[1] == "* gemma4:12b  ollama  8.0 GB\n  tiny  llama_server\n"
+
+
+def test_a_conversation_is_named_pinned_branched_and_deleted(
+    run: Run, bodies: list[Json], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run("sessions", "rename", "ss", "New", "title")[1].endswith("New  (1 open)\n")
     run("sessions", "rename", "ss")
     run("sessions", "pin", "ss")
     assert run("sessions", "branch", "ss", "--before", "q7")[1] == "b2\n"
     assert bodies == [{"title": "New title"}, {"title": None}, {"pinned": True}, {"before": "q7"}]
-    status, out, _ = run("sessions", "delete", "ss")
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    status, out, err = run("sessions", "delete", "ss")
+    assert (status, out.strip()) == (2, "") and "Sums" in err and "--yes" in err
+    status, out, _ = run("sessions", "delete", "ss", "--yes")
     assert (status, out.splitlines()[1:]) == (
         0, ["whether others repeat it the memory was not there to tell", "1 branches keep copies:", "b1"],
     )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from local.bus.envelope import Envelope, Trace
-from local.bus.messages import CHANGED, ContextProvided, QueryReceived, ResponseGeneration, parted
+from local.bus.messages import CHANGED, AnswerOptions, ContextProvided, QueryReceived, ResponseGeneration, parted
 from local.generator import known_facts
 from local.generator.hints import ANSWER
 from local.memory.messages import FactRecord, MemoryRecalled, MemoryRequest, MemoryResult, RecalledEngram, UserFacts
@@ -61,6 +61,16 @@ class SearchTool(Tool):
 
     async def run(self, query: str) -> str:
         return query
+
+
+class WriteTool(Tool):
+    """Write a file."""
+
+    name = "write_file"
+    safety = "L1"
+
+    async def run(self, path: str) -> str:
+        return path
 
 
 class ForgetfulTool(Tool):
@@ -284,3 +294,14 @@ async def test_a_guided_conversation_s_prompt_only_grows_whatever_its_calls_come
     assert len(asked) == sum(map(len, turns))
     for before, after in itertools.pairwise(asked):
         assert after.sent[: len(before.sent)] == before.sent and after.tools == before.tools
+
+
+async def test_a_model_that_a_client_names_gets_no_block(serve: Any, ask: Any, memory: Memory, stage: Any) -> None:
+    await serve(recall_exchanges=0)
+    history = ({"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Yes?"})
+    await stage.tool(WriteTool(Settingless()))
+    stage.model.parameters = 32.0
+    asked = await ask("A cake?", "q1", history=history, options=AnswerOptions(mode="plan"))
+    assert "Permissions now" in asked
+    named = AnswerOptions(mode="plan", model="other:32b")
+    assert await ask("A cake?", "q2", history=history, options=named, session="s2") == "A cake?"

@@ -129,6 +129,7 @@ RETRY_SECONDS = "5"
 STATUS: Mapping[str, int] = {
     "malformed": 400,
     "bad_model": 422,
+    "unsupported": 400,
     "bad_name": 422,
     "invalid": 422,
     "unauthorized": 401,

@@ -173,13 +173,26 @@ def unarchive(sessions: Sessions, api: ApiOption = None, data_dir: DataDir = Non
 
 
 @session_app.command()
-def delete(sessions: Sessions, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
+def delete(
+    sessions: Sessions,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking for confirmation.")] = False,
+    as_json: JsonOption = False,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
     """Delete conversations with all their versions, also from the record and the memory; list the copies that remain.
+    Asks first where an id is shortened.
 
     Example: local2 sessions delete 1f6e
     """
     client = running_system(api, data_dir)
-    for path in [_path(client, session) for session in sessions]:
+    paths = {session: _path(client, session) for session in sessions}
+    shortened = [path for session, path in paths.items() if not path.endswith(f"/{session}")]
+    for told in (client.request("GET", path) for path in shortened if not yes):
+        typer.echo(visible(f"{told['session_id']}  {told['title'] or ''}".rstrip()), err=True)
+    if shortened and not yes and not typer.confirm("Delete this?", err=True):
+        raise typer.Exit(1)
+    for path in paths.values():
         _print_deleted(client.request("DELETE", f"{path}?versions=true"), as_json=as_json)
 
 

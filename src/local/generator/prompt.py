@@ -675,6 +675,9 @@ class PromptBuilder:
         user_id: str | None,
     ) -> Context:
         """Return the block before the question of a conversation without earlier blocks."""
+        if not asked.speaks_for_user and asked.options is not None and asked.options.model not in (None, DEFAULT_MODEL):
+            # A client that keeps its own conversation has named this model to talk to it alone.
+            return Context((ContextItem(kind="file", key=asked.query_id, text=attached.text),) if attached.text else ())
         is_later = today != inputs.day
         items = [ContextItem(kind="date", key="date", text=date_line(today))] if is_later else []
         items += environment_items(inputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
@@ -12,14 +13,14 @@ from typing import Annotated, Any
 import typer
 
 from local.cli.client import running_system
-from local.cli.main import ConfigDir, DataDir, JsonOption, sized, visible
+from local.cli.main import ApiOption, ConfigDir, DataDir, JsonOption, sized, visible
 from local.core.config import layers_for, load_system
 from local.core.data_dir import NotRunning, RunDirectory
 from local.core.environment import data_dir as find_data_dir
 from local.core.environment import environment
 from local.core.errors import ConfigError, NoAnswer, NoApi
 from local.core.routing import ModelsConfig
-from local.models.hub import FOLDER, ModelStock, PullStep, StockedModel
+from local.models.hub import FOLDER, ModelStock, PullStep
 from local.models.servers import require_program
 from local.models.settings import answering_model, any_ollama_url, choose_model, chosen_model, gguf_files, load_models
 
@@ -35,22 +36,52 @@ model_app = typer.Typer(help="Models: list, pull, and choose the one that answer
 
 
 @model_app.command("list")
-def listing(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
-    """Show the models that are here; the one that answers has a *."""
-    layers = layers_for(config_dir)
-    models, note = asyncio.run(stock_of(layers, data_dir).models())
-    chosen = answering_model(layers)
+def listing(
+    as_json: JsonOption = False, api: ApiOption = None, config_dir: ConfigDir = None, data_dir: DataDir = None
+) -> None:
+    """Show the models of the running system, or those that are here; the one that answers has a *."""
+    models, note = _of_system(api, data_dir) if config_dir is None else None, ""
+    if models is None:
+        models, note = _of_stock(layers_for(config_dir), data_dir)
     if as_json:
-        typer.echo(_as_json(models, chosen, note))
+        typer.echo(json.dumps({"models": models, "note": note}, ensure_ascii=False, indent=2))
         return
     for model in models:
-        size = "" if model.size is None else sized(model.size)
-        mark = "*" if model.name == chosen else " "
-        typer.echo(f"{mark} {visible(model.name)}  {visible(model.kind)}  {size}".rstrip())
+        size = "" if model["size"] is None else sized(model["size"])
+        mark = "*" if model["current"] else " "
+        typer.echo(f"{mark} {visible(model['name'])}  {visible(model['server'])}  {size}".rstrip())
     if not models:
         typer.echo("no model is here; `local2 model pull NAME` gets one", err=True)
     if note:
         typer.echo(visible(note), err=True)
+
+
+def _of_system(api: str | None, data_dir: Path | None) -> list[dict[str, Any]] | None:
+    """The models that the running system can use; None if none runs."""
+    try:
+        told = running_system(api, data_dir).request("GET", "/models")
+    except (NotRunning, NoApi, NoAnswer):
+        return None
+    return [
+        {**{name: each[name] for name in ("name", "server", "size", "path")}, "current": each["default"]}
+        for each in told["models"]
+    ]
+
+
+def _of_stock(layers: list[Path], data_dir: Path | None) -> tuple[list[dict[str, Any]], str]:
+    models, note = asyncio.run(stock_of(layers, data_dir).models())
+    chosen = answering_model(layers)
+    entries = [
+        {
+            "name": model.name,
+            "server": model.kind,
+            "size": model.size,
+            "path": str(model.path) if model.path else None,
+            "current": model.name == chosen,
+        }
+        for model in models
+    ]
+    return entries, note
 
 
 @model_app.command()
@@ -142,19 +173,3 @@ def _warn_of_missing(models: ModelsConfig) -> None:
                 require_program(name, provider)
             except ConfigError as error:
                 typer.echo(f"but {visible(str(error))}", err=True)
-
-
-def _as_json(models: list[StockedModel], chosen: str, note: str) -> str:
-    import json
-
-    entries: list[dict[str, Any]] = [
-        {
-            "name": model.name,
-            "server": model.kind,
-            "size": model.size,
-            "path": str(model.path) if model.path else None,
-            "current": model.name == chosen,
-        }
-        for model in models
-    ]
-    return json.dumps({"models": entries, "note": note}, ensure_ascii=False, indent=2)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local.bus.message import ErrorInfo
-from local.bus.messages import AnswerOptions, ContextGauge, ModelSpan, ToolCallRecord, ToolSchema
+from local.bus.messages import AnswerOptions, Context, ContextGauge, ContextItem, ModelSpan, ToolCallRecord, ToolSchema
 from local.core.errors import IllegalTransition, StoreFailed
 from local.generator.builtin_tools import READ_RESULT_SCHEMA
 from local.generator.config import GeneratorConfig
@@ -38,6 +38,7 @@ from local.generator.steps import (
 from local.generator.tool_registry import does_more_than_read
 from local.generator.turn import (
     ANSWER_NOW,
+    CALL_NOW,
     FAILED,
     FROM_RESULT,
     IN_WORDS,
@@ -419,6 +420,27 @@ def test_a_guided_model_s_silence_after_a_call_is_met_with_the_question_at_once(
     assert say(made) is NextStep.CALL_MODEL
     assert asked(made)[-1]["content"] == IN_WORDS.format(query="What is it?")
     assert say(made, ContentDelta("Paris.")) is NextStep.PUBLISH
+
+
+@pytest.mark.parametrize(
+    ("hint", "content", "nudged"),
+    [
+        ("(Call search for this.)", "To find that, I would call search with the query x.", True),
+        ("(Call search for this.)", "It is six.", False),
+        ("(Answer without a tool.)", "One can search for it.", False),
+    ],
+)
+def test_a_guided_model_that_only_talks_about_the_call_is_told_once_to_make_it(
+    hint: str, content: str, nudged: bool
+) -> None:
+    made = begun()
+    made.is_guided = True
+    item = ContextItem(kind="hint", key="q1", text=hint)
+    made.begin_with(replace(made.parts(()), context=Context((item,))))
+    assert (say(made, ContentDelta(content)) is NextStep.CALL_MODEL) is nudged
+    if nudged:
+        assert asked(made)[-1]["content"] == CALL_NOW.format(tool="search")
+        assert say(made, ContentDelta(content)) is NextStep.PUBLISH
 
 
 CLOSED = {"type": "object", "properties": {"query": {"type": "string"}}, "additionalProperties": False}

@@ -23,6 +23,12 @@ _FILE = re.compile(
 OF_ADDRESS, OF_FILE = 0.6, 0.3  # added to the scores of the tools that such a name is for
 
 
+def tool_in(line: str) -> str:
+    """The tool that a line says to call; empty for any other line."""
+    before, after = CALL.split("{tool}")
+    return line.removeprefix(before).removesuffix(after) if line.startswith(before) and line.endswith(after) else ""
+
+
 def hint(question: str, kinds: Mapping[str, float], tools: Collection[str]) -> str:
     """Return the line; empty if no kind is clearly ahead. `kinds` are the memory's scores (`QuestionKinds`), by the
     name of a tool or "" for none; `tools` are those that the model may call.

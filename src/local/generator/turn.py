@@ -41,10 +41,12 @@ from local.bus.messages import (
     ToolCallRecord,
     ToolSchema,
     TurnTotals,
+    hint_in,
 )
 from local.bus.vocabulary import CALL_TOOL, PLAN_STEP, TOOL_SEARCH
 from local.generator.builtin_tools import FAULTS, SCHEMAS, found_by, schema_as_text
 from local.generator.context import PromptParts
+from local.generator.hints import tool_in
 from local.generator.history import StoredTurn
 from local.generator.steps import (
     AS_TEXT,
@@ -404,6 +406,7 @@ NOT_THERE = "There is no such tool. Answer in words: {query}"
 NOT_DONE = "That was not done. Say so in words: {query}"
 FAILED = "That did not work. Correct the call, or say in words what did not work: {query}"
 IN_WORDS = "Answer in words, with what you have: {query}"
+CALL_NOW = "Call {tool} now."
 SEARCH, FETCH = "web_search", "web_fetch"
 _WANTS_PAGE = re.compile(r"\b(?:pages?|web ?sites?|sites?|articles?|links?|top result|summari[sz]e|read)\b", re.I)
 LONGEST_REPEATED = 400  # characters of a question; a longer one is not repeated whole
@@ -753,6 +756,9 @@ class Turn:
     def _after_model(self, step: ModelStep) -> NextStep:
         if step.calls and not client_calls(step.calls, self.question):
             return NextStep.CALL_TOOLS
+        if self.is_guided and (tool := self._announced(step)):
+            self.steps.append(NudgeStep(text=CALL_NOW.format(tool=tool)))
+            return NextStep.CALL_MODEL
         if not step.is_empty:
             self._machine.advance(TurnAction.FINISH)
             return NextStep.PUBLISH
@@ -766,6 +772,14 @@ class Turn:
         elif empty == EMPTY_ANSWERS_ALLOWED:
             self.steps.append(NudgeStep(text=SAY_SOMETHING))
         return NextStep.CALL_MODEL
+
+    def _announced(self, step: ModelStep) -> str:
+        """The tool that the first message only talks about, though the line behind the question says to call it; empty
+        if there is none. Small models write "I would call web_search" [m].
+        """
+        tool = tool_in(hint_in(self._beginning.context.items))
+        is_first = self.steps == [step]
+        return tool if is_first and not step.calls and tool and tool in step.content else ""
 
     @property
     def last_calls(self) -> tuple[PlannedCall, ...]:

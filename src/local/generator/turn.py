@@ -409,6 +409,7 @@ IN_WORDS = "Answer in words, with what you have: {query}"
 CALL_NOW = "Call {tool} now."
 SEARCH, FETCH = "web_search", "web_fetch"
 _WANTS_PAGE = re.compile(r"\b(?:pages?|web ?sites?|sites?|articles?|links?|top result|summari[sz]e|read)\b", re.I)
+_PLAIN_LINK = re.compile(r"https?://[\w.:/?=&%~+-]{1,200}", re.ASCII)
 LONGEST_REPEATED = 400  # characters of a question; a longer one is not repeated whole
 
 
@@ -417,7 +418,8 @@ def closing_line(records: Sequence[ToolCallRecord], query: str, *, may_fetch: bo
     search it names the first page, if the question is about the content of a page, which the model may fetch.
     """
     kinds = {record.error.kind if record.error else "" for record in records}
-    links = [link for record in records if record.tool == SEARCH for link in (*record.sources, *record.links)]
+    found = (link for record in records if record.tool == SEARCH for link in (*record.sources, *record.links))
+    links = [link for link in found if _PLAIN_LINK.fullmatch(link)]  # it is repeated outside of the results
     if links and may_fetch and _WANTS_PAGE.search(query):
         return _asking(READ_PAGE, query, links[0])
     if kinds <= {"denied", "not_granted"}:

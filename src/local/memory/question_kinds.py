@@ -43,7 +43,9 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "Describe a busy market in one paragraph.", "Tom buys 3 pens for 2 euros each. How much does he pay?",
         "Is this review positive or negative? “The food was cold.”", "Name the people in this sentence: Ann met Bob.",
         "Write a program that counts the words of a text file.", "How can I sleep better?",
-        "What would have happened if the dinosaurs had not died out?",
+        "What would have happened if the dinosaurs had not died out?", "Which instrument has six strings?",
+        "Which city is known for the Colosseum?", "Which number comes after nine?", "Who invented the light bulb?",
+        "Which vegetable is orange?", "What was the first name of Mozart?", "Which country borders Portugal?",
     ),
     "web_search": (
         "What is the weather in Paris today?", "What are the latest news about the election?",
@@ -71,6 +73,9 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "What was the recipe that I gave you some time ago?", "When is my mother's birthday?",
         "What do you know about me?", "In an earlier conversation you recommended a book to me. Which one?",
         "What is the name of my dentist?", "Was habe ich dir über meinen Bruder erzählt?", "Wie heißt mein Hund?",
+        "Which city did I say I come from?", "What did I mention about my job?",
+        "Which instrument did I tell you I play?", "What was the name of the town that I mentioned?",
+        "Which pizza did I say I prefer?", "What was the phone number that I gave you?",
     ),
     "read_file": (
         "Read the file report.txt.", "What is written in notes.md?",

@@ -180,6 +180,11 @@ async def test_a_memory_that_does_not_answer_is_left_alone_for_a_while(memory: M
             "diet: vegan (said 2026-11-20)",
             "The user's diet: vegan. Never suggest anything that goes against this. (said 2026-11-20)",
         ),
+        (
+            "allergies: nuts (not confirmed, said 2026-11-20)",
+            "Perhaps about the user's health, so be careful, and ask whether it is so:"
+            " allergies: nuts (not confirmed, said 2026-11-20)",
+        ),
     ],
 )
 def test_a_fact_about_health_is_told_as_what_follows_from_it(line: str, said: str) -> None:

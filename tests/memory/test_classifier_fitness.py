@@ -109,7 +109,7 @@ async def test_an_unconfirmed_fact_marks_what_it_may_have_changed_until_it_is_co
         await remembering.frontend.hears(MemoryClassified, number)
     found = await remembering.ask("facts", user="ann")
     assert {fact.value: fact.questioned for fact in found.facts} == {"Lyon": True, "Ramipril 5 mg": True}
-    assert all("may have changed since" in line for line in found.lines)
+    assert all("may have changed since" in line or rises in line for line in found.lines)
     dose, home = found.unconfirmed
     assert (dose.value, home.value) == (rises, "Porto")
     stranger = await remembering.ask("confirm_fact", fact_id=home.fact_id, user="bob")
@@ -119,6 +119,43 @@ async def test_an_unconfirmed_fact_marks_what_it_may_have_changed_until_it_is_co
     found = await remembering.ask("facts", user="ann")
     assert {fact.value: fact.questioned for fact in found.facts} == {"Porto": False, "Ramipril 5 mg": False}
     assert found.unconfirmed == ()
+
+
+async def test_what_is_said_about_health_is_told_as_unconfirmed_until_the_user_decides(
+    remembering: Any, stage: Stage, tmp_path: Path
+) -> None:
+    await take_the_test_before(stage, tmp_path, None)
+    said = "Penicillin gives me hives. My tea is green."
+    stage.model.will_say(claims(**{"allergies": "Penicillin", "tea": "green"}), to=said)
+    await serve(remembering, stage, tmp_path)
+    await remembering.answered("q", said)
+    await remembering.frontend.hears(UserFacts)  # before the model has looked at it
+    await remembering.frontend.hears(MemoryClassified)
+    found = await remembering.ask("facts")
+    assert [line.split(", said")[0] for line in found.lines] == [
+        "said about health: Penicillin gives me hives. (not confirmed"
+    ]
+    waiting = {fact.value: fact.fact_id for fact in found.unconfirmed}
+    assert set(waiting) == {"Penicillin gives me hives.", "Penicillin", "green"}
+    await remembering.ask("confirm_fact", fact_id=waiting["Penicillin"])
+    found = await remembering.ask("facts")
+    assert [line.split(" (said")[0] for line in found.lines] == ["allergies: Penicillin"]
+    assert {fact.value for fact in found.unconfirmed} == {"green"}
+
+
+async def test_what_a_model_confirms_takes_the_place_of_the_sentence_that_says_it_and_of_no_other(
+    remembering: Any, stage: Stage, tmp_path: Path
+) -> None:
+    await take_the_test_before(stage, tmp_path, False)
+    said = "Ich wohne in Graz. Ich vertrage keine Milch. Mir ist Laktose egal, aber Ingwer macht mir Ausschlag."
+    stage.model.will_say(claims(**{"where I live": "Graz", "intolerances": "Milch"}), to=said)
+    stage.model.will_say('{"answers": ["yes", "yes"]}', to=said)
+    await serve(remembering, stage, tmp_path)
+    await remembering.answered("q", said)
+    await remembering.frontend.hears(MemoryClassified)
+    found = await remembering.ask("facts")
+    assert {fact.value for fact in found.facts} == {"Graz", "Milch"}
+    assert [fact.value.split()[-1] for fact in found.unconfirmed] == ["Ausschlag."]
 
 
 async def test_what_is_so_until_a_day_is_told_with_it_and_not_any_more_when_it_is_over(

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from agent_stage.stage import Stage
 
+from local.memory.facts import is_of_health
 from local.memory.messages import MemoryClassified, MemoryIngested, UserFacts
+from local.memory.statements import stated
 from local.models import leases
 
 Claims = list[tuple[str, str]]  # slots and values
@@ -89,6 +91,44 @@ async def test_they_are_taken_back_at_once_and_do_not_come_back_with_the_classif
     held_back.set()
     await remembering.frontend.hears(MemoryClassified, 2)
     assert await lines(remembering) == []
+
+
+ALLERGIES_IN_OTHER_WORDS = """
+    Penicillin gives me hives.|I can't eat peanuts, what should I cook?|Shellfish makes my throat swell up.
+    I break out in a rash from latex.|I carry an EpiPen because of wasps.|I react badly to aspirin.|Eggs make me sick.
+    I have to stay away from nuts.|Sorry, my doctor said I must not eat grapefruit.|Ich vertrage keine Milch.
+    Von Erdbeeren bekomme ich Ausschlag.|Ich darf keine Nüsse essen, was kann ich backen?|Mir wird von Aspirin schlecht.
+    Les arachides me donnent de l'urticaire.|Je ne supporte pas le lactose.|Je suis diabétique.|No puedo comer gluten.
+    La penicilina me sienta mal.|Le noci mi fanno stare male.|Ho l'asma.|Não posso comer camarão.
+    Sou alérgico a amendoim.|Ik kan niet tegen koemelk.|Я не переношу молоко.|У меня аллергия на орехи.
+    Mam alergię na orzechy.|Jag är allergisk mot nötter.
+    我吃虾会起疹子。|我对花生过敏。|エビを食べると蕁麻疹が出ます。|私は卵アレルギーです。|땅콩을 먹으면 두드러기가 나요.
+"""
+
+
+@pytest.mark.parametrize(
+    "said", [each.strip() for each in ALLERGIES_IN_OTHER_WORDS.replace("\n", "|").split("|")[1:-1]]
+)
+def test_what_may_hurt_is_kept_word_for_word_without_a_model(said: str) -> None:
+    (found,) = stated(said, ())
+    assert not found.confirmed and said.startswith(found.value) and is_of_health(found.slot, found.value)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Am I allergic to nuts?",
+        "If I have diabetes, can I eat honey?",
+        "I need a recipe for an allergic friend",
+        "Write a story in which I have asthma",
+        "Explain diabetes to me",
+        "Diabetes is a disease",
+        "I disabled the plugin and added a health check",
+        'He told me "I have asthma and diabetes" yesterday',
+    ],
+)
+def test_a_question_a_task_or_somebody_elses_words_are_not_kept_as_said_about_health(said: str) -> None:
+    assert stated(said, ()) == ()
 
 
 async def test_an_exchange_that_comes_twice_states_its_facts_once(remembering: Any, held_back: asyncio.Event) -> None:

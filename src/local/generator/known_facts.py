@@ -19,7 +19,7 @@ from local.bus.messages import ContextItem, ParticipantStatus
 from local.core.errors import LocalError
 from local.core.prompt_lines import plain, presentable
 from local.core.text import harmless
-from local.memory.messages import OWNER, MemoryRecalled, MemoryRequest, MemoryResult, RecalledEngram
+from local.memory.messages import OWNER, UNCONFIRMED, MemoryRecalled, MemoryRequest, MemoryResult, RecalledEngram
 from local.runtime.runner import KEPT, Presence
 
 log = logging.getLogger(__name__)
@@ -197,11 +197,11 @@ async def ask_memory(bus: Bus, user: str) -> FactLines | None:
     if result.error:
         return None
     engrams: dict[str, tuple[str, ...]] = {}
-    for fact in result.facts:
+    for fact in (*result.facts, *(fact for fact in result.unconfirmed if fact.of_health)):
         slot = plain(fact.slot)
         if fact.superseded_at is None:
             engrams[slot] = (*engrams.get(slot, ()), fact.engram_id)
-    of_health = frozenset(plain(fact.slot) for fact in result.facts if fact.of_health)
+    of_health = frozenset(plain(fact.slot) for fact in (*result.facts, *result.unconfirmed) if fact.of_health)
     return FactLines(presentable(result.lines), engrams, of_health)
 
 
@@ -212,7 +212,10 @@ def as_order(line: str) -> str:
     """Return a line about the user's health as a sentence with what follows from it. Small models read "allergies:
     hazelnuts" as a liking: the 1.5B recommended a cake with hazelnuts [m].
     """
+    if f" ({UNCONFIRMED}" in line:
+        return f"Perhaps about the user's health, so be careful, and ask whether it is so: {line}"
     slot, _, rest = line.partition(": ")
+    slot = slot.removeprefix("my ")
     value, bracket, notes = rest.partition(" (")
     notes = f" ({notes}" if bracket else ""
     if _HARMS.search(slot):

@@ -163,13 +163,35 @@ class Kind(StrEnum):
     SPARE_TIME = "spare time"
 
 
+# What may hurt the user, as people say it: allergies, reactions to food or medicine, conditions, doses.
+HARMS: Final = (
+    r"all?[eéè]rg|аллерг|anaphyla|epi-?pen|intoleran|unverträg|uczul|co?eliac|celiac|zöliak|celíac|diab[eé]t|диабет"
+    r"|insulin|asthma|asma\b|astma|астм|epilep|pregnan|schwanger|enceinte|embaraz|incinta|беремен|pacemaker"
+    r"|heart (?:condition|disease|attack|failure)|blood (?:pressure|thinner)|blutverdünn|\d+ ?(?:mg|mcg|µg)\b"
+    r"|hives|rash(?:es)?\b|swell|itch|react(?:s|ed)? (?:very |really |so )?(?:badly|severely|strongly|violently)"
+    r"|reaction to|(?:makes?|made) me (?:\w+ )?(?:ill|sick|vomit|throw up|faint|wheeze|itch\w*|swell)"
+    r"|throw up (?:from|after)|nearly (?:killed|died)|my throat"
+    r"|(?:can['’]?t|can(?:not| not)|must(?:n['’]t| not)|not allowed to|may not|don['’]t|do not) (?:eat|drink|tolerate"
+    r"|digest|have (?:any )?(?:milk|dairy|nuts|peanuts|eggs|wheat|gluten|shellfish|fish|soy|sugar|alcohol|meat))"
+    r"|can['’]?t (?:handle|stomach|take) (?:milk|dairy|nuts|peanuts|eggs|wheat|gluten|shellfish|aspirin|ibuprofen)"
+    r"|(?:have to|need to|must) (?:avoid|stay away from|keep away from)"
+    r"|vertrage\b|quaddeln|nesselsucht|ausschlag\b|juckreiz|juckt|mir wird (?:\w+ ){0,4}(?:schlecht|übel)"
+    r"|darf (?:\w+ ){0,4}(?:essen|trinken|einnehmen)"
+    r"|urticaire|(?:supporte|tolère|digère) (?:pas|mal)|peux (?:pas|plus) (?:manger|boire|prendre)|rend(?:ent)? malade"
+    r"|urticaria|sarpullido|ronchas|no tolero|no puedo (?:comer|tomar|beber)|me (?:sientan?|caen?|hacen?) mal"
+    r"|orticaria|non tollero|non posso (?:mangiare|bere|prendere)|mi fa(?:nno)? (?:stare )?male"
+    r"|urticária|não (?:tolero|posso (?:comer|beber|tomar))|me faz(?:em)? mal"
+    r"|galbulten|netelroos|uitslag van|verdraag|kan niet tegen|mag (?:\w+ ){0,3}(?:eten|drinken)"
+    r"|сып[ьи]|крапивниц|не переношу|нельзя (?:есть|пить)|отекаю|отёк|wysypk|pokrzywk|nie toleruj|nie mogę (?:jeść|pić)"
+    r"|过敏|過敏|アレルギー|알레르기|起疹|荨麻疹|蕁麻疹|じんましん|発疹|かゆく|不耐|不能(?:吃|喝)|食べられない|飲めない"
+    r"|食べられません|飲めません|두드러기|못 ?먹|糖尿|哮喘|喘息|妊娠|怀孕"
+)
 _KINDS: Final = {  # the beginnings of words; slots are English, but questions and edited lines may not be
-    Kind.HEALTH: r"allerg|alerg|anaphyla|epipen|intoleran|unverträg|co?eliac|zöliak|gluten|lactose|laktose|diabet"
-    r"|insulin|asthma|asma\b|epilep|medic|médic|medik|prescri|drugs?\b|pills?\b|dosage|disease|illness|diagnos|disab"
-    r"|pregnan|schwanger|enceinte|embaraz|pacemaker|heart (?:condition|disease|attack)|(?:medical|health) "
-    r"|blood (?:type|group|pressure|thinner)|blutgruppe|emergency|notfall|urgence|emergencia|diet\b|dietary|vegan"
-    r"|vegetari|végétar|halal|kosher|cannot eat|can't eat|must not eat|krank|kranken|health\b|gesundheit|salud\b|santé"
-    r"|过敏|過敏|アレルギー|糖尿|素食|妊娠|怀孕",
+    Kind.HEALTH: HARMS + r"|gluten|lactose|laktose|medic|médic|medik|prescri|drugs?\b|pills?\b|dosage|disease|illness"
+    r"|diagnos|disab|(?:medical|health) |blood (?:type|group)|blutgruppe|emergency|notfall|urgence|emergencia|diet\b"
+    r"|dietary|vegan|vegetari|végétar|halal|kosher|krank|kranken|health\b|gesundheit|salud\b|santé|素食"
+    r"|vaccin|immuni[sz]|impf|surger|implant|therap|symptom|vital signs|chronic|advance directive|care plan"
+    r"|plan of care|functional status|medical",
     Kind.EATING: r"allerg|alerg|intoleran|unverträg|diet|vegan|vegetari|végétar|halal|kosher|gluten|la[ck]tose|foods?\b"
     r"|eat(?:s|en|ing)?\b|cook|meals?\b|recipe|essen\b|esse\b|koche|mange[rz]?\b|nourriture|comer\b|comida|cocin"
     r"|mangiare|cibo|cucin|过敏|過敏|アレルギー|素食",
@@ -187,7 +209,10 @@ _KINDS: Final = {  # the beginnings of words; slots are English, but questions a
     Kind.VEHICLE: r"cars?\b|drives?\b|vehicle|motorbike|bicycle|auto\b|fahrzeug|voiture|coche|macchina",
     Kind.SPARE_TIME: r"hobb|interests\b|(?:spare|free) time|leisure|freizeit|loisirs?\b|tempo libero|tiempo libre",
 }
-_KIND_PATTERNS: Final = {kind: re.compile(rf"\b(?:{begins})", re.IGNORECASE) for kind, begins in _KINDS.items()}
+_BEGINS: Final = r"(?:\b|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))"  # of a word, also where no spaces are
+_KIND_PATTERNS: Final = {kind: re.compile(rf"{_BEGINS}(?:{each})", re.IGNORECASE) for kind, each in _KINDS.items()}
+_HARMS_PATTERN: Final = re.compile(rf"{_BEGINS}(?:{HARMS})", re.IGNORECASE)
+HEALTH_SLOT: Final = "said about health"  # of the user's own sentences about it
 
 
 def kinds_of(text: str) -> frozenset[Kind]:
@@ -198,6 +223,11 @@ def kinds_of(text: str) -> frozenset[Kind]:
 def is_of_health(slot: str, value: str) -> bool:
     """Whether a fact is about health or safety: an allergy, an illness, a medicine, a diet, an emergency."""
     return Kind.HEALTH in kinds_of(f"{slot}: {value}")
+
+
+def harms_named(text: str) -> int:
+    """How often a text speaks of an allergy, a reaction, an illness or a dose."""
+    return len(_HARMS_PATTERN.findall(text))
 
 
 def days_told(holds_from: str, holds_until: str, today: str) -> tuple[str, ...]:
@@ -244,12 +274,36 @@ def note_unconfirmed(db: sqlite3.Connection, statement: Statement) -> None:
 
 
 def drop(db: sqlite3.Connection, user_id: str, fact_id: int) -> StatedFact:
-    """Remove an unconfirmed fact of a user's, and return it. Raises `NotOnRecord`."""
+    """Remove an unconfirmed fact of a user's, with those of the same exchange that only say a part of it, and return
+    it. Raises `NotOnRecord`.
+    """
     found = _facts(db, "fact_id = ? AND facts.user_id = ? AND NOT confirmed", (fact_id, user_id))
     if not found:
         raise NotOnRecord(f"there is no unconfirmed fact {fact_id}")
-    db.execute("DELETE FROM facts WHERE fact_id = ?", (fact_id,))
+    others = _facts(db, "engram_id = ? AND NOT confirmed", (found[0].engram_id,))
+    parts = [other for other in others if is_part(other, found[0])]
+    db.executemany("DELETE FROM facts WHERE fact_id = ?", [(fact.fact_id,) for fact in (found[0], *parts)])
     return found[0]
+
+
+def is_part(fact: StatedFact, of: StatedFact) -> bool:
+    """Whether a fact says a part of what a sentence about the user's health says, in the same exchange."""
+    is_sentence = slot_key(of.slot) == HEALTH_SLOT and of.engram_id == fact.engram_id and of.fact_id != fact.fact_id
+    return is_sentence and fact.value.casefold() in of.value.casefold() and is_of_health(fact.slot, fact.value)
+
+
+def settle(db: sqlite3.Connection, engram_id: str, findings: Iterable[FactFinding]) -> None:
+    """Remove the unconfirmed facts of an exchange that confirmed findings have settled."""
+    sure = [finding for finding in findings if finding.confirmed]
+    doubts = _facts(db, "engram_id = ? AND NOT confirmed", (engram_id,))
+    settled = [(doubt.fact_id,) for doubt in doubts if any(_settles(finding, doubt) for finding in sure)]
+    db.executemany("DELETE FROM facts WHERE fact_id = ?", settled)
+
+
+def _settles(finding: FactFinding, doubt: StatedFact) -> bool:
+    if slot_key(doubt.slot) != HEALTH_SLOT:
+        return slot_key(finding.slot) == slot_key(doubt.slot) or finding.value.casefold() == doubt.value.casefold()
+    return is_of_health(finding.slot, finding.value) and finding.value.casefold() in doubt.value.casefold()
 
 
 def retract(db: sqlite3.Connection, engram: Engram, slot: str, value: str = "") -> int:
@@ -413,8 +467,7 @@ def note(db: sqlite3.Connection, engram_id: str, classified: Classified) -> list
             (CLASSIFIED if classified.is_parsed else UNPARSED, classified.intent,
              json.dumps(classified.entities, ensure_ascii=False), engram_id),
         )  # fmt: skip
-        if any(finding.confirmed for finding in classified.findings):  # until now it was unknown which holds
-            db.execute("DELETE FROM facts WHERE number = ? AND NOT confirmed", (row["number"],))
+        settle(db, engram_id, classified.findings)  # until now it was unknown which holds
         apply(db, stored_engram(row), classified.findings)
     return of_engram(db, engram_id)
 

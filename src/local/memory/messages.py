@@ -43,12 +43,15 @@ def engram_id(query_id: str, respondent_id: str) -> str:
     return uuid.uuid5(_ENGRAMS, f"{respondent_id}/{query_id}").hex
 
 
+UNCONFIRMED = "not confirmed"  # in brackets behind a fact about health that is told all the same
+
+
 class FactRecord(Data):
     """A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. The user was not sure
     of one that is not `certain`; one that is `added` holds beside the others of its slot. One that is not `confirmed`
-    was found by a model and confirmed by nothing: it is not current, and in no prompt. One that is `questioned` may be
-    changed by an unconfirmed one. `fact_id` names it. `holds_from` and `holds_until` are the days, as 2026-11-27, from
-    and until which it is true, empty if unknown. `of_health`: it is about health or safety.
+    is confirmed by nobody: it is not current, and in no prompt unless it is about health. One that is `questioned` may
+    be changed by an unconfirmed one. `fact_id` names it. `holds_from` and `holds_until` are the days, as 2026-11-27,
+    from and until which it is true, empty if unknown. `of_health`: it is about health or safety.
     """
 
     slot: str

@@ -27,7 +27,7 @@ from local.memory import facts as succession
 from local.memory import search as recalling
 from local.memory.embeddings import Embedder
 from local.memory.facts import Classified, FactFinding, is_of_health, stored_fact
-from local.memory.messages import OnlySome, engram_id
+from local.memory.messages import UNCONFIRMED, OnlySome, engram_id
 from local.memory.question_kinds import QuestionKinds
 from local.memory.record import Deletion, EditOutcome, HandEdit, KeptEntry, NoteDraft
 from local.memory.search import CANDIDATES, WEIGHTS, EngramQuestion, Found, Ranked, Weights, rank
@@ -46,6 +46,7 @@ from local.memory.store import (
     StatedFact,
     Statement,
     own_words,
+    slot_key,
     stored_engram,
 )
 from local.memory.vectors import NOT_READY, NOTHING_YET, PARTLY_READY, IndexerState, VectorIndexer
@@ -169,7 +170,9 @@ def _line(record: dict[str, object]) -> str:
     return json.dumps(record, ensure_ascii=False)
 
 
-# A user's lines in every prompt: the current facts and the pinned exchanges.
+# A user's lines in every prompt: the current facts, the pinned exchanges, and unconfirmed facts about health.
+
+MOST_UNCONFIRMED_TOLD = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +205,8 @@ def pin(db: sqlite3.Connection, user_id: str, engram_id: str, now: float) -> Non
 
 def of_user(db: sqlite3.Connection, user_id: str, now: float) -> ToldLines:
     """Return a user's lines in prompts; without facts that ended before today, unless they are about health. A pinned
-    exchange is shown as its current facts, else as the user's question there; never as an answer.
+    exchange is shown as its current facts, else as the user's question there; never as an answer. Unconfirmed facts
+    about health come after what is confirmed or pinned of it, before the other facts.
     """
     today = _day(now)
     holding = (
@@ -212,7 +216,19 @@ def of_user(db: sqlite3.Connection, user_id: str, now: float) -> ToldLines:
     )
     current = sorted(holding, key=lambda fact: (-fact.stated_at, fact.fact_id))
     pins = [(engram.engram_id, _lines(db, engram, current, today)) for engram in record.pinned(db, user_id)]
-    return fitting_lines(_health_lines(current, today), pins, [_pinned_line(fact, today) for fact in current])
+    unconfirmed = [_pinned_line(fact, today) for fact in _unconfirmed_of_health(db, user_id, current)]
+    others = [*unconfirmed, *(_pinned_line(fact, today) for fact in current)]
+    return fitting_lines(_health_lines(current, today), pins, others)
+
+
+def _unconfirmed_of_health(db: sqlite3.Connection, user_id: str, current: Sequence[StatedFact]) -> Iterator[StatedFact]:
+    """The latest unconfirmed facts about health, without those that say what another one says, too."""
+    of_health = [fact for fact in facts.unconfirmed(db, user_id) if is_of_health(fact.slot, fact.value)]
+    known = {(slot_key(fact.slot), fact.value.casefold()) for fact in current}
+    for fact in of_health[:MOST_UNCONFIRMED_TOLD]:
+        is_said = (slot_key(fact.slot), fact.value.casefold()) in known
+        if not is_said and not any(facts.is_part(fact, other) for other in of_health):
+            yield fact
 
 
 def fitting_lines(health: Iterable[str], pins: Sequence[tuple[str, Sequence[str]]], others: Iterable[str]) -> ToldLines:
@@ -252,6 +268,7 @@ def _lines(db: sqlite3.Connection, engram: Engram, current: Iterable[StatedFact]
 
 def _pinned_line(fact: StatedFact, today: str) -> str:
     notes = (
+        "" if fact.confirmed else UNCONFIRMED,
         "" if fact.certain else "not certain",
         *facts.days_told(fact.holds_from, fact.holds_until, today),
         f"said {_day(fact.stated_at)}{'; may have changed since' if fact.questioned else ''}",
@@ -639,7 +656,9 @@ class EngramService:
 
         def work(db: sqlite3.Connection) -> StatedFact:
             fact = facts.drop(db, user_id, fact_id)
-            facts.apply(db, record.engram(db, user_id, fact.engram_id), by_hand(fact, facts.current(db, user_id)))
+            findings = by_hand(fact, facts.current(db, user_id))
+            facts.apply(db, record.engram(db, user_id, fact.engram_id), findings)
+            facts.settle(db, fact.engram_id, findings)
             same = (each for each in facts.of_engram(db, fact.engram_id) if each.value == fact.value)
             return next(same, fact)
 

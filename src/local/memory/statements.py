@@ -1,14 +1,17 @@
 """Which claims of a model about a user are accepted, and what a user's plain words state without a model.
 
 A page, a file or a model must not be able to plant a fact about the user, and no grammar can decide in every language
-who states what about whom. So three conditions have to be met. The words of a claim's value are in the user's own
-words, and its slot, the subject of the fact, consists of them or of common English words. It contains no secret, no
-instruction and no markup. And a second question, in other words, confirms it: "does the user say of themselves that
-*slot* is *value*?" It is only put to a model that has passed its self-test, see `ClassifierFitness`. An unconfirmed
-claim is stored as such: it is shown, it is in no prompt, and one click confirms or drops it. A fact that a newer,
-unconfirmed one may have changed is marked.
+who states what about whom. So a claim is refused if its value is not in the user's own words, or if it contains a
+secret, an instruction or markup. It is doubtful if its slot, the subject of the fact, is no short phrase or has more
+than two words of the model's own, or if the value cannot be of that slot. Any other claim counts if a second question,
+in other words, confirms it: "does the user say of themselves that *slot* is *value*?" It is only put to a model that
+has passed its self-test, see `ClassifierFitness`. What is doubtful or not confirmed is stored as unconfirmed: it is
+shown, one click confirms or drops it, and it is in a prompt only if it is about health, marked as unconfirmed. A fact
+that a newer, unconfirmed one may have changed is marked.
 
-Two things are accepted without a model: what some plain English sentences state, and what follows "remember that".
+Two things are accepted without a model: what some plain English sentences state, and what follows "remember that". A
+sentence of the user's that speaks of an allergy, a reaction, an illness or a dose is stored word for word, unconfirmed,
+unless a fact says it already: what may hurt somebody is never lost because nobody understood it.
 
 A grammar of statements, questions, quotations and stories in nine languages was tried (1,500 lines). On sentences that
 it was not written for it accepted a third of the false claims of a model that errs.
@@ -29,7 +32,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from local.core.model_reply import UnreadableReply, read_object
 from local.core.text import masked
 from local.core.words import all_words, content_words
-from local.memory.facts import Classified, FactFinding, FactOperation, kinds_of
+from local.memory.facts import (
+    HEALTH_SLOT,
+    Classified,
+    FactFinding,
+    FactOperation,
+    harms_named,
+    is_of_health,
+    kinds_of,
+)
 from local.memory.store import StatedFact, slot_key
 
 # A model's prompt about a message, and the reading of its replies.
@@ -40,6 +51,7 @@ MAX_FACTS = 10
 MAX_CHARACTERS = 4_000  # of the user's words
 MAX_SLOTS = 40
 MAX_SLOT = 80
+MAX_SLOT_WORDS, MAX_OWN_SLOT_WORDS = 10, 2  # words of a slot, and those of the model's own
 MAX_VALUE = 300
 CONFIRMING_CALLS = 2
 Json = dict[str, Any]
@@ -177,7 +189,7 @@ async def confirmations(
     return [False] * len(claims)
 
 
-# The claims of a model that are refused, even if confirmed.
+# The claims of a model that are refused, or stay unconfirmed, even if confirmed.
 
 _MARKUP = re.compile(
     r"^\s*#|[<>{}\[\]`|\\\x00-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2066-\u2069]|https?://"
@@ -191,57 +203,23 @@ _ORDER = re.compile(
     re.IGNORECASE,
 )
 _SECRET = re.compile(
-    r"pass ?(?:word|code|phrase)|passwd|\b(?:pwd|pins?|cvv|cvc|otp|secrets?|credentials?|tokens?"
+    r"pass ?(?:word|code|phrase)|passwd|\b(?:pwd|pins?|cvv|cvc|otp|secrets?|(?<!has )credentials?|tokens?"
     r"|(?:api|private|access|secret|ssh) ?keys?|seed phrases?|recovery (?:codes?|phrases?)|social security|ssn|iban"
     r"|(?:credit|debit|bank) ?cards?|(?:card|account) numbers?|log ?ins?"
     r"|passw[oö]rt\w*|kennwort\w*|geheimzahl|mot de passe|contraseñas?|clave|senha|wachtwoord|hasło|lösenord)\b"
     r"|пароль|密码|パスワード|비밀번호|not stored\]",
     re.IGNORECASE,
 )
-# Common words of slots, which a model writes in English: a page's name or order cannot be made of them.
-_SLOT_WORDS = re.compile(
-    r"home|hous\w*|flat|liv\w+|resid\w+|address|city|town|country|place|location|region|work\w*|job|employ\w+|occupation"
-    r"|profession\w*|career|company|position|office|industry|partner|wife|husband|spouse|marital|relationship|famil\w+"
-    r"|child\w*|kids?|sons?|daughters?|mother|father|parents?|brothers?|sisters?|siblings?|friends?|pets?|dogs?|cats?"
-    r"|horse|allerg\w*|intoleran\w+|diet\w*|foods?|drinks?|eat\w*|medic\w+|dose|dosage|health|condition|illness"
-    r"|diagnos\w+|disabilit\w+|blood|languages?|native|spoken|programming|hobb\w+|interests?|instruments?|sports?|music"
-    r"|books?|films?|games?|colou?rs?|favou?rite|prefer\w*|like[sd]?|dislike[sd]?|love[sd]?|hate[sd]?|avoid\w*|feel"
-    r"|coffee|tea|milk|sugar|cars?|bikes?|motorbike|vehicle|boat|transport|plate|phone|computer|laptop|device|software"
-    r"|editor|browser|operating|system|version|e-?mail|web|site|page|name|nickname|surname|first|last|middle|full|title"
-    r"|pronouns?|gender|age|birth\w*|date|year|month|day|time|hours?|week\w*|meeting|appointment|deadline|due|schedule"
-    r"|usual|wake|sleep|bed|size|shoe|cloth\w*|dress|height|weight|eye|hair|hand\w*|nationality|citizenship"
-    r"|religion|origin|education|school|university|degree|subject|study|studies|studying|course|skills?|level|gym"
-    r"|insurance|bill|gas|meter|reading|key|spare|travel|trip|flight|holiday|destination|plans?|goals?|project|habits?"
-    r"|smok\w+|alcohol|train|bus|postal|post|code|mail|e|licen[cs]e|expiry|up|field|do|exercise|answers?|style|tone|length|format|units?|currency|doctor|dentist|landlord|boss"
-    r"|neighbou?r|colleague|team|how|what|where|when|who|which|why|is|are|am|not|no|can|cannot|take[ns]?|use[sd]?|have"
-    r"|has|own\w*|about|number|of|for|the|my|me|i|user|users|s|a|an|to|in|at|on|with|from|by|and|or|kind|type|status"
-    r"|current|main|new|old|former|previous|it"
-    r"|appearance|complexion|tattoos?|glasses|activit\w+|pastimes?|leisure|fitness|artists?|bands?|singers?|genres?|songs?"
-    r"|movies?|shows?|series|tv|podcasts?|authors?|writers?|reading|crafts?|danc\w+|animals?|breeds?|birds?|plants?"
-    r"|garden\w*|seasons?|weather|climate|dreams?|ambitions?|wish\w*|wants?|wanted|future|race|ethnic\w*|heritage"
-    r"|ancestry|background|culture|identity|orientation|abilit\w+|talents?|strengths?|weakness\w*|fears?|phobias?"
-    r"|member\w*|clubs?|groups?|organi[sz]ations?|volunteer\w*|military|service|belie\w+|faith|politic\w*|values?"
-    r"|income|salary|savings|debts?|budget|relatives?|grand\w+|aunts?|uncles?|cousins?|nephews?|nieces?|fianc\w+"
-    r"|girlfriend|boyfriend|roommates?|flatmates?|possessions?|belongings|property|collect\w*|personality|character\w*"
-    r"|traits?|mood|experiences?|achievements?|awards?|past|childhood|cuisine|dish\w*|snacks?|desserts?|fruits?"
-    r"|vegetables?|meat|meals?|breakfast|lunch|dinner|restaurants?|beverages?|beers?|wines?|beach|major|grades?"
-    r"|student|body|skin|vision|hearing|injur\w+|surger\w+|symptoms?|therap\w+|treatment|mental|physical|routine"
-    r"|lifestyle|daily|night|shifts?"
-)
 _STEM: Final = 4  # letters that two forms of a word have in common
-_ALLERGY: Final = re.compile(
-    r"llerg|al[eé]rg|аллерг|过敏|過敏|アレルギー|알레르기|anaphyl|intoler|unverträg", re.IGNORECASE
-)
-# A kind of slot, and what its value, or the message, must contain to belong to it.
+# A kind of slot, and what its value must contain to belong to it.
 _FITTING: Final = (
-    (re.compile(r"allerg|intoleran", re.I), None, _ALLERGY),
-    (re.compile(r"e-?mail", re.I), re.compile("@"), None),
-    (re.compile(r"\bphone number", re.I), re.compile(r"\d\D?\d\D?\d\D?\d"), None),
-    (re.compile(r"^(?:my |user'?s? )?age$", re.I), re.compile(r"\d|[一二三四五六七八九十百]"), None),
-    (re.compile(r"^(?:my |user'?s? )?(?:full |first |last )?name$", re.I), re.compile(r"^\D+$"), None),
+    (re.compile(r"e-?mail", re.I), re.compile("@")),
+    (re.compile(r"\bphone number", re.I), re.compile(r"\d\D?\d\D?\d\D?\d")),
+    (re.compile(r"^(?:my |user'?s? )?age$", re.I), re.compile(r"\d|[一二三四五六七八九十百]")),
+    (re.compile(r"^(?:my |user'?s? )?(?:full |first |last )?name$", re.I), re.compile(r"^\D+$")),
 )
 _SEVERAL = re.compile(  # one can have several of them at a time
-    r"allerg|intoleran|languages?\b|\bpets?\b|medic|conditions?\b|child|sibling|hobb|interests?\b|instruments?\b"
+    r"allerg|intoleran|\bhealth|languages?\b|\bpets?\b|medic|conditions?\b|child|sibling|hobb|interests?\b|instruments?\b"
     r"|to remember",
     re.IGNORECASE,
 )
@@ -285,15 +263,13 @@ def is_named(entity: str, own_words: str) -> bool:
     return bool(words) and len(entity) <= MAX_SLOT and not _MARKUP.search(entity) and words <= all_words(own_words)
 
 
-def _refusal(claim: Claim, own_words: str, known: Sequence[StatedFact]) -> str:
+def _refusal(claim: Claim, own_words: str) -> str:
     """Why a claim is not even kept unconfirmed; empty if it may be."""
     slot, value = claim.slot.strip(), claim.value.strip()
     if not slot or len(slot) > MAX_SLOT or len(value) > MAX_VALUE:
         return f"a slot has 1 to {MAX_SLOT} characters, a value at most {MAX_VALUE}"
     if reason := _harm(f"{slot} {value}") or _harm(value):
         return reason
-    if not _is_plain(slot, own_words, known):
-        return "the user did not speak of that"
     if claim.retracts:
         return ""
     if not is_said(value, own_words):
@@ -304,7 +280,7 @@ def _refusal(claim: Claim, own_words: str, known: Sequence[StatedFact]) -> str:
         or (value[:1].isupper() and value not in ("I", "Me", "My") and value in own_words)
     ):
         return "it has no value"
-    return "" if _fits(slot, value, own_words) else "the value is none of that"
+    return "the value only repeats the slot" if all_words(value) <= all_words(slot) else ""
 
 
 def _harm(text: str) -> str:
@@ -315,14 +291,17 @@ def _harm(text: str) -> str:
     return "it is an instruction, not a fact" if _ORDER.search(text) else ""
 
 
-def _is_plain(slot: str, own_words: str, known: Iterable[StatedFact]) -> bool:
-    """Whether a slot is made of common words, those of the message and those of other slots."""
+def _is_doubtful(claim: Claim, own_words: str, known: Iterable[StatedFact]) -> bool:
+    """Whether a claim stays unconfirmed whatever a model answers: its slot is no short phrase, or has more than two
+    words of the model's own, so that a text might be hidden in it; or its value cannot be one of the slot's.
+    """
+    slot, value = claim.slot.strip(), claim.value.strip()
     there = all_words(folded(own_words)) | {word for fact in known for word in all_words(folded(fact.slot))}
-    words = re.findall(r"\w+", folded(slot))
-    is_short = len(words) <= 10 and re.fullmatch(r"[\w '’/&(),-]+", slot) is not None
-    return is_short and all(
-        _SLOT_WORDS.fullmatch(word) or any(are_forms(word, each) for each in there) for word in words
-    )
+    own = [word for word in content_words(folded(slot)) if not any(are_forms(word, each) for each in there)]
+    is_phrase = len(slot.split()) <= MAX_SLOT_WORDS and re.fullmatch(r"[\w '’/&(),-]+", slot) is not None
+    fits = all(of_value.search(value) for of_slot, of_value in _FITTING if of_slot.search(slot))
+    is_harmless = not re.search(r"allerg|intoleran", slot, re.IGNORECASE) or harms_named(own_words) > 0
+    return len(own) > MAX_OWN_SLOT_WORDS or not (is_phrase and fits and is_harmless)
 
 
 def are_forms(word: str, other: str) -> bool:
@@ -331,30 +310,19 @@ def are_forms(word: str, other: str) -> bool:
     return word == other or (shared >= _STEM and word[:shared] == other[:shared] and abs(len(word) - len(other)) <= 4)
 
 
-def _fits(slot: str, value: str, own_words: str) -> bool:
-    """Whether a value can be one of the slot's."""
-    if all_words(value) <= all_words(slot):
-        return False
-    return all(
-        (not of_value or of_value.search(value)) and (not of_message or of_message.search(own_words))
-        for of_slot, of_value, of_message in _FITTING
-        if of_slot.search(slot)
-    )
-
-
 # The effects of claims.
 
 
 def plausible(
     reply: ClassifierReply, own_words: str, known: Sequence[StatedFact], *, is_asked_again: bool = True
 ) -> tuple[list[Claim], tuple[str, ...]]:
-    """Return the claims that may be accepted once they are confirmed, and a sentence for each refused one. `own_words`
-    are what the user typed, without pasted text; `known` are the user's current facts. Without the second question, a
-    fact is only retracted if the user names it.
+    """Return the claims that may be accepted once they are confirmed, and a sentence for each refused one. Doubtful
+    ones are neither, see `decided`. `own_words` are what the user typed, without pasted text; `known` are the user's
+    current facts. Without the second question, a fact is only retracted if the user names it.
     """
     claims, refused = list[Claim](), list[str]()
     for claim in reply.facts:
-        reason = _refusal(claim, own_words, known)
+        reason = _refusal(claim, own_words)
         meant = _meant(claim, own_words, known, is_asked_again) if claim.retracts and not reason else []
         if claim.retracts and not reason and not meant:
             reason = NOTHING_KNOWN
@@ -362,7 +330,7 @@ def plausible(
             refused.append(f"{_shown(claim.slot)}: {reason}")
         elif claim.retracts:
             claims += [Claim(slot=fact.slot, value=fact.value, retracts=True) for fact in meant]
-        else:
+        elif not _is_doubtful(claim, own_words, known):
             named = _in_known_slot(claim, known)
             claims.append(named.model_copy(update={"slot": named.slot.strip(), "value": claim.value.strip()}))
     return list(dict.fromkeys([*claims, *_contrasted(claims, own_words, known)])), tuple(refused)
@@ -422,7 +390,9 @@ def decided(
     claims: Sequence[Claim],
     answers: Sequence[bool],
 ) -> Classified:
-    """Return the findings from plausible claims, each with whether it was confirmed."""
+    """Return the findings from plausible claims, each with whether it was confirmed, and the doubtful ones as
+    unconfirmed.
+    """
     entities = dict.fromkeys(name for each in reply.entities if is_named(name := each.strip(), own_words))
     findings = list[FactFinding]()
     believed = [claim for claim, is_confirmed in zip(claims, answers, strict=True) if is_confirmed]
@@ -441,6 +411,11 @@ def decided(
             findings += [
                 FactFinding(FactOperation.RETRACT, old.slot, old.value) for old in _amounts(claim.value, known)
             ]
+    findings += [
+        FactFinding(_way(claim, findings, own_words), claim.slot.strip(), claim.value.strip(), claim.certain, False)
+        for claim in reply.facts
+        if not claim.retracts and not _refusal(claim, own_words) and _is_doubtful(claim, own_words, known)
+    ]
     return Classified(True, reply.intent, tuple(entities)[:MAX_ENTITIES], tuple(dict.fromkeys(findings)))
 
 
@@ -594,11 +569,28 @@ _OPENER = re.compile(
     r"|hi(?: there)?|hello|hey|also|actually|and|but|so|ok(?:ay)?|well|yes|no|now)\b[,:!]? *",
     re.IGNORECASE,
 )
-# A message with one of these is not plain at all.
-_NOT_PLAIN = re.compile(
-    r"\b(?:story|stories|poem|novel|song|lyrics|script|scene|dialogue|imagine|pretend|suppose|role-?play|character"
-    r"|translate|rewrite|rephrase|proofread|say|says|said|wrote|writes|dream\w*|joking|kidding|sorry|play|game"
-    r"|act as|as if|you are)\b",
+# A message with one of these states nothing of the user, or is not plain.
+_FICTION = (
+    r"story|stories|poem|novel|song|lyrics|script|scene|dialogue|imagine|pretend|suppose|role-?play|character"
+    r"|translate|rewrite|rephrase|proofread|dream\w*|joking|kidding|act as|as if|you are"
+)
+_IS_FICTION = re.compile(rf"\b(?:{_FICTION})\b", re.IGNORECASE)
+_NOT_PLAIN = re.compile(rf"\b(?:{_FICTION}|say|says|said|wrote|writes|sorry|play|game)\b", re.IGNORECASE)
+# The user in a sentence, in the languages that name the speaker or mark them in a verb; and a sentence that only wants
+# something.
+_QUOTED = re.compile(r"[\"“”„«»][^\"“”„«»]*[\"“”„«»]")
+_OF_SELF = re.compile(
+    r"\b(?:i|i['’]\w+|my|we|our|ich|mir|mich|mein\w*|je|j['’]\w+|moi|m['’]\w+|mon|ma|mes|me|yo|mi|mis|soy|tengo|tomo"
+    r"|no puedo|tolero|mio|mia|sono|ho|prendo|soffro|posso|tollero|eu|meu|minha|sou|tenho|estou|ik|mij|mijn|я|мне"
+    r"|меня|мой|моя|мои|mam|jestem|mnie|nie mogę|jag|jeg|mig)\b|我|[ぁ-んァ-ン가-힣]",
+    re.IGNORECASE,
+)
+_WANTS = re.compile(
+    r"\W*(?:if|wenn|falls|si|se|als|если|如果|もし|am|is|are|do|does|did|has|have|should|may|bin|ist|sind|darf|kann|soll"
+    r"|est-ce|puis-je|puedo|posso|mag|можно|please|bitte|(?:so )?i (?:need|want|wonder|would like|am looking)"
+    r"|i['’](?:d like|m looking)|(?:can|could|would|will) you|help|tell|give|show|find|suggest|recommend|explain|write"
+    r"|list|describe|make|what|how|why|compare|summari[sz]e|ich (?:brauche|möchte|suche|hätte)|je (?:cherche|voudrais"
+    r"|veux)|j['’]ai besoin|quiero|necesito|busco|vorrei|cerco|queria|preciso|ik (?:wil|zoek)|хочу|мне нуж|我想|请)\b",
     re.IGNORECASE,
 )
 _UNSURE = re.compile(
@@ -695,13 +687,41 @@ def stated(own_words: str, known: Sequence[StatedFact]) -> tuple[FactFinding, ..
     wanted = list(_to_remember(own_words))
     kept = [what[:MAX_VALUE] for what in wanted if not _harm(what) and not any(each.value in what for each in found)]
     settled = {(each.slot, each.value) for each in found}
+    told = (*found, *(FactFinding(FactOperation.ADD, TO_REMEMBER, what) for what in kept))
     doubts = [
         FactFinding(FactOperation.CONTRADICT, fact.slot, sentence.strip()[:MAX_VALUE], certain=False, confirmed=False)
         for sentence in sentences
         for fact in _amounts(sentence, known)
         if (fact.slot, fact.value) not in settled and not _harm(sentence)
     ]
-    return (*found, *(FactFinding(FactOperation.ADD, TO_REMEMBER, what) for what in kept), *doubts)
+    return (*told, *doubts, *_about_health(own_words, [*told, *doubts]))
+
+
+def _about_health(own_words: str, told: Sequence[FactFinding]) -> Iterator[FactFinding]:
+    """Return the user's sentences about their health of which nothing else is kept, unconfirmed and word for word: no
+    rule can tell which of them state a fact, and none of them may be lost.
+    """
+    if _IS_FICTION.search(own_words):
+        return
+    for sentence in _said_before_questions(own_words):
+        own = _QUOTED.sub(" ", sentence)
+        named = harms_named(own)
+        kept = [each for each in told if each.value in sentence or sentence.strip(" .!。！") in each.value]
+        is_kept = any(named == 1 or len(each.value) >= len(sentence) - 2 for each in kept if _is_health(each))
+        if named and not is_kept and _OF_SELF.search(own) and not _WANTS.match(sentence) and not _harm(sentence):
+            yield FactFinding(FactOperation.ADD, HEALTH_SLOT, sentence[:MAX_VALUE], confirmed=False)
+
+
+def _said_before_questions(own_words: str) -> Iterator[str]:
+    """Return the sentences that are not questions, and what comes before one: "I can't eat nuts, what can I cook?"."""
+    for sentence in map(str.strip, _SENTENCE_END.split(own_words)):
+        asks = re.search(r"[,;，；、–—][^,;，；、–—]*[?？]\W*$", sentence)
+        if asks or not re.search(r"[?？]\W*$", sentence):
+            yield sentence[: asks.start()] if asks else sentence
+
+
+def _is_health(finding: FactFinding) -> bool:
+    return finding.slot == TO_REMEMBER or is_of_health(finding.slot, finding.value)
 
 
 def _to_remember(own_words: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ export function FactTable() {
     ${isAdding ? html`<${FactForm} close=${() => leave(false)} done=${() => leave(true)} />` : null}
     ${trouble ? html`<${Trouble} text="The facts could not be read again." failure=${trouble} act=${reload} />` : null}
     ${!data ? html`<${Loading} />` : null}
-    ${waiting.length ? html`<h2>Waiting for you</h2><p>A model found these in what you said. No model is told them until you confirm them.</p><${FactRows} facts=${waiting} reload=${reload} label="Unconfirmed facts" />` : null}
+    ${waiting.length ? html`<h2>Waiting for you</h2><p>These are in what you said, but nobody has confirmed them. Until you do, a model is told only those about health, marked as unconfirmed.</p><${FactRows} facts=${waiting} reload=${reload} label="Unconfirmed facts" />` : null}
     ${facts.length ? html`<h2>${isWhole ? "Known, with the history" : "Known"}</h2><${FactRows} facts=${facts} reload=${reload} label="Facts" />` : data && !waiting.length ? html`<${Empty}>No fact is known yet: state one in a conversation, or add one here.<${Example} ask="I take my coffee black." /></${Empty}>` : null}
     ${data?.told?.length ? html`<${Told} known=${data} />` : null}</div>`;
 }

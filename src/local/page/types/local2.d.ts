@@ -539,7 +539,7 @@ export interface ErrorInfo {
   message: string;
 }
 
-/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. The user was not sure of one that is not `certain`; one that is `added` holds beside the others of its slot. One that is not `confirmed` was found by a model and confirmed by nothing: it is not current, and in no prompt. One that is `questioned` may be changed by an unconfirmed one. `fact_id` names it. `holds_from` and `holds_until` are the days, as 2026-11-27, from and until which it is true, empty if unknown. `of_health`: it is about health or safety. */
+/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. The user was not sure of one that is not `certain`; one that is `added` holds beside the others of its slot. One that is not `confirmed` is confirmed by nobody: it is not current, and in no prompt unless it is about health. One that is `questioned` may be changed by an unconfirmed one. `fact_id` names it. `holds_from` and `holds_until` are the days, as 2026-11-27, from and until which it is true, empty if unknown. `of_health`: it is about health or safety. */
 export interface FactRecord {
   slot: string;
   value: string;
@@ -2067,4 +2067,5 @@ export type ErrorKind =
   | "unauthorized"
   | "unavailable"
   | "unsendable"
+  | "unsupported"
   | "unsupported_media_type";

@@ -594,7 +594,7 @@ _WANTS = re.compile(
     re.IGNORECASE,
 )
 _UNSURE = re.compile(
-    r"\b(?:if|unless|would|could|might|may|maybe|perhaps|probably|think|guess|wish|hope|whether|once|used to)\b"
+    r"\b(?:if|unless|would|could|might|(?<!\d )(?<!in )(?<!of )may(?! \d)|maybe|perhaps|probably|think|guess|wish|hope|whether|once|used to)\b"
     r"|['’]d\b",
     re.IGNORECASE,
 )
@@ -612,6 +612,10 @@ _WORD = (
 _ITEM = rf"{_WORD}(?: {_WORD}){{0,2}}"
 _LIST = rf"(?P<list>{_ITEM}(?:(?:, {_ITEM})*,? (?:and|or) {_ITEM})?){_AFTER}"
 _BETWEEN = re.compile(r",? (?:and|or) |, ")
+_DATE = (
+    r"(?=(?:the )?(?:\d|(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:tember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b))"
+)
 _NO = r"(?P<no>not |no longer |do(?:n['’]t| not) )?"
 _I_AM = rf"i(?: am|['’]m) {_NO}"
 _FORMS = tuple(
@@ -628,10 +632,10 @@ _FORMS = tuple(
         (r"my name is " + _VALUE, "my name"),
         (rf"i {_NO}live (?:in|at|near) " + _VALUE, "where I live"),
         (r"i(?: have|['’]ve)?(?: just)? moved to " + _VALUE, "where I live"),
-        (rf"i {_NO}work (?:at|for) " + _VALUE, "where I work"),
-        (rf"i {_NO}work as (?:an? )?" + _VALUE, "what I work as"),
-        (r"i was born (?:on|in) " + _VALUE, "when I was born"),
-        (r"my birthday is (?:on )?" + _VALUE, "my birthday"),
+        (rf"i {_NO}work (?:at|for) (?!(?:free|fun|nothing|myself|money)\b)" + _VALUE, "where I work"),
+        (rf"i {_NO}work as (?!\w+ as\b)(?:an? )?" + _VALUE, "what I work as"),
+        (rf"i was born (?:on|in) {_DATE}" + _VALUE, "when I was born"),
+        (rf"my birthday is (?:on |in )?{_DATE}" + _VALUE, "my birthday"),
         (_I_AM + r"(?:an? )?(?=(?:vegan|vegetarian|pescatarian)\b)" + _VALUE, "my diet"),
         (_I_AM + r"(?:an? )?(?=(?:diabetic|coeliac|celiac|lactose intolerant)\b)" + _VALUE, "my health"),
         (r"my favou?rite (?P<what>[a-z]+) is " + _VALUE, "my favourite {what}"),

@@ -640,6 +640,7 @@ _FORMS = tuple(
         (r"^i(?: am|'m) called ", "my name"),
         (r"^i (?P<value>prefer|like|love|hate|dislike) " + _THING, "how I feel about {thing}"),
         (r"^my favou?rite (?P<thing>\w+(?: \w+)?) is ", "my favourite {thing}"),
+        (r"^my (?P<thing>\w+(?: \w+){0,3}?) is (?:called|named) ", "my {thing}'s name"),
         (r"^my (?P<thing>\w+(?: \w+){0,3}?) (?:is|are) ", "my {thing}"),
         (r"^the (?P<thing>\w+(?: \w+){0,3}?) (?:is|are) ", _OF_OTHERS),
     )

@@ -26,7 +26,7 @@ from benchmarks.conversation_set import USER as INES
 from benchmarks.conversation_set import read_conversations
 from benchmarks.dialogue_set import generate_dialogues
 from benchmarks.figure import BenchmarkFailed, Figure
-from benchmarks.memory_asked import NEVER_TOLD, PARAPHRASED
+from benchmarks.memory_asked import NEVER_TOLD, PARAPHRASED, TOLD_PLAINLY
 from benchmarks.memory_quality import CUTOFFS, Quality, Wanted
 from benchmarks.memory_set import UNANSWERABLE, USER, MemorySet, Question, generate
 from benchmarks.public_set import PublicSet, read_public
@@ -59,10 +59,10 @@ async def run(options: argparse.Namespace) -> list[Figure]:
     """Quality and deletion on one store for each set, then 100,000 engrams in a process of their own; with files of
     public dialogues quality on those alone, and only the smallest set if that is enough."""
     if options.small:
-        return await _paraphrased()
+        return [*await _paraphrased(), *await _plain()]
     if options.dialogue:
         return [figure for made in read_public(options.dialogue) for figure in await _public(made)]
-    sets = [*await _generated(), *await _dialogues(), *await _conversations(), *await _paraphrased()]
+    sets = [*await _generated(), *await _dialogues(), *await _conversations(), *await _paraphrased(), *await _plain()]
     return [*sets, *await memory_scale.run()]
 
 
@@ -209,6 +209,31 @@ async def _paraphrased() -> list[Figure]:
         Figure("memory:   questions nobody answered there that get nothing", silent, "%"),
         *quality,
     ]
+
+
+async def _plain() -> list[Figure]:
+    """Plain statements among hundreds of exchanges; each was asked about before it was told."""
+    made = read_conversations().exchanges[:300]
+    now, step = made[-1].asked_at + 86400, len(made) // len(TOLD_PLAINLY)
+    added = [
+        replace(
+            made[step * number], query_id=f"{kind}-{number}", session_id=f"{kind}-{number}", query=text, answer=answer
+        )
+        for number, (said, asked) in enumerate(TOLD_PLAINLY)
+        for kind, text, answer in (("asked", asked, "I do not know that."), ("told", said, "Noted."))
+    ]
+    async with _store_of([*made, *added], now) as (service, _):
+        found = [[hit.engram.query for hit in (await service.recall(INES, asked)).hits] for _, asked in TOLD_PLAINLY]
+        unrelated = {*UNANSWERABLE, *NEVER_TOLD} - {asked for _, asked in TOLD_PLAINLY}
+        wrong = sum([bool((await service.recall(INES, text)).hits) for text in unrelated])
+    told = sum(said in hits for (said, _), hits in zip(TOLD_PLAINLY, found, strict=True))
+    empty = sum(asked in hits for (_, asked), hits in zip(TOLD_PLAINLY, found, strict=True))
+    return [
+        Figure("memory: plain statements among 300 exchanges that are not recalled", len(found) - told, "", limit=3),
+        Figure("memory:   questions that recall that they were asked before", empty, "", limit=0),
+        Figure("memory:   unrelated questions that recall something", 100 * wrong / len(unrelated), "%",
+               limit=MAX_RECALLED_PERCENT),
+    ]  # fmt: skip
 
 
 async def _deletion(service: EngramService, made: MemorySet, directory: Path) -> list[Figure]:

@@ -97,3 +97,32 @@ How many stars does the hotel in Vienna have?
 Which museum did we see in Athens?
 """.strip().splitlines()
 )
+# What was said plainly, and what is asked about it in the words that come to mind first.
+TOLD_PLAINLY = tuple(
+    (said, asked)
+    for said, _, asked in (
+        line.partition("|")
+        for line in """
+My sister's dog is called Biscuit.|What is my sister's dog called?
+I parked the car on level 3 near the blue lift.|Where did I park the car?
+My dentist appointment is on 12 March at nine.|When is my dentist appointment?
+The wifi password hint at the cabin is the name of the lake.|What is the wifi password hint at the cabin?
+I keep the spare key under the third flower pot.|Where do I keep the spare key?
+My bike has a Shimano gear hub.|Which gear hub does my bike have?
+We chose oak for the kitchen worktop.|What wood did we choose for the kitchen worktop?
+My boss is Marianne Holt.|Who is my boss?
+I am reading The Magic Mountain at the moment.|Which book am I reading?
+My flight to Lisbon leaves at 6:40 on Friday.|When does my flight to Lisbon leave?
+The boiler was repaired by Hartmann last year.|Who repaired the boiler?
+I pay 925 euros rent a month.|How much rent do I pay?
+My gym is the Titan on Bridge Street.|What is my gym?
+My grandmother was born in Trieste.|Where was my grandmother born?
+I drive a grey Skoda Octavia.|What car do I drive?
+Our anniversary is on 14 September.|When is our anniversary?
+My laptop runs Arch Linux.|What does my laptop run?
+I bought the sofa at Northgate.|Where did I buy the sofa?
+My favourite tea is lapsang souchong.|What is my favourite tea?
+My project at work is called Heron.|What is my project at work called?
+""".strip().splitlines()
+    )
+)

@@ -43,6 +43,26 @@ async def told(service: EngramService, exchange: Make) -> EngramDraft:
 WORDS = ("river", "castle", "banana", "violin", "harbour", "kettle", "sparrow", "ladder", "pepper", "mirror", "tunnel")
 
 
+async def test_what_was_only_asked_before_is_not_recalled_in_place_of_what_was_told(
+    service: EngramService, exchange: Make, told: EngramDraft
+) -> None:
+    for asked, answer in (
+        (ASKED, "I do not know that."),
+        (f"{ASKED} ", "Let us see: which lamps do you like?"),
+        (IN_OTHER_WORDS, "I'm sorry, but I don't have any information about your lamp."),
+        ("Welche enamel lamp did we choose for the hallway ceiling?", "Das weiß ich leider nicht."),
+    ):
+        await stored(service, exchange(asked, answer))
+    assert await recalled(service) == [LAMP]
+
+
+async def test_a_question_that_was_answered_is_recalled_for_another_one(service: EngramService, exchange: Make) -> None:
+    asked = "Which enamel lamp would you choose for a hallway ceiling in Rome?"
+    others = (exchange(f"Tell me about {word} number {n}", f"It is {word}.") for n, word in enumerate(WORDS))
+    await stored(service, exchange(asked, "A green one from Murano."), *others)
+    assert await recalled(service) == [asked]
+
+
 async def test_what_no_longer_holds_is_not_recalled_and_its_correction_is(
     service: EngramService, exchange: Make, told: EngramDraft
 ) -> None:

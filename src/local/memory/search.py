@@ -435,17 +435,18 @@ def _are_equivalent(words: frozenset[str], others: frozenset[str]) -> bool:
 LOOKED_AT = 8  # hits
 MOST = 3
 WORDS, MEANING, FUSED = 0.4, 0.4, 0.6
+CLOSE = 0.55  # of meaning; the fused score need not be higher then
 ABOVE_CROWD = 0.25  # of the fused score, above the one that a search needs to find anything
 OF_BEST = 0.9  # of the best one's score
 WORDS_ALONE, LEAST_WORDS = 0.9, 3  # where meaning is not compared: this share of the question's words, of so many
 
 
 def clear(question: str, hits: Iterable[EngramHit], limit: int) -> tuple[EngramHit, ...]:
-    """Return the exchanges that clearly fit the question, best first, at most three. None of them is a note, and none
-    contains a statement that no longer holds.
+    """Return the exchanges that clearly fit the question, best first, at most three. None of them is a note, none
+    contains a statement that no longer holds, and none only asks what is asked now, or was not answered.
     """
-    words = len(telling_words(question))
-    fitting = [hit for hit in hits if _is_clear(hit, words) and _holds(hit)]
+    words = telling_words(question)
+    fitting = [hit for hit in hits if _is_clear(hit, len(words)) and _holds(hit) and _tells(hit.engram, words)]
     return tuple(hit for hit in fitting[: min(limit, MOST)] if hit.score >= OF_BEST * fitting[0].score)
 
 
@@ -470,10 +471,28 @@ def words_may_decide(question: str, coverages: Coverages, weights: Weights = WEI
 
 
 def _is_clear(hit: EngramHit, words: int) -> bool:
-    stands_out = hit.fused >= max(FUSED, hit.threshold + ABOVE_CROWD)
+    is_close = hit.cosine is not None and hit.meaning >= CLOSE
+    stands_out = hit.fused >= max(CLOSE if is_close else FUSED, hit.threshold + ABOVE_CROWD)
     if hit.cosine is None:
         return stands_out and words >= LEAST_WORDS and hit.words >= WORDS_ALONE
     return stands_out and hit.words >= WORDS and hit.meaning >= MEANING
+
+
+def _tells(engram: Engram, asked: frozenset[str]) -> bool:
+    """Whether an exchange can tell more than a question with these words: the user has said more than they ask, and has
+    not only asked what could not be answered.
+    """
+    says_more = not telling_words(engram.query) <= asked
+    return says_more and not (engram.query.rstrip().endswith(("?", "？")) and _NOT_KNOWN.match(engram.answer))
+
+
+_NOT_KNOWN = re.compile(
+    r"[^.!?。]{0,60}(?:\b(?:(?:do not|don['’]t|cannot|can['’]t) (?:know|have|tell|find|access)|not sure"
+    r"|no (?:information|record)|(?:have not|haven['’]t) told|weiß (?:ich )?(?:es |das |leider )*nicht"
+    r"|keine (?:information|angabe)|ne sais pas|pas d['’]information|no (?:lo )?sé|no tengo información"
+    r"|non (?:lo )?so|não sei|weet (?:ik )?(?:het )?niet)\b|не знаю|不知道|[分わ]かりません)",
+    re.IGNORECASE,
+)
 
 
 def _holds(hit: EngramHit) -> bool:

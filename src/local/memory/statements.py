@@ -594,7 +594,8 @@ _WANTS = re.compile(
     re.IGNORECASE,
 )
 _UNSURE = re.compile(
-    r"\b(?:if|unless|would|could|might|(?<!\d )(?<!in )(?<!of )may(?! \d)|maybe|perhaps|probably|think|guess|wish|hope|whether|once|used to)\b"
+    r"\b(?:if|unless|would|could|might|(?<!\d )(?<!in )(?<!of )may(?! \d)|maybe|perhaps|probably"
+    r"|think|guess|wish|hope|whether|once|used to)\b"
     r"|['’]d\b",
     re.IGNORECASE,
 )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 
 from local.bus.messages import ChildStatus, ParticipantStatus, ResponseGeneration
 from local.generator import known_facts
-from local.generator.known_facts import RETRY_SECONDS, FactLines, FactsCache
+from local.generator.known_facts import RETRY_SECONDS, FactLines, FactsCache, ask_memory
 from local.generator.steps import NOT_TOLD
-from local.memory.messages import OWNER
+from local.memory.messages import OWNER, UNCONFIRMED, FactRecord, MemoryResult
 from local.runtime.runner import SILENT_SECONDS
 
 
@@ -166,6 +166,23 @@ async def test_a_memory_that_does_not_answer_is_left_alone_for_a_while(memory: M
         memory.beats()
         assert (await memory.facts.current("ann")).lines == ()
         assert len(memory.asked) == times
+
+
+async def test_an_unconfirmed_fact_about_health_is_told_with_its_source() -> None:
+    class Bus:
+        """A memory that knows one such fact, and another one that is not about health."""
+
+        async def request(self, *_: object) -> MemoryResult:
+            made = {"stated_at": 1.0, "confirmed": False}
+            health = FactRecord(slot="health", value="nuts make me sick", engram_id="e1", of_health=True, **made)
+            line = f"health: nuts make me sick ({UNCONFIRMED}, said 2026-11-20)"
+            other = FactRecord(slot="tea", value="green", engram_id="e2", **made)
+            return MemoryResult(verb="facts", unconfirmed=(health, other), lines=(line,))
+
+    lines = await ask_memory(cast(Any, Bus()), "ann")
+    assert lines is not None
+    (item,) = lines.as_items()
+    assert item.engram_ids == ("e1",) and "ask whether it is so: health: nuts make me sick" in item.text
 
 
 @pytest.mark.parametrize(

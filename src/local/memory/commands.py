@@ -127,7 +127,7 @@ def facts(
     lines = [_fact_line(fact) for fact in found["facts"]]
     lines += ["", "in every prompt", *(visible(f"  {line}") for line in found["told"])] if found["told"] else []
     if found.get("unconfirmed"):
-        lines += ["", "unconfirmed, in no prompt: local2 memory confirm NUMBER, or drop NUMBER"]
+        lines += ["", "unconfirmed, in no prompt unless about health: local2 memory confirm NUMBER, or drop NUMBER"]
         lines += [f"{fact['fact_id']:>5}  {_fact_line(fact | {'confirmed': True})}" for fact in found["unconfirmed"]]
     write_found(found, lines, as_json=as_json, nothing="no fact is known")
 

@@ -44,8 +44,15 @@ def current(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
 
 
 def unconfirmed(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
-    """Return the facts that a user may have stated and that are neither confirmed nor dropped, the latest first."""
-    return _facts(db, "facts.user_id = ? AND NOT confirmed ORDER BY stated_at DESC, fact_id DESC", (user_id,))
+    """Return the facts that a user may have stated and that are neither confirmed nor dropped, the latest first; what
+    was said several times once.
+    """
+    found = _facts(db, "facts.user_id = ? AND NOT confirmed ORDER BY stated_at DESC, fact_id DESC", (user_id,))
+    return list({_content(fact): fact for fact in reversed(found)}.values())[::-1]
+
+
+def _content(fact: StatedFact) -> tuple[str, str]:
+    return slot_key(fact.slot), fact.value.casefold()
 
 
 def holding(db: sqlite3.Connection, user_id: str, fact_id: int) -> StatedFact:
@@ -274,15 +281,15 @@ def note_unconfirmed(db: sqlite3.Connection, statement: Statement) -> None:
 
 
 def drop(db: sqlite3.Connection, user_id: str, fact_id: int) -> StatedFact:
-    """Remove an unconfirmed fact of a user's, with those of the same exchange that only say a part of it, and return
-    it. Raises `NotOnRecord`.
+    """Remove an unconfirmed fact of a user's and return it; also where it was said again, and those of the same
+    exchange that only say a part of it. Raises `NotOnRecord`.
     """
     found = _facts(db, "fact_id = ? AND facts.user_id = ? AND NOT confirmed", (fact_id, user_id))
     if not found:
         raise NotOnRecord(f"there is no unconfirmed fact {fact_id}")
-    others = _facts(db, "engram_id = ? AND NOT confirmed", (found[0].engram_id,))
-    parts = [other for other in others if is_part(other, found[0])]
-    db.executemany("DELETE FROM facts WHERE fact_id = ?", [(fact.fact_id,) for fact in (found[0], *parts)])
+    others = _facts(db, "facts.user_id = ? AND NOT confirmed", (user_id,))
+    gone = [other for other in others if _content(other) == _content(found[0]) or is_part(other, found[0])]
+    db.executemany("DELETE FROM facts WHERE fact_id = ?", [(fact.fact_id,) for fact in gone])
     return found[0]
 
 

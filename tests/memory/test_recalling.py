@@ -56,6 +56,15 @@ async def test_what_was_only_asked_before_is_not_recalled_in_place_of_what_was_t
     assert await recalled(service) == [LAMP]
 
 
+async def test_one_word_in_common_is_enough_only_where_the_user_speaks_of_themselves(
+    service: EngramService, exchange: Make
+) -> None:
+    others = (exchange(f"Tell me about {word} number {n}", f"It is {word}.") for n, word in enumerate(WORDS))
+    await stored(service, exchange("My dentist is Hartmann"), *others)
+    assert await recalled(service, "Who is my dentist?") == ["My dentist is Hartmann"]
+    assert await recalled(service, "What does a dentist do?") == []
+
+
 async def test_a_question_that_was_answered_is_recalled_for_another_one(service: EngramService, exchange: Make) -> None:
     asked = "Which enamel lamp would you choose for a hallway ceiling in Rome?"
     others = (exchange(f"Tell me about {word} number {n}", f"It is {word}.") for n, word in enumerate(WORDS))

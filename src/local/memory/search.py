@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from local.core.words import content_words, is_telling, telling_words
 from local.memory import facts, vectors
 from local.memory.facts import Outdated
+from local.memory.statements import speaks_of_self
 from local.memory.store import Coverages, Engram, stored_engram
 from local.memory.vectors import CONTEXT_WEIGHT
 
@@ -435,6 +436,7 @@ def _are_equivalent(words: frozenset[str], others: frozenset[str]) -> bool:
 LOOKED_AT = 8  # hits
 MOST = 3
 WORDS, MEANING, FUSED = 0.4, 0.4, 0.6
+LEAST_OF_OTHERS = 2  # words of a question in which the user does not speak of themselves, as in "What is a dentist?"
 CLOSE = 0.55  # of meaning; the fused score need not be higher then
 ABOVE_CROWD = 0.25  # of the fused score, above the one that a search needs to find anything
 OF_BEST = 0.9  # of the best one's score
@@ -446,6 +448,8 @@ def clear(question: str, hits: Iterable[EngramHit], limit: int) -> tuple[EngramH
     contains a statement that no longer holds, and none only asks what is asked now, or was not answered.
     """
     words = telling_words(question)
+    if len(words) < LEAST_OF_OTHERS and not speaks_of_self(question):
+        return ()
     fitting = [hit for hit in hits if _is_clear(hit, len(words)) and _holds(hit) and _tells(hit.engram, words)]
     return tuple(hit for hit in fitting[: min(limit, MOST)] if hit.score >= OF_BEST * fitting[0].score)
 

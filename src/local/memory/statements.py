@@ -713,7 +713,7 @@ def _about_health(own_words: str, told: Sequence[FactFinding]) -> Iterator[FactF
         named = harms_named(own)
         kept = [each for each in told if each.value in sentence or sentence.strip(" .!。！") in each.value]
         is_kept = any(named == 1 or len(each.value) >= len(sentence) - 2 for each in kept if _is_health(each))
-        if named and not is_kept and _OF_SELF.search(own) and not _WANTS.match(sentence) and not _harm(sentence):
+        if named and not is_kept and speaks_of_self(own) and not _WANTS.match(sentence) and not _harm(sentence):
             yield FactFinding(FactOperation.ADD, HEALTH_SLOT, sentence[:MAX_VALUE], confirmed=False)
 
 
@@ -723,6 +723,11 @@ def _said_before_questions(own_words: str) -> Iterator[str]:
         asks = re.search(r"[,;，；、–—][^,;，；、–—]*[?？]\W*$", sentence)
         if asks or not re.search(r"[?？]\W*$", sentence):
             yield sentence[: asks.start()] if asks else sentence
+
+
+def speaks_of_self(text: str) -> bool:
+    """Whether a text has a word for the one who wrote it, such as "I" or "my"."""
+    return _OF_SELF.search(text) is not None
 
 
 def _is_health(finding: FactFinding) -> bool:

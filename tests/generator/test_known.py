@@ -199,7 +199,7 @@ async def test_an_unconfirmed_fact_about_health_is_told_with_its_source() -> Non
         ),
         (
             "allergies: nuts (not confirmed, said 2026-11-20)",
-            "Perhaps about the user's health, so be careful, and ask whether it is so:"
+            "Perhaps about the user's health; suggest nothing that goes against it, and ask whether it is so:"
             " allergies: nuts (not confirmed, said 2026-11-20)",
         ),
     ],

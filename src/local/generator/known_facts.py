@@ -213,7 +213,9 @@ def as_order(line: str) -> str:
     hazelnuts" as a liking: the 1.5B recommended a cake with hazelnuts [m].
     """
     if f" ({UNCONFIRMED}" in line:
-        return f"Perhaps about the user's health, so be careful, and ask whether it is so: {line}"
+        return (
+            f"Perhaps about the user's health; suggest nothing that goes against it, and ask whether it is so: {line}"
+        )
     slot, _, rest = line.partition(": ")
     slot = slot.removeprefix("my ")
     value, bracket, notes = rest.partition(" (")

@@ -37,6 +37,7 @@ from local.memory.store import EngramDraft
 
 MAX_STALE_PERCENT = 2.0
 MAX_SILENCED_PERCENT = 5.0
+PATIENT = 60.0  # seconds, for what is measured without a turn that waits
 MAX_RECALLED_PERCENT = 3.0  # of what has no answer
 DELETED = "Dear diary, the safe of aunt Philomena stands in Timbuktu"
 
@@ -133,7 +134,7 @@ async def _recalled(service: EngramService, answered: Sequence[Wanted], unrelate
         found = [hit.engram.engram_id for hit in (await service.recall(each.user_id, each.text)).hits]
         good = sum(any(one in either for either in each.answers) for one in found)
         shown, right, asked, hits = shown + len(found), right + good, asked + bool(found), hits + bool(good)
-    wrong = sum([bool((await service.recall(INES, text)).hits) for text in unrelated])
+    wrong = sum([bool((await service.recall(INES, text, seconds=PATIENT)).hits) for text in unrelated])
     return [
         Figure("memory:   questions on conversations that recall something", 100 * asked / len(answered), "%"),
         Figure("memory:     that recall an answer", 100 * hits / len(answered), "%"),
@@ -223,9 +224,12 @@ async def _plain() -> list[Figure]:
         for kind, text, answer in (("asked", asked, "I do not know that."), ("told", said, "Noted."))
     ]
     async with _store_of([*made, *added], now) as (service, _):
-        found = [[hit.engram.query for hit in (await service.recall(INES, asked)).hits] for _, asked in TOLD_PLAINLY]
+        found = [
+            [hit.engram.query for hit in (await service.recall(INES, asked, seconds=PATIENT)).hits]
+            for _, asked in TOLD_PLAINLY
+        ]
         unrelated = {*UNANSWERABLE, *NEVER_TOLD} - {asked for _, asked in TOLD_PLAINLY}
-        wrong = sum([bool((await service.recall(INES, text)).hits) for text in unrelated])
+        wrong = sum([bool((await service.recall(INES, text, seconds=PATIENT)).hits) for text in unrelated])
     told = sum(said in hits for (said, _), hits in zip(TOLD_PLAINLY, found, strict=True))
     empty = sum(asked in hits for (_, asked), hits in zip(TOLD_PLAINLY, found, strict=True))
     return [

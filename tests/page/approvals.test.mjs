@@ -98,7 +98,7 @@ test("what another user's conversation asks is told with the name, and allowed b
   assert.equal(heading(asked), "For ann: write_file wants to change a file, which can be undone");
   assert.equal(heading(asked, false), "write_file wants to change a file, which can be undone");
   assert.deepEqual(choicesFor(asked, false).map(([decision]) => decision), ["deny"]);
-  assert.deepEqual(choicesFor(asked).map(([decision]) => decision), ["allow", "allow_session", "deny"]);
+  assert.deepEqual(choicesFor(asked).map(([decision]) => decision), ["allow", "deny", "allow_session"]);
   const known = [asked, request({ call_id: "own", user_id: "owner" })].reduce(withRequest, new Map());
   const ids = (wanted) => waiting(known, 0, wanted).map((one) => one.call_id);
   assert.deepEqual(ids({ ofOthers: false, isOwner: true }), ["own"]);

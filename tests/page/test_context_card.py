@@ -17,7 +17,7 @@ def shown(page: Page) -> None:
     expect(head).to_contain_text("Known about you: ")
     if head.get_attribute("aria-expanded") == "false":
         head.click()
-    expect(card.locator(".insides")).to_contain_text("allergies: hazelnuts (said 20")
+    expect(card.locator(".insides")).to_contain_text("Never suggest anything with hazelnuts. (said 20")
     assert violations(page, "[data-context]") == []
 
 

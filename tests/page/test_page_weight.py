@@ -6,7 +6,7 @@ import re
 
 from local.api.page import FOLDER, INDEX, MEDIA_TYPES, PageBundle
 
-FIRST_LOAD, FIRST_VIEW, ALL = 145_000, 155_000, 412_000  # bytes; a view is what is loaded and what it fetches by itself
+FIRST_LOAD, FIRST_VIEW, ALL = 145_000, 155_000, 418_000  # bytes; a view is what is loaded and what it fetches by itself
 UNFETCHED = re.compile(
     r"types/|icon-\d+\.png|vendor/(licences/|vendor\.json|preact_(debug|devtools)\.js)"
 )  # of no use to a visitor

@@ -30,7 +30,7 @@ async def said(program: Program, *arguments: str, folder: Path, shows: bool = Tr
     """What it prints in a sandbox with what it needs, or without."""
     (folder / "work").mkdir(exist_ok=True)
     limits = SandboxLimits(seconds=60, free_bytes=0)
-    view = SandboxView(folder / "work", program.needs if shows else ())
+    view = SandboxView(folder / "work", (*program.needs, *program.optional) if shows else ())
     command = ContainedCommand((str(program.path), *arguments), environment={"PATH": f"{program.path.parent}:{PATH}"})
     process = ContainedProcess(folder / "work", limits, lambda: None)
     try:
@@ -59,7 +59,7 @@ async def test_a_program_of_a_virtual_environment_starts_with_it_and_the_python_
     for command in (str(server), "~/project/.venv/bin/server"):
         program = program_of(command)
         assert program is not None and program.kind == f"a virtual environment of Python in {made}"
-        assert {made, source} <= {*program.needs}
+        assert made in program.needs and program.optional == (source,)
         assert program.missing([home / "project", Path(sys.base_prefix)]) == []
         assert await said(program, folder=home) == "it runs"
         with pytest.raises(ToolError, match="No such file"):

@@ -90,7 +90,7 @@ def test_what_was_corrected_is_told_in_its_new_form_alone(live: Live) -> None:
     tell(live, "cora", "I am allergic to walnuts", "walnuts", "told-cora")
     tell(live, "cora", "I am allergic to hazelnuts, not walnuts", "hazelnuts", "told-cora-2")
     assert not any("walnuts" in line for line in told(live, "cora"))
-    prompt = asked_until(live, "cora", "Suggest a cake for Cora's birthday", "allergies: hazelnuts")
+    prompt = asked_until(live, "cora", "Suggest a cake for Cora's birthday", "is allergic to hazelnuts")
     assert "walnut" not in prompt
 
 
@@ -115,7 +115,9 @@ def test_what_was_told_and_recalled_is_shown_with_the_answer_and_goes_with_the_m
 
     live.wait_until(is_recalled)
     context = contexts[-1]
-    assert [line.split(" (")[0] for line in context["facts"]] == ["allergies: hazelnuts"]
+    assert [line.split(" (")[0] for line in context["facts"]] == [
+        "The user is allergic to hazelnuts. Never suggest anything with hazelnuts."
+    ]
     assert all(
         "enamel lamp" in each["query"] and each["engram_id"] in context["engram_ids"] for each in context["recalled"]
     )

@@ -61,7 +61,7 @@ def sent(
                     with live.stream("POST", "/query", json=query) as events:
                         *_, (_, answer) = events
                     assert answer["answer"].strip() == "All right.", answer
-    return request.param, [each for each in model.requests if any(map(_question(each).endswith, QUESTIONS))]
+    return request.param, [each for each in model.requests if _asks_one_of(QUESTIONS, each)]
 
 
 def test_the_first_prompt_of_a_conversation_keeps_to_its_budget(
@@ -85,12 +85,13 @@ def test_from_request_to_request_all_that_was_sent_stays_and_only_what_is_new_fo
         assert qwen.count(after[shared:]) <= NEW_TOKENS
 
 
-def _question(request: Json) -> str:
-    """What a request asks, at the end of the user's last message."""
+def _asks_one_of(questions: list[str], request: Json) -> bool:
+    """Whether the user's last message has one of these questions, alone or with the line for small models."""
     said = [str(message["content"]) for message in request["messages"] if message["role"] == "user"]
-    return said[-1] if said else ""
+    return any(question in said[-1] for question in questions) if said else False
 
 
 def _reply(request: Json) -> str | tuple[str, Json]:
-    is_new = request["messages"][-1]["role"] == "user"
-    return ("list_files", {}) if is_new and any(map(_question(request).endswith, CALLING)) else "All right."
+    before_last, last = request["messages"][-2:]
+    is_new = last["role"] == "user" and before_last["role"] != "tool"
+    return ("list_files", {}) if is_new and _asks_one_of(CALLING, request) else "All right."

@@ -76,7 +76,7 @@ def _started(server: MCPServerConfig) -> Json:
     program = None if server.url or server.skill else program_of(server.command, server.args)
     if program is None:
         return {"kind": "", "needs": []}
-    return {"kind": program.kind, "needs": [str(each) for each in program.missing(server.readable)]}
+    return {"kind": program.kind, "needs": [str(each) for each in program.missing(server.readable, optional=True)]}
 
 
 def _read(name: str, entry: Json) -> Json:

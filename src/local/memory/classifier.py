@@ -43,6 +43,7 @@ from local.memory.statements import (
     plausible,
     read,
     stated,
+    without_smuggled,
 )
 from local.memory.store import USERS_RESPONDENT, Engram, EngramDraft, own_words
 from local.models.chat import ChatModel, whole_reply
@@ -306,7 +307,11 @@ class Classifier:
                 work.machine.advance(ClassificationAction.RETRY)
                 continue
             is_fit = tested is not None and tested.is_fit
-            claims, work.refused = plausible(reply, own, known, is_asked_again=is_fit)
+            smuggled: tuple[str, ...] = ()
+            if work.engram.tainted:
+                reply, smuggled = without_smuggled(reply, own, known)
+            claims, refused = plausible(reply, own, known, is_asked_again=is_fit)
+            work.refused = (*refused, *smuggled)
             if self._fitness is None:
                 answers = [True] * len(claims)
             elif is_fit:

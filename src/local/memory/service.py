@@ -447,10 +447,19 @@ class EngramService:
                 return search.together(whole, [each.result() for each in finds], limit)
         return whole
 
-    async def recall(self, user_id: str, question: str, *, limit: int = 3, not_session: str | None = None) -> Found:
+    async def recall(
+        self,
+        user_id: str,
+        question: str,
+        *,
+        limit: int = 3,
+        not_session: str | None = None,
+        seconds: float | None = None,
+    ) -> Found:
         """Return a user's exchanges that clearly fit a question and contain no statement that no longer holds, best
-        first; often none. The words of the question are searched first. Its meaning is searched, for `RECALL_SECONDS`
-        at most, only if the words do not decide: embedding takes longer than all the rest. See `recalling`.
+        first; often none. The words of the question are searched first. Its meaning is searched, for `seconds`, by
+        default `RECALL_SECONDS`, at most, only if the words do not decide: embedding takes longer than all the rest.
+        See `recalling`.
         """
         asked = EngramQuestion.of(user_id, question, self._clock(), not_session)
 
@@ -468,7 +477,7 @@ class EngramService:
             coverages = await self._store.read(by_words)
             if isinstance(coverages, Found):
                 return coverages
-            meant = await self._by_meaning(user_id, question, RECALL_SECONDS)
+            meant = await self._by_meaning(user_id, question, RECALL_SECONDS if seconds is None else seconds)
             found = await self._ranked(asked, coverages, meant, recalling.LOOKED_AT)
         return Found(recalling.clear(question, found.hits, limit), found.degraded)
 

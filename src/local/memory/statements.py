@@ -336,6 +336,19 @@ def plausible(
     return list(dict.fromkeys([*claims, *_contrasted(claims, own_words, known)])), tuple(refused)
 
 
+def without_smuggled(
+    reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]
+) -> tuple[ClassifierReply, tuple[str, ...]]:
+    """Return the reply on an exchange with untrusted content without its doubtful claims, and a sentence for each of
+    those: a page could have put its own text into the slot of something that the user did say.
+    """
+    doubtful = [claim for claim in reply.facts if not claim.retracts and _is_doubtful(claim, own_words, known)]
+    kept = [claim for claim in reply.facts if claim not in doubtful]
+    why = "the user did not name it, and untrusted content was there"
+    refused = tuple(f"{_shown(claim.slot)}: {why}" for claim in doubtful)
+    return reply.model_copy(update={"facts": kept}), refused
+
+
 NOTHING_KNOWN = "nothing is known of it that could be taken back"
 
 

@@ -30,16 +30,19 @@ _PYTHON_HERE, _NODE_HERE, _MARK = "lib/python3*", "lib/node_modules", "pyvenv.cf
 @dataclass(frozen=True, slots=True)
 class Program:
     """A program that can be started: where it is, what it belongs to, for people ("" if nothing is known of that), and
-    the folders and files that it needs besides the system.
+    the folders and files that it needs besides the system. `optional` are the folders of packages that are being worked
+    on, of which it may need some.
     """
 
     path: Path
     kind: str = ""
     needs: tuple[Path, ...] = ()
+    optional: tuple[Path, ...] = ()
 
-    def missing(self, readable: Sequence[Path]) -> list[Path]:
-        """Those that a sandbox with these folders does not show."""
-        return [each for each in self.needs if not any(_is_in(each, folder) for folder in readable)]
+    def missing(self, readable: Sequence[Path], *, optional: bool = False) -> list[Path]:
+        """Those that a sandbox with these folders does not show; with `optional` also those that it may need."""
+        wanted = (*self.needs, *(self.optional if optional else ()))
+        return [each for each in wanted if not any(_is_in(each, folder) for folder in readable)]
 
 
 def program_of(command: str, arguments: Sequence[str] = (), search: str | None = None) -> Program | None:
@@ -57,7 +60,7 @@ def program_of(command: str, arguments: Sequence[str] = (), search: str | None =
         given = Path(argument)
         if given.is_absolute() and given.is_file():
             needs += [each for each in (_shown(given.parent, given),) if each is not None]
-    return Program(path, _kind_of(path), tuple(_outermost(needs)))
+    return Program(path, _kind_of(path), tuple(_outermost(needs)), tuple(_outermost(list(_developed(path)))))
 
 
 def _needs(path: Path, steps: int = MOST_STEPS) -> Iterator[Path]:
@@ -89,8 +92,14 @@ def _place_of(path: Path) -> Iterator[Path]:
     if home := _HOME_LINE.search(_text(mark)):
         base = Path(home[1]).parent
         yield from filter(None, (_shown(base), _shown(base.resolve())))
-    for listed in sorted(prefix.glob(f"{_PYTHON_HERE}/site-packages/*.pth")):  # of packages that are being worked on
-        yield from filter(None, (_shown(Path(line)) for line in _text(listed).splitlines() if line.startswith("/")))
+
+
+def _developed(path: Path) -> Iterator[Path]:
+    """The folders of packages that are being worked on in a program's virtual environment."""
+    prefix = path.parent.parent
+    if (prefix / _MARK).is_file():
+        for listed in sorted(prefix.glob(f"{_PYTHON_HERE}/site-packages/*.pth")):
+            yield from filter(None, (_shown(Path(line)) for line in _text(listed).splitlines() if line.startswith("/")))
 
 
 def _is_installation(prefix: Path) -> bool:

@@ -74,7 +74,7 @@ class CallOutputItem(BaseModel):
 
 
 class ReasoningItem(BaseModel):
-    """What a model has thought before; no prompt has it again."""
+    """A model's earlier reasoning in a request. It is accepted and put into no prompt."""
 
     type: Literal["reasoning"]
 

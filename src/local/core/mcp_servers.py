@@ -30,7 +30,7 @@ Level = Literal["L0", "L1", "L2"]
 
 
 class MCPToolRule(Settings):
-    """What the owner has set for one tool of a server: another level than the server's, or that it is not offered."""
+    """The owner's settings for one tool of a server: another level than the server's, or that it is not offered."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

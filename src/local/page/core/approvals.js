@@ -27,7 +27,7 @@ export function guestOf({ user_id: user = "owner" }) {
   return user === "owner" ? "" : user;
 }
 
-/** What waits for the owner in conversations of others, or for whoever sees the page in their own.
+/** The approvals that wait for the owner in conversations of others, or for the signed-in user in their own.
  * @param {Map<string, Approval>} known @param {number} now @param {{ofOthers: boolean, isOwner: boolean}} wanted */
 export function waiting(known, now, { ofOthers, isOwner }) {
   const open = [...known.values()].filter((one) => !one.decision && (one.expires_at == null || one.expires_at > now));

@@ -263,11 +263,13 @@ HOUSE = House()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A system and a browser take their time to start on a busy machine; one worker has them, and all these tests."""
-    for item in items:
-        if str(item.path).startswith(HERE):
-            item.add_marker("system")
-            item.add_marker(pytest.mark.xdist_group("page"))
+    """A system and a browser take their time to start on a busy machine. Two workers have them, with half of these
+    tests each, so that the last of them do not run alone."""
+    here = [item for item in items if str(item.path).startswith(HERE)]
+    halves = {path: number % 2 for number, path in enumerate(dict.fromkeys(item.path for item in here))}
+    for item in here:
+        item.add_marker("system")
+        item.add_marker(pytest.mark.xdist_group(f"page {halves[item.path]}"))
 
 
 @pytest.hookimpl(wrapper=True)

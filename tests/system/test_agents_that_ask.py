@@ -58,6 +58,7 @@ def test_an_agent_s_call_is_asked_about_at_the_terminal_and_made_where_it_is_all
     assert (terminal.text.count("needs approval."), fence.read_text()) == (1, "red")
 
 
+@pytest.mark.thorough  # tests/cli/test_approval_prompt.py has the terminal, the page its approvals
 def test_an_agent_s_call_that_is_denied_elsewhere_is_asked_about_no_more(live: Live) -> None:
     headers = {"authorization": f"Bearer {(live.system.data_dir / 'api_token').read_text().strip()}"}
     with PseudoTerminal("chat", "--data-dir", live.system.data_dir, columns=100) as terminal:

@@ -48,6 +48,7 @@ def test_a_directory_that_was_moved_away_refuses_queries_until_it_is_back_and_ke
     _no_second_system_gets_in_when_the_lock_was_removed(live, start, data)
 
 
+@pytest.mark.thorough  # the test above has what is refused meanwhile
 def test_a_directory_in_the_place_of_the_one_before_is_what_counts(live: Any, tmp_path: Path) -> None:
     live.ask("What is 2+2?", session_id="old")
     (tmp_path / "data").rename(tmp_path / "elsewhere")

@@ -140,6 +140,7 @@ def test_an_incognito_conversation_is_told_nothing(live: Live) -> None:
     assert answer["context"] is None
 
 
+@pytest.mark.thorough  # tests/memory has what is known without a classifier
 def test_an_allergy_is_known_though_the_classifier_gets_no_answer(
     tmp_path: Path, watching: Callable[..., Live]
 ) -> None:

@@ -121,6 +121,7 @@ def test_a_skill_s_tool_is_used_once_it_is_approved_and_until_it_is_taken_back(
     assert live.http.get("/health").json()["status"] == "ok"
 
 
+@pytest.mark.thorough  # test_extending.py has a participant that is added
 def test_a_line_of_settings_is_used_once_its_participant_is_started(
     live: Live, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,7 +36,7 @@ def qwen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QwenPrompts]:
         yield prompts
 
 
-@pytest.fixture(scope="module", params=SIZES)
+@pytest.fixture(scope="module", params=["small", pytest.param("mid", marks=pytest.mark.thorough)])
 def sent(
     request: pytest.FixtureRequest, watching: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, list[Json]]:

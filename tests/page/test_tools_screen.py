@@ -137,7 +137,7 @@ def test_a_server_of_a_virtual_environment_is_pasted_allowed_its_folders_changed
     page.get_by_label("Calls of pasted__environ").select_option("L0")
     level = page.get_by_label("Calls of pasted__environ")
     expect(level).to_have_value("L0")
-    page.get_by_label("Offer pasted__read").uncheck()
+    page.get_by_label("Offer pasted__read").click()  # it shows what the server has, which may change a moment later
     expect(page.get_by_label("Offer pasted__read")).not_to_be_checked()
     assert violations(page, "main") == [] and overflow(page) == [0, 0, 0]
     page.get_by_role("link", name="Change", exact=True).click()

@@ -22,7 +22,8 @@ from local.critic.judging import Case, Evidence, JudgePrompt, Pair, Profile, Rea
 from local.critic.messages import ComparisonResult, CritiqueResult, PairwiseResult
 from local.critic.prompts import GenericJson, Prometheus2, Selene, bare_score, plain
 from local.models.chat import ChatModel, ContentDelta, Done, ErrorClass, RestartDelta, TokenScore, TokenScores, classify
-from local.models.leases import JUDGE_TEST, Leases
+from local.models.lease_messages import JUDGE_TEST
+from local.models.leases import Leases
 from local.models.ollama import LoadedModel, OllamaModel
 from local.models.settings import is_loopback, is_made_for_judging
 

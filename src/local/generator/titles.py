@@ -24,7 +24,7 @@ from local.bus.bus import Bus
 from local.bus.messages import ResponseGeneration, SessionTitled
 from local.bus.vocabulary import USER
 from local.core.errors import LocalError, ModelError
-from local.generator.history import END, SAID, ConversationService, StoredTurn
+from local.generator.history import END, SAID, ConversationService, StoredTurn, stored_turn
 from local.generator.links import HEAD, read
 from local.generator.output import stored_outcome, trace_of
 from local.models.arbiter import QuietPeriod
@@ -96,6 +96,14 @@ def keep_title(db: sqlite3.Connection, respondent_id: str, query_id: str, sessio
     return db.execute(sql, (title, query_id, respondent_id, session_id)).rowcount > 0
 
 
+_UNTITLED = (
+    "SELECT * FROM turns WHERE query_id = ? AND respondent_id = ?"
+    " AND NOT EXISTS (SELECT 1 FROM titles WHERE (session_id, respondent_id) = (turns.session_id, turns.respondent_id))"
+    " AND NOT EXISTS (SELECT 1 FROM labels WHERE (session_id, respondent_id) = (turns.session_id, turns.respondent_id)"
+    " AND title IS NOT NULL)"
+)
+
+
 class _Untitled(NamedTuple):
     """A conversation of one exchange that needs a title."""
 
@@ -148,16 +156,16 @@ class ConversationTitles:
     async def _work(self) -> None:
         while await self._wanted.wait():
             await self._quiet.begins()
-            query_id = self._waiting.pop()  # the newest is the one that somebody looks at
-            if not self._waiting:
-                self._wanted.clear()
-            try:
-                await self._title(query_id)
-            except LocalError as error:
-                log.info("the conversation of query %s has no title of its own: %s", query_id, error)
+            self._wanted.clear()
+            while self._waiting:
+                query_id = self._waiting.pop()  # the newest is the one that somebody looks at
+                try:
+                    await self._title(query_id)
+                except LocalError as error:
+                    log.info("the conversation of query %s has no title of its own: %s", query_id, error)
 
     async def _title(self, query_id: str) -> None:
-        found = await self._untitled(query_id)
+        found = self._untitled(query_id)
         if found is None:
             return
         model, window = self._choose(found.turn.model)
@@ -172,7 +180,7 @@ class ConversationTitles:
 
     async def _asked(self, query_id: str, model: str, window: int) -> str:
         """The model's title; empty where none is wanted any more, since this may have waited for long."""
-        found = await self._untitled(query_id)
+        found = self._untitled(query_id)
         if found is None:
             return ""
         answer = "" if found.answer.brings_taint else found.answer.answer
@@ -185,22 +193,18 @@ class ConversationTitles:
             raise ModelError(f"{model} has replied no title", kind="empty_answer")
         return title
 
-    async def _untitled(self, query_id: str) -> _Untitled | None:
+    def _untitled(self, query_id: str) -> _Untitled | None:
         """The exchange, if it is a user's own and the only one of a conversation without a title."""
-        turn = await self._conversation.turn(query_id)
-        answer = None if turn is None else stored_outcome(turn)
-        if turn is None or not isinstance(answer, ResponseGeneration) or answer.status != "answered":
-            return None
-        if answer.origin != USER or not answer.own_words or answer.agent or answer.client_calls:
-            return None
-        own, session_id = self._own, turn.session_id
 
-        def is_wanted(db: sqlite3.Connection) -> bool:
-            (said,) = db.execute(f"SELECT count(*) {SAID}", (session_id, own, END)).fetchone()
-            titled = (
-                "SELECT 1 FROM titles WHERE session_id = :session AND respondent_id = :own UNION SELECT 1 FROM labels"
-                " WHERE session_id = :session AND respondent_id = :own AND title IS NOT NULL"
-            )
-            return said == 1 and db.execute(titled, {"session": session_id, "own": own}).fetchone() is None
+        def look(db: sqlite3.Connection) -> _Untitled | None:
+            row = db.execute(_UNTITLED, (query_id, self._own)).fetchone()
+            turn = None if row is None else stored_turn(row)
+            answer = None if turn is None else stored_outcome(turn)
+            if turn is None or not isinstance(answer, ResponseGeneration) or answer.status != "answered":
+                return None
+            if answer.origin != USER or not answer.own_words or answer.agent or answer.client_calls:
+                return None
+            (said,) = db.execute(f"SELECT count(*) {SAID}", (turn.session_id, self._own, END)).fetchone()
+            return _Untitled(turn, answer) if said == 1 else None
 
-        return _Untitled(turn, answer) if await self._conversation.read(is_wanted) else None
+        return self._conversation.glance(look)

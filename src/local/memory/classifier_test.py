@@ -17,7 +17,8 @@ from local.core.self_test_file import SelfTestFile
 from local.memory import statements as prompt
 from local.memory.statements import Claim, confirmations, plausible, read
 from local.models.chat import ChatModel, whole_reply
-from local.models.leases import CLASSIFIER_TEST, Leases
+from local.models.lease_messages import CLASSIFIER_TEST
+from local.models.leases import Leases
 
 # Whether a model can classify: sentences with the facts that they state, and sentences that state none. No I/O.
 

@@ -120,7 +120,7 @@ class Arbiter(Participant):
         counts = self._routing is not None and has_prefixes(self._routing, server) and slots == 1
         quiet = self._settings.quiet_seconds if counts else 0.0
         line = self._lines[server] = ModelLine(slots, quiet, self._begun)
-        if counts:
+        if quiet:
             self._ask_at[server] = 0.0
         return line
 

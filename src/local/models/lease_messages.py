@@ -10,6 +10,8 @@ from pydantic import Field
 from local.bus.message import Data, Delivery, Message
 
 LeaseKind = Literal["ordered", "patient", "idle", "restore"]
+JUDGE_TEST, CLASSIFIER_TEST = "judge_test", "classifier_test"
+IDLE = frozenset({JUDGE_TEST, CLASSIFIER_TEST})  # purposes of calls that can wait until nobody uses the system
 
 
 class Lease(Data):
@@ -26,8 +28,8 @@ class Lease(Data):
 
 class LeaseClaim(Message):
     """The claims of one process on a model server, published at each change and twice a second while there are any.
-    `turns` are users' turns under way, which never wait: they are announced at once if a lease is in the queue, else if
-    they last. `last_turns` are the seconds since the last user's turn ended, by the server's name of the model, 0 for
+    `turns` are users' turns under way, which never wait: they are announced at once if a lease is urgent, else if they
+    last. `last_turns` are the seconds since the last user's turn ended, by the server's name of the model, 0 for
     one under way. A lease that is missing from `leases` has ended.
     """
 
@@ -59,3 +61,8 @@ class LeaseState(Message):
     def is_used(self) -> bool:
         """Whether any lease is in line."""
         return bool(self.granted or self.revoked or self.waiting)
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether a turn has to be announced at once: not if all leases wait until nobody uses the system."""
+        return bool(self.granted or self.revoked) or any(id.rpartition("-")[0] not in IDLE for id in self.waiting)

@@ -21,7 +21,7 @@ from local.core.config_file import is_cloud
 from local.core.errors import ModelError
 from local.core.routing import CACHE, CACHE_MIB, CLOUD_MODELS, Provider, Routing, option
 from local.models.chat import Delta, Usage, whole_reply
-from local.models.lease_messages import Lease, LeaseClaim, LeaseKind, LeaseState
+from local.models.lease_messages import IDLE, Lease, LeaseClaim, LeaseKind, LeaseState
 from local.swarm.messages import AgentTask
 
 T = TypeVar("T")
@@ -36,8 +36,6 @@ AGENTS = "agents"
 RESTORE = "restore"
 # Calls that users have requested: they wait for turns, but not until a conversation is over, and are served in order.
 ORDERED = frozenset({SCHEDULE, AGENTS})
-JUDGE_TEST, CLASSIFIER_TEST = "judge_test", "classifier_test"
-IDLE = frozenset({JUDGE_TEST, CLASSIFIER_TEST})  # calls that can wait until nobody uses the system
 
 Ask = Callable[[int], AsyncGenerator[Delta, None]]
 """A call of a model that says at most so many tokens."""
@@ -61,7 +59,7 @@ class _Lease:
 class Leases:
     """The claims of one process on model servers. `locate(model)` returns the server, and the model's name there.
 
-    A turn is not announced while the queue is empty, unless it lasts. All other claims are published at each change and
+    A turn is not announced while no lease is urgent, unless it lasts. All other claims are published at each change and
     twice a second, so that a lost message does no harm and a process that has died loses its leases. Until `are_open`
     is entered, every call proceeds at once.
     """
@@ -112,7 +110,7 @@ class Leases:
         self._stop_restoring()
         self._turns[server] += 1
         self._running_turns[where] += 1
-        if self._is_line_used(server):
+        if self._is_urgent(server):
             self._claim_turns(server)
         self._keep_beating()
         try:
@@ -224,9 +222,9 @@ class Leases:
         do_others_wait = line is not None and any(waiting not in self._leases for waiting in line.waiting)
         return do_others_wait and asyncio.get_running_loop().time() - lease.granted_at > TENURE_SECONDS
 
-    def _is_line_used(self, server: str) -> bool:
+    def _is_urgent(self, server: str) -> bool:
         line = self._lines.get(server)
-        return line is not None and line.is_used
+        return line is not None and line.is_urgent
 
     def _wait_again(self, lease: _Lease) -> None:
         lease.call, lease.revoked = None, False
@@ -235,7 +233,7 @@ class Leases:
 
     def _receive(self, envelope: Envelope) -> None:
         state = LeaseState.decode(envelope.payload)
-        server, was_used = state.server, self._is_line_used(state.server)
+        server, was_urgent = state.server, self._is_urgent(state.server)
         self._lines[server] = state
         loop = asyncio.get_running_loop()
         self._heard_at[server] = loop.time()
@@ -246,7 +244,7 @@ class Leases:
                 self._revoke(lease)
             elif lease.id not in state.granted or lease.granted.is_set():
                 continue
-            elif was_used:
+            elif was_urgent:
                 self._grant_next(lease, loop.time())
             elif lease.timer is None:
                 lease.timer = loop.call_later(GRACE_SECONDS, self._grant_next, lease, loop.time())

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Self
 from local.core.words import content_words, is_telling, telling_words
 from local.memory import facts, vectors
 from local.memory.facts import Outdated
-from local.memory.statements import speaks_of_self
 from local.memory.store import Coverages, Engram, stored_engram
 from local.memory.vectors import CONTEXT_WEIGHT
 
@@ -321,14 +320,23 @@ class Ranked:
 
 
 def rank(
-    candidates: Sequence[Candidate], *, now: float, relevance_floor: float, limit: int, weights: Weights = WEIGHTS
+    candidates: Sequence[Candidate],
+    *,
+    now: float,
+    relevance_floor: float,
+    limit: int,
+    weights: Weights = WEIGHTS,
+    least_words: float = 0.0,
 ) -> Ranked:
-    """The best `limit` candidates as hits. `relevance_floor` is the embedder's."""
+    """The best `limit` candidates as hits, of those with that share of the question's words at least. `relevance_floor`
+    is the embedder's.
+    """
     scale = _Scale(weights, relevance_floor, now)
     relevances = [scale.relevance(candidate) for candidate in candidates]
     crowd = sorted(relevances, reverse=True)[CROWD - 1 : CROWD]
     threshold = weights.stands_out + sum(weights.crowd_share * reached for reached in crowd)
-    hits = [scale.hit(*each, threshold) for each in zip(candidates, relevances, strict=True)]
+    chosen = [each for each in zip(candidates, relevances, strict=True) if scale.words(each[0]) >= least_words]
+    hits = [scale.hit(*each, threshold) for each in chosen]
     hits.sort(key=lambda hit: (-hit.score, -hit.engram.asked_at, hit.engram.engram_id))
     if max(relevances, default=0.0) < threshold:
         return Ranked(nearest=tuple(hits[:limit]))
@@ -434,6 +442,7 @@ def _are_equivalent(words: frozenset[str], others: frozenset[str]) -> bool:
 # Which hits of a search are put before a model unasked: only exchanges that clearly fit the question.
 
 LOOKED_AT = 8  # hits
+COMPARED = CROWD + LOOKED_AT  # candidates by words, and by meaning
 MOST = 3
 WORDS, MEANING, FUSED = 0.4, 0.4, 0.6
 LEAST_OF_OTHERS = 2  # words of a question in which the user does not speak of themselves, as in "What is a dentist?"
@@ -443,35 +452,40 @@ OF_BEST = 0.9  # of the best one's score
 WORDS_ALONE, LEAST_WORDS = 0.9, 3  # where meaning is not compared: this share of the question's words, of so many
 
 
-def clear(question: str, hits: Iterable[EngramHit], limit: int) -> tuple[EngramHit, ...]:
-    """Return the exchanges that clearly fit the question, best first, at most three. None of them is a note, none
-    contains a statement that no longer holds, and none only asks what is asked now, or was not answered.
+def clear(
+    db: sqlite3.Connection, words: frozenset[str], hits: Iterable[EngramHit], limit: int
+) -> tuple[EngramHit, ...]:
+    """Return the exchanges that clearly fit a question with these words, best first, at most three. None of them is a
+    note, none contains a statement that no longer holds, and none only asks what is asked now, or was not answered.
     """
-    words = telling_words(question)
-    if len(words) < LEAST_OF_OTHERS and not speaks_of_self(question):
-        return ()
-    fitting = [hit for hit in hits if _is_clear(hit, len(words)) and _holds(hit) and _tells(hit.engram, words)]
-    return tuple(hit for hit in fitting[: min(limit, MOST)] if hit.score >= OF_BEST * fitting[0].score)
+    clear = explained(db, (hit for hit in hits if _is_clear(hit, len(words)) and _tells(hit.engram, words)))
+    holding = [hit for hit in clear if not hit.outdated]
+    return tuple(hit for hit in holding[: min(limit, MOST)] if hit.score >= OF_BEST * holding[0].score)
 
 
 def may_be_clear(
-    db: sqlite3.Connection, asked: EngramQuestion, coverages: Coverages, weights: Weights = WEIGHTS
+    db: sqlite3.Connection,
+    asked: EngramQuestion,
+    words: frozenset[str],
+    coverages: Coverages,
+    weights: Weights = WEIGHTS,
 ) -> bool:
-    """Whether `clear` can find anything, whatever the question means: some engram has enough of its words. Where none
-    has, as for most questions about something new, the meaning need not be compared."""
+    """Whether any exchange can be clear, whatever the question means: some has enough of its words, and tells more than
+    they do. Where none does, as for most questions about something new, the meaning need not be compared."""
     if asked.is_only_of_time:
         return True
     shares = ((number, *coverages.of(number)) for number in {*coverages.own, *coverages.before})
     numbers = [number for number, own, before in shares if own + weights.context * before >= WORDS]
-    sql = "SELECT session_id, asked_at FROM engrams WHERE number IN (SELECT value FROM json_each(?))"
-    return any(not asked.leaves_out(row) for row in db.execute(sql, (json.dumps(numbers),)))
+    sql = "SELECT * FROM engrams WHERE number IN (SELECT value FROM json_each(?))"
+    rows = db.execute(sql, (json.dumps(numbers),)) if numbers else ()
+    return any(not asked.leaves_out(row) and _tells(stored_engram(row), words) for row in rows)
 
 
-def words_may_decide(question: str, coverages: Coverages, weights: Weights = WEIGHTS) -> bool:
-    """Whether `clear` can find anything by words alone: the question has enough of them, and some engram nearly all."""
+def words_may_decide(words: frozenset[str], coverages: Coverages, weights: Weights = WEIGHTS) -> bool:
+    """Whether an exchange can be clear by words alone: the question has enough of them, and some engram nearly all."""
     shares = (coverages.of(number) for number in {*coverages.own, *coverages.before})
     is_covered = any(own + weights.context * before >= WORDS_ALONE for own, before in shares)
-    return is_covered and len(telling_words(question)) >= LEAST_WORDS
+    return is_covered and len(words) >= LEAST_WORDS
 
 
 def _is_clear(hit: EngramHit, words: int) -> bool:
@@ -483,9 +497,11 @@ def _is_clear(hit: EngramHit, words: int) -> bool:
 
 
 def _tells(engram: Engram, asked: frozenset[str]) -> bool:
-    """Whether an exchange can tell more than a question with these words: the user has said more than they ask, and has
-    not only asked what could not be answered.
+    """Whether an exchange holds and can tell more than a question with these words: the user has said more than they
+    ask, and has not only asked what could not be answered. A note is none.
     """
+    if engram.note_of is not None or engram.superseded_by is not None:
+        return False
     says_more = not telling_words(engram.query) <= asked
     return says_more and not (engram.query.rstrip().endswith(("?", "？")) and _NOT_KNOWN.match(engram.answer))
 
@@ -497,10 +513,6 @@ _NOT_KNOWN = re.compile(
     r"|non (?:lo )?so|não sei|weet (?:ik )?(?:het )?niet)\b|не знаю|不知道|[分わ]かりません)",
     re.IGNORECASE,
 )
-
-
-def _holds(hit: EngramHit) -> bool:
-    return hit.engram.note_of is None and hit.engram.superseded_by is None and not hit.outdated
 
 
 CANDIDATES = 60  # by words, by meaning and by time, each

@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, Self, TypeAlias
 from local.core.database import connect_read_only, naming_damage, open_patiently, store_failure
 from local.core.errors import AlreadyRunning, IndexBroken, ModelError, PinRefused, StoreDamaged
 from local.core.prompt_lines import MAX_CHARACTERS, fits, plain
+from local.core.words import telling_words
 from local.memory import facts, record, search, vectors
 from local.memory import facts as succession
 from local.memory import search as recalling
@@ -30,8 +31,8 @@ from local.memory.facts import Classified, FactFinding, is_of_health, stored_fac
 from local.memory.messages import UNCONFIRMED, OnlySome, engram_id
 from local.memory.question_kinds import QuestionKinds
 from local.memory.record import Deletion, EditOutcome, HandEdit, KeptEntry, NoteDraft
-from local.memory.search import CANDIDATES, WEIGHTS, EngramQuestion, Found, Ranked, Weights, rank
-from local.memory.statements import by_hand
+from local.memory.search import CANDIDATES, WEIGHTS, Candidate, EngramQuestion, Found, Ranked, Weights, rank
+from local.memory.statements import by_hand, speaks_of_self
 from local.memory.store import (
     FILE_NAME,
     MIGRATIONS,
@@ -461,25 +462,32 @@ class EngramService:
         default `RECALL_SECONDS`, at most, only if the words do not decide: embedding takes longer than all the rest.
         See `recalling`.
         """
-        asked = EngramQuestion.of(user_id, question, self._clock(), not_session)
+        asked, words = EngramQuestion.of(user_id, question, self._clock(), not_session), telling_words(question)
+        if len(words) < recalling.LEAST_OF_OTHERS and not speaks_of_self(question):
+            return Found(())
+
+        def clear(db: sqlite3.Connection, coverages: Coverages, keys: Sequence[str], vector: Vectors | None) -> Found:
+            together = search.candidates(db, asked, coverages, keys, vector, recalling.COMPARED)
+            hits = self._rank(db, asked, together, recalling.LOOKED_AT, recalling.WORDS).hits
+            return Found(recalling.clear(db, words, hits, limit))
 
         def by_words(db: sqlite3.Connection) -> Coverages | Found:
             coverages = self._lexical.search(db, user_id, asked.words)
-            if not recalling.may_be_clear(db, asked, coverages, self._weights):
+            if not recalling.may_be_clear(db, asked, words, coverages, self._weights):
                 return Found(())
-            if not recalling.words_may_decide(question, coverages, self._weights):
+            if not recalling.words_may_decide(words, coverages, self._weights):
                 return coverages
-            ranked = self._rank(db, asked, coverages, [], None, recalling.LOOKED_AT, search.CROWD + recalling.LOOKED_AT)
-            clear = recalling.clear(question, search.explained(db, ranked.hits), limit)
-            return Found(clear) if clear else coverages
+            found = clear(db, coverages, (), None)
+            return found if found.hits else coverages
 
         with self._indexer.searching():
             coverages = await self._store.read(by_words)
             if isinstance(coverages, Found):
                 return coverages
-            meant = await self._by_meaning(user_id, question, RECALL_SECONDS if seconds is None else seconds)
-            found = await self._ranked(asked, coverages, meant, recalling.LOOKED_AT)
-        return Found(recalling.clear(question, found.hits, limit), found.degraded)
+            seconds = RECALL_SECONDS if seconds is None else seconds
+            keys, vector, degraded = await self._by_meaning(user_id, question, seconds)
+            found = await self._store.read(lambda db: clear(db, coverages, keys[: recalling.COMPARED], vector))
+            return replace(found, degraded=degraded)
 
     async def kinds_of(self, question: str) -> dict[str, float]:
         """Return a question's score for each tool that it may ask for, and for none: see `QuestionKinds`. Its vector is
@@ -505,7 +513,7 @@ class EngramService:
         keys, vector, degraded = meant
 
         def answer(db: sqlite3.Connection) -> Found:
-            ranked = self._rank(db, asked, coverages, keys, vector, limit)
+            ranked = self._rank(db, asked, search.candidates(db, asked, coverages, keys, vector), limit)
             return Found(search.explained(db, ranked.hits), degraded, ranked.nearest)
 
         return await self._store.read(answer)
@@ -514,16 +522,14 @@ class EngramService:
         self,
         db: sqlite3.Connection,
         asked: EngramQuestion,
-        coverages: Coverages,
-        keys: Sequence[str],
-        vector: Vectors | None,
+        together: Sequence[Candidate],
         limit: int,
-        count: int = CANDIDATES,
+        least_words: float = 0.0,
     ) -> Ranked:
-        together = search.candidates(db, asked, coverages, keys, vector, count)
         weights = borne_out(db, asked.user_id, self._weights)
         floor = 0.0 if self._indexer.embedder is None else self._indexer.embedder.relevance_floor
-        return rank(together, now=self._clock(), relevance_floor=floor, limit=limit, weights=weights)
+        now = self._clock()
+        return rank(together, now=now, relevance_floor=floor, limit=limit, weights=weights, least_words=least_words)
 
     async def get(self, user_id: str, engram_id: str) -> Engram:
         """An engram of a user's."""

@@ -37,6 +37,7 @@ from bisect import insort
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -604,6 +605,9 @@ class DeliveryCore:
         """`delivery_of` knows the delivery class of a subject."""
         self._delivery_of = delivery_of
         self._consumers: dict[str, DurableConsumer] = {}
+        self._wanting = lru_cache(1024)(
+            lambda subject: [each for each in self._consumers.values() if each.wants(subject)]
+        )
         self._unconfirmed: defaultdict[str, list[str]] = defaultdict(list)  # recorded messages, by instance
 
     @property
@@ -625,6 +629,7 @@ class DeliveryCore:
     def register(self, consumer: DurableConsumer) -> None:
         """Register a consumer: from now on it receives the committed and recovered messages of its subjects."""
         self._consumers[consumer.name] = consumer
+        self._wanting.cache_clear()
 
     def consumer(self, name: str) -> DurableConsumer:
         """A registered consumer. Raises `UnknownConsumer`."""
@@ -636,11 +641,7 @@ class DeliveryCore:
     def recover(self, number: int, envelope: Envelope, now: float) -> list[Decision]:
         """A message that was committed before."""
         lane = envelope.session_id or envelope.id  # without a session it is ordered with nothing
-        decisions: list[Decision] = []
-        for consumer in self._consumers.values():
-            if consumer.wants(envelope.subject):
-                decisions += consumer.add(number, lane, now)
-        return decisions
+        return [each for consumer in self._wanting(envelope.subject) for each in consumer.add(number, lane, now)]
 
     def committed(self, batch: Iterable[tuple[int, Envelope]], now: float) -> list[Decision]:
         """Deliver entries that are on disk under their numbers, repeats under their old number included, and confirm

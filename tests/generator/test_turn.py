@@ -15,6 +15,7 @@ from local.generator.builtin_tools import READ_RESULT_SCHEMA
 from local.generator.config import GeneratorConfig
 from local.generator.context import Limits, TokenMeter
 from local.generator.fitting import plan
+from local.generator.hints import ANSWER, CALL
 from local.generator.steps import (
     READ_RESULT,
     CallTimer,
@@ -424,25 +425,60 @@ def test_a_guided_model_s_silence_after_a_call_is_met_with_the_question_at_once(
     assert say(made, ContentDelta("Paris.")) is NextStep.PUBLISH
 
 
+def hinted(hint: str) -> Turn:
+    """A guided turn with this line behind its question."""
+    made = begun()
+    made.is_guided = True
+    item = ContextItem(kind="hint", key="q1", text=hint)
+    made.begin_with(replace(made.parts(()), context=Context((item,))))
+    return made
+
+
 @pytest.mark.parametrize(
     ("hint", "content", "nudged"),
     [
         ("(Call search for this.)", "To find that, I would call search with the query x.", True),
         ("(Call search for this.)", "It is six.", False),
-        ("(Answer without a tool.)", "One can search for it.", False),
+        (ANSWER, "One can search for it.", False),
     ],
 )
 def test_a_guided_model_that_only_talks_about_the_call_is_told_once_to_make_it(
     hint: str, content: str, nudged: bool
 ) -> None:
-    made = begun()
-    made.is_guided = True
-    item = ContextItem(kind="hint", key="q1", text=hint)
-    made.begin_with(replace(made.parts(()), context=Context((item,))))
+    made = hinted(hint)
     assert (say(made, ContentDelta(content)) is NextStep.CALL_MODEL) is nudged
     if nudged:
         assert asked(made)[-1]["content"] == CALL_NOW.format(tool="search")
         assert say(made, ContentDelta(content)) is NextStep.PUBLISH
+
+
+@pytest.mark.parametrize(("hint", "wants"), [(ANSWER, True), (CALL.format(tool="search"), False), ("", False)])
+def test_a_guided_model_is_kept_from_calls_where_its_line_says_to_answer(hint: str, wants: bool) -> None:
+    made = hinted(hint)
+    assert made.wants_words is wants
+    say(made, search())
+    run_tools(made)
+    assert not made.wants_words, "another call may follow from a result"
+
+
+@pytest.mark.parametrize(("error", "wants"), [("", True), ("unknown_tool", True), ("denied", True), ("timeout", False)])
+def test_a_guided_model_is_kept_from_calls_behind_a_round_that_another_would_not_mend(error: str, wants: bool) -> None:
+    assert remembered("France", is_small=True, is_guided=True, error=error).wants_words is wants
+
+
+def test_a_guided_model_that_insists_on_unknown_tools_is_asked_without_its_calls() -> None:
+    made = hinted("")
+    made.is_small, offered = True, [{"function": {"name": "search"}}]
+    first = asked(made)
+    for _ in range(2):
+        assert say(made, ToolCall("spider", {"legs": 8})) is NextStep.CALL_TOOLS
+        _, settled = made.calls_to_make(MEMORY)
+        made.requests_sent()
+        made.tools_settled(settled)
+    assert made.functions(offered) == offered and len(asked(made)) > len(first)
+    assert say(made, ToolCall("spider", {"legs": 8})) is NextStep.CALL_MODEL
+    assert (asked(made), made.functions(offered), made.wants_words) == (first, [], True)
+    assert say(made, ContentDelta("Eight.")) is NextStep.PUBLISH
 
 
 CLOSED = {"type": "object", "properties": {"query": {"type": "string"}}, "additionalProperties": False}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable
 from contextlib import aclosing
@@ -436,24 +437,37 @@ async def test_a_model_that_tells_its_progress_or_works_for_another_question_is_
     await model.close()
 
 
-async def test_only_llama_server_is_asked_for_its_progress_until_it_refuses(server: ScriptedServer) -> None:
+@pytest.mark.parametrize(("field", "how"), [("return_progress", {}), ("grammar", {"in_words": True})])
+async def test_only_llama_server_gets_a_field_of_its_own_until_it_refuses(
+    server: ScriptedServer, field: str, how: dict[str, Any]
+) -> None:
     server.answers("/props", {})
 
     async def script(exchange: Exchange) -> None:
-        refuses = "return_progress" in server.bodies(OPENAI.chat)[-1]
+        refuses = field in server.bodies(OPENAI.chat)[-1]
         await exchange.head("application/json" if refuses else OPENAI.content_type, 400 if refuses else 200)
-        refusal = b'{"error": {"message": "unknown field: return_progress"}}'
+        refusal = json.dumps({"error": {"message": f"unknown field: {field}"}}).encode()
         await exchange.send(refusal if refuses else OPENAI.stop(), end=True)
 
     server.scripts[OPENAI.chat] = script
     for owner in ("vllm", "llamacpp"):
         server.answers("/v1/models", {"data": [{"id": "m", "owned_by": owner}]})
         model = OPENAI.client(server.url)
-        first, second = await chat(model), await chat(model)
+        first, second = await chat(model, **how), await chat(model, **how)
         assert [isinstance(each[0], Degraded) for each in (first, second)] == [owner == "llamacpp", False]
         await model.close()
-    progress = ["return_progress" in body for body in server.bodies(OPENAI.chat)]
-    assert progress == [False, False, True, False, False]
+    assert [field in body for body in server.bodies(OPENAI.chat)] == [False, False, True, False, False]
+
+
+async def test_a_grammar_against_calls_yields_to_a_form_and_to_thinking(server: ScriptedServer) -> None:
+    server.answers("/props", {})
+    server.answers("/v1/models", {"data": [{"id": "m", "owned_by": "llamacpp"}]})
+    server.says(OPENAI, OPENAI.stop())
+    model = OPENAI.client(server.url)
+    for how in ({}, {"think": True}, {"format": {"type": "object"}}):
+        await chat(model, in_words=True, **how)
+    await model.close()
+    assert ["grammar" in body for body in server.bodies(OPENAI.chat)] == [True, False, False]
 
 
 async def test_a_limit_that_was_too_short_names_its_setting_and_is_longer_for_the_next_call(

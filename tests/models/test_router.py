@@ -200,6 +200,7 @@ class Scripted:
         options: Mapping[str, Any] | None = None,
         format: Json | None = None,
         logprobs: bool = False,
+        in_words: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         self.asked.append((model, [tool["function"]["name"] for tool in tools]))
         try:

@@ -32,8 +32,8 @@ test("a story tells what happened in the order in which it happened", () => {
 });
 
 test("the line that told a small model what to do is part of the story", () => {
-  const story = storyOf({ ...turn, context: { facts: [], gone: [], recalled: [], hint: "(Answer without a tool.)" } }, trace);
-  assert.equal(story.find((one) => one.more === "(Answer without a tool.)")?.at, 0);
+  const story = storyOf({ ...turn, context: { facts: [], gone: [], recalled: [], hint: "(Answer in words.)" } }, trace);
+  assert.equal(story.find((one) => one.more === "(Answer in words.)")?.at, 0);
 });
 
 test("a turn alone has a story, too, as long as its trace is not known", () => {

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
-ANSWER = "(Answer without a tool.)"
+ANSWER = "(Answer in words.)"
 CALL = "(Call {tool} for this.)"
 MARGIN_TO_ANSWER, MARGIN_TO_CALL = 0.05, 0.1  # ahead of the next kind
 LONGEST = 600  # characters of a question; a longer one contains material, which the vector is then about

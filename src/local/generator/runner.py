@@ -337,6 +337,7 @@ class TurnRunner:
                 think=turn.thinks,
                 options={"num_predict": most, **context.options, **(wanted.sampling if wanted else {})},
                 format=wanted.form if wanted else None,
+                in_words=turn.wants_words,
             )
 
         stream = ask(limit)

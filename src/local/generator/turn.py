@@ -46,7 +46,7 @@ from local.bus.messages import (
 from local.bus.vocabulary import CALL_TOOL, PLAN_STEP, TOOL_SEARCH
 from local.generator.builtin_tools import FAULTS, SCHEMAS, found_by, schema_as_text
 from local.generator.context import PromptParts
-from local.generator.hints import tool_in
+from local.generator.hints import ANSWER, tool_in
 from local.generator.history import StoredTurn
 from local.generator.steps import (
     AS_TEXT,
@@ -73,7 +73,7 @@ from local.generator.steps import (
 from local.generator.steps import NextStep as NextStep
 from local.generator.taint_policy import RECALL, REFUSALS, TaintPolicy
 from local.models.chat import Delta, Json, ToolCall
-from local.models.client import find_text_calls
+from local.models.client import asks_for_json, find_text_calls
 from local.permissions.messages import QUESTIONS_OF_THE_MODEL, SILENCE
 from local.runtime.machine import Machine
 
@@ -407,6 +407,7 @@ NOT_DONE = "That was not done. Say so in words: {query}"
 FAILED = "That did not work. Correct the call, or say in words what did not work: {query}"
 IN_WORDS = "Answer in words, with what you have: {query}"
 CALL_NOW = "Call {tool} now."
+_LET_CALL = tuple(text.partition("{")[0] for text in (FROM_RESULT, CALL_NOW, FAILED))  # the others want words
 SEARCH, FETCH = "web_search", "web_fetch"
 _WANTS_PAGE = re.compile(r"\b(?:pages?|web ?sites?|sites?|articles?|links?|top result|summari[sz]e|read)\b", re.I)
 _PLAIN_LINK = re.compile(r"https?://[\w.:/?=&%~+-]{1,200}", re.ASCII)
@@ -545,16 +546,47 @@ class Turn:
 
     def _guided_steps(self) -> list[Json]:
         """Return the messages since the question, with a line behind each round of results. The lines of earlier
-        rounds stay, so that the prompt only grows.
+        rounds stay, so that the prompt only grows; only calls that led nowhere go, where the model insists on them.
         """
         messages, query = list[Json](), self.question.query
-        for step in self.steps:
+        for step in () if self._asks_anew else self.steps:
             messages += step.as_messages()
             if isinstance(step, ToolStep):
                 may_fetch = self.listed is not None and FETCH in self.listed
                 line = closing_line(step.records, query, may_fetch=may_fetch)
                 messages.append({"role": "user", "content": line})
         return messages
+
+    @property
+    def _insists(self) -> bool:
+        """Whether the model's last message had no words though it should be an answer."""
+        last = self._model_steps()[-1:]
+        return bool(last) and last[0].is_empty and not self.offers_tools
+
+    @property
+    def _asks_anew(self) -> bool:
+        """Whether a guided model is asked its question without the calls that it insists on: they are of tools that do
+        not exist, or the question is one to answer. With its own calls before it the model would only repeat them.
+        """
+        if not self.is_guided or not self._insists:
+            return False
+        kinds = {record.error.kind if record.error else "" for record in self.records}
+        return kinds <= {UNKNOWN_TOOL, REPEATED} or (self._is_plain and all(map(_brought_nothing, self.records)))
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the line behind the question says to answer."""
+        return hint_in(self._beginning.context.items) == ANSWER
+
+    @property
+    def wants_words(self) -> bool:
+        """Whether the last line of the prompt tells a guided model to answer, and not to call a tool."""
+        if not self.is_guided or self._own_functions or asks_for_json(self.question.query):
+            return False
+        said = self._guided_steps()
+        if not said:
+            return self._is_plain or self._insists
+        return not self.offers_tools or not str(said[-1]["content"]).startswith(_LET_CALL)
 
     @property
     def totals(self) -> TurnTotals:
@@ -577,9 +609,7 @@ class Turn:
         when no more calls are made, because the beginning of the prompt must not change; but not for a model that calls
         one all the same.
         """
-        last = self._model_steps()[-1:]
-        insists = bool(last) and last[0].is_empty
-        stay = self.offers_tools or (self.totals.steps > 0 and not insists and not self._own_functions)
+        stay = self.offers_tools or (self.totals.steps > 0 and not self._insists and not self._own_functions)
         return [*(offered if stay else ()), *self._own_functions]
 
     @property

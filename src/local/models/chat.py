@@ -162,6 +162,7 @@ class ChatModel(Protocol):
         options: Mapping[str, Any] | None = None,
         format: Json | None = None,
         logprobs: bool = False,
+        in_words: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         """Stream one assistant message, ending with `Done`. Wrap it in `contextlib.aclosing`: closing it closes the
         connection, which stops the model; a bare `break` leaves that to the garbage collector.
@@ -170,7 +171,8 @@ class ChatModel(Protocol):
         [{"id"?, "function": {"name", "arguments": object}}], "tool_name"?, "tool_call_id"?}. `tools` are {"type":
         "function", "function": {"name", "description", "parameters": JSON Schema}}. `format` is a JSON Schema that the
         content follows; `logprobs` requests `TokenScores`. Both are left out, with a `Degraded`, if a server refuses
-        them, and may be ignored by one that does not know them.
+        them, and may be ignored by one that does not know them. `in_words` keeps the model from writing a call, where
+        its server can do that.
         """
         ...
 

@@ -76,7 +76,14 @@ _TRAILER_SECONDS = 1.0
 _SIGNS_IN_A_LIMIT = 20
 _REFUSALS = (400, 403, 422)  # OpenAI's own is 403 for the probabilities of some models
 _FORMAT, _LOGPROBS, _PROGRESS = "a form of the reply", "token probabilities", "a wish for progress"
-_WORDS = {_LOGPROBS: ("logprob",), _FORMAT: ("format", "schema", "grammar"), _PROGRESS: ("progress",)}
+_IN_WORDS = "a grammar against calls"
+_WORDS = {
+    _LOGPROBS: ("logprob",),
+    _FORMAT: ("format", "schema", "grammar"),
+    _PROGRESS: ("progress",),
+    _IN_WORDS: ("grammar", "tool_choice"),
+}
+_WHERE_KNOWN = frozenset({_PROGRESS, _IN_WORDS})  # fields that only the servers get that are known to take them
 
 
 class ConnectionLimits(TypedDict):
@@ -134,11 +141,14 @@ class ModelClient(Generic[K]):
         options: Mapping[str, Any] | None = None,
         format: Json | None = None,
         logprobs: bool = False,
+        in_words: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         """See `ChatModel.chat`. What the model or its server cannot do is left out, with a `Degraded`."""
         known = await self._look(model)
         body, notes = self._request(known, messages, tools=tools, think=think, options=options)
-        wishes = {"form": self._form(format), "progress": self._progress(known)}
+        is_free = format is not None or think  # a server takes one grammar, and thoughts begin like a call
+        words = self._in_words(known) if in_words and not is_free else {}
+        wishes = {"form": self._form(format), "progress": self._progress(known), "words": words}
         optional = OptionalFields(self._refused[model], logprobs=logprobs, **wishes)
         for note in (*notes, *optional.notes):
             if note not in self._incapable:
@@ -226,6 +236,10 @@ class ModelClient(Generic[K]):
         """The fields that ask for the progress of reading the prompt, where the server knows them."""
         return {}
 
+    def _in_words(self, known: K) -> Json:
+        """The fields that keep the model from writing a call, where the server knows such."""
+        return {}
+
     @abstractmethod
     def _answer(self, model: str, content_type: str) -> AnswerStream:
         """Return the reader of an answer. Raises `ModelError(kind="bad_stream")` for a content type that the server
@@ -238,20 +252,23 @@ class ModelClient(Generic[K]):
 
 
 class OptionalFields:
-    """The optional fields of one call: the form of the reply, the probabilities of its tokens, and the progress of
-    reading the prompt, which is dropped only by a refusal that names it.
+    """The optional fields of one call: the form of the reply, the probabilities of its tokens, and those that are
+    dropped only by a refusal that names them: the progress of reading the prompt, and a grammar against calls.
 
     `fields` are those that are still requested. Servers differ in which of them they know, and refuse the others: the
     call is then repeated without them, and `learned`, which all calls of one model share, remembers it if that has
     helped. A server that ignores an unknown field is not noticed.
     """
 
-    def __init__(self, learned: set[str], *, form: Json, logprobs: bool, progress: Json | None = None) -> None:
-        wanted = {_LOGPROBS: LOGPROBS if logprobs else {}, _FORMAT: form, _PROGRESS: progress or {}}
+    def __init__(
+        self, learned: set[str], *, form: Json, logprobs: bool, progress: Json | None = None, words: Json | None = None
+    ) -> None:
+        wanted = {_LOGPROBS: LOGPROBS if logprobs else {}, _FORMAT: form}
+        wanted |= {_PROGRESS: progress or {}, _IN_WORDS: words or {}}
         self._wanted: dict[str, Json] = {name: fields for name, fields in wanted.items() if fields}
         self._learned = learned
         self._dropped = self._wanted.keys() & learned
-        self.notes = [_note(name) for name in self._wanted if name in learned and name != _PROGRESS]
+        self.notes = [_note(name) for name in self._wanted if name in learned and name not in _WHERE_KNOWN]
 
     @property
     def fields(self) -> Json:
@@ -268,7 +285,7 @@ class OptionalFields:
             return None
         text = str(error).lower()
         named = [name for name in left if any(word in text for word in _WORDS[name])]
-        if not named and (error.status == 403 or left == [_PROGRESS]):
+        if not named and (error.status == 403 or _WHERE_KNOWN.issuperset(left)):
             return None
         name = (named or left)[0]
         self._dropped.add(name)
@@ -315,6 +332,11 @@ _ASKS_FOR_JSON = re.compile(r"json|yaml|schema|payload|(?:tool|function)s?.?call
 _DECODER = json.JSONDecoder(strict=False)  # line ends in texts are read
 
 
+def asks_for_json(question: str) -> bool:
+    """Whether the answer to a question may well look like a call."""
+    return _ASKS_FOR_JSON.search(question) is not None
+
+
 def find_text_calls(
     content: str, tools: Sequence[Json], question: str = "", *, among_words: bool = False
 ) -> list[ToolCall]:
@@ -329,7 +351,7 @@ def find_text_calls(
     if not content or len(content) > _LONGEST_CONTENT:
         return []
     schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
-    is_strict = _ASKS_FOR_JSON.search(question) is not None
+    is_strict = asks_for_json(question)
     for named, is_alone in _readings(content, may_announce=not is_strict):
         calls = [ToolCall(name.removeprefix("functions."), arguments) for name, arguments, _ in named]
         fitting = all(call.name in schemas and fits(call.arguments, schemas[call.name]) for call in calls)

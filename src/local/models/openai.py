@@ -55,8 +55,15 @@ class Dialect:
     thinking_keys: tuple[str, ...] = ()
     names_tools: bool = False
     progress: Json = field(default_factory=dict)  # the fields that ask for the progress of reading the prompt
+    in_words: Json = field(default_factory=dict)  # the fields that keep a model from writing a call
 
 
+# A text that does not begin like a call, and contains no JSON whose first key is that of a call. The tools stay in the
+# prompt. Small models write calls as text, so that `tool_choice` alone does not keep them from it.
+_NO_CALL = r"""
+root ::= [^{<`[ \n] ([^{] | ("{" [ \t\n]*)+ ([^"{ \t\n] | "\"" key))*
+key ::= [^nft] | "n" ([^a] | "a" [^m]) | "f" [^u] | "t" [^o]
+"""
 _ON: Json = {"chat_template_kwargs": {"enable_thinking": True}}
 _OFF: Json = {"chat_template_kwargs": {"enable_thinking": False}}
 
@@ -72,6 +79,7 @@ LLAMA_SERVER = Dialect(
     thinking_keys=("reasoning_content",),
     names_tools=True,
     progress={"return_progress": True},
+    in_words={"tool_choice": "none", "grammar": _NO_CALL},
 )
 VLLM = Dialect(
     "vllm",
@@ -654,6 +662,9 @@ class OpenAIModel(ModelClient[Known]):
 
     def _progress(self, known: Known) -> Json:
         return known.dialect.progress
+
+    def _in_words(self, known: Known) -> Json:
+        return known.dialect.in_words
 
     def _answer(self, model: str, content_type: str) -> AnswerStream:
         return OpenAIStream(model, self._errors, content_type)

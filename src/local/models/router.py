@@ -332,6 +332,7 @@ class Router:
         options: Mapping[str, Any] | None = None,
         format: Json | None = None,
         logprobs: bool = False,
+        in_words: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         """See `ChatModel.chat`."""
         call = self._call(self._targets(model), self._policy)
@@ -346,7 +347,7 @@ class Router:
                     yield Degraded(note)
                 stream = target.client.chat(
                     target.model, messages, tools=tools, think=think, options=options, format=format,
-                    logprobs=logprobs,
+                    logprobs=logprobs, in_words=in_words,
                 )  # fmt: skip
                 async with aclosing(stream):
                     async for delta in stream:

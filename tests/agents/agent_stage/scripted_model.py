@@ -27,6 +27,7 @@ class Asked:
     options: Mapping[str, Any]
     format: Json | None = None
     logprobs: bool = False
+    in_words: bool = False
 
     @property
     def query(self) -> str:
@@ -71,10 +72,11 @@ class ScriptedModel:
         options: Mapping[str, Any] | None = None,
         format: Json | None = None,
         logprobs: bool = False,
+        in_words: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         names = [tool["function"]["name"] for tool in tools]
         plain, sent = list(map(without_block, messages)), [dict(message) for message in messages]
-        asked = Asked(plain, sent, list(tools), names, think, options or {}, format, logprobs)
+        asked = Asked(plain, sent, list(tools), names, think, options or {}, format, logprobs, in_words)
         self.asked.append(asked)
         script = self._scripts[asked.query] or self._scripts[""]
         assert script, f"the model was asked once too often: {asked.query}"
